@@ -1,12 +1,13 @@
 //! A campaign's course: baseline, ramp, retract, soak; decided by what is scraped, and by nothing else.
 //!
 //! Users come in steps, one for each window. A window whose gates are quiet is stable, and the next step follows; one
-//! that is not is repeated with the same users. A [`Then::Retract`] gate that was open for so many windows running has
-//! found the saturation point (T2): users fall to a share of it, and the soak begins. A [`Then::Abort`] gate is looked at
+//! that is not is repeated with the same users. A [`Then::Retract`] gate that was open for so many consecutive windows
+//! has found the saturation point (T2): users fall to a share of it, and the soak begins, in which it is asked at each
+//! window again. A [`Then::Abort`] gate is looked at
 //! whenever something was scraped, and ends everything at once (T3). A gate whose target says nothing, or whose metric is
 //! not there, holds: no users come while it does.
 //! Invariant: a pure machine, the same in real and in virtual time: what it decides follows from the plan and the
-//! samples. Users never grow beyond [`Plan::most_users`].
+//! samples. Users never grow beyond [`Plan::max_users`].
 //! Not here: users and clocks (`load`, the simulator), scraping (`prove`).
 
 mod course;
@@ -17,6 +18,7 @@ mod tests;
 pub use course::{Course, Ending, Event, EventKind, Limit, Phase, PhaseSpan, Step};
 pub use plan::{Baseline, Gate, Plan, PlanFault, Soak, Then, Threshold};
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::telemetry::{Span, Telemetry};
@@ -32,27 +34,61 @@ pub struct Controller {
     users: u32,
     /// What the answer of each relative gate was in the baseline.
     baselines: Vec<Option<f64>>,
-    /// Windows running in which each gate was open.
+    /// Consecutive windows in which each gate was open.
     open: Vec<u32>,
-    /// Since when each gate has had no answer.
+    /// Since when a target of each gate has been silent.
     silent: Vec<Option<Duration>>,
-    /// Windows running in which no users came.
+    /// Since when each gate has had no answer in the soak.
+    unanswered: Vec<Option<Duration>>,
+    /// What each gate said in the soak.
+    watched: Vec<Watched>,
+    /// Consecutive windows in which no users came.
     held: u32,
     /// When it was called last.
     ticked: Duration,
     course: Course,
 }
 
+/// What a gate said in the windows of the soak.
+#[derive(Debug, Clone, Default)]
+struct Watched {
+    /// Of the last consecutive windows, as many as it has to be open for.
+    answers: VecDeque<f64>,
+    /// The most that it said in all of so many consecutive windows.
+    sustained: Option<f64>,
+    /// The most that it said in any: all there is to go by where there were never so many.
+    single: Option<f64>,
+    is_open: bool,
+}
+
 /// What a gate says of a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Says {
-    Quiet,
+    Quiet {
+        value: f64,
+    },
     Open {
         value: f64,
         limit: f64,
     },
     /// There is nothing to go by.
     Unknown,
+}
+
+impl Watched {
+    fn hear(&mut self, value: f64, limit: f64, windows: u32) {
+        self.single = Some(self.single.map_or(value, |most| most.max(value)));
+        self.answers.push_back(value);
+        if self.answers.len() > windows as usize {
+            self.answers.pop_front();
+        }
+        let least = self.answers.iter().copied().fold(f64::INFINITY, f64::min);
+        let is_whole = self.answers.len() == windows as usize;
+        if is_whole {
+            self.sustained = Some(self.sustained.map_or(least, |most| most.max(least)));
+        }
+        self.is_open = is_whole && least > limit;
+    }
 }
 
 impl Controller {
@@ -72,6 +108,8 @@ impl Controller {
             baselines: vec![None; gates],
             open: vec![0; gates],
             silent: vec![None; gates],
+            unanswered: vec![None; gates],
+            watched: vec![Watched::default(); gates],
             held: 0,
             ticked: Duration::ZERO,
             course: Course::default(),
@@ -100,14 +138,31 @@ impl Controller {
         self.began
     }
 
-    /// When the phase ends if nothing changes; `None` where that is not known.
+    /// When the phase ends if nothing changes: a baseline at the earliest, and later at the latest. `None` where that is
+    /// not known.
     #[must_use]
     pub fn phase_ends(&self) -> Option<Duration> {
         match self.phase {
+            Phase::Baseline => {
+                let asked = self.plan.baseline;
+                let earliest = asked.warm_up + asked.min;
+                let is_late = self.ticked >= earliest;
+                Some(if is_late {
+                    asked.warm_up + asked.max
+                } else {
+                    earliest
+                })
+            }
             Phase::Retract => Some(self.began + self.plan.soak.settle),
             Phase::Soak => Some(self.began + self.plan.soak.length),
-            Phase::Baseline | Phase::Ramp | Phase::Over => None,
+            Phase::Ramp | Phase::Over => None,
         }
+    }
+
+    /// When the window of the ramp ends.
+    #[must_use]
+    pub fn window_ends(&self) -> Option<Duration> {
+        (self.phase == Phase::Ramp).then(|| self.window + self.plan.window)
     }
 
     /// What happened so far.
@@ -142,8 +197,9 @@ impl Controller {
         let (before, now) = (self.ticked, now.max(self.ticked));
         self.ticked = now;
         self.hear_silence(now, telemetry);
-        if self.abort_if_open(now, telemetry)
-            || self.is_after_a_gap(before, now)
+        // Nobody knows what happened in a gap: no gate is asked about it.
+        if self.is_after_a_gap(before, now)
+            || self.abort_if_open(now, telemetry)
             || self.is_silent_for_too_long(now)
         {
             return;
@@ -156,13 +212,7 @@ impl Controller {
                     self.enter(now, Phase::Soak);
                 }
             }
-            Phase::Soak => {
-                // A soak is not complete while nobody could see a gate open.
-                let is_watched = self.silent.iter().all(Option::is_none);
-                if is_watched && now >= self.began + self.plan.soak.length {
-                    self.end(now, Ending::Completed);
-                }
-            }
+            Phase::Soak => self.soak(now, telemetry),
             Phase::Over => {}
         }
     }
@@ -193,10 +243,19 @@ impl Controller {
             let support = telemetry.support(&gate.query, span);
             support.is_none_or(|support| support >= asked.requests as f64)
         };
-        let relative = self.plan.gates.iter().filter(|gate| gate.is_relative());
-        let is_long = now >= asked.warm_up + asked.least;
-        if !is_long || !relative.clone().all(has_enough) {
-            if now >= asked.warm_up + asked.most {
+        let gates = self.plan.gates.iter();
+        let mut relative = gates.clone().filter(|gate| gate.is_relative()).peekable();
+        let rests_on_enough = if relative.peek().is_some() {
+            relative.all(has_enough)
+        } else {
+            let mut rest = gates
+                .filter(|gate| gate.query.rests_on_a_count())
+                .peekable();
+            rest.peek().is_none() || rest.any(has_enough)
+        };
+        let is_long = now >= asked.warm_up + asked.min;
+        if !is_long || !rests_on_enough {
+            if now >= asked.warm_up + asked.max {
                 self.end(now, Ending::NoBaseline);
             }
             return;
@@ -215,7 +274,7 @@ impl Controller {
         let mut all = self.plan.gates.iter();
         let is_heard = all.all(|gate| telemetry.missing(&gate.query).is_empty());
         if !is_heard || !gates.clone().all(is_known) {
-            if now >= asked.warm_up + asked.most {
+            if now >= asked.warm_up + asked.max {
                 self.end(now, Ending::NoBaseline);
             }
             return;
@@ -254,7 +313,7 @@ impl Controller {
             let says = self.says(at, gate, span, telemetry);
             let open = self.open.get_mut(at);
             match says {
-                Says::Quiet => {
+                Says::Quiet { .. } => {
                     if let Some(open) = open {
                         *open = 0;
                     }
@@ -302,10 +361,10 @@ impl Controller {
                 format!("held at {} users: {told}", self.users),
             );
             self.held += 1;
-            if self.held >= self.plan.most_held {
+            if self.held >= self.plan.max_held {
                 self.end(now, Ending::Held);
             }
-        } else if self.users >= self.plan.most_users {
+        } else if self.users >= self.plan.max_users {
             let says = format!(
                 "not saturated at {} users, the most that are asked for",
                 self.users
@@ -317,9 +376,114 @@ impl Controller {
         }
     }
 
+    /// Gates are asked at each window, as in the ramp: users stay, and what a gate says is kept.
+    fn soak(&mut self, now: Duration, telemetry: &Telemetry) {
+        let is_over = now >= self.began + self.plan.soak.length;
+        let rest = now.saturating_sub(self.window);
+        // The last window may be a short one, but no moment of it.
+        let is_window = rest >= self.plan.window
+            || is_over && (self.window == self.began || rest * 2 >= self.plan.window);
+        // While a target is silent a window goes on: its answer is of all of it, or of nothing.
+        let is_heard = self.silent.iter().all(Option::is_none);
+        if is_window && is_heard {
+            self.soak_window(now, telemetry);
+        }
+        if self.is_unanswered_for_too_long(now, telemetry) {
+            return;
+        }
+        // A soak is not complete while nobody could see a gate open.
+        let mut blind = self.silent.iter().chain(&self.unanswered);
+        if is_over && blind.all(Option::is_none) {
+            self.end(now, Ending::Completed);
+        }
+    }
+
+    fn soak_window(&mut self, now: Duration, telemetry: &Telemetry) {
+        let span = Span {
+            from: self.window,
+            to: now,
+        };
+        self.window = now;
+        let mut reopened = Vec::new();
+        for (at, gate) in self.plan.gates.iter().enumerate() {
+            if gate.then != Then::Retract {
+                continue;
+            }
+            let says = self.says(at, gate, span, telemetry);
+            let Some(watched) = self.watched.get_mut(at) else {
+                continue;
+            };
+            let was_open = watched.is_open;
+            match says {
+                Says::Unknown => watched.answers.clear(),
+                Says::Quiet { value } => watched.hear(value, f64::INFINITY, gate.windows),
+                Says::Open { value, limit } => {
+                    watched.hear(value, limit, gate.windows);
+                    if watched.is_open && !was_open {
+                        let (value, limit) = (short(value), short(limit));
+                        reopened.push(format!("{}: {value} above {limit}", gate.name));
+                    }
+                }
+            }
+        }
+        let most = self
+            .watched
+            .iter()
+            .map(|watched| watched.sustained.or(watched.single));
+        self.course.soak = self.plan.names().zip(most).collect();
+        for says in reopened {
+            let says = format!("open again at {} users: {says}", self.users);
+            self.note(now, EventKind::Reopened, says);
+        }
+    }
+
+    /// Tells once when a gate of the soak has no answer, and once when it has; whether one had none for too long.
+    fn is_unanswered_for_too_long(&mut self, now: Duration, telemetry: &Telemetry) -> bool {
+        let (mut told, mut given_up) = (Vec::new(), None);
+        for (gate, since) in self.plan.gates.iter().zip(&mut self.unanswered) {
+            let over = match gate.then {
+                Then::Abort => gate.over,
+                Then::Hold | Then::Retract => self.plan.window,
+            };
+            let span = Span {
+                from: now.saturating_sub(over),
+                to: now,
+            };
+            // Under load a count that stands still says no more than one that is gone.
+            let moves = |support: f64| support > 0.0;
+            let is_answered = telemetry.ask(&gate.query, span).is_some()
+                && telemetry.support(&gate.query, span).is_none_or(moves);
+            match (is_answered, *since) {
+                (true, Some(_)) => {
+                    *since = None;
+                    told.push((
+                        EventKind::Heard,
+                        format!("{} has an answer again", gate.name),
+                    ));
+                }
+                (false, None) => {
+                    *since = Some(now);
+                    told.push((EventKind::Silent, format!("{} has no answer", gate.name)));
+                }
+                (false, Some(began)) if now > began + self.plan.patience => {
+                    given_up = Some(gate.name.clone());
+                }
+                _ => {}
+            }
+        }
+        for (kind, says) in told {
+            self.note(now, kind, says);
+        }
+        let is_over = given_up.is_some();
+        if let Some(gate) = given_up {
+            self.end(now, Ending::Unanswered(gate));
+        }
+        is_over
+    }
+
     fn add_users(&mut self, now: Duration) {
         let users = self.users.saturating_add(self.plan.step);
-        self.users = users.min(self.plan.most_users);
+        self.users = users.min(self.plan.max_users);
         (self.window, self.held) = (now, 0);
         self.note(now, EventKind::Advanced, format!("{} users", self.users));
     }
@@ -337,20 +501,20 @@ impl Controller {
     /// What a gate says of a window.
     fn says(&self, at: usize, gate: &Gate, span: Span, telemetry: &Telemetry) -> Says {
         let Some(limit) = self.limit(at) else {
-            return Says::Quiet; // of a relative gate before there is a baseline
+            return Says::Unknown; // of a relative gate before there is a baseline
         };
         let last = gate
             .query
             .targets()
             .map(|target| telemetry.last_heard(&target));
-        // Who was silent at the end of a window may have said nothing of what happened in it.
+        // A target that was silent at the end of a window may never have told what happened in that window.
         let is_heard = last
             .into_iter()
             .all(|last| last.is_some_and(|last| last + self.plan.silence > span.to));
         match telemetry.ask(&gate.query, span) {
             _ if !is_heard => Says::Unknown,
             Some(value) if value > limit => Says::Open { value, limit },
-            Some(_) => Says::Quiet,
+            Some(value) => Says::Quiet { value },
             None => Says::Unknown,
         }
     }

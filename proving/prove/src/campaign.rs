@@ -6,6 +6,7 @@
 //! a campaign, what was measured until then is told, and everything that was started is ended.
 //! Not here: what is decided (`experiment::campaign`), pages (`report`), policies (`verify`).
 
+mod check;
 mod follow;
 mod live;
 mod members;
@@ -21,7 +22,7 @@ mod tests;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,6 +63,12 @@ pub(crate) struct Options {
     /// A corpus that was built, in the place of the scenario's.
     #[arg(long, value_name = "DIR", conflicts_with = "is_virtual")]
     corpus: Option<PathBuf>,
+    /// Where an upstream of the suite listens, so that a gateway that runs can be verified.
+    #[arg(long = "upstream", value_name = "NAME=HOST:PORT", requires = "target", value_parser = crate::verify::upstream)]
+    upstreams: Vec<(String, SocketAddr)>,
+    /// Where a metric of the suite is: a page, and a series where it is not the suite's.
+    #[arg(long = "metrics", value_name = "NAME=URL[#SERIES]", requires = "target", value_parser = crate::verify::named)]
+    metrics: Vec<(String, String)>,
     /// Leave the functional suite out.
     #[arg(long)]
     no_verify: bool,
@@ -99,7 +106,7 @@ pub(crate) struct WhatIf {
     think: Option<f64>,
     /// Users at most.
     #[arg(long, requires = "is_virtual", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    most_users: Option<u32>,
+    max_users: Option<u32>,
 }
 
 const AFTER: &str = "\
@@ -155,7 +162,9 @@ fn faults_of(file: &std::path::Path, faults: &[String]) -> String {
 
 /// Runs it, and tells what it came to.
 pub(crate) fn run(options: &Options) -> Result<Verdict, RunError> {
-    let mut scenario = Scenario::read(&options.scenario)?;
+    let mut scenario = Scenario::read(&options.scenario, |scenario| {
+        check::faults(options, scenario)
+    })?;
     scenario.seed = options.seed.unwrap_or(scenario.seed);
     let output = Output::create(&options.out)?;
     let document = if options.is_virtual {
@@ -171,7 +180,7 @@ fn tell(options: &Options, document: &Document, output: &Output) -> Result<Verdi
     let written = output.write(document);
     if options.json {
         say(&(output.short(document) + "\n")).map_err(RunError::Input)?;
-        eprintln!("report: {}", output.path("report.html").display());
+        hint(&format!("report: {}", output.path("report.html").display()));
     } else {
         let bold = crate::text::is_bold();
         let page = output.path("report.html");
@@ -185,6 +194,16 @@ impl From<Verdict> for ExitCode {
     fn from(verdict: Verdict) -> Self {
         Self::from(verdict.exit_code())
     }
+}
+
+/// A line for whoever watches. A terminal that is gone takes none, and ends no campaign.
+fn hint(says: &str) {
+    drop(io::stderr().write_all(format!("{says}\n").as_bytes()));
+}
+
+/// What a verdict says of a file that could not be written.
+fn not_whole(fault: &str) -> String {
+    format!("what was measured could not be kept: {fault}")
 }
 
 /// The command line, without anything that might be secret in a URL.
@@ -222,7 +241,17 @@ fn command(options: &Options) -> String {
         what_if.max_num_seqs.map(|n| n.to_string()),
     );
     add("--think", what_if.think.map(|n| n.to_string()));
-    add("--most-users", what_if.most_users.map(|n| n.to_string()));
+    add("--max-users", what_if.max_users.map(|n| n.to_string()));
+    for (name, place) in &options.upstreams {
+        add("--upstream", Some(format!("{name}={place}")));
+    }
+    for (name, place) in &options.metrics {
+        let place = without_credentials(place);
+        add("--metrics", Some(format!("{name}={place}")));
+    }
+    if options.install {
+        add("--install", Some(String::new()));
+    }
     if options.no_verify {
         add("--no-verify", Some(String::new()));
     }
@@ -270,6 +299,9 @@ fn told(machine: &Machine) -> BTreeMap<String, String> {
 /// `NAME=URL`.
 fn named(text: &str) -> Result<(String, String), String> {
     let (name, url) = text.split_once('=').ok_or("write NAME=URL")?;
+    if scenario::OWN_TARGETS.contains(&name) {
+        return Err(scenario::OWN_SAYS.into());
+    }
     Ok((name.to_owned(), url.to_owned()))
 }
 

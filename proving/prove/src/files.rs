@@ -4,7 +4,8 @@
 //! Not here: what the texts mean (`simulator`).
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use simulator::preset::{Preset, PresetError};
@@ -53,15 +54,16 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
 
 /// Writes a file whole or not at all: what was there stays until the new one is.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-    written.map_err(|error| {
-        // What could be written of it is of no use.
-        drop(fs::remove_file(&new));
-        of(path, &error)
-    })
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    // A name that nobody can have put a link at; what could be written of it goes with it.
+    let new = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(dir.unwrap_or(Path::new(".")));
+    let written = new.and_then(|mut new| {
+        new.write_all(text.as_bytes())?;
+        new.persist(path).map_err(|error| error.error)
+    });
+    written.map(drop).map_err(|error| of(path, &error))
 }
 
 fn of(path: &Path, error: &io::Error) -> io::Error {

@@ -16,7 +16,7 @@ mod source;
 pub(crate) mod steered;
 pub(crate) mod synthetic;
 mod target;
-mod traffic;
+pub(crate) mod traffic;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -172,6 +172,24 @@ pub(crate) fn of_gateway(
     Ok(report.settled())
 }
 
+/// Runs a suite against a gateway that runs, whose calls arrive at these upstreams.
+///
+/// # Errors
+/// As of [`of_gateway`].
+pub(crate) fn of_target(
+    suite: &Suite,
+    target: &str,
+    upstreams: &[(String, SocketAddr)],
+    metrics: &[(String, String)],
+) -> Result<Result<Verified, Unreachable>, VerifyError> {
+    let rig = Rig {
+        target: Target::parse(target).map_err(VerifyError::Usage)?,
+        metrics: metrics_of(suite, metrics)?,
+        upstreams: listen(suite, upstreams, false)?,
+    };
+    Ok(run(suite, &rig)?.settled())
+}
+
 /// The suite's upstreams, where they were asked for; on free ports where that is possible.
 pub(crate) fn listen(
     suite: &Suite,
@@ -266,12 +284,12 @@ fn tell(options: &Options, report: &Report) -> io::Result<()> {
     }
 }
 
-fn named(text: &str) -> Result<(String, String), String> {
+pub(crate) fn named(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn upstream(text: &str) -> Result<(String, SocketAddr), String> {
+pub(crate) fn upstream(text: &str) -> Result<(String, SocketAddr), String> {
     use std::net::ToSocketAddrs;
     let (name, place) = named(text)?;
     let mut addresses = place

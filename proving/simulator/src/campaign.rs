@@ -66,7 +66,7 @@ pub struct Tick<'a> {
 }
 
 /// What came of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Outcome {
     /// What was decided, and why.
     pub course: Course,
@@ -80,6 +80,8 @@ pub struct Outcome {
     pub steps: u64,
     /// Share of them of a kind that the recording behind the preset had not: their times are guessed.
     pub beyond_bounds: f64,
+    /// What ended it before its end, where it could not go on: everything above is of the time until then.
+    pub fault: Option<CampaignError>,
 }
 
 /// A campaign that cannot be carried out.
@@ -105,14 +107,15 @@ impl Campaign {
     /// Carries it out. `on_tick` sees every second, and says whether it goes on: where not, it is interrupted.
     ///
     /// # Errors
-    /// Plan, traffic or replicas make no sense, a request could never run, or there are too many of them.
+    /// Plan, traffic or replicas make no sense. What comes up later, such as a request that could never run, is the
+    /// outcome's fault.
     pub fn run(
         &self,
         preset: &Preset,
         mut on_tick: impl FnMut(&Tick<'_>) -> bool,
     ) -> Result<Outcome, CampaignError> {
         let mut controller = Controller::new(self.plan.clone()).map_err(CampaignError::Plan)?;
-        self.traffic.check(self.plan.most_users, preset)?;
+        self.traffic.check(self.plan.max_users, preset)?;
         self.check_replicas(preset)?;
         let gates = self.plan.gates.iter().map(|gate| &gate.query);
         let mut telemetry = Telemetry::new(gates.chain(&self.queries));
@@ -127,17 +130,31 @@ impl Campaign {
         );
         let mut meters = Meters::new(preset, self.replicas);
         let mut exchanges = Vec::new();
+        let mut fault = None;
         let mut at = Duration::ZERO;
         crowd.wish(&apportion(controller.users(), &weights), at);
         while controller.phase() != Phase::Over {
             let (answered, mut first_tokens_s) = (exchanges.len(), Vec::new());
-            while let Some(ran) = crowd.go_on(at)? {
-                meters.record(&ran, crowd.groups());
-                first_tokens_s.extend_from_slice(&ran.delivered.first_after_s);
-                exchanges.extend_from_slice(&ran.delivered.answers);
+            loop {
+                match crowd.go_on(at) {
+                    Ok(Some(ran)) => {
+                        meters.record(&ran, crowd.groups());
+                        first_tokens_s.extend_from_slice(&ran.delivered.first_after_s);
+                        exchanges.extend_from_slice(&ran.delivered.answers);
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        fault = Some(CampaignError::Crowd(error));
+                        break;
+                    }
+                }
             }
             if exchanges.len() > MOST_EXCHANGES {
-                return Err(CampaignError::TooMany);
+                fault = fault.or(Some(CampaignError::TooMany));
+            }
+            if let Some(fault) = &fault {
+                // What was seen until now is told: it may be hours.
+                controller.stop(at, Ending::Broken(fault.to_string()));
             }
             let samples = meters.sample(at, &crowd);
             samples.iter().for_each(|sample| telemetry.hear(sample));
@@ -164,14 +181,15 @@ impl Campaign {
             telemetry,
             steps: meters.steps(),
             beyond_bounds: meters.beyond_bounds(),
+            fault,
         })
     }
 
     /// The traffic's, with as many users of each profile as any number up to the most may have of it: largest
     /// remainders may give a profile one more at fewer users.
     fn workload(&self, weights: &[f64]) -> Workload {
-        let most = apportion(self.plan.most_users, weights);
-        let mut workload = self.traffic.workload(self.plan.most_users, self.seed);
+        let most = apportion(self.plan.max_users, weights);
+        let mut workload = self.traffic.workload(self.plan.max_users, self.seed);
         for (profile, most) in workload.profiles.iter_mut().zip(most) {
             if let Load::Closed { users, .. } = &mut profile.load {
                 *users = (most + 1).min(MOST_USERS);

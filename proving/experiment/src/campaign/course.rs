@@ -17,6 +17,9 @@ pub struct Course {
     pub events: Vec<Event>,
     /// Gates by name, and the answers of relative ones in the baseline.
     pub baselines: Vec<(String, Option<f64>)>,
+    /// Gates by name, and of each [`Then::Retract`](super::Then::Retract) gate the most that it said in as many
+    /// consecutive windows of the soak as it has to be open for: it opened again where that is above its limit.
+    pub soak: Vec<(String, Option<f64>)>,
     /// Users at the saturation point, if it was found.
     pub t2_users: Option<u32>,
     /// How it ended, once it has.
@@ -94,6 +97,8 @@ pub enum EventKind {
     Unsaturated,
     /// Users left.
     Retracted,
+    /// A gate that had found the saturation point was open again in the soak.
+    Reopened,
     /// T3.
     Aborted,
     /// A target said nothing.
@@ -115,14 +120,18 @@ pub enum Ending {
     NoBaseline,
     /// A target that a gate needs was silent for too long.
     Unreachable,
+    /// In the soak this gate had no answer for too long, though its targets were heard.
+    Unanswered(String),
     /// No users came for too many windows.
     Held,
     /// Nothing was looked at for so long: the host slept, or its clock jumped.
     Lapsed(Duration),
     /// Somebody ended it.
     Interrupted,
-    /// The host could not go on.
+    /// A part of what is under test has ended.
     Failed(String),
+    /// Who measures could not go on: no figure counts.
+    Broken(String),
 }
 
 /// A limit that was passed.
@@ -174,6 +183,7 @@ impl EventKind {
             Self::Saturated => "saturated",
             Self::Unsaturated => "unsaturated",
             Self::Retracted => "retracted",
+            Self::Reopened => "reopened",
             Self::Aborted => "aborted",
             Self::Silent => "silent",
             Self::Heard => "heard",
@@ -189,6 +199,10 @@ impl fmt::Display for Ending {
             Self::Aborted(limit) => write!(f, "{} ended it at {} users", limit.gate, limit.users),
             Self::NoBaseline => f.write_str("the baseline could not be had in its time"),
             Self::Unreachable => f.write_str("a target that a gate needs was silent for too long"),
+            Self::Unanswered(gate) => write!(
+                f,
+                "{gate} had no answer for too long: its metric is gone from the page, or nothing in it moves"
+            ),
             Self::Held => f.write_str("gates held the ramp for too long"),
             Self::Lapsed(gap) => write!(
                 f,
@@ -196,7 +210,7 @@ impl fmt::Display for Ending {
                 gap.as_secs()
             ),
             Self::Interrupted => f.write_str("it was interrupted"),
-            Self::Failed(why) => f.write_str(why),
+            Self::Failed(why) | Self::Broken(why) => f.write_str(why),
         }
     }
 }

@@ -24,9 +24,9 @@ pub struct Plan {
     /// How long a step lasts, and over what its gates are asked.
     pub window: Duration,
     /// Users at most.
-    pub most_users: u32,
-    /// Windows running in which no users come; then the campaign ends.
-    pub most_held: u32,
+    pub max_users: u32,
+    /// Consecutive windows in which no users come; then the campaign ends.
+    pub max_held: u32,
     /// The share of T2 with which the soak goes on.
     pub retract: f64,
     /// The soak.
@@ -35,7 +35,8 @@ pub struct Plan {
     pub gates: Vec<Gate>,
     /// A target that has said nothing for so long is silent.
     pub silence: Duration,
-    /// A target that a gate needs may be silent for so long; then the campaign ends.
+    /// A target that a gate needs may be silent for so long, and a gate of the soak without an answer; then the campaign
+    /// ends.
     pub patience: Duration,
 }
 
@@ -47,11 +48,12 @@ pub struct Baseline {
     /// From the start, what does not count.
     pub warm_up: Duration,
     /// How long it is at least, after that.
-    pub least: Duration,
-    /// How many requests the answers of relative gates rest on at least, where they rest on any.
+    pub min: Duration,
+    /// How many requests the answers of relative gates rest on at least, where they rest on any; of one gate, where none
+    /// is relative.
     pub requests: u64,
     /// It may take so long; then the campaign ends.
-    pub most: Duration,
+    pub max: Duration,
 }
 
 /// The soak.
@@ -72,7 +74,7 @@ pub struct Gate {
     pub query: Query,
     /// When it is open.
     pub threshold: Threshold,
-    /// Windows running for which it has to be, for [`Then::Retract`].
+    /// Consecutive windows for which it has to be, for [`Then::Retract`].
     pub windows: u32,
     /// Over how long it is asked, for [`Then::Abort`].
     pub over: Duration,
@@ -103,7 +105,7 @@ pub enum Then {
 /// A member of a plan that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFault {
-    /// Which, such as `baseline.least`.
+    /// Which, such as `baseline.min`.
     pub member: String,
     /// What is wrong.
     pub says: String,
@@ -118,14 +120,14 @@ impl Default for Plan {
             baseline: Baseline {
                 users: 8,
                 warm_up: Duration::from_secs(30),
-                least: Duration::from_secs(60),
+                min: Duration::from_secs(60),
                 requests: 200,
-                most: Duration::from_secs(1800),
+                max: Duration::from_secs(1800),
             },
             step: 8,
             window: Duration::from_secs(60),
-            most_users: 1000,
-            most_held: 30,
+            max_users: 1000,
+            max_held: 30,
             retract: 0.85,
             soak: Soak {
                 settle: Duration::from_secs(60),
@@ -169,13 +171,21 @@ impl Plan {
     /// No campaign takes longer: each phase by what it may last, and a second for each window that ends late.
     #[must_use]
     pub fn longest(&self) -> Duration {
-        let steps = self.most_users.div_ceil(self.step.max(1)).saturating_add(1);
-        let windows = steps.saturating_mul(self.most_held.max(1));
+        let steps = self.max_users.div_ceil(self.step.max(1)).saturating_add(1);
+        let windows = steps.saturating_mul(self.max_held.max(1));
         let late = Duration::from_secs(1);
         let ramp = (self.window + late).saturating_mul(windows);
-        let baseline = self.baseline.warm_up + self.baseline.most;
-        let soak = self.soak.settle + self.soak.length;
+        let baseline = self.baseline.warm_up + self.baseline.max;
+        // A soak waits for a gate that has no answer.
+        let soak = self.soak.settle + self.soak.length + self.patience + self.window;
         ramp.saturating_add(baseline + soak + late * 5)
+    }
+
+    /// The gate that finds the saturation point, T2: the first that retracts.
+    #[must_use]
+    pub fn saturation_gate(&self) -> Option<(usize, &Gate)> {
+        let mut gates = self.gates.iter().enumerate();
+        gates.find(|(_, gate)| gate.then == Then::Retract)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = String> + '_ {
@@ -197,8 +207,8 @@ impl Plan {
         let second = Duration::from_secs(1);
         for (member, time, least) in [
             ("baseline.warm_up", self.baseline.warm_up, Duration::ZERO),
-            ("baseline.least", self.baseline.least, second),
-            ("baseline.most", self.baseline.most, self.baseline.least),
+            ("baseline.min", self.baseline.min, second),
+            ("baseline.max", self.baseline.max, self.baseline.min),
             ("ramp.window", self.window, second),
             ("soak.settle", self.soak.settle, Duration::ZERO),
             ("soak.length", self.soak.length, second),
@@ -215,17 +225,17 @@ impl Plan {
         for (member, users) in [
             ("baseline.users", self.baseline.users),
             ("ramp.step", self.step),
-            ("ramp.most_users", self.most_users),
+            ("ramp.max_users", self.max_users),
         ] {
             if !(1..=MOST_USERS).contains(&users) {
                 fault(member, "has to be from 1 to 1,000,000");
             }
         }
-        if self.most_held == 0 {
-            fault("ramp.most_held", "has to be at least 1");
+        if self.max_held == 0 {
+            fault("ramp.max_held", "has to be at least 1");
         }
-        if self.baseline.users > self.most_users {
-            fault("baseline.users", "are more than ramp.most_users");
+        if self.baseline.users > self.max_users {
+            fault("baseline.users", "are more than ramp.max_users");
         }
         if !(self.retract > 0.0 && self.retract <= 1.0) {
             fault("ramp.retract", "has to be above 0 and at most 1");
@@ -245,6 +255,12 @@ impl Plan {
             }
             if gate.windows == 0 {
                 fault(&format!("gate[{at}].windows"), "has to be at least 1");
+            }
+            if gate.then == Then::Retract && gate.windows > self.max_held.max(1) {
+                fault(
+                    &format!("gate[{at}].windows"),
+                    "are more than ramp.max_held: the ramp would always end before",
+                );
             }
             if gate.over < second || gate.over > LONGEST {
                 fault(&format!("gate[{at}].over"), "has to be from 1 s to a month");

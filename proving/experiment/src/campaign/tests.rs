@@ -14,6 +14,8 @@ struct Rig {
     ttft_sum: f64,
     requests: f64,
     preemptions: f64,
+    /// A metric that pages no longer have.
+    gone: Option<&'static str>,
 }
 
 impl Rig {
@@ -25,6 +27,7 @@ impl Rig {
             ttft_sum: 0.0,
             requests: 0.0,
             preemptions: 0.0,
+            gone: None,
         }
     }
 
@@ -34,7 +37,7 @@ impl Rig {
             labels: Vec::new(),
             value,
         };
-        Sample {
+        let mut sample = Sample {
             at: secs(self.now),
             target: "engine".into(),
             values: vec![
@@ -43,6 +46,18 @@ impl Rig {
                 value("vllm:num_preemptions_total", self.preemptions),
                 value("vllm:request_success_total", self.requests),
             ],
+        };
+        let is_there = |value: &Value| self.gone.is_none_or(|gone| value.metric != gone);
+        sample.values.retain(is_there);
+        sample
+    }
+
+    /// Seconds in which the page is there and stands still.
+    fn frozen(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now += 1;
+            self.telemetry.hear(&self.page());
+            self.controller.tick(secs(self.now), &self.telemetry);
         }
     }
 
@@ -78,6 +93,24 @@ impl Rig {
         self
     }
 
+    /// To the first second of a soak of so many.
+    fn soaking(seconds: u64) -> Self {
+        let mut plan = Plan {
+            max_users: 16,
+            ..Plan::default()
+        };
+        plan.soak.length = secs(seconds);
+        let mut rig = Self::new(plan).ramping();
+        while rig.controller.phase() != Phase::Soak {
+            rig.seconds(1, 0.1);
+        }
+        rig
+    }
+
+    fn sustained(&self) -> Option<f64> {
+        self.controller.course().soak.first()?.1
+    }
+
     fn users(&self) -> u32 {
         self.controller.users()
     }
@@ -111,7 +144,7 @@ fn gate(name: &str, text: &str, threshold: Threshold, then: Then) -> Gate {
 #[test]
 fn a_whole_campaign_goes_through_its_phases() {
     let mut plan = Plan {
-        most_users: 40,
+        max_users: 40,
         ..Plan::default()
     };
     plan.soak.length = secs(600);
@@ -194,7 +227,7 @@ fn a_limit_itself_is_not_above_it() {
 fn t3_ends_it_in_the_second_in_which_the_ratio_passes_in_any_phase() {
     for phase in [Phase::Ramp, Phase::Retract, Phase::Soak] {
         let plan = Plan {
-            most_users: 16,
+            max_users: 16,
             ..Plan::default()
         };
         let mut rig = Rig::new(plan).ramping();
@@ -256,7 +289,7 @@ fn a_target_that_is_silent_for_too_long_ends_it() {
 
 #[test]
 fn the_patience_with_one_target_does_not_count_for_another() {
-    let text = "ratio(engine:vllm:num_preemptions_total, gate:done_total)";
+    let text = "ratio(engine:vllm:num_preemptions_total, gateway:done_total)";
     let then = Then::Hold;
     let plan = Plan {
         gates: vec![gate("both", text, Threshold::Above(1.0), then)],
@@ -265,7 +298,7 @@ fn the_patience_with_one_target_does_not_count_for_another() {
     let mut rig = Rig::new(plan);
     let gate = |rig: &mut Rig| {
         let page = Sample {
-            target: "gate".into(),
+            target: "gateway".into(),
             ..rig.page()
         };
         rig.telemetry.hear(&page);
@@ -291,7 +324,7 @@ fn the_patience_with_one_target_does_not_count_for_another() {
 #[test]
 fn a_gate_whose_metric_never_was_there_lets_no_baseline_end() {
     for text in [
-        "highest(engine:vllm:no_such_gauge)",
+        "max(engine:vllm:no_such_gauge)",
         "ratio(engine:no_such_total, engine:vllm:request_success_total)",
     ] {
         let mut plan = Plan::default();
@@ -310,20 +343,113 @@ fn a_gate_whose_metric_never_was_there_lets_no_baseline_end() {
 
 #[test]
 fn a_soak_is_not_complete_while_a_gate_has_nobody_to_ask() {
-    let mut plan = Plan {
-        most_users: 16,
-        ..Plan::default()
-    };
-    plan.soak.length = secs(60);
-    let mut rig = Rig::new(plan).ramping();
-    while rig.controller.phase() != Phase::Soak {
-        rig.seconds(1, 0.1);
-    }
+    let mut rig = Rig::soaking(60);
     rig.seconds(50, 0.1);
     rig.silence(20);
     assert_eq!((rig.controller.phase(), rig.ending()), (Phase::Soak, None));
     rig.seconds(1, 0.1);
     assert_eq!(rig.ending(), Some(&Ending::Completed));
+    assert!(rig.sustained().is_some(), "the window waited with the soak");
+}
+
+#[test]
+fn a_soak_that_saturates_near_its_end_opens_its_gate_again() {
+    let mut rig = Rig::soaking(10_800);
+    rig.seconds(9_600, 0.1);
+    assert_eq!(rig.tells(EventKind::Reopened).len(), 0);
+    // Slow minutes hold fewer requests: over the whole soak the mean may well be below the limit.
+    rig.seconds(1_200, 1.5);
+    assert_eq!(rig.ending(), Some(&Ending::Completed));
+    assert!((rig.sustained().unwrap() - 1.5).abs() < 1e-9);
+    let reopened = rig.tells(EventKind::Reopened);
+    assert_eq!(reopened.len(), 1, "{reopened:?}");
+    assert!(
+        reopened[0].contains("16 users: T2: 1.500 above 0.3000"),
+        "{reopened:?}"
+    );
+}
+
+#[test]
+fn one_slow_window_of_a_soak_opens_no_gate_that_wants_two() {
+    let mut rig = Rig::soaking(600);
+    rig.seconds(120, 0.1);
+    rig.seconds(60, 1.5);
+    rig.seconds(420, 0.1);
+    assert_eq!(rig.ending(), Some(&Ending::Completed));
+    assert!((rig.sustained().unwrap() - 0.1).abs() < 1e-9);
+    assert_eq!(rig.tells(EventKind::Reopened).len(), 0);
+    let mut short = Rig::soaking(20);
+    short.seconds(20, 1.5);
+    let sustained = short.sustained().unwrap();
+    assert!(sustained > 1.0, "one window is all there is: {sustained}");
+}
+
+#[test]
+fn a_soak_whose_metric_vanishes_or_whose_page_freezes_does_not_pass() {
+    for gone in ["vllm:num_preemptions_total", "vllm:request_success_total"] {
+        let mut rig = Rig::soaking(10_800);
+        rig.seconds(60, 0.1);
+        rig.gone = Some(gone);
+        rig.seconds(60 + 120, 0.1);
+        assert_eq!(rig.ending(), None);
+        rig.seconds(1, 0.1);
+        assert_eq!(rig.ending(), Some(&Ending::Unanswered("T3".into())));
+        let silent = rig.tells(EventKind::Silent);
+        assert_eq!(silent, ["T3 has no answer"]);
+    }
+    let mut frozen = Rig::soaking(10_800);
+    frozen.seconds(60, 0.1);
+    frozen.frozen(180);
+    assert_eq!(frozen.ending(), None);
+    frozen.frozen(1);
+    assert!(matches!(frozen.ending(), Some(Ending::Unanswered(_))));
+    let mut back = Rig::soaking(600);
+    back.seconds(60, 0.1);
+    back.frozen(150);
+    back.seconds(390, 0.1);
+    assert_eq!(back.ending(), Some(&Ending::Completed));
+}
+
+#[test]
+fn a_metric_that_vanishes_in_the_ramp_holds_it() {
+    let mut rig = Rig::new(Plan::default()).ramping();
+    rig.gone = Some("vllm:num_preemptions_total");
+    rig.seconds(180, 0.1);
+    assert_eq!(rig.users(), 16);
+    assert!(rig.tells(EventKind::Held)[0].contains("T3 has no answer"));
+}
+
+#[test]
+fn a_baseline_without_a_relative_gate_waits_for_requests_too() {
+    let mut plan = Plan::default();
+    plan.gates.remove(0);
+    plan.baseline.requests = 1000;
+    let mut rig = Rig::new(plan);
+    rig.telemetry.hear(&rig.page());
+    rig.seconds(129, 0.1);
+    assert_eq!(rig.controller.phase(), Phase::Baseline);
+    rig.seconds(1, 0.1);
+    assert_eq!(rig.controller.phase(), Phase::Ramp);
+}
+
+#[test]
+fn what_is_left_is_known_in_every_phase() {
+    let mut rig = Rig::new(Plan::default());
+    assert_eq!(rig.controller.phase_ends(), Some(secs(90)), "at least");
+    rig.telemetry.hear(&rig.page());
+    rig.frozen(100);
+    assert_eq!(rig.controller.phase_ends(), Some(secs(1830)), "at most");
+    let rig = Rig::new(Plan::default()).ramping();
+    let ends = (rig.controller.phase_ends(), rig.controller.window_ends());
+    assert_eq!(ends, (None, Some(secs(150))));
+}
+
+#[test]
+fn a_lapse_is_told_as_one_whatever_was_counted_in_it() {
+    let mut rig = Rig::new(Plan::default()).ramping();
+    rig.now += 8 * 3600;
+    rig.second(0.1, 1e6);
+    assert_eq!(rig.ending(), Some(&Ending::Lapsed(secs(28801))));
 }
 
 #[test]
@@ -375,7 +501,7 @@ fn a_baseline_waits_for_its_requests_and_leaves_out_the_warm_up() {
 fn windows_that_are_held_too_often_end_it() {
     let mut plan = Plan::default();
     plan.gates[0].then = Then::Hold;
-    plan.most_held = 4;
+    plan.max_held = 4;
     let mut rig = Rig::new(plan).ramping();
     rig.seconds(239, 0.4);
     assert_eq!(rig.ending(), None, "a gate that only holds finds no T2");
@@ -432,7 +558,7 @@ fn a_retraction_is_rounded_down_and_leaves_one() {
                 users,
                 ..Plan::default().baseline
             },
-            most_users: users,
+            max_users: users,
             retract,
             ..Plan::default()
         };
@@ -449,23 +575,24 @@ fn a_retraction_is_rounded_down_and_leaves_one() {
 
 #[test]
 fn faults_of_a_plan_are_told_all_at_once() {
-    let query = "highest(engine:x)";
+    let query = "max(engine:x)";
     let mut bad = gate("twice", query, Threshold::Above(f64::NAN), Then::Hold);
     bad.windows = 0;
     bad.over = Duration::ZERO;
-    let relative = gate("twice", query, Threshold::TimesBaseline(0.0), Then::Hold);
+    let mut relative = gate("twice", query, Threshold::TimesBaseline(0.0), Then::Retract);
+    relative.windows = 2;
     let plan = Plan {
         baseline: Baseline {
             users: 0,
             warm_up: Duration::MAX,
-            least: secs(60),
+            min: secs(60),
             requests: 0,
-            most: secs(59),
+            max: secs(59),
         },
         step: 0,
         window: Duration::ZERO,
-        most_users: 2_000_000,
-        most_held: 0,
+        max_users: 2_000_000,
+        max_held: 0,
         retract: f64::NAN,
         soak: Soak {
             settle: Duration::MAX,
@@ -479,7 +606,7 @@ fn faults_of_a_plan_are_told_all_at_once() {
     let members: Vec<&str> = faults.iter().map(|fault| fault.member.as_str()).collect();
     let all = [
         "baseline.warm_up",
-        "baseline.most",
+        "baseline.max",
         "ramp.window",
         "soak.settle",
         "soak.length",
@@ -487,42 +614,50 @@ fn faults_of_a_plan_are_told_all_at_once() {
         "scrape.patience",
         "baseline.users",
         "ramp.step",
-        "ramp.most_users",
-        "ramp.most_held",
+        "ramp.max_users",
+        "ramp.max_held",
         "ramp.retract",
         "gate[0]",
         "gate[0].windows",
         "gate[0].over",
         "gate[1]",
+        "gate[1].windows",
         "gate[1].name",
     ];
     assert_eq!(members, all);
     assert!(Plan::default().check().is_ok());
+    let mut never = Plan::default();
+    never.gates[0].windows = 31;
+    let faults = never.check().unwrap_err();
+    assert_eq!(
+        faults[0].to_string(),
+        "gate[0].windows: are more than ramp.max_held: the ramp would always end before"
+    );
     let more = Plan {
-        most_users: 7,
+        max_users: 7,
         ..Plan::default()
     };
     let faults = more.check().unwrap_err();
     assert_eq!(
         faults[0].to_string(),
-        "baseline.users: are more than ramp.most_users"
+        "baseline.users: are more than ramp.max_users"
     );
 }
 
 fn any_plan(rng: &mut Rng) -> Plan {
-    let most_users = 1 + rng.below(60) as u32;
+    let max_users = 1 + rng.below(60) as u32;
     let mut plan = Plan {
         baseline: Baseline {
-            users: 1 + rng.below(most_users.into()) as u32,
+            users: 1 + rng.below(max_users.into()) as u32,
             warm_up: secs(rng.below(10)),
-            least: secs(1 + rng.below(20)),
+            min: secs(1 + rng.below(20)),
             requests: rng.below(50),
-            most: secs(21 + rng.below(60)),
+            max: secs(21 + rng.below(60)),
         },
         step: 1 + rng.below(10) as u32,
         window: secs(1 + rng.below(10)),
-        most_users,
-        most_held: 1 + rng.below(5) as u32,
+        max_users,
+        max_held: 1 + rng.below(5) as u32,
         retract: 0.01 + 0.99 * rng.unit(),
         soak: Soak {
             settle: secs(rng.below(10)),
@@ -530,7 +665,7 @@ fn any_plan(rng: &mut Rng) -> Plan {
         },
         ..Plan::default()
     };
-    plan.gates[0].windows = 1 + rng.below(3) as u32;
+    plan.gates[0].windows = 1 + rng.below(u64::from(plan.max_held.min(3))) as u32;
     plan.gates[1].over = secs(1 + rng.below(30));
     plan
 }
@@ -548,7 +683,7 @@ fn any_course(plan: &Plan, rng: &mut Rng) -> Course {
             let preempted = f64::from(rng.unit() < lost) * 3.0;
             rig.second(ttft, preempted);
         }
-        assert!(rig.users() <= plan.most_users);
+        assert!(rig.users() <= plan.max_users);
         assert!(rig.now <= bound.as_secs() + 12, "{} s", rig.now);
     }
     assert_eq!(rig.users(), 0);
@@ -567,7 +702,7 @@ fn whatever_is_heard_it_ends_in_time_with_no_more_users_than_wanted_and_the_same
         assert!(course.steps.is_sorted_by_key(|step| step.to));
         assert!(course.phases.windows(2).all(|p| p[0].to == p[1].from));
         let t2 = course.t2_users;
-        assert!(t2.is_none_or(|users| users <= plan.most_users));
+        assert!(t2.is_none_or(|users| users <= plan.max_users));
         let ending = course.ending.expect("it is over");
         let word = format!("{ending:?}");
         let word = word.split(['(', ' ']).next().unwrap_or_default();

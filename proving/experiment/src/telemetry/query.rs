@@ -34,9 +34,9 @@ pub enum Query {
     /// Of a gauge: the mean over series and samples.
     Average(Selector),
     /// Of a gauge: the mean over samples of the sum over series.
-    Total(Selector),
+    Sum(Selector),
     /// Of a gauge: the greatest of any series and sample.
-    Highest(Selector),
+    Max(Selector),
 }
 
 /// A question that cannot be read.
@@ -51,9 +51,7 @@ pub struct QueryError {
 
 impl Query {
     /// The words of functions.
-    const FUNCTIONS: [&'static str; 7] = [
-        "mean", "ratio", "increase", "rate", "average", "total", "highest",
-    ];
+    const FUNCTIONS: [&'static str; 7] = ["mean", "ratio", "increase", "rate", "avg", "sum", "max"];
 
     /// The metrics that have to be scraped for an answer.
     #[must_use]
@@ -64,9 +62,15 @@ impl Query {
             Self::Increase(of)
             | Self::Rate(of)
             | Self::Average(of)
-            | Self::Total(of)
-            | Self::Highest(of) => vec![of.clone()],
+            | Self::Sum(of)
+            | Self::Max(of) => vec![of.clone()],
         }
+    }
+
+    /// Whether an answer rests on a count of events, as [`Telemetry::support`](super::Telemetry::support) gives it.
+    #[must_use]
+    pub const fn rests_on_a_count(&self) -> bool {
+        matches!(self, Self::Mean(_) | Self::Ratio(..))
     }
 
     /// The targets that have to be heard for an answer.
@@ -80,9 +84,9 @@ impl Query {
             Self::Ratio(of, over) => ("ratio", vec![of, over]),
             Self::Increase(of) => ("increase", vec![of]),
             Self::Rate(of) => ("rate", vec![of]),
-            Self::Average(of) => ("average", vec![of]),
-            Self::Total(of) => ("total", vec![of]),
-            Self::Highest(of) => ("highest", vec![of]),
+            Self::Average(of) => ("avg", vec![of]),
+            Self::Sum(of) => ("sum", vec![of]),
+            Self::Max(of) => ("max", vec![of]),
         }
     }
 }
@@ -134,9 +138,9 @@ fn read(text: &str) -> Result<Query, String> {
         (_, Some(over)) => Query::Ratio(first, over),
         ("increase", _) => Query::Increase(first),
         ("rate", _) => Query::Rate(first),
-        ("average", _) => Query::Average(first),
-        ("total", _) => Query::Total(first),
-        _ => Query::Highest(first),
+        ("avg", _) => Query::Average(first),
+        ("sum", _) => Query::Sum(first),
+        _ => Query::Max(first),
     })
 }
 

@@ -81,13 +81,16 @@ impl Telemetry {
             .map(Vec::as_slice)
             .unwrap_or_default();
         let inside = moments.iter().copied();
-        let inside = inside.filter(|&at| at > span.from && at < span.to);
-        let (mut before, mut longest) = (span.from, Duration::ZERO);
-        for at in inside.chain([span.to]) {
-            longest = longest.max(at.saturating_sub(before));
-            before = at;
-        }
-        longest
+        longest_gap(inside.filter(|&at| at > span.from && at < span.to), span)
+    }
+
+    /// The longest time in a span in which no page had any series of a selector, though its target may have been heard;
+    /// the whole span of one that was never there.
+    #[must_use]
+    pub fn longest_absence(&self, of: &Selector, span: Span) -> Duration {
+        let points = self.kept.get(of).map(|kept| kept.within(span));
+        let inside = points.unwrap_or_default().iter().map(|point| point.at);
+        longest_gap(inside, span)
     }
 
     /// The selectors of a query that no sample has had.
@@ -119,8 +122,8 @@ impl Telemetry {
                 (seconds > 0.0).then_some(grown(of)? / seconds)
             }
             Query::Average(of) => self.over(of, span, |point| point.sum / point.series as f64),
-            Query::Total(of) => self.over(of, span, |point| point.sum),
-            Query::Highest(of) => {
+            Query::Sum(of) => self.over(of, span, |point| point.sum),
+            Query::Max(of) => {
                 let points = self.kept.get(of)?.within(span);
                 points.iter().map(|point| point.most).reduce(f64::max)
             }
@@ -144,7 +147,10 @@ impl Telemetry {
         if *next > span.to {
             return None;
         }
-        Some(self.kept.get(of)?.grown(span).unwrap_or(0.0))
+        let kept = self.kept.get(of)?;
+        // One that was there and is gone is unknown: it is not known to stand still.
+        let is_yet_to_come = kept.points.is_empty();
+        kept.grown(span).or(is_yet_to_come.then_some(0.0))
     }
 
     fn over(&self, of: &Selector, span: Span, value: impl Fn(&Point) -> f64) -> Option<f64> {
@@ -152,6 +158,16 @@ impl Telemetry {
         let count = points.len();
         (count > 0).then(|| points.iter().map(value).sum::<f64>() / count as f64)
     }
+}
+
+/// The longest time between moments of a span, its ends included.
+fn longest_gap(moments: impl Iterator<Item = Duration>, span: Span) -> Duration {
+    let (mut before, mut longest) = (span.from, Duration::ZERO);
+    for at in moments.chain([span.to]) {
+        longest = longest.max(at.saturating_sub(before));
+        before = at;
+    }
+    longest
 }
 
 impl Kept {

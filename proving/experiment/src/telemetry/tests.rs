@@ -134,8 +134,29 @@ fn a_ratio_takes_a_counter_that_is_not_there_for_0_and_a_lower_one_below_1_for_1
 }
 
 #[test]
+fn a_counter_that_was_there_and_is_gone_is_unknown_and_not_0() {
+    let ratio = query("ratio(engine:lost, engine:done)");
+    let mut telemetry = Telemetry::new([&ratio]);
+    let page = |at, lost: &[f64]| {
+        let lost = lost.iter().map(|&lost| value("lost", "0", lost));
+        sample(at, lost.chain([value("done", "0", at as f64)]).collect())
+    };
+    telemetry.hear(&page(0, &[0.0]));
+    telemetry.hear(&page(1, &[1.0]));
+    telemetry.hear(&page(2, &[]));
+    telemetry.hear(&page(3, &[]));
+    assert_eq!(telemetry.ask(&ratio, span(0, 1)), Some(1.0));
+    assert_eq!(telemetry.ask(&ratio, span(1, 3)), None);
+    let [lost, done] = &ratio.selectors()[..] else {
+        panic!("two");
+    };
+    let absence = |of| telemetry.longest_absence(of, span(0, 3));
+    assert_eq!([absence(lost), absence(done)], [secs(2), secs(1)]);
+}
+
+#[test]
 fn gauges_are_averaged_added_up_and_searched_for_their_highest() {
-    let texts = ["average(engine:g)", "total(engine:g)", "highest(engine:g)"];
+    let texts = ["avg(engine:g)", "sum(engine:g)", "max(engine:g)"];
     let [average, total, highest] = texts.map(query);
     let mut telemetry = Telemetry::new([&average, &total, &highest]);
     let page = |at, a, b| sample(at, vec![value("g", "0", a), value("g", "1", b)]);
@@ -147,7 +168,7 @@ fn gauges_are_averaged_added_up_and_searched_for_their_highest() {
 
 #[test]
 fn a_label_picks_series_and_another_target_none() {
-    let [one, other] = ["increase(engine:n{engine=\"1\"})", "increase(gate:n)"].map(query);
+    let [one, other] = ["increase(engine:n{engine=\"1\"})", "increase(gateway:n)"].map(query);
     let mut telemetry = Telemetry::new([&one, &other]);
     let page = |at, a, b| sample(at, vec![value("n", "0", a), value("n", "1", b)]);
     telemetry.hear(&page(0, 0.0, 0.0));
@@ -174,11 +195,11 @@ fn a_query_gives_its_text_back() {
     let texts = [
         "mean(engine:vllm:time_to_first_token_seconds)",
         "ratio(engine:vllm:num_preemptions_total, engine:vllm:request_success_total)",
-        "total(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES{gpu=\"0\"})",
+        "sum(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES{gpu=\"0\"})",
         "increase(gate-2:a{b=\"c, {d}\", e=\"\"})",
         "ratio(a:b{c=\"d,e\"}, f:g{h=\"i\"})",
-        "highest(a:b)",
-        "average(a:b)",
+        "max(a:b)",
+        "avg(a:b)",
         "rate(a:b)",
     ];
     for text in texts {

@@ -30,8 +30,10 @@ pub(super) struct Now {
     pub(super) title: String,
     pub(super) phase: String,
     pub(super) seconds: f64,
-    /// Until the phase ends, where that is known.
+    /// Until the phase ends, or the step of a ramp.
     pub(super) left_s: Option<f64>,
+    /// Of which that is: a phase, or a step.
+    pub(super) left_of: String,
     pub(super) users: u32,
     pub(super) ttft_ms: Option<f64>,
     pub(super) limit_ms: Option<f64>,
@@ -123,9 +125,9 @@ impl Lines {
         } else {
             ("", "")
         };
-        let left = now
-            .left_s
-            .map_or(String::new(), |left| format!(", {} left", clock(left)));
+        let left = now.left_s.map_or(String::new(), |left| {
+            format!(", {} left of the {}", clock(left), now.left_of)
+        });
         let lines = [
             format!(
                 "{strong}{:>7}{plain} {strong}{}{plain}  {} users{left}",

@@ -4,7 +4,7 @@
 //! Invariant: memory grows with phases, windows and seconds, and not with requests.
 //! Not here: what the engine says of them (`experiment::telemetry`), the document (`summary`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use experiment::telemetry::{Sample, Span, Value};
@@ -25,6 +25,8 @@ const PEAK_S: usize = 10;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
     pub(super) profile: usize,
+    /// Of the profile's corpus, by number.
+    pub(super) session: Option<u64>,
     pub(super) due: Duration,
     pub(super) sent: Option<Duration>,
     pub(super) first_token: Option<Duration>,
@@ -46,6 +48,8 @@ pub(super) struct Observed {
     seconds: Vec<(u32, u32)>,
     sums: Sums,
     errors: BTreeMap<(String, String), u64>,
+    /// Profile and session of all requests: no more than the corpus has.
+    sessions: HashSet<(usize, u64)>,
 }
 
 /// A phase, from its beginning on.
@@ -121,6 +125,7 @@ impl Observed {
             seconds: Vec::new(),
             sums: Sums::default(),
             errors: BTreeMap::new(),
+            sessions: HashSet::new(),
         }
     }
 
@@ -162,6 +167,8 @@ impl Observed {
             }) += 1;
         }
         self.sums.add(ended);
+        let session = ended.session.map(|session| (ended.profile, session));
+        self.sessions.extend(session);
         self.count_window(ended);
         let phase = self
             .phases
@@ -251,6 +258,12 @@ impl Observed {
             target: "client".into(),
             values: values.into(),
         }
+    }
+
+    /// How many sessions had a request; `None` where requests are of none.
+    pub(super) fn unique_sessions(&self) -> Option<u64> {
+        let sessions = self.sessions.len() as u64;
+        (sessions > 0).then_some(sessions)
     }
 
     /// Answers and errors since the beginning.

@@ -1,10 +1,11 @@
 //! Where a campaign's files go.
 //!
-//! Invariant: that it can be written to is known before anything is started.
+//! Invariant: that it can be written to is known before anything is started; from then on no file of an earlier campaign
+//! is in it that could pass for one of this, and no other campaign writes there.
 //! Not here: what stands in the files.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -12,14 +13,25 @@ use serde_json::json;
 use super::RunError;
 use crate::report::document::Document;
 
+/// What each campaign writes anew.
+const OURS: [&str; 5] = [
+    "report.json",
+    "report.html",
+    "report.md",
+    "requests.parquet",
+    "samples.parquet",
+];
+
 /// A directory of ours.
 #[derive(Debug)]
 pub(super) struct Output {
     dir: PathBuf,
+    /// The directory itself, locked for as long as it is ours.
+    _lock: File,
 }
 
 impl Output {
-    /// Makes the directory, and tries to write in it.
+    /// Makes the directory, tries to write in it, and takes away what a campaign before left.
     pub(super) fn create(dir: &Path) -> Result<Self, RunError> {
         let fault = |error: io::Error| {
             let says = format!("{}: {error}", dir.display());
@@ -27,11 +39,28 @@ impl Output {
         };
         fs::create_dir_all(dir).map_err(fault)?;
         let dir = fs::canonicalize(dir).map_err(fault)?;
-        let probe = dir.join(".probe");
-        let written = fs::write(&probe, b"probe");
-        let removed = fs::remove_file(&probe);
-        written.and(removed).map_err(fault)?;
-        Ok(Self { dir })
+        let lock = File::open(&dir).map_err(fault)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => RunError::Usage(format!(
+                "{}: another campaign writes there: give another directory with --out",
+                dir.display()
+            )),
+            TryLockError::Error(error) => fault(error),
+        })?;
+        let probe = tempfile::NamedTempFile::new_in(&dir);
+        let written = probe.and_then(|mut probe| probe.write_all(b"probe"));
+        written.map_err(fault)?;
+        for name in OURS {
+            // A link is taken away, and not what it names.
+            match fs::remove_file(dir.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    let says = format!("{name}, of a campaign before: {error}");
+                    return Err(fault(io::Error::new(error.kind(), says)));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { dir, _lock: lock })
     }
 
     /// A file in it.
@@ -48,6 +77,7 @@ impl Output {
     /// What `--json` prints.
     pub(super) fn short(&self, document: &Document) -> String {
         let overhead = document.overhead.as_ref();
+        let verify = document.verify.as_ref();
         let short = json!({
             "version": document.version,
             "verdict": document.verdict,
@@ -57,9 +87,14 @@ impl Output {
             "t3": document.t3,
             "soak": document.soak,
             "is_virtual": document.scenario.is_virtual,
+            "verify": verify.map(|verify| json!({
+                "suite": verify.suite,
+                "passed": verify.passed,
+                "failed": verify.failed,
+            })),
             "phases": document.phases,
             "objectives": document.objectives,
-            "gate_overhead_us": overhead.map(|overhead| overhead.gate.mean * 1e6),
+            "gateway_overhead_us": overhead.map(|overhead| overhead.gate.mean * 1e6),
             "report": self.path("report.html"),
         });
         serde_json::to_string_pretty(&short).expect("text keys and numbers")

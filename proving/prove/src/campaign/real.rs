@@ -4,6 +4,7 @@
 //! monotonic clock, that of the load, from the first moment to the last.
 //! Not here: the controller (`experiment::campaign`), sums (`observed`), the document (`summary`).
 
+mod clocks;
 mod gate_pages;
 mod pairing;
 mod preparation;
@@ -19,6 +20,7 @@ use experiment::certificate::Verdict as Fit;
 use experiment::telemetry::{Query, Telemetry};
 use experiment::workload::apportion;
 use load::observer::{Counters, Measure, Record};
+use load::run::Outcome;
 
 use super::follow::Follower;
 use super::live::{Lines, Now};
@@ -27,12 +29,13 @@ use super::output::Output;
 use super::scenario::Scenario;
 use super::summary::{self, Parts, ProfilePart};
 use super::watch::Watch;
-use super::{Options, RunError};
+use super::{Options, RunError, hint, not_whole};
 use crate::load::interrupt::Interrupt;
 use crate::load::steered::SteeredRun;
-use crate::report::document::{self, Document, Event, Generator, PrefixCache, Reproduce};
+use crate::report::document::{self, Document, Event, Generator, PrefixCache, Reproduce, Verified};
 use crate::scrape::scraper::{Heard, Scraper};
 use crate::scrape::store::Store;
+use clocks::Clocks;
 use gate_pages::GatePages;
 use pairing::Pairing;
 use preparation::Prepared;
@@ -49,6 +52,11 @@ const DRAIN: Duration = Duration::from_secs(60);
 const LIVE: Duration = Duration::from_secs(30);
 /// Over which the live rate is taken.
 const RATE: Duration = Duration::from_secs(10);
+/// Rows of requests, and of what was scraped.
+const REQUESTS: &str = "requests.parquet";
+const SAMPLES: &str = "samples.parquet";
+/// What a verdict says where no suite was run.
+const UNVERIFIED: &str = "policies were not verified";
 /// Notes of the host at most.
 const MOST_NOTES: usize = 1_000;
 
@@ -62,17 +70,101 @@ pub(super) fn run(
     let started = SystemTime::now();
     let watch = options.watch.map(Watch::start).transpose();
     let watch = watch.map_err(RunError::Input)?;
-    let prepared = preparation::prepare(options, scenario, output, &interrupt)?;
-    let mut campaign = Campaign::new(prepared, watch, started)?;
-    if campaign.prepared.may_load() {
+    let mut verified = None;
+    let prepared = preparation::prepare(
+        options,
+        scenario.clone(),
+        output,
+        (&interrupt, &mut verified),
+    );
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        // What was found until then is told as of any other end.
+        Err(_) if interrupt.was_heard() => {
+            hint("interrupted before anything was loaded; everything that was started is ended");
+            return Ok(unloaded(
+                options,
+                &scenario,
+                (started, verified),
+                Ending::Interrupted,
+            ));
+        }
+        Err(RunError::Unreachable(says)) => {
+            hint(&says);
+            return Ok(unloaded(
+                options,
+                &scenario,
+                (started, verified),
+                Ending::Failed(says),
+            ));
+        }
+        Err(error) => return Err(error),
+    };
+    let mut campaign = Campaign::new(prepared, verified, watch, started)?;
+    if campaign.may_load() {
         campaign.load(output, &interrupt)?;
     }
     Ok(campaign.document(options))
 }
 
+/// The document of a campaign that ended before its load.
+fn unloaded(
+    options: &Options,
+    scenario: &Scenario,
+    (started, verified): (SystemTime, Option<Verified>),
+    ending: Ending,
+) -> Document {
+    let under_test = preparation::named(options, scenario);
+    summary::document(Parts {
+        scenario,
+        about: about(scenario, started, 0.0, under_test),
+        course: &Course {
+            ending: Some(ending),
+            ..Course::default()
+        },
+        plan: &scenario.plan,
+        telemetry: &Telemetry::default(),
+        observed: &Observed::new(0),
+        profiles: Vec::new(),
+        certificate: None,
+        generator: None,
+        overhead: None,
+        series: BTreeMap::new(),
+        tokens: Vec::new(),
+        prefix_cache: PrefixCache::default(),
+        verify: verified,
+        said: BTreeMap::new(),
+        reproduce: preparation::reproduce(options, scenario, None, None),
+        notes: Vec::new(),
+        remarks: Vec::new(),
+        generator_fit: Ok(()),
+    })
+}
+
+fn about(
+    scenario: &Scenario,
+    started: SystemTime,
+    seconds: f64,
+    under_test: BTreeMap<String, String>,
+) -> document::Scenario {
+    let started = started.duration_since(UNIX_EPOCH);
+    document::Scenario {
+        name: scenario.name.clone(),
+        title: scenario.title.clone(),
+        is_virtual: false,
+        started_unix_ms: started.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        }),
+        seconds,
+        under_test,
+    }
+}
+
 /// What goes on.
 struct Campaign {
     prepared: Prepared,
+    /// What the suite came to, where one was run.
+    verified: Option<Verified>,
     controller: Controller,
     telemetry: Telemetry,
     observed: Arc<Mutex<Observed>>,
@@ -88,13 +180,19 @@ struct Campaign {
     after: Option<After>,
     /// Somebody ended it, perhaps while answers were waited for.
     is_cut: bool,
+    /// As they stood at its beginning.
+    clocks: Clocks,
+    /// Files that are not whole, and why.
+    broken: BTreeMap<&'static str, String>,
 }
 
 /// What is known once the load is over.
+#[derive(Default)]
 struct After {
-    certificate: serde_json::Value,
-    fit: Result<(), String>,
-    generator: Generator,
+    certificate: Option<serde_json::Value>,
+    /// Why no figure of the generator counts.
+    void: Option<String>,
+    generator: Option<Generator>,
     said: BTreeMap<String, String>,
     overhead: Option<document::Overhead>,
     series: BTreeMap<String, document::Series>,
@@ -103,6 +201,7 @@ struct After {
 impl Campaign {
     fn new(
         prepared: Prepared,
+        verified: Option<Verified>,
         watch: Option<Watch>,
         started: SystemTime,
     ) -> Result<Self, RunError> {
@@ -132,8 +231,17 @@ impl Campaign {
             users: None,
             after: None,
             is_cut: false,
+            clocks: Clocks::now(),
+            broken: BTreeMap::new(),
+            verified,
             prepared,
         })
+    }
+
+    /// Whether the suite lets the load begin.
+    fn may_load(&self) -> bool {
+        let verified = self.verified.as_ref();
+        verified.is_none_or(|verified| verified.failed == 0)
     }
 
     /// From the first request to the last.
@@ -151,15 +259,17 @@ impl Campaign {
             listens(rows);
             on_rows(rows);
         };
-        let file = output.path("requests.parquet");
+        let file = output.path(REQUESTS);
+        let mut store = Store::create(&output.path(SAMPLES))
+            .map_err(|error| RunError::Usage(error.to_string()))?;
+        store.prefer(&self.prepared.queries());
         let run = self.prepared.steered.begin(&file, Box::new(on_rows))?;
         let start = run.running.start;
         pairing.begin(start);
         let targets = self.prepared.targets.clone();
         let scraper = Scraper::start(targets, self.prepared.cgroup.clone(), start, PERIOD);
         let (scraper, heard) = scraper.map_err(RunError::Rig)?;
-        let mut store = Store::create(&output.path("samples.parquet"))
-            .map_err(|error| RunError::Usage(error.to_string()))?;
+        self.clocks = Clocks::now();
         self.tell_course();
         let mut due = start + PERIOD;
         while self.controller.phase() != Phase::Over {
@@ -167,7 +277,7 @@ impl Campaign {
                 Ok(heard) => self.hear(heard, &mut store),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    let ending = Ending::Failed("bug: the scraper is gone".into());
+                    let ending = Ending::Broken("bug: the scraper is gone".into());
                     self.controller.stop(start.elapsed(), ending);
                 }
             }
@@ -181,7 +291,7 @@ impl Campaign {
             } else if let Some(says) = self.prepared.ended() {
                 self.controller.stop(start.elapsed(), Ending::Failed(says));
             } else if run.running.is_over() {
-                let ending = Ending::Failed("the load ended before the campaign".into());
+                let ending = Ending::Broken("the load ended before the campaign".into());
                 self.controller.stop(start.elapsed(), ending);
             }
         }
@@ -200,10 +310,15 @@ impl Campaign {
             self.note(start.elapsed(), "scrape", says);
         }
         run.running.control().stop();
+        if let Some(says) = store.left_out() {
+            self.note(start.elapsed(), "file", says);
+        }
         if let Err(error) = store.finish() {
+            self.broken.insert(SAMPLES, error.to_string());
             self.note(start.elapsed(), "file", error.to_string());
         }
-        self.finish(run, pairing)
+        self.finish(run, pairing);
+        Ok(())
     }
 
     fn hear(&mut self, heard: Heard, store: &mut Store) {
@@ -240,6 +355,10 @@ impl Campaign {
         let sample = lock(&self.observed).sample(now, u32::try_from(users).unwrap_or(u32::MAX));
         self.telemetry.hear(&sample);
         drop(store.add(&sample));
+        let slept = Clocks::now().slept_since(self.clocks);
+        if slept > self.controller.plan().patience {
+            self.controller.stop(now, Ending::Lapsed(slept));
+        }
         self.controller.tick(now, &self.telemetry);
         self.tell_course();
         self.apply_users(run);
@@ -266,9 +385,9 @@ impl Campaign {
     }
 
     fn show(&mut self, at: Duration) {
-        let gates = self.controller.plan().gates.iter();
-        let relative = gates.enumerate().find(|(_, gate)| gate.is_relative());
-        let limit = relative.and_then(|(at, _)| self.controller.limit(at));
+        let plan = self.controller.plan();
+        let gate = summary::ttft_gate(plan);
+        let limit = gate.and_then(|(at, _)| self.controller.limit(at));
         let span = experiment::telemetry::Span {
             from: at.saturating_sub(LIVE),
             to: at,
@@ -281,10 +400,7 @@ impl Campaign {
             let query: Query = query.parse().ok()?;
             self.telemetry.ask(&query, span)
         };
-        let ttft = match relative {
-            Some((_, gate)) => self.telemetry.ask(&gate.query, span),
-            None => asked(summary::TTFT, span),
-        };
+        let ttft = self.telemetry.ask(&summary::ttft(plan), span);
         let ttft = ttft.map(|seconds| seconds * 1e3);
         let observed = lock(&self.observed);
         let (answered, errors) = observed.counts();
@@ -295,13 +411,19 @@ impl Campaign {
             })
             .0;
         drop(observed);
-        let kv = asked("average(engine:vllm:kv_cache_usage_perc)", span);
+        let kv = asked("avg(engine:vllm:kv_cache_usage_perc)", span);
         let preemptions = asked("increase(engine:vllm:num_preemptions_total)", whole);
         let now = &mut self.now;
         now.phase = self.controller.phase().word().to_owned();
         now.seconds = at.as_secs_f64();
         let ends = self.controller.phase_ends();
+        let ends = ends.or(self.controller.window_ends());
         now.left_s = ends.map(|ends| ends.saturating_sub(at).as_secs_f64());
+        now.left_of = self
+            .controller
+            .window_ends()
+            .map_or(&*now.phase, |_| "step")
+            .to_owned();
         now.users = self.controller.users();
         (now.ttft_ms, now.limit_ms) = (ttft, limit.map(|limit| limit * 1e3));
         (now.kv_cache, now.preemptions) = (kv, preemptions);
@@ -333,7 +455,7 @@ impl Campaign {
 
     fn note(&mut self, at: Duration, kind: &str, says: String) {
         if kind == "file" {
-            eprintln!("warning: {says}");
+            hint(&format!("warning: {says}"));
         }
         if self.notes.len() < MOST_NOTES {
             self.notes.push(Event {
@@ -345,9 +467,42 @@ impl Campaign {
         }
     }
 
-    fn finish(&mut self, run: SteeredRun, pairing: Pairing) -> Result<(), RunError> {
+    /// Takes what the load came to. A client that failed takes nothing from what was seen until then.
+    fn finish(&mut self, run: SteeredRun, pairing: Pairing) {
         let at = run.running.start.elapsed();
-        let (outcome, summed) = run.finish()?;
+        let (outcome, summed) = run.finish();
+        let fault = match &summed {
+            Ok(summed) => summed.fault.as_ref().map(ToString::to_string),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(says) = fault {
+            self.broken.insert(REQUESTS, says.clone());
+            self.note(at, "file", says);
+        }
+        let mut after = match outcome {
+            Ok(outcome) => self.outcome(&outcome, at),
+            Err(error) => {
+                self.note(at, "load", error.to_string());
+                After {
+                    void: Some(format!("the load failed: {error}")),
+                    ..After::default()
+                }
+            }
+        };
+        let span = self.measured_span();
+        match pairing.finish(span, &self.telemetry) {
+            Ok((overhead, series, missing)) => {
+                if let Some(says) = missing {
+                    self.note(at, "overhead", says);
+                }
+                (after.overhead, after.series) = (overhead, series);
+            }
+            Err(says) => self.note(at, "overhead", says),
+        }
+        self.after = Some(after);
+    }
+
+    fn outcome(&mut self, outcome: &Outcome, at: Duration) -> After {
         // What was cut by an end in haste is nobody's fault.
         if matches!(self.controller.course().ending, Some(Ending::Completed)) {
             let mut observed = lock(&self.observed);
@@ -355,17 +510,8 @@ impl Campaign {
                 observed.left(profile, Phase::Soak.word(), outcome.observations.left);
             }
         }
-        if let Some(fault) = &summed.fault {
-            self.note(at, "file", fault.to_string());
-        }
-        let certificate = outcome
-            .certificate()
-            .ok_or_else(|| RunError::Usage("bug: a campaign was not certified".into()))?;
-        let fit = match certificate.verdict {
-            Fit::Void => Err("the generator could not keep up: no figure counts".to_owned()),
-            Fit::Failed => Err("what was sent has not the law that was asked for".to_owned()),
-            Fit::Good | Fit::Unproven => Ok(()),
-        };
+        let certificate = outcome.certificate();
+        let fit = certificate.as_ref().map(|certificate| certificate.verdict);
         let seconds = outcome
             .measured
             .as_secs_f64()
@@ -391,31 +537,16 @@ impl Campaign {
                 max: s(lag.max),
             }),
             rows_lost: outcome.records_lost,
-            verdict: certificate.verdict.word().to_owned(),
+            verdict: fit.map_or("unproven", Fit::word).to_owned(),
         };
-        let span = self.measured_span();
-        let overhead = pairing.finish(span, &self.telemetry);
-        let (overhead, series) = match overhead {
-            Ok((overhead, series, missing)) => {
-                if let Some(says) = missing {
-                    self.note(at, "overhead", says);
-                }
-                (overhead, series)
-            }
-            Err(says) => {
-                self.note(at, "overhead", says);
-                (None, BTreeMap::new())
-            }
-        };
-        self.after = Some(After {
-            certificate: serde_json::to_value(&certificate).unwrap_or_default(),
-            fit,
-            generator,
+        After {
+            certificate: certificate
+                .and_then(|certificate| serde_json::to_value(&certificate).ok()),
+            void: void(fit, outcome.records_lost),
+            generator: Some(generator),
             said: said.collect(),
-            overhead,
-            series,
-        });
-        Ok(())
+            ..After::default()
+        }
     }
 
     /// The soak, or the last phase that there was.
@@ -438,37 +569,30 @@ impl Campaign {
             law: profile.law.clone(),
             weight: profile.weight,
         });
-        let unloaded = Course {
-            ending: Some(Ending::Completed),
-            ..Course::default()
-        };
         let mut course = self.controller.course().clone();
         if after.is_none() {
-            course = unloaded;
+            // A suite that failed let nothing begin.
+            course = Course::default();
         } else if self.is_cut {
             course.ending = Some(Ending::Interrupted);
         }
         let plan: &Plan = self.controller.plan();
-        let started_unix_ms = self.started.duration_since(UNIX_EPOCH).map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        });
-        let about = document::Scenario {
-            name: self.prepared.scenario.name.clone(),
-            title: self.prepared.scenario.title.clone(),
-            is_virtual: false,
-            started_unix_ms,
-            seconds: self.now.seconds,
-            under_test: self.prepared.under_test(),
-        };
-        let reproduce: Reproduce = self.prepared.reproduce(options);
-        let (fit, certificate, generator) = match &after {
-            Some(after) => (
-                after.fit.clone(),
-                Some(after.certificate.clone()),
-                Some(after.generator.clone()),
-            ),
-            None => (Ok(()), None, None),
-        };
+        let under_test = self.prepared.under_test();
+        let about = about(
+            &self.prepared.scenario,
+            self.started,
+            self.now.seconds,
+            under_test,
+        );
+        let mut reproduce: Reproduce = self.prepared.reproduce(options);
+        reproduce
+            .files
+            .retain(|file| !self.broken.contains_key(&**file));
+        let after = after.unwrap_or_default();
+        let evidence = self.broken.values().next().map(|says| not_whole(says));
+        let fit = after.void.or(evidence).map_or(Ok(()), Err);
+        let is_verified = self.verified.is_some();
+        let remarks = (!is_verified).then(|| UNVERIFIED.to_owned());
         summary::document(Parts {
             scenario: &self.prepared.scenario,
             about,
@@ -477,25 +601,36 @@ impl Campaign {
             telemetry: &self.telemetry,
             observed: &observed,
             profiles: profiles.collect(),
-            certificate,
-            generator,
-            overhead: after.as_ref().and_then(|after| after.overhead.clone()),
-            series: after
-                .as_ref()
-                .map(|after| after.series.clone())
-                .unwrap_or_default(),
+            certificate: after.certificate,
+            generator: after.generator,
+            overhead: after.overhead,
+            series: after.series,
             tokens: self.gate_pages.tokens(),
             prefix_cache: PrefixCache {
                 predicted: Some(self.prepared.steered.corpus.predicted_hit_rate),
                 sessions: Some(self.prepared.steered.corpus.sessions),
+                unique_sessions: observed.unique_sessions(),
                 ..PrefixCache::default()
             },
-            verify: self.prepared.verified.clone(),
-            said: after.map(|after| after.said).unwrap_or_default(),
+            verify: self.verified.clone(),
+            said: after.said,
             reproduce,
             notes: self.notes.clone(),
+            remarks: remarks.into_iter().collect(),
             generator_fit: fit,
         })
+    }
+}
+
+/// Why no figure counts, of what is known of the generator itself.
+fn void(fit: Option<Fit>, rows_lost: u64) -> Option<String> {
+    match fit {
+        Some(Fit::Void) => Some("the generator could not keep up: no figure counts".to_owned()),
+        Some(Fit::Failed) => Some("what was sent has not the law that was asked for".to_owned()),
+        None => Some("bug: a campaign was not certified".to_owned()),
+        // Errors may be among them: a share of what is left is no share of all.
+        Some(Fit::Good | Fit::Unproven) => (rows_lost > 0)
+            .then(|| format!("{rows_lost} rows of requests found no room: no figure counts")),
     }
 }
 
@@ -507,6 +642,7 @@ fn ended(row: &Record) -> Ended {
     let at = Duration::from_nanos;
     Ended {
         profile: usize::try_from(row.profile).unwrap_or(usize::MAX),
+        session: Some(row.session),
         due: at(row.intended_ns),
         sent: row.sent_ns.map(at),
         // An answer in one piece begins with its first byte.
@@ -521,5 +657,22 @@ fn ended(row: &Record) -> Ended {
         output_tokens: row.completion_tokens,
         cached_tokens: row.cached_tokens,
         failure: row.failure.map(|failure| failure.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What makes the figures of a generator void.
+
+    use super::*;
+
+    #[test]
+    fn rows_that_found_no_room_void_a_campaign_whatever_its_certificate_says() {
+        assert_eq!(void(Some(Fit::Good), 0), None);
+        let lost = void(Some(Fit::Good), 4096).expect("void");
+        assert!(lost.contains("4096 rows"), "{lost}");
+        for fit in [Some(Fit::Void), Some(Fit::Failed), None] {
+            assert!(void(fit, 0).is_some(), "{fit:?}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use experiment::arrivals::Spec;
 use experiment::campaign::{Baseline, Gate, Plan, Soak, Then, Threshold};
 use experiment::telemetry::Query;
 use sha2::{Digest, Sha256};
+use simulator::campaign::{Affinity, Balancer};
 
 use super::RunError;
 use super::members::{Faults, Members};
@@ -25,6 +26,11 @@ const SECRET: [&str; 5] = [
     "api-key",
     "cookie",
 ];
+
+/// Targets that nobody names.
+pub(super) const OWN_TARGETS: [&str; 2] = ["client", "cgroup"];
+/// What is said of somebody who does.
+pub(super) const OWN_SAYS: &str = "client and cgroup are what we measure ourselves";
 
 /// A scenario in its directory.
 #[derive(Debug, Clone)]
@@ -114,8 +120,12 @@ pub(super) struct PublishedSpec {
 }
 
 impl Scenario {
-    /// Reads a scenario: a directory with `scenario.toml`, or the file itself.
-    pub(super) fn read(path: &Path) -> Result<Self, RunError> {
+    /// Reads a scenario: a directory with `scenario.toml`, or the file itself. `check` finds faults beyond the file, of
+    /// what it names.
+    pub(super) fn read(
+        path: &Path,
+        check: impl FnOnce(&Self) -> Vec<String>,
+    ) -> Result<Self, RunError> {
         let file = if path.is_dir() {
             path.join("scenario.toml")
         } else {
@@ -126,24 +136,25 @@ impl Scenario {
         let named = if path.is_dir() { path } else { &dir };
         let named = fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());
         let name = named.file_name().unwrap_or_default().to_string_lossy();
-        Self::parse(&name, dir, text).map_err(|faults| RunError::Scenario { file, faults })
+        let (scenario, mut faults) = Self::parse(&name, dir, text);
+        faults.extend(scenario.as_ref().map(check).unwrap_or_default());
+        match scenario {
+            Some(scenario) if faults.is_empty() => Ok(scenario),
+            _ => Err(RunError::Scenario { file, faults }),
+        }
     }
 
-    /// Reads the text of a scenario.
-    pub(super) fn parse(name: &str, dir: PathBuf, text: String) -> Result<Self, Vec<String>> {
+    /// Reads the text of a scenario; there is one with faults too, so that what it names can be looked at.
+    pub(super) fn parse(name: &str, dir: PathBuf, text: String) -> (Option<Self>, Vec<String>) {
         let table = match text.parse::<toml::Table>() {
             Ok(table) => table,
-            Err(error) => return Err(vec![error.to_string().trim_end().to_owned()]),
+            Err(error) => return (None, vec![error.to_string().trim_end().to_owned()]),
         };
         let faults = Faults::default();
         let file = Members::new(table, &faults);
         let scenario = scenario(&file, name, dir, text, &faults);
         file.end();
-        let faults = faults.all();
-        match scenario {
-            Some(scenario) if faults.is_empty() => Ok(scenario),
-            _ => Err(faults),
-        }
+        (Some(scenario), faults.all())
     }
 
     /// SHA-256 of the file.
@@ -169,13 +180,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn scenario(
-    file: &Members,
-    name: &str,
-    dir: PathBuf,
-    text: String,
-    faults: &Faults,
-) -> Option<Scenario> {
+fn scenario(file: &Members, name: &str, dir: PathBuf, text: String, faults: &Faults) -> Scenario {
     let title = file.text("title").unwrap_or_else(|| name.to_owned());
     let seed = file.count::<u64>("seed").unwrap_or(1);
     let (suite, gateway, gateway_cores) = gateway(file, &dir);
@@ -190,7 +195,7 @@ fn scenario(
             "needs a preset to simulate, or the url of one that runs",
         );
     }
-    Some(Scenario {
+    Scenario {
         name: name.to_owned(),
         dir,
         text,
@@ -210,7 +215,7 @@ fn scenario(
         published: published(file),
         error_share: share(file, "error_share").unwrap_or(0.01),
         is_tapped: file.flag("tap").unwrap_or(true),
-    })
+    }
 }
 
 fn gateway(file: &Members, dir: &Path) -> (Option<PathBuf>, Option<PathBuf>, Option<f64>) {
@@ -253,6 +258,11 @@ fn engine(file: &Members) -> EngineSpec {
         replicas: table.count("replicas").unwrap_or(1),
         balancer: table.text("balancer"),
     };
+    if let Some(word) = spec.balancer.as_deref()
+        && let Err(says) = balancer(word)
+    {
+        table.fault("balancer", says);
+    }
     if !(1..=64).contains(&spec.replicas) {
         table.fault("replicas", "have to be from 1 to 64");
     }
@@ -270,6 +280,18 @@ fn engine(file: &Members) -> EngineSpec {
     }
     table.end();
     spec
+}
+
+/// How a balancer chooses, by its word.
+pub(super) fn balancer(word: &str) -> Result<Balancer, String> {
+    match word {
+        "least-loaded" => Ok(Balancer::LeastLoaded),
+        "round-robin" => Ok(Balancer::RoundRobin),
+        "prefix-aware" => Ok(Balancer::PrefixAware(Affinity::default())),
+        other => Err(format!(
+            "{other:?} is none of least-loaded, prefix-aware and round-robin"
+        )),
+    }
 }
 
 fn corpus(file: &Members, dir: &Path) -> Option<CorpusSpec> {
@@ -340,8 +362,8 @@ fn targets(file: &Members) -> Vec<(String, String)> {
     for table in file.tables("target") {
         let name = table.needed("name", table.text("name")).unwrap_or_default();
         let url = table.needed("url", table.text("url")).unwrap_or_default();
-        if matches!(&*name, "client" | "cgroup") {
-            table.fault("name", "client and cgroup are what we measure ourselves");
+        if OWN_TARGETS.contains(&&*name) {
+            table.fault("name", OWN_SAYS);
         }
         if targets.iter().any(|(known, _)| *known == name) {
             table.fault("name", "is that of another target");
@@ -363,17 +385,17 @@ fn plan(file: &Members, faults: &Faults) -> Plan {
         plan.baseline = Baseline {
             users: table.count("users").unwrap_or(was.users),
             warm_up: table.time("warm_up").unwrap_or(was.warm_up),
-            least: table.time("least").unwrap_or(was.least),
+            min: table.time("min").unwrap_or(was.min),
             requests: table.count("requests").unwrap_or(was.requests),
-            most: table.time("most").unwrap_or(was.most),
+            max: table.time("max").unwrap_or(was.max),
         };
         table.end();
     }
     if let Some(table) = file.table("ramp") {
         plan.step = table.count("step").unwrap_or(plan.step);
         plan.window = table.time("window").unwrap_or(plan.window);
-        plan.most_users = table.count("most_users").unwrap_or(plan.most_users);
-        plan.most_held = table.count("most_held").unwrap_or(plan.most_held);
+        plan.max_users = table.count("max_users").unwrap_or(plan.max_users);
+        plan.max_held = table.count("max_held").unwrap_or(plan.max_held);
         plan.retract = table.number("retract").unwrap_or(plan.retract);
         table.end();
     }

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use experiment::campaign::{Course, Ending};
 use experiment::telemetry::Query;
-use simulator::campaign::{Affinity, Balancer, Campaign, Exchange, Traffic};
+use simulator::campaign::{Balancer, Campaign, Exchange, Traffic};
 use simulator::preset::Preset;
 
 use super::follow::Follower;
@@ -17,14 +17,17 @@ use super::live::clock;
 use super::observed::{Ended, Observed};
 use super::output::Output;
 use super::rig::preset_of;
-use super::scenario::Scenario;
+use super::scenario::{Scenario, balancer};
 use super::summary::{self, Parts, ProfilePart};
-use super::{Options, RunError, WhatIf};
+use super::{Options, RunError, WhatIf, hint, not_whole};
 use crate::host::{descriptors, machine::Machine};
 use crate::load::interrupt::Interrupt;
 use crate::progress::Line;
-use crate::report::document::{self, Document, PrefixCache, Reproduce};
+use crate::report::document::{self, Document, Event, PrefixCache, Reproduce};
 use crate::scrape::store::Store;
+
+/// What was sampled.
+const SAMPLES: &str = "samples.parquet";
 
 /// Runs a scenario.
 pub(super) fn run(
@@ -35,8 +38,8 @@ pub(super) fn run(
     let interrupt = Interrupt::heed().map_err(RunError::Input)?;
     let started = SystemTime::now();
     let what_if = &options.what_if;
-    if let Some(users) = what_if.most_users {
-        scenario.plan.most_users = users;
+    if let Some(users) = what_if.max_users {
+        scenario.plan.max_users = users;
     }
     let preset = preset(&scenario, what_if)?;
     let traffic = traffic(&scenario, what_if)?;
@@ -45,7 +48,8 @@ pub(super) fn run(
         .balancer
         .as_deref()
         .or(scenario.engine.balancer.as_deref());
-    let balancer = balancer(word)?;
+    let balancer = word.map(balancer).transpose().map_err(RunError::Usage)?;
+    let balancer = balancer.unwrap_or(Balancer::LeastLoaded);
     let mut queries: Vec<Query> = summary::queries();
     queries.extend(scenario.queries().cloned());
     let profiles: Vec<ProfilePart> = traffic
@@ -71,8 +75,9 @@ pub(super) fn run(
     let mut observed = Observed::new(profiles.len());
     let mut follower = Follower::default();
     let mut line = Line::new();
-    let store = Store::create(&output.path("samples.parquet"));
+    let store = Store::create(&output.path(SAMPLES));
     let mut store = store.map_err(|error| RunError::Usage(error.to_string()))?;
+    store.prefer(&campaign.queries);
     let outcome = campaign.run(&preset, |tick| {
         follower.tell(tick.controller, &mut observed);
         for exchange in tick.exchanges {
@@ -94,13 +99,15 @@ pub(super) fn run(
     });
     line.end();
     let outcome = outcome.map_err(|error| RunError::Usage(error.to_string()))?;
-    let written = store.finish().map(drop);
-    if outcome.beyond_bounds > 0.0 {
-        eprintln!(
-            "warning: {:.1} % of the steps are of a kind that the recording behind the preset had not",
-            outcome.beyond_bounds * 100.0
-        );
-    }
+    let guessed = (outcome.beyond_bounds > 0.0).then(|| guessed(outcome.beyond_bounds));
+    let left_out = store.left_out();
+    let written = store.finish().map(drop).map_err(|error| error.to_string());
+    let noted = written.as_ref().err().map(|says| ("file", says));
+    let noted = noted
+        .into_iter()
+        .chain(left_out.as_ref().map(|says| ("file", says)))
+        .chain(guessed.as_ref().map(|says| ("warning", says)));
+    let notes: Vec<Event> = noted.map(|(kind, says)| note(kind, says)).collect();
     let started_unix_ms = started.duration_since(UNIX_EPOCH).map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     });
@@ -112,7 +119,10 @@ pub(super) fn run(
         seconds: outcome.length.as_secs_f64(),
         under_test: under_test(&preset, &campaign),
     };
-    let reproduce = reproduce(options, &scenario);
+    let mut reproduce = reproduce(options, &scenario);
+    if written.is_err() {
+        reproduce.files.retain(|file| file != SAMPLES);
+    }
     let document = summary::document(Parts {
         scenario: &scenario,
         about,
@@ -130,13 +140,29 @@ pub(super) fn run(
         verify: None,
         said: BTreeMap::new(),
         reproduce,
-        notes: Vec::new(),
-        generator_fit: Ok(()),
+        notes,
+        remarks: guessed.into_iter().collect(),
+        generator_fit: written.map_err(|says| not_whole(&says)),
     });
-    if let Err(error) = written {
-        eprintln!("warning: {error}");
-    }
     Ok(document)
+}
+
+/// What a figure rests on that nobody measured.
+fn guessed(share: f64) -> String {
+    format!(
+        "the times of {:.1} % of the engine's steps are guessed: the recording behind the preset had none like them",
+        share * 100.0
+    )
+}
+
+fn note(kind: &str, says: &str) -> Event {
+    hint(&format!("warning: {says}"));
+    Event {
+        at_s: 0.0,
+        kind: kind.to_owned(),
+        users: 0,
+        says: says.to_owned(),
+    }
 }
 
 /// A course that was ended from outside says so.
@@ -145,7 +171,7 @@ fn finished(mut course: Course) -> Course {
     course
 }
 
-fn preset(scenario: &Scenario, what_if: &WhatIf) -> Result<Preset, RunError> {
+pub(super) fn preset(scenario: &Scenario, what_if: &WhatIf) -> Result<Preset, RunError> {
     let says = "a campaign in virtual time needs engine.preset";
     let named = scenario.engine.preset.as_deref();
     let named = named.ok_or_else(|| RunError::Usage(says.into()))?;
@@ -161,7 +187,7 @@ fn preset(scenario: &Scenario, what_if: &WhatIf) -> Result<Preset, RunError> {
     Ok(preset)
 }
 
-fn traffic(scenario: &Scenario, what_if: &WhatIf) -> Result<Traffic, RunError> {
+pub(super) fn traffic(scenario: &Scenario, what_if: &WhatIf) -> Result<Traffic, RunError> {
     let says =
         "a campaign in virtual time needs engine.workload: paper, or a file beside the scenario";
     let named = scenario.engine.workload.as_deref();
@@ -184,19 +210,6 @@ fn traffic(scenario: &Scenario, what_if: &WhatIf) -> Result<Traffic, RunError> {
         Some(factor) => {
             let slowed = traffic.with_think_factor(factor);
             slowed.map_err(|error| RunError::Usage(error.to_string()))
-        }
-    }
-}
-
-fn balancer(word: Option<&str>) -> Result<Balancer, RunError> {
-    match word {
-        None | Some("least-loaded") => Ok(Balancer::LeastLoaded),
-        Some("round-robin") => Ok(Balancer::RoundRobin),
-        Some("prefix-aware") => Ok(Balancer::PrefixAware(Affinity::default())),
-        Some(other) => {
-            let says =
-                format!("balancer {other:?} is none of least-loaded, prefix-aware and round-robin");
-            Err(RunError::Usage(says))
         }
     }
 }
@@ -245,7 +258,7 @@ fn reproduce(options: &Options, scenario: &Scenario) -> Reproduce {
         hashes: BTreeMap::from([("scenario.toml".to_owned(), scenario.hash())]),
         versions: BTreeMap::new(),
         machine: super::told(&machine),
-        files: vec!["report.json".into(), "samples.parquet".into()],
+        files: vec!["report.json".into(), SAMPLES.into()],
         scenario: scenario.text.clone(),
     }
 }
@@ -264,6 +277,7 @@ fn ended(exchange: &Exchange) -> Ended {
         prompt_tokens: Some(u64::from(exchange.prompt_tokens)),
         output_tokens: Some(u64::from(exchange.output_tokens)),
         cached_tokens: Some(u64::from(exchange.cached_tokens)),
+        session: None,
         failure: None,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use experiment::campaign::{
-    Course, Ending, Phase as CoursePhase, PhaseSpan, Plan, Then, Threshold,
+    Course, Ending, Gate, Phase as CoursePhase, PhaseSpan, Plan, Then, Threshold,
 };
 use experiment::telemetry::{Query, Span, Telemetry};
 
@@ -19,7 +19,7 @@ use crate::report::document::{
     Profile, Published, Quantiles, Reproduce, Scenario as About, Series, Soak, Step, Tokens,
     VERSION, Verdict, Verified,
 };
-use crate::scrape::names::NVLINK_CONVENTION;
+use crate::scrape::names::{NVLINK, NVLINK_CONVENTION};
 
 /// Points of a series at most.
 const MOST_POINTS: usize = 1_800;
@@ -41,24 +41,26 @@ const LATENCIES: [(&str, &str); 6] = [
     ("prefill", "mean(engine:vllm:request_prefill_time_seconds)"),
     ("E2E", "mean(engine:vllm:e2e_request_latency_seconds)"),
 ];
-const KV: &str = "average(engine:vllm:kv_cache_usage_perc)";
-const KV_MOST: &str = "highest(engine:vllm:kv_cache_usage_perc)";
+const KV: &str = "avg(engine:vllm:kv_cache_usage_perc)";
+const KV_MOST: &str = "max(engine:vllm:kv_cache_usage_perc)";
 const PREEMPTIONS: &str = "increase(engine:vllm:num_preemptions_total)";
-const RUNNING: &str = "total(engine:vllm:num_requests_running)";
-const WAITING: &str = "total(engine:vllm:num_requests_waiting)";
+const RUNNING: &str = "sum(engine:vllm:num_requests_running)";
+const WAITING: &str = "sum(engine:vllm:num_requests_waiting)";
 const OUTPUT: &str = "rate(engine:vllm:generation_tokens_total)";
 const HITS: &str = "increase(engine:vllm:prefix_cache_hits_total)";
 const LOOKED_UP: &str = "increase(engine:vllm:prefix_cache_queries_total)";
-const NVLINK_TX: &str = "total(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)";
-const NVLINK_RX: &str = "total(gpu:DCGM_FI_PROF_NVLINK_RX_BYTES)";
-const GPU_BUSY: &str = "average(gpu:DCGM_FI_DEV_GPU_UTIL)";
-const POWER: &str = "total(gpu:DCGM_FI_DEV_POWER_USAGE)";
+const NVLINK_TX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)";
+const NVLINK_RX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_RX_BYTES)";
+const GPU_BUSY: &str = "avg(gpu:DCGM_FI_DEV_GPU_UTIL)";
+const POWER: &str = "sum(gpu:DCGM_FI_DEV_POWER_USAGE)";
+/// Of one GPU: the sum over it is how many there are.
+const POWER_OF_ONE: &str = "avg(gpu:DCGM_FI_DEV_POWER_USAGE)";
 /// What the kernel's scheduler did to the gateway's cgroup.
 pub(super) const PERIODS: &str = "increase(cgroup:periods_total)";
 pub(super) const THROTTLED: &str = "increase(cgroup:throttled_periods_total)";
 pub(super) const THROTTLED_S: &str = "increase(cgroup:throttled_seconds_total)";
 /// What our gate says of its own time.
-pub(super) const GATE_OWN: &str = "mean(gate:tollgate_overhead_seconds)";
+pub(super) const GATE_OWN: &str = "mean(gateway:tollgate_overhead_seconds)";
 
 /// What the document is made of.
 pub(super) struct Parts<'a> {
@@ -81,6 +83,8 @@ pub(super) struct Parts<'a> {
     pub(super) reproduce: Reproduce,
     /// Events of the host, such as a target that answers with a page for people.
     pub(super) notes: Vec<Event>,
+    /// What a reader of the verdict has to know besides, such as what was not verified.
+    pub(super) remarks: Vec<String>,
     /// Whether the generator kept up; `Err` says why no figure counts.
     pub(super) generator_fit: Result<(), String>,
 }
@@ -109,19 +113,42 @@ pub(super) fn queries() -> Vec<Query> {
         NVLINK_RX,
         GPU_BUSY,
         POWER,
+        POWER_OF_ONE,
         GATE_OWN,
         PERIODS,
         THROTTLED,
         THROTTLED_S,
     ];
-    latencies.chain(others).map(ask).collect()
+    let named = latencies.chain(others).map(ask);
+    named.chain([nvlink_by_counters()]).collect()
+}
+
+/// Where an exporter has no rates of NVLink, its counters' growth is under a name of ours.
+fn nvlink_by_counters() -> Query {
+    ask(&format!("sum(gpu:{NVLINK})"))
+}
+
+/// The gate that finds the saturation point, if it is a mean time to first token, whoever says it.
+pub(super) fn ttft_gate(plan: &Plan) -> Option<(usize, &Gate)> {
+    let is_ttft = |metric: &str| {
+        let of_token = metric.contains("time_to_first_token") || metric.contains("ttft");
+        of_token && metric.ends_with("_seconds")
+    };
+    let gate = plan.saturation_gate();
+    gate.filter(|(_, gate)| matches!(&gate.query, Query::Mean(of) if is_ttft(&of.metric)))
+}
+
+/// What is asked for time to first token: what the gate asks that finds the saturation point, or else the engine.
+pub(super) fn ttft(plan: &Plan) -> Query {
+    let gate = ttft_gate(plan).map(|(_, gate)| gate.query.clone());
+    gate.unwrap_or_else(|| ask(TTFT))
 }
 
 fn ask(query: &str) -> Query {
     query.parse().expect("a query that is written here")
 }
 
-/// The verdict of what was not even begun, or of a suite that failed.
+/// All that is known, whatever it came to.
 pub(super) fn document(parts: Parts<'_>) -> Document {
     let spans = spans(parts.course);
     // The soak, or the last phase that there was.
@@ -130,7 +157,10 @@ pub(super) fn document(parts: Parts<'_>) -> Document {
         .span(CoursePhase::Soak)
         .or(spans.last().copied());
     let baseline = parts.course.span(CoursePhase::Baseline);
-    let view = View { parts: &parts };
+    let view = View {
+        ttft: ttft(parts.plan),
+        parts: &parts,
+    };
     // Without a soak they were not measured.
     let objectives = view.objectives(parts.course.span(CoursePhase::Soak));
     let soak = parts
@@ -206,6 +236,8 @@ fn published(scenario: &Scenario, document: &Document) -> Vec<Published> {
 
 struct View<'a> {
     parts: &'a Parts<'a>,
+    /// What is asked for time to first token.
+    ttft: Query,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
@@ -224,40 +256,27 @@ impl View<'_> {
     }
 
     fn baseline_ttft_ms(&self, span: PhaseSpan) -> Option<f64> {
-        let gates = self
-            .parts
-            .plan
-            .gates
-            .iter()
-            .zip(&self.parts.course.baselines);
-        let ttft = gates
-            .filter(|(gate, _)| gate.query.to_string() == TTFT)
-            .find_map(|(_, (_, value))| *value);
+        let ttft = self.ttft_gates_baseline();
         let measured = Span {
             from: span.from + self.parts.plan.baseline.warm_up,
             to: span.to,
         };
-        let ttft = ttft.or_else(|| self.asked(TTFT, measured));
+        let ttft = ttft.or_else(|| self.parts.telemetry.ask(&self.ttft, measured));
         ttft.map(|seconds| seconds * 1e3)
+    }
+
+    fn ttft_gates_baseline(&self) -> Option<f64> {
+        let (at, _) = ttft_gate(self.parts.plan)?;
+        self.parts.course.baselines.get(at)?.1
     }
 
     /// The line that TTFT has to pass.
     fn ttft_limit_s(&self) -> Option<f64> {
-        let gates = self
-            .parts
-            .plan
-            .gates
-            .iter()
-            .zip(&self.parts.course.baselines);
-        let mut limits = gates.filter_map(|(gate, (_, value))| {
-            let experiment::campaign::Threshold::TimesBaseline(factor) = gate.threshold else {
-                return None;
-            };
-            let is_ttft = gate.query.to_string().contains("time_to_first_token")
-                || gate.query.to_string().contains("ttft");
-            is_ttft.then_some(factor * (*value)?)
-        });
-        limits.next()
+        let (_, gate) = ttft_gate(self.parts.plan)?;
+        match gate.threshold {
+            Threshold::TimesBaseline(factor) => Some(factor * self.ttft_gates_baseline()?),
+            Threshold::Above(_) => None,
+        }
     }
 
     fn soak(&self, span: PhaseSpan) -> Soak {
@@ -271,7 +290,10 @@ impl View<'_> {
             users: self.users_in(span),
             seconds: seconds(span),
             requests: answered,
-            ttft_ms: engine(0)
+            ttft_ms: self
+                .parts
+                .telemetry
+                .ask(&self.ttft, of(span))
                 .or_else(|| client(|cells| cells.first.quantiles()))
                 .map(|s| s * 1e3),
             tpot_ms: engine(1)
@@ -364,7 +386,11 @@ impl View<'_> {
             requests,
             requests_per_s: requests as f64 / length,
             output_tokens_per_s: self.asked(OUTPUT, span).or(output),
-            ttft_mean_s: self.asked(TTFT, span).or(first.map(|q| q.mean)),
+            ttft_mean_s: self
+                .parts
+                .telemetry
+                .ask(&self.ttft, span)
+                .or(first.map(|q| q.mean)),
             ttft_p50_s: first.map(|q| q.p50),
             ttft_p99_s: first.map(|q| q.p99),
             tpot_mean_s: seen.and_then(|seen| seen.per_token).map(|q| q.mean),
@@ -421,8 +447,9 @@ impl View<'_> {
                     all.insert(name.to_owned(), series);
                 }
             };
+        let ttft = self.ttft.to_string();
         for (name, unit, query) in [
-            ("ttft_s", "s", TTFT),
+            ("ttft_s", "s", &*ttft),
             ("kv_cache", "share", KV),
             ("preemptions", "in the interval", PREEMPTIONS),
             ("running", "requests", RUNNING),
@@ -432,7 +459,9 @@ impl View<'_> {
         ] {
             add(name, unit, query, &|span| self.asked(query, span));
         }
-        let nvlink = format!("{NVLINK_TX} + {NVLINK_RX}; {NVLINK_CONVENTION}");
+        let nvlink = format!(
+            "{NVLINK_TX} + {NVLINK_RX}, or what their counters grew by; {NVLINK_CONVENTION}"
+        );
         add("nvlink_bytes_per_s", "B/s", &nvlink, &|span| {
             self.nvlink(span)
         });
@@ -457,7 +486,14 @@ impl View<'_> {
     }
 
     fn nvlink(&self, span: Span) -> Option<f64> {
-        Some(self.asked(NVLINK_TX, span)? + self.asked(NVLINK_RX, span)?)
+        let rates = self.asked(NVLINK_TX, span).zip(self.asked(NVLINK_RX, span));
+        let by_counters = || self.parts.telemetry.ask(&nvlink_by_counters(), span);
+        rates.map(|(tx, rx)| tx + rx).or_else(by_counters)
+    }
+
+    fn gpus(&self, span: Span) -> Option<u32> {
+        let (all, one) = (self.asked(POWER, span)?, self.asked(POWER_OF_ONE, span)?);
+        (one > 0.0).then(|| (all / one).round() as u32)
     }
 
     fn profiles(&self, span: PhaseSpan) -> Vec<Profile> {
@@ -528,33 +564,40 @@ impl View<'_> {
                         factor * self.parts.course.baselines.get(at)?.1?
                     }
                 };
-                Some((format!("{} stays closed", gate.name), &gate.query, limit))
+                // Not the mean of all of it, in which minutes of saturation are lost: the ramp's own rule.
+                let sustained = self.parts.course.soak.get(at).and_then(|(_, most)| *most);
+                let value = self.measured(&gate.query, soak).and(sustained);
+                let says = match gate.windows {
+                    1 => "of any window".to_owned(),
+                    n => format!("held for {n} consecutive windows"),
+                };
+                let name = format!("{} stays closed: the most {says}", gate.name);
+                Some((name, &gate.query, limit, value))
             });
-        let own = self.parts.scenario.objectives.iter();
-        let own = own.map(|own| (own.name.clone(), &own.query, own.below));
-        let objectives = own.chain(limits).map(|(name, query, limit)| {
-            let value = self.measured(query, soak);
-            Objective {
+        let own = self.parts.scenario.objectives.iter().map(|own| {
+            let value = self.measured(&own.query, soak);
+            (own.name.clone(), &own.query, own.below, value)
+        });
+        let objectives = own
+            .chain(limits)
+            .map(|(name, query, limit, value)| Objective {
                 name,
                 query: query.to_string(),
                 limit,
                 value,
                 kept: value.is_some_and(|value| value <= limit),
-            }
-        });
+            });
         objectives.collect()
     }
 
-    /// The answer of what was heard throughout; of a target that was silent for too long there is none.
+    /// The answer of what was heard throughout; of a target that was silent, or a metric that was gone from its page, for
+    /// too long there is none.
     fn measured(&self, query: &Query, span: Span) -> Option<f64> {
         let telemetry = self.parts.telemetry;
         let patience = self.parts.plan.patience;
-        let mut targets = query.targets();
-        let is_heard = targets.all(|target| telemetry.longest_silence(&target, span) <= patience);
-        let is_there = telemetry.missing(query).is_empty();
-        (is_heard && is_there)
-            .then(|| telemetry.ask(query, span))
-            .flatten()
+        let mut selectors = query.selectors().into_iter();
+        let is_there = selectors.all(|of| telemetry.longest_absence(&of, span) <= patience);
+        is_there.then(|| telemetry.ask(query, span)).flatten()
     }
 
     fn hardware(&self, span: PhaseSpan) -> Hardware {
@@ -567,7 +610,7 @@ impl View<'_> {
                 .asked(GPU_BUSY, of(span))
                 .map(|percent| percent / 100.0),
             power_w: self.asked(POWER, of(span)),
-            gpus: None,
+            gpus: self.gpus(of(span)),
         }
     }
 
@@ -578,24 +621,36 @@ impl View<'_> {
         let gates = self.parts.plan.gates.iter();
         let missing = gates.flat_map(|gate| self.parts.telemetry.missing(&gate.query));
         let missing: Vec<String> = missing.map(|selector| selector.to_string()).collect();
-        if missing.is_empty() {
+        // Of what was not even begun nothing was heard.
+        if missing.is_empty() || self.parts.course.phases.is_empty() {
             return says;
         }
         format!("{says}; no sample had {}", missing.join(", "))
     }
 
+    /// With what a reader has to know besides.
     fn verdict(&self, objectives: &[Objective]) -> (Verdict, String) {
+        let (verdict, mut says) = self.bare_verdict(objectives);
+        if matches!(
+            verdict,
+            Verdict::Passed | Verdict::SloFailed | Verdict::T3Stop
+        ) {
+            for remark in &self.parts.remarks {
+                says = format!("{says}; {remark}");
+            }
+        }
+        (verdict, says)
+    }
+
+    fn bare_verdict(&self, objectives: &[Objective]) -> (Verdict, String) {
         let parts = self.parts;
-        if parts
-            .verify
-            .as_ref()
-            .is_some_and(|verify| verify.failed > 0)
-        {
-            let failed = parts.verify.as_ref().map_or(0, |verify| verify.failed);
+        let ending = parts.course.ending.as_ref();
+        let failed = parts.verify.as_ref().map_or(0, |verify| verify.failed);
+        // Where it has another end, that is why nothing was loaded.
+        if failed > 0 && ending.is_none() {
             let says = format!("{failed} of the suite's cases failed; nothing was loaded");
             return (Verdict::VerifyFailed, says);
         }
-        let ending = parts.course.ending.as_ref();
         match ending {
             Some(Ending::Aborted(limit)) => {
                 let says = format!(
@@ -607,13 +662,18 @@ impl View<'_> {
             Some(Ending::Interrupted) | None => {
                 return (Verdict::Interrupted, "it was ended before its end".into());
             }
-            Some(Ending::Lapsed(_)) => {
+            Some(Ending::Lapsed(_) | Ending::Broken(_)) => {
                 return (Verdict::GeneratorVoid, self.ended());
             }
             Some(Ending::NoBaseline) if parts.observed.counts().0 > 0 => {
                 return (Verdict::SloFailed, self.ended());
             }
-            Some(Ending::Unreachable | Ending::NoBaseline | Ending::Failed(_)) => {
+            Some(
+                Ending::Unreachable
+                | Ending::Unanswered(_)
+                | Ending::NoBaseline
+                | Ending::Failed(_),
+            ) => {
                 return (Verdict::Unreachable, self.ended());
             }
             Some(Ending::Completed | Ending::Held) => {}
@@ -673,7 +733,7 @@ impl View<'_> {
             }
             None => format!(
                 "not saturated by {} users, and held {users} for {held}",
-                self.parts.plan.most_users
+                self.parts.plan.max_users
             ),
         }
     }

@@ -1,14 +1,18 @@
 //! Sums by phase and window, scenarios as they are shipped, and what stands in a document.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use experiment::telemetry::Span;
+use experiment::campaign::{Course, Ending, Phase, PhaseSpan, Plan};
+use experiment::telemetry::{Sample, Span, Telemetry, Value};
 
 use super::live::clock;
 use super::observed::{Cells, Ended, Observed};
 use super::real;
 use super::scenario::Scenario;
+use super::summary;
+use crate::report::document::{self, Document, PrefixCache, Reproduce, Verdict};
 use crate::subject::{Places, Subject};
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
@@ -106,7 +110,7 @@ fn every_scenario_that_is_shipped_is_read_without_a_fault() {
         "small-kv-cache",
         "cfs-trap",
     ] {
-        let scenario = Scenario::read(&Path::new(SCENARIOS).join(name));
+        let scenario = Scenario::read(&Path::new(SCENARIOS).join(name), |_| Vec::new());
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(scenario.name, name);
         assert!(scenario.gateway.is_some() && scenario.corpus.is_some());
@@ -132,7 +136,9 @@ fn every_scenario_that_is_shipped_is_read_without_a_fault() {
 #[test]
 fn a_scenario_without_gates_has_the_published_ones() {
     let text = "[engine]\npreset = 'x'\n".to_owned();
-    let scenario = Scenario::parse("x", PathBuf::new(), text).expect("a scenario");
+    let (scenario, faults) = Scenario::parse("x", PathBuf::new(), text);
+    assert_eq!(faults, Vec::<String>::new());
+    let scenario = scenario.expect("a scenario");
     let names: Vec<&str> = scenario
         .plan
         .gates
@@ -140,8 +146,8 @@ fn a_scenario_without_gates_has_the_published_ones() {
         .map(|gate| gate.name.as_str())
         .collect();
     assert_eq!(names, ["T2", "T3"]);
-    let faults = Scenario::parse("x", PathBuf::new(), "[[target]]\nname = 'client'\n".into());
-    let faults = faults.expect_err("faults").join("\n");
+    let (_, faults) = Scenario::parse("x", PathBuf::new(), "[[target]]\nname = 'client'\n".into());
+    let faults = faults.join("\n");
     for fault in [
         "engine: has to be there",
         "target[0].url: ",
@@ -149,6 +155,204 @@ fn a_scenario_without_gates_has_the_published_ones() {
     ] {
         assert!(faults.contains(fault), "{fault} is not in\n{faults}");
     }
+}
+
+/// An engine whose mean TTFT is this, ten requests a second for a hundred seconds.
+fn heard(plan: &Plan, ttft: f64) -> Telemetry {
+    let mut queries = summary::queries();
+    queries.extend(plan.gates.iter().map(|gate| gate.query.clone()));
+    let mut telemetry = Telemetry::new(&queries);
+    for second in 0..=100_u32 {
+        let requests = f64::from(second) * 10.0;
+        let values = [
+            ("vllm:time_to_first_token_seconds_sum", requests * ttft),
+            ("vllm:time_to_first_token_seconds_count", requests),
+            ("vllm:num_preemptions_total", 0.0),
+            ("vllm:request_success_total", requests),
+        ];
+        telemetry.hear(&Sample {
+            at: s(second.into()),
+            target: "engine".into(),
+            values: values
+                .map(|(metric, value)| value_of(metric, &[], value))
+                .into(),
+        });
+        let gpus = ["0", "1", "2"].map(|gpu| {
+            let labels = [("gpu", gpu)];
+            value_of("DCGM_FI_DEV_POWER_USAGE", &labels, 100.0)
+        });
+        let nvlink = value_of("nvlink_bytes_per_second", &[], 5e9);
+        telemetry.hear(&Sample {
+            at: s(second.into()),
+            target: "gpu".into(),
+            values: gpus.into_iter().chain([nvlink]).collect(),
+        });
+    }
+    telemetry
+}
+
+fn value_of(metric: &str, labels: &[(&str, &str)], value: f64) -> Value {
+    Value {
+        metric: metric.into(),
+        labels: labels
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        value,
+    }
+}
+
+/// A baseline of 0.1 s, T2 at 20 users, and a soak in which T2's gate said this in its worst two windows.
+fn course(sustained: Option<f64>) -> Course {
+    let span = |phase, from, to| PhaseSpan {
+        phase,
+        from: s(from),
+        to: s(to),
+    };
+    Course {
+        phases: vec![
+            span(Phase::Baseline, 0, 20),
+            span(Phase::Ramp, 20, 40),
+            span(Phase::Retract, 40, 50),
+            span(Phase::Soak, 50, 100),
+        ],
+        baselines: vec![("T2".into(), Some(0.1)), ("T3".into(), None)],
+        soak: vec![("T2".into(), sustained), ("T3".into(), None)],
+        t2_users: Some(20),
+        ending: Some(Ending::Completed),
+        ..Course::default()
+    }
+}
+
+fn document(gates: &str, course: &Course, fit: Result<(), String>) -> Document {
+    let text = format!(
+        "[engine]\npreset = 'x'\n[scrape]\npatience = '20s'\n[baseline]\nwarm_up = '5s'\n{gates}"
+    );
+    let (scenario, faults) = Scenario::parse("x", PathBuf::new(), text);
+    assert_eq!(faults, Vec::<String>::new());
+    let scenario = scenario.expect("a scenario");
+    let mut observed = Observed::new(1);
+    for (phase, from) in [("baseline", 0), ("ramp", 20), ("retract", 40), ("soak", 50)] {
+        observed.phase(phase, s(from));
+    }
+    (0..100).for_each(|second| observed.ended(&answer(second, second, second)));
+    summary::document(summary::Parts {
+        scenario: &scenario,
+        about: about(),
+        course,
+        plan: &scenario.plan,
+        telemetry: &heard(&scenario.plan, 0.12),
+        observed: &observed,
+        profiles: Vec::new(),
+        certificate: None,
+        generator: None,
+        overhead: None,
+        series: BTreeMap::new(),
+        tokens: Vec::new(),
+        prefix_cache: PrefixCache::default(),
+        verify: None,
+        said: BTreeMap::new(),
+        reproduce: Reproduce::default(),
+        notes: Vec::new(),
+        remarks: vec!["policies were not verified".into()],
+        generator_fit: fit,
+    })
+}
+
+fn about() -> document::Scenario {
+    document::Scenario {
+        name: "x".into(),
+        title: "x".into(),
+        is_virtual: false,
+        started_unix_ms: 0,
+        seconds: 100.0,
+        under_test: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn a_soak_is_judged_by_its_worst_windows_and_not_by_its_mean() {
+    let kept = document("", &course(Some(0.2)), Ok(()));
+    assert_eq!(kept.verdict, Verdict::Passed, "{}", kept.reason);
+    assert!(
+        kept.reason.ends_with("; policies were not verified"),
+        "{}",
+        kept.reason
+    );
+    let open = document("", &course(Some(1.5)), Ok(()));
+    assert_eq!(open.verdict, Verdict::SloFailed, "{}", open.reason);
+    assert!(
+        open.reason
+            .contains("held for 2 consecutive windows: 1.5000 is above 0.3"),
+        "{}",
+        open.reason
+    );
+    let unknown = document("", &course(None), Ok(()));
+    assert_eq!(unknown.verdict, Verdict::SloFailed, "{}", unknown.reason);
+}
+
+#[test]
+fn an_end_has_the_exit_code_of_whoever_is_at_fault() {
+    for (ending, code) in [
+        (Ending::Completed, 0),
+        (Ending::Held, 1),
+        (Ending::Broken("bug: the scraper is gone".into()), 4),
+        (Ending::Lapsed(s(600)), 4),
+        (Ending::Failed("the engine ended".into()), 5),
+        (Ending::Unanswered("T3".into()), 5),
+        (Ending::Unreachable, 5),
+        (Ending::Interrupted, 130),
+    ] {
+        let course = Course {
+            ending: Some(ending.clone()),
+            ..course(Some(0.2))
+        };
+        let told = document("", &course, Ok(()));
+        assert_eq!(
+            told.verdict.exit_code(),
+            code,
+            "{ending:?}: {}",
+            told.reason
+        );
+    }
+    let void = document("", &course(Some(0.2)), Err("no space left".into()));
+    assert_eq!(void.verdict, Verdict::GeneratorVoid);
+    assert_eq!(void.reason, "no space left");
+}
+
+#[test]
+fn the_curve_and_its_limit_are_what_the_gate_asks_that_finds_t2() {
+    let engines = document("", &course(Some(0.2)), Ok(()));
+    assert!((engines.ttft_limit_s.expect("a limit") - 0.3).abs() < 1e-9);
+    assert!(engines.series["ttft_s"].source.contains("engine:"));
+    let gate = |query: &str| {
+        format!(
+            "[[gate]]\nname = 'T2'\nquery = '{query}'\ntimes_baseline = 3.0\nwindows = 2\nthen = 'retract'\n"
+        )
+    };
+    let cache = gate("avg(engine:vllm:kv_cache_usage_perc)");
+    let of_cache = document(&cache, &course(Some(0.2)), Ok(()));
+    assert_eq!(
+        of_cache.ttft_limit_s, None,
+        "three times a share is no time"
+    );
+    let baseline = of_cache.baseline_ttft_ms.expect("the engine's");
+    assert!((baseline - 120.0).abs() < 1e-6, "{baseline}");
+    let users = document(
+        &gate("mean(client:ttft_seconds)"),
+        &course(Some(0.2)),
+        Ok(()),
+    );
+    assert!((users.ttft_limit_s.expect("a limit") - 0.3).abs() < 1e-9);
+    assert_eq!(users.baseline_ttft_ms, Some(100.0), "as users had it");
+    assert!(!users.series.contains_key("ttft_s"), "nobody was heard");
+}
+
+#[test]
+fn gpus_are_counted_and_nvlink_is_read_by_counters_where_there_are_no_rates() {
+    let hardware = document("", &course(Some(0.2)), Ok(())).hardware;
+    assert_eq!(hardware.gpus, Some(3));
+    assert_eq!(hardware.nvlink_bytes_per_s, Some(5e9));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Waiting until a program that was started answers.
 //!
 //! Invariant: whatever the outcome, it is known within the patience given, and a program that ended
-//! is told with its last words.
+//! is told with its last words. Who is interrupted waits no longer.
 //! Not here: whether the answer is right (`race::check`).
 
 use std::fs;
@@ -15,6 +15,7 @@ use load::client::{Request, fetch};
 use load::source::Head;
 
 use super::process::Group;
+use crate::load::interrupt;
 
 const POLL: Duration = Duration::from_millis(20);
 /// Lines of a dead subject's output that are shown.
@@ -55,6 +56,9 @@ fn await_status(
     let began = Instant::now();
     let mut last = String::from("no answer");
     while began.elapsed() < patience {
+        if interrupt::was_heard() {
+            return Err("was not waited for: interrupted".into());
+        }
         if let Some(status) = group.ended() {
             return Err(format!(
                 "ended before it was ready ({status}){}",

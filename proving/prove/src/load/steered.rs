@@ -31,7 +31,7 @@ pub(crate) struct Steering {
     /// The gateway's base URL.
     pub(crate) target: String,
     pub(crate) seed: u64,
-    pub(crate) most_users: u32,
+    pub(crate) max_users: u32,
     pub(crate) profiles: Vec<Said>,
     /// Of every request.
     pub(crate) headers: Vec<(String, String)>,
@@ -89,6 +89,11 @@ pub(crate) struct SteeredRun {
     secrets: Vec<Secret>,
 }
 
+/// Whether a header's variables of the environment are there.
+pub(crate) fn check_header(name: &str, value: &str) -> Result<(), ReplayError> {
+    Value::read(name, value).map(drop)
+}
+
 /// Whether somebody listens at a gateway's address.
 pub(crate) fn reachable(url: &str, patience: Duration) -> Result<(), String> {
     let target = target::parse(url).map_err(|error| error.to_string())?;
@@ -103,11 +108,6 @@ pub(crate) fn reachable(url: &str, patience: Duration) -> Result<(), String> {
 }
 
 impl Steered {
-    /// Whether a corpus is there that can be opened.
-    pub(crate) fn is_whole(corpus: &Path) -> bool {
-        Corpus::open(corpus).is_ok()
-    }
-
     /// Reads the corpus, whose sums are checked, and plans.
     pub(crate) fn new(asked: &Steering) -> Result<Self, ReplayError> {
         let corpus = Corpus::open(&asked.corpus)?;
@@ -117,7 +117,7 @@ impl Steered {
         let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
         let request = TrafficRequest {
             seed: asked.seed,
-            users: Users::OfEach(asked.most_users),
+            users: Users::OfEach(asked.max_users),
             connections: 1,
             headers: headers.collect::<Result<_, ReplayError>>()?,
             answers: if corpus.manifest().stream {
@@ -204,17 +204,26 @@ impl Steered {
 }
 
 impl SteeredRun {
-    /// Waits for what is under way, and takes what was seen. What went wrong with the file of rows stands in the sums.
-    pub(crate) fn finish(self) -> Result<(Outcome, Summed), ReplayError> {
-        let mut outcome = self.running.finish()?;
-        let summed = self.rows.finish().map_err(ReplayError::Bug)?;
-        for profile in &mut outcome.profiles {
-            for said in profile.observations.said.values_mut() {
-                for secret in &self.secrets {
-                    *said = secret.hidden_in(said);
-                }
+    /// Waits for what is under way, and takes what was seen, each whether or not the other can be had. What went wrong with
+    /// the file of rows stands in the sums.
+    pub(crate) fn finish(self) -> (Result<Outcome, ReplayError>, Result<Summed, ReplayError>) {
+        let outcome = self.running.finish().map_err(ReplayError::from);
+        let summed = self.rows.finish().map_err(ReplayError::Bug);
+        (
+            outcome.map(|outcome| without(&self.secrets, outcome)),
+            summed,
+        )
+    }
+}
+
+/// What answers said, without our credentials.
+fn without(secrets: &[Secret], mut outcome: Outcome) -> Outcome {
+    for profile in &mut outcome.profiles {
+        for said in profile.observations.said.values_mut() {
+            for secret in secrets {
+                *said = secret.hidden_in(said);
             }
         }
-        Ok((outcome, summed))
     }
+    outcome
 }

@@ -25,7 +25,7 @@ use super::steered::Said;
 /// answer and ask 8.7 times a second together pause for 190 / 8.7 - 14.29 s, as in the white paper's soak.
 const THINK_S: f64 = 7.55;
 /// The header that tells a gateway whose traffic it is.
-pub(super) const WORKLOAD_HEADER: &str = "x-workload-app";
+pub(crate) const WORKLOAD_HEADER: &str = "x-workload-app";
 
 /// What is asked of all profiles.
 #[derive(Debug, Clone, Default)]

@@ -49,7 +49,7 @@ pub(crate) struct Soak {
     #[arg(long, value_parser = seconds)]
     warm_up: Option<Duration>,
     /// Users come a few at a time, up to --users, while mean TTFT is at most three times that of the first, until it is
-    /// above in two windows running.
+    /// above in two consecutive windows.
     #[arg(long, conflicts_with = "hours")]
     ramp: bool,
     /// In a ramp, how many come at a time.

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use load::run::{Plan, Shape, start};
 use load::source::{Fixed, Head, IdHeader};
 
 use super::{Pair, Pairs, Unpaired};
+use crate::load::interrupt;
 use crate::tap::{Stamp, monotonic_ns_of};
 
 /// The header of ids.
@@ -22,6 +24,8 @@ pub(crate) const ID_HEADER: &str = "x-request-id";
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// All answers may.
 const LONGEST: Duration = Duration::from_secs(600);
+/// Between two looks at whether it is over.
+const LOOK: Duration = Duration::from_millis(10);
 /// How long stamps may come after the last answer.
 const LAST_STAMPS: Duration = Duration::from_millis(300);
 
@@ -57,6 +61,10 @@ pub(crate) fn ask(
     stamps.try_iter().for_each(drop);
     let running = start(plan).map_err(|error| fault(&error))?;
     let mut pairs = Pairs::new(monotonic_ns_of(running.start));
+    while !running.is_over() && !interrupt::was_heard() {
+        thread::sleep(LOOK);
+    }
+    running.control().stop();
     let outcome = running.finish().map_err(|error| fault(&error))?;
     for row in rows.try_iter().flatten() {
         pairs.row(&row);

@@ -1,7 +1,8 @@
 //! Every target is asked on schedule, each on its own, until somebody has enough.
 //!
 //! Invariant: ticks lie at whole multiples of the period after the start, whatever an answer takes; one that comes while
-//! the target is still asked is skipped and counted. An event is never lost; a sample that finds no room is, and counted.
+//! the target is still asked is skipped and counted. A sample that finds no room is lost and counted; an
+//! event waits, and of one target's at most [`WAITING_EVENTS`] do: the latest make way.
 //! Not here: what is asked for (`targets`), one page (`page`), where samples go (whoever receives).
 
 use std::collections::VecDeque;
@@ -280,7 +281,8 @@ impl Out {
 
     fn event(&mut self, event: Heard) {
         if self.events.len() >= WAITING_EVENTS {
-            // Nobody has received anything for a minute or more: what began first is what matters.
+            // Nobody has received anything for a minute or more: what began first is what matters. The last of them then
+            // stands for all that came after it, and whether the target is silent its samples tell.
             self.events.pop_back();
         }
         self.events.push_back(event);

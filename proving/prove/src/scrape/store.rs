@@ -1,18 +1,20 @@
 //! Samples as a Parquet file: `time_ms`, `target`, `metric`, `labels`, `value`.
 //!
-//! Invariant: memory is bounded by one group of rows. What cannot be written is told once, and the file is not touched
+//! Invariant: memory is bounded by one group of rows, and the file by [`MOST_ROWS`]; beyond half of them only what queries
+//! ask for is kept, and what is left out is counted. What cannot be written is told once, and the file is not touched
 //! again; whoever goes on scraping is not disturbed.
 //! Not here: what a figure means, rows of exchanges (`load::records`).
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use experiment::telemetry::Sample;
+use experiment::telemetry::{Query, Sample};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -24,6 +26,8 @@ use super::targets::labels_of;
 
 /// Rows that are held before they are written: some 20 MB.
 const GROUP_ROWS: usize = 100_000;
+/// Rows of a file: some 3 GB.
+const MOST_ROWS: u64 = 400_000_000;
 
 /// The file could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +45,12 @@ pub(crate) struct Store<W: Write + Send = BufWriter<File>> {
     file: Option<SerializedFileWriter<W>>,
     group: Group,
     rows: u64,
+    /// Rows that were added, written or not.
+    added: u64,
+    most_rows: u64,
+    /// What is kept when there is little room: targets and metrics.
+    asked: BTreeSet<(String, String)>,
+    left_out: u64,
     fault: Option<StoreError>,
 }
 
@@ -82,8 +92,36 @@ impl<W: Write + Send> Store<W> {
             file: Some(file),
             group: Group::default(),
             rows: 0,
+            added: 0,
+            most_rows: MOST_ROWS,
+            asked: BTreeSet::new(),
+            left_out: 0,
             fault: None,
         })
+    }
+
+    /// What these need is kept for longer than the rest.
+    pub(crate) fn prefer<'a>(&mut self, queries: impl IntoIterator<Item = &'a Query>) {
+        let selectors = queries.into_iter().flat_map(Query::selectors);
+        let names = selectors.map(|of| (of.target, of.metric));
+        self.asked.extend(names);
+    }
+
+    /// What was left out because the file has enough, in words; `None` where nothing was.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let file = self.path.file_name().unwrap_or_default().to_string_lossy();
+        (self.left_out > 0).then(|| {
+            format!(
+                "{} rows were left out of {file}, those that no query asks for first: it holds {} at most",
+                self.left_out, self.most_rows
+            )
+        })
+    }
+
+    fn has_room_for(&self, target: &str, metric: &str) -> bool {
+        self.added < self.most_rows / 2
+            || self.added < self.most_rows
+                && self.asked.contains(&(target.to_owned(), metric.to_owned()))
     }
 
     /// Adds a sample. An error comes once; what is added later is dropped.
@@ -97,6 +135,11 @@ impl<W: Write + Send> Store<W> {
         let time_ms = i64::try_from(sample.at.as_millis()).unwrap_or(i64::MAX);
         let target = ByteArray::from(sample.target.as_str());
         for value in &sample.values {
+            if !self.has_room_for(&sample.target, &value.metric) {
+                self.left_out += 1;
+                continue;
+            }
+            self.added += 1;
             self.group.time_ms.push(time_ms);
             self.group.target.push(target.clone());
             self.group.metric.push(value.metric.as_str().into());

@@ -162,10 +162,7 @@ impl Checked {
             .iter()
             .filter(|value| value.metric == metric)
             .peekable();
-        let counts = !matches!(
-            query,
-            Query::Average(_) | Query::Total(_) | Query::Highest(_)
-        );
+        let counts = !matches!(query, Query::Average(_) | Query::Sum(_) | Query::Max(_));
         if same.peek().is_some() {
             let labels: BTreeSet<String> =
                 same.clone().map(|value| labels_of(&value.labels)).collect();

@@ -17,6 +17,7 @@ use super::metric::{Reading, Scrape};
 use super::result::{Outcome, Report, Told};
 use super::suite::{Call, Case, Does, Growth, Suite, To, in_short};
 use super::upstream::{Recorder, Seen};
+use crate::load::interrupt;
 use crate::report::document;
 
 /// For what arrives upstream after the client has its answer.
@@ -43,6 +44,8 @@ enum Stopped {
     Upstream(#[from] io::Error),
     #[error("upstream {0} has no room for further calls")]
     Full(String),
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Runs every case, and reports all of them.
@@ -117,7 +120,7 @@ struct Cases<'a> {
 
 impl Cases<'_> {
     fn run(&self, case: &Case) -> Result<(Observed, Found), Stopped> {
-        thread::sleep(case.wait);
+        interrupt::sleep(case.wait);
         for (recorder, at) in self.rig.upstreams.iter().zip(&case.upstreams) {
             recorder.set(at.does)?;
         }
@@ -187,9 +190,12 @@ impl Cases<'_> {
         let mut made = Vec::new();
         for _ in 0..call.count {
             let marks = self.marks();
-            let answer = self
-                .runtime
-                .block_on(ask(&target, asked, self.suite.timeout))?;
+            let answer = self.runtime.block_on(async {
+                tokio::select! {
+                    answer = ask(&target, asked, self.suite.timeout) => Ok(answer?),
+                    () = interrupt::heard() => Err(Stopped::Interrupted),
+                }
+            })?;
             let seen = self.rig.upstreams.iter().zip(marks);
             let arrived = seen
                 .flat_map(|(recorder, mark)| recorder.since(mark))

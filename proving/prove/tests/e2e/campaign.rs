@@ -11,8 +11,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::skipped::skip;
 use super::verify::{SCENARIO, found_at};
 use super::{PROVE, gate};
+
+/// Campaigns at most, until one is not void.
+const ATTEMPTS: u32 = 3;
+/// A generator that is void has sent something later than this.
+const LATE_S: f64 = 0.01;
 
 const SMALL: &str = include_str!("../campaign/small.toml");
 
@@ -36,12 +42,12 @@ think = "exponential:300ms"
 [baseline]
 users = 2
 warm_up = "1s"
-least = "4s"
+min = "4s"
 requests = 5
 [ramp]
 step = 6
 window = "4s"
-most_users = 80
+max_users = 80
 # Far back: beside other tests, users just below the edge would cross it again.
 retract = 0.4
 [soak]
@@ -118,23 +124,12 @@ fn json(output: &Output) -> Value {
 #[test]
 fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
     let dir = scenario();
-    let output = command(dir.path())
-        .arg("--json")
-        .output()
-        .expect("prove runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let result = json(&output);
-    // A machine that others use may be too slow for the generator: then no figure counts, and the campaign says so.
-    assert!(
-        matches!(output.status.code(), Some(0 | 4)),
-        "{result:#}\n{said}"
-    );
+    let (result, said, late) = until_fit(dir.path());
     let t2 = result["t2_users"]
         .as_u64()
         .unwrap_or_else(|| panic!("no edge: {result:#}\n{said}"));
     assert_eq!(result["soak"]["users"].as_u64(), Some(t2 * 40 / 100));
-    let report = fs::read_to_string(dir.path().join("out/report.json")).expect("a report");
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let report = report(dir.path());
     assert_eq!(report["verify"]["passed"], 11, "{}", report["verify"]);
     assert!(
         report["errors"].as_array().is_some_and(Vec::is_empty),
@@ -142,6 +137,10 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
         report["errors"]
     );
 
+    let hashes = &report["reproduce"]["hashes"];
+    for file in ["scenario.toml", "corpus.json", "verify.toml"] {
+        assert!(hashes[file].is_string(), "{file}: {hashes}");
+    }
     let overhead = &report["overhead"];
     assert_eq!(overhead["method"], "paired", "{said}");
     let seconds = |name: &str| {
@@ -195,6 +194,41 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
             "{file}"
         );
     }
+    if let Some(late) = late {
+        skip(&format!(
+            "no campaign passed: the generator did not come to its turn on this machine, {ATTEMPTS} times: {late}"
+        ));
+    }
+}
+
+/// A campaign that was not void. Beside other tests a machine may be too slow for the generator, which then has to have
+/// sent late: such a run is no pass, and is made again. After the last attempt it is told how late.
+fn until_fit(dir: &Path) -> (Value, String, Option<String>) {
+    for attempt in 1.. {
+        let output = command(dir).arg("--json").output().expect("prove runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let result = json(&output);
+        if output.status.code() == Some(0) {
+            assert_eq!(result["verdict"], "passed", "{result:#}");
+            return (result, said, None);
+        }
+        assert_eq!(output.status.code(), Some(4), "{result:#}\n{said}");
+        let generator = report(dir)["generator"].clone();
+        assert_eq!(generator["verdict"], "void", "{result:#}\n{generator}");
+        assert!(
+            generator["lag"]["max"].as_f64() > Some(LATE_S),
+            "void without being late: {generator}\n{result:#}"
+        );
+        if attempt == ATTEMPTS {
+            return (result, said, Some(generator["lag"].to_string()));
+        }
+    }
+    unreachable!("attempts end")
+}
+
+fn report(dir: &Path) -> Value {
+    let report = fs::read_to_string(dir.join("out/report.json")).expect("a report");
+    serde_json::from_str(&report).expect("JSON")
 }
 
 #[test]

@@ -3,11 +3,12 @@
 //! Not here: real time through the gate (`tests/e2e`).
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -26,12 +27,12 @@ workload = "workload.toml"
 [baseline]
 users = 2
 warm_up = "5s"
-least = "20s"
+min = "20s"
 requests = 10
 [ramp]
 step = 4
 window = "20s"
-most_users = 60
+max_users = 60
 [soak]
 settle = "5s"
 length = "30s"
@@ -72,15 +73,19 @@ fn json(output: &Output) -> Value {
 #[test]
 fn every_fault_of_a_scenario_is_told_at_once_with_its_path() {
     let dir = scenario(
-        "titel = 'x'\nerror_share = 2\n[engine]\npreset = 'small.toml'\nreplicas = 0\n\
+        "titel = 'x'\nerror_share = 2\n[engine]\npreset = 'smal.toml'\nreplicas = 0\nbalancer = 'x'\n\
          [ramp]\nstep = 0\nwindow = '10'\n[[gate]]\nname = 'a'\nquery = 'mean(engine)'\nabove = 1\nthen = 'stop'\n\
          [[objective]]\nname = 'x'\n",
     );
-    let output = run(dir.path(), &["--virtual"]);
+    let output = run(dir.path(), &["--virtual", "--balancer", "y"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     for fault in [
         "titel: is unknown here",
+        "engine.preset: ",
+        "engine.workload: ",
+        "engine.balancer: \"x\"",
+        "--balancer: \"y\"",
         "error_share: ",
         "engine.replicas: ",
         "ramp.step: ",
@@ -92,6 +97,269 @@ fn every_fault_of_a_scenario_is_told_at_once_with_its_path() {
     ] {
         assert!(said.contains(fault), "{fault} is not in\n{said}");
     }
+}
+
+#[test]
+fn what_a_scenario_names_is_looked_at_before_anything_is_started() {
+    let dir = scenario(
+        "[engine]\npreset = 'smal.toml'\n[gateway]\nsubject = 'gone'\n[corpus]\npath = 'gone'\n\
+         [headers]\nx-key = '${NOBODY_HAS_SET_IT}'\n[[target]]\nname = 'engine'\nurl = 'ftp://x'\n\
+         [[objective]]\nname = 'x'\nquery = 'mean(elsewhere:x)'\nbelow = 1\n",
+    );
+    let output = run(
+        dir.path(),
+        &["--scrape", "gpu=http://no.such.name.invalid/"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    for fault in [
+        "engine.preset: ",
+        "gateway.subject: ",
+        "corpus.path: ",
+        "headers.x-key: the environment has no NOBODY_HAS_SET_IT",
+        "target[0].url: ",
+        "--scrape gpu: ",
+        "objective[0].query: no target is called elsewhere",
+    ] {
+        assert!(said.contains(fault), "{fault} is not in\n{said}");
+    }
+    let output = run(
+        dir.path(),
+        &["--virtual", "--scrape", "client=http://127.0.0.1:1/"],
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("client and cgroup are what we measure"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_earlier_pass_does_not_stand_where_a_later_run_died() {
+    let dir = scenario(SCENARIO);
+    let out = dir.path().join("out");
+    assert_eq!(run(dir.path(), &["--virtual"]).status.code(), Some(0));
+    assert!(out.join("samples.parquet").is_file());
+    let corpus = dir.path().display().to_string();
+    let mut args = vec!["--json", "--corpus", &corpus];
+    args.extend(["--target", "http://127.0.0.1:1/v1"]);
+    args.extend(["--scrape", "engine=http://127.0.0.1:1/metrics"]);
+    let output = run(dir.path(), &args);
+    assert_eq!(output.status.code(), Some(5));
+    assert_eq!(json(&output)["verdict"], "unreachable");
+    let report = fs::read_to_string(out.join("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["verdict"], "unreachable");
+    assert!(!out.join("samples.parquet").exists());
+    let page = fs::read_to_string(out.join("report.md")).expect("a page");
+    assert!(!page.contains("PASS"), "{page}");
+}
+
+#[test]
+fn a_directory_takes_one_campaign_at_a_time_and_follows_no_link() {
+    let dir = scenario(SCENARIO);
+    let out = dir.path().join("out");
+    fs::create_dir(&out).expect("a directory");
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "mine").expect("a file");
+    fs::write(out.join(".probe"), "mine").expect("a file");
+    for name in ["report.json", "samples.parquet", "report.html.new"] {
+        std::os::unix::fs::symlink(&victim, out.join(name)).expect("a link");
+    }
+    let held = fs::File::open(&out).expect("a directory");
+    held.lock().expect("nobody else has it");
+    let output = run(dir.path(), &["--virtual"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("another campaign"), "{said}");
+    drop(held);
+    assert_eq!(run(dir.path(), &["--virtual"]).status.code(), Some(0));
+    for kept in [victim, out.join(".probe")] {
+        assert_eq!(fs::read_to_string(kept).expect("a file"), "mine");
+    }
+}
+
+#[test]
+fn a_hangup_while_the_suite_waits_ends_it_at_once_with_a_report() {
+    let text = SCENARIO.replace(
+        "[ramp]",
+        "[gateway]\nsubject = 'gateway'\n[verify]\nsuite = 'verify.toml'\n[ramp]",
+    );
+    let dir = scenario(&text);
+    let gateway = dir.path().join("gateway");
+    fs::create_dir(&gateway).expect("a directory");
+    let subject = format!(
+        "summary = 'x'\nready_seconds = 5\nfind = {{ path = ['{PROVE}'] }}\n\
+         start = ['upstream', '--port', '{{port}}']\nworkers = ''\n"
+    );
+    fs::write(gateway.join("subject.toml"), subject).expect("a file");
+    let suite = "name = 'slow'\n[[upstream]]\nname = 'one'\ncredential = 'Bearer x'\n[[case]]\nname = 'late'\nsays = 'x'\nwait = '60s'\n\
+                 [[case.call]]\nstatuses = '1 x 200'\n";
+    fs::write(dir.path().join("verify.toml"), suite).expect("a file");
+    let corpus = dir.path().join("corpus");
+    build_corpus(&corpus);
+    let mut child = Command::new(PROVE)
+        .arg("run")
+        .arg(dir.path())
+        .arg("--corpus")
+        .arg(&corpus)
+        .arg("--out")
+        .arg(dir.path().join("out"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("prove runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("its stderr")).lines();
+    let is_verifying = |line: io::Result<String>| line.expect("a line").contains("verifying");
+    assert!(lines.by_ref().any(is_verifying), "the suite began");
+    thread::sleep(Duration::from_millis(500));
+    let began = Instant::now();
+    // A terminal that closes tells so twice, itself and by its shell.
+    for _ in 0..2 {
+        let hung_up = Command::new("kill")
+            .args(["-HUP", &child.id().to_string()])
+            .status();
+        assert!(hung_up.expect("kill runs").success());
+    }
+    let status = child.wait().expect("prove ends");
+    assert_eq!(status.code(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(30), "it waited");
+    let report = fs::read_to_string(dir.path().join("out/report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["verdict"], "interrupted");
+    assert_eq!(report["verify"]["cases"][0]["name"], "late", "{report:#}");
+}
+
+#[test]
+fn a_corpus_of_somebody_else_is_neither_taken_nor_taken_away() {
+    let config = "[[profile]]\nname = 'coding'\nreader = 'synthetic'\nsessions = 3\n";
+    let dir = scenario(&format!("{SCENARIO}[corpus]\nconfig = 'corpus.toml'\n"));
+    fs::write(dir.path().join("corpus.toml"), config).expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let scrape = "engine=http://127.0.0.1:1/metrics";
+    let campaign = || run(dir.path(), &["--target", &target, "--scrape", scrape]);
+    let corpus = dir.path().join("out/corpus");
+    build_corpus(&corpus);
+    let manifest = || fs::read(corpus.join("corpus.json")).expect("a manifest");
+    let theirs = manifest();
+    for _ in 0..2 {
+        let output = campaign();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("not empty"), "{said}");
+        assert_eq!(manifest(), theirs);
+    }
+    fs::remove_dir_all(&corpus).expect("it is there");
+    for sessions in [3, 4, 4] {
+        let config = config.replace('3', &sessions.to_string());
+        fs::write(dir.path().join("corpus.toml"), config).expect("a file");
+        let output = campaign();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "nobody is scraped: {said}");
+        let ours: Value = serde_json::from_slice(&manifest()).expect("JSON");
+        assert_eq!(ours["sessions"], sessions, "{ours:#}");
+    }
+}
+
+#[test]
+fn a_gateway_that_runs_is_verified_where_its_calls_arrive_at_us() {
+    let text = SCENARIO.replace("[ramp]", "[verify]\nsuite = 'verify.toml'\n[ramp]");
+    let dir = scenario(&text);
+    let suite = "name = 'short'\n[[upstream]]\nname = 'one'\ncredential = 'Bearer x'\n\
+                 [[case]]\nname = 'through'\nsays = 'a call goes through'\n[case.upstream.one]\ncalls = 1\n\
+                 [[case.call]]\nheaders = { authorization = 'Bearer x' }\nstatuses = '1 x 200'\n";
+    fs::write(dir.path().join("verify.toml"), suite).expect("a file");
+    let corpus = dir.path().join("corpus");
+    build_corpus(&corpus);
+    let free = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let [gateway, upstream] = [free(), free()].map(|address| address.expect("a port").to_string());
+    // A relay that changes nothing is gateway enough for this suite.
+    let mut relay = Command::new(PROVE)
+        .args([
+            "tap",
+            "--listen",
+            &gateway,
+            "--upstream",
+            &upstream,
+            "--out",
+        ])
+        .arg(dir.path().join("stamps"))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("prove runs");
+    let patience = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(&gateway).is_err() {
+        assert!(Instant::now() < patience, "the relay did not start");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let target = format!("http://{gateway}/v1");
+    let corpus = corpus.display().to_string();
+    let nobody = "engine=http://127.0.0.1:1/metrics";
+    let args = [
+        "--json", "--target", &target, "--corpus", &corpus, "--scrape", nobody,
+    ];
+    let at_us = format!("one={upstream}");
+    let verified = run(dir.path(), &[&args[..], &["--upstream", &at_us]].concat());
+    let left_out = run(dir.path(), &args);
+    relay.kill().expect("it runs");
+    relay.wait().expect("it ends");
+    let verified = json(&verified);
+    assert_eq!(verified["verify"]["passed"], 1, "{verified:#}");
+    assert_eq!(verified["verdict"], "unreachable", "nobody is scraped");
+    let said = String::from_utf8_lossy(&left_out.stderr);
+    assert!(
+        said.contains("name its upstreams with --upstream"),
+        "{said}"
+    );
+    assert!(json(&left_out)["verify"].is_null());
+}
+
+#[test]
+fn a_verdict_says_which_share_of_steps_is_guessed() {
+    let scaled = SCENARIO
+        .replace("small.toml", "rtx4090.llama-3.1-8b")
+        .replace("step = 4", "step = 60")
+        .replace("max_users = 60", "max_users = 200");
+    let dir = scenario(&scaled);
+    let result = json(&run(dir.path(), &["--virtual", "--json"]));
+    let reason = result["reason"].as_str().unwrap_or_default();
+    assert!(
+        reason.contains("% of the engine's steps are guessed"),
+        "{reason}"
+    );
+}
+
+fn build_corpus(out: &Path) {
+    let built = Command::new(PROVE)
+        .args(["corpus", "build", "--profile", "coding", "--reader"])
+        .args(["synthetic", "--sessions", "5", "--out"])
+        .arg(out)
+        .output()
+        .expect("prove runs");
+    assert!(built.status.success());
+}
+
+#[test]
+fn what_could_not_be_kept_is_no_pass() {
+    let dir = scenario(SCENARIO);
+    // A file may grow to so many blocks of 512 bytes and no more: pages have room, a second group of samples has none.
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script, PROVE, "run"])
+        .arg(dir.path())
+        .args(["--virtual", "--json", "--out"])
+        .arg(dir.path().join("out"))
+        .output();
+    let output = output.expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let result = json(&output);
+    assert_eq!(result["verdict"], "generator_void", "{result:#}");
+    let reason = result["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("samples.parquet"), "{reason}");
+    assert!(said.contains("report."), "no page was written: {said}");
 }
 
 #[test]
@@ -176,22 +444,7 @@ fn a_missed_objective_and_a_page_for_people_have_exit_codes_of_their_own() {
         &format!("url = \"http://{address}\""),
     ));
     let corpus = dir.path().join("corpus");
-    let built = Command::new(PROVE)
-        .args([
-            "corpus",
-            "build",
-            "--profile",
-            "coding",
-            "--reader",
-            "synthetic",
-            "--sessions",
-            "5",
-            "--out",
-        ])
-        .arg(&corpus)
-        .output()
-        .expect("prove runs");
-    assert!(built.status.success());
+    build_corpus(&corpus);
     let target = format!("http://{address}/v1");
     let corpus = corpus.display().to_string();
     let output = run(dir.path(), &["--target", &target, "--corpus", &corpus]);

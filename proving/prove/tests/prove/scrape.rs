@@ -122,7 +122,7 @@ fn a_target_that_does_everything_wrong_is_told_once_for_each_way_and_once_when_i
         "--target",
         &target("well", &well),
         "--query",
-        "average(well:up)",
+        "avg(well:up)",
         "--every-ms",
         "100",
         "--seconds",
@@ -161,7 +161,7 @@ fn a_target_that_does_everything_wrong_is_told_once_for_each_way_and_once_when_i
     assert_eq!(back["back"], "moody", "told once: {back}");
     assert!(back["after_s"].as_f64() > Some(0.4), "{back}");
     let end = told.next().expect("the end");
-    assert_eq!(end["answers"]["average(well:up)"], 1.0, "{end}");
+    assert_eq!(end["answers"]["avg(well:up)"], 1.0, "{end}");
     // The other was heard all the time: some 60 samples, and more than 40 where the machine is busy.
     assert!(end["samples"].as_u64() > Some(40), "{end}");
     assert_eq!(end["samples_lost"], 0, "{end}");
@@ -186,9 +186,9 @@ fn every_fault_is_named_at_once_before_anything_begins() {
             "--target",
             &target("well", &well),
             "--query",
-            "average(well:uq)",
+            "avg(well:uq)",
             "--query",
-            "average(nobody:up)",
+            "avg(nobody:up)",
             "--query",
             "rate(well:requests_total)",
         ])
@@ -293,10 +293,10 @@ const QUERIES: [&str; 10] = [
     "mean(engine:vllm:inter_token_latency_seconds)",
     "ratio(engine:vllm:num_preemptions_total, engine:vllm:request_success_total)",
     "rate(engine:vllm:generation_tokens_total)",
-    "average(engine:vllm:kv_cache_usage_perc)",
+    "avg(engine:vllm:kv_cache_usage_perc)",
     "increase(engine:vllm:prefix_cache_hits_total)",
-    "total(engine:vllm:num_requests_running)",
-    "average(gpu:DCGM_FI_DEV_GPU_UTIL)",
-    "total(gpu:DCGM_FI_DEV_POWER_USAGE)",
-    "highest(gpu:nvlink_bytes_per_second)",
+    "sum(engine:vllm:num_requests_running)",
+    "avg(gpu:DCGM_FI_DEV_GPU_UTIL)",
+    "sum(gpu:DCGM_FI_DEV_POWER_USAGE)",
+    "max(gpu:nvlink_bytes_per_second)",
 ];

@@ -40,12 +40,12 @@ fn plan() -> Plan {
         baseline: Baseline {
             users: 8,
             warm_up: secs(20),
-            least: secs(40),
+            min: secs(40),
             requests: 50,
-            most: secs(300),
+            max: secs(300),
         },
         window: secs(30),
-        most_users: 96,
+        max_users: 96,
         soak: Soak {
             settle: secs(20),
             length: secs(120),
@@ -122,15 +122,15 @@ fn what_is_scraped_agrees_with_the_answers() {
         "mean(engine:vllm:inter_token_latency_seconds)",
         "mean(engine:vllm:request_queue_time_seconds)",
         "mean(engine:vllm:request_prefill_time_seconds)",
-        "average(gpu:DCGM_FI_DEV_GPU_UTIL)",
-        "total(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)",
-        "highest(client:users)",
-        "highest(engine:vllm:kv_cache_usage_perc)",
+        "avg(gpu:DCGM_FI_DEV_GPU_UTIL)",
+        "sum(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)",
+        "max(client:users)",
+        "max(engine:vllm:kv_cache_usage_perc)",
     ];
     let campaign = Campaign {
         queries: texts.map(query).to_vec(),
         plan: Plan {
-            most_users: 16,
+            max_users: 16,
             ..plan()
         },
         ..campaign()
@@ -324,12 +324,12 @@ fn what_makes_no_sense_is_refused_before_anybody_asks() {
     let says = refused(Campaign {
         plan: Plan {
             step: 0,
-            most_held: 0,
+            max_held: 0,
             ..plan()
         },
         ..campaign()
     });
-    assert!(says.contains("ramp.step") && says.contains("ramp.most_held"));
+    assert!(says.contains("ramp.step") && says.contains("ramp.max_held"));
     let mut long = campaign();
     long.traffic.profiles[0].talk.first_tokens = Length::fixed(9e6);
     assert!(refused(long).contains("longer than"));
@@ -372,11 +372,11 @@ fn users_of_a_campaign_are_those_of_a_soak() {
             baseline: Baseline {
                 users: 16,
                 warm_up: secs(60),
-                least: secs(340),
+                min: secs(340),
                 requests: 1,
-                most: secs(340),
+                max: secs(340),
             },
-            most_users: 16,
+            max_users: 16,
             ..plan()
         },
         ..campaign()
@@ -396,4 +396,22 @@ fn users_of_a_campaign_are_those_of_a_soak() {
     );
     assert!((ttft / soak.ttft.mean - 1.0).abs() < 0.05);
     assert!((rows.len() as f64 / soak.requests as f64 - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn a_campaign_that_cannot_go_on_tells_what_it_had_until_then() {
+    let mut campaign = campaign();
+    let mut flood = profile("flood", 1.0);
+    flood.comes = Comes::Sessions {
+        arrivals: Process::Exponential { mean_s: 0.0005 },
+    };
+    campaign.traffic.profiles.push(flood);
+    let outcome = campaign.run(&preset(), |_| true).expect("an outcome");
+    let fault = outcome.fault.expect("more than the engine can serve");
+    assert!(matches!(fault, CampaignError::Crowd(CrowdError::Overload)));
+    assert_eq!(
+        outcome.course.ending,
+        Some(Ending::Broken(fault.to_string()))
+    );
+    assert!(outcome.length > secs(20) && !outcome.exchanges.is_empty());
 }

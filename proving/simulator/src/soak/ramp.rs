@@ -91,9 +91,9 @@ pub struct Window {
 
 /// Numbers of a window that telemetry answers, in the order of [`Window`]'s members.
 const QUERIES: [&str; 4] = [
-    "total(engine:vllm:num_requests_running)",
-    "total(engine:vllm:num_requests_waiting)",
-    "average(engine:vllm:kv_cache_usage_perc)",
+    "sum(engine:vllm:num_requests_running)",
+    "sum(engine:vllm:num_requests_waiting)",
+    "avg(engine:vllm:kv_cache_usage_perc)",
     "increase(engine:vllm:num_preemptions_total)",
 ];
 
@@ -114,11 +114,14 @@ impl Soak {
             queries: queries.to_vec(),
         };
         let (mut ttft, mut line_s) = (Vec::new(), None);
-        let outcome = campaign.run(preset, |tick| {
+        let mut outcome = campaign.run(preset, |tick| {
             ttft.extend(tick.first_tokens_s.iter().map(|&ttft| (tick.at, ttft)));
             line_s = tick.controller.limit(0);
             is_ramping(tick.controller)
         })?;
+        if let Some(fault) = outcome.fault.take() {
+            return Err(fault.into());
+        }
         let (Some(line_s), Some(baseline)) = (line_s, outcome.course.span(Phase::Baseline)) else {
             return Err(SoakError::Nothing);
         };
@@ -166,15 +169,15 @@ impl Ramp {
         let mut plan = Plan {
             step: self.users,
             window: self.every,
-            most_users: soak.users,
+            max_users: soak.users,
             ..Plan::default()
         };
         plan.baseline = Baseline {
             users: self.users.min(soak.users),
             warm_up: soak.warm_up,
-            least: self.alone - soak.warm_up,
+            min: self.alone - soak.warm_up,
             requests: 1,
-            most: self.alone - soak.warm_up,
+            max: self.alone - soak.warm_up,
         };
         for gate in &mut plan.gates {
             if gate.then == Then::Retract {

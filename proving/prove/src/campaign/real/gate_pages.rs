@@ -9,8 +9,8 @@ use experiment::telemetry::{Sample, Value};
 
 use crate::report::document::Tokens;
 
-/// The target that is the gate.
-pub(super) const TARGET: &str = "gate";
+/// The target that is the gateway.
+pub(super) const TARGET: &str = "gateway";
 
 /// Tokens of exchanges that both witnesses counted.
 const DRIFT: &str = "tollgate_token_drift_tokens_total";
@@ -107,9 +107,13 @@ impl GatePages {
     fn exchanges(&self, workload: Option<&str>) -> u64 {
         let first = self.first.as_ref();
         let counters = self.last.iter().filter(|((metric, labels), _)| {
-            let named = labels.iter().find(|(name, _)| name == "workload");
-            let is_of = workload.is_none_or(|wanted| named.is_some_and(|(_, is)| is == wanted));
-            metric == "tollgate_exchanges_total" && is_of
+            let is = |name: &str, wanted: &str| {
+                let mut labels = labels.iter();
+                labels.any(|(known, value)| known == name && value == wanted)
+            };
+            let is_of = workload.is_none_or(|wanted| is("workload", wanted));
+            // What was refused asked for no tokens.
+            metric == "tollgate_exchanges_total" && is_of && !is("outcome", "refused")
         });
         let grown = counters.map(|(key, value)| {
             let before = first.and_then(|first| first.get(key)).copied();
@@ -125,4 +129,60 @@ fn drift(row: &Tokens) -> Option<f64> {
     let counted = (row.input_counted? + row.output_counted?) as f64;
     let reported = (row.input_tokens + row.output_tokens) as f64;
     (counted > 0.0 && reported > 0.0).then(|| reported / counted - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Rows of two pages.
+
+    use std::time::Duration;
+
+    use super::*;
+
+    fn value(metric: &str, labels: &[(&str, &str)], value: f64) -> Value {
+        let labels = labels.iter();
+        Value {
+            metric: metric.into(),
+            labels: labels
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            value,
+        }
+    }
+
+    #[test]
+    fn a_row_has_what_its_workload_asked_for_since_the_first_page_and_no_refusal() {
+        let page = |exchanges: f64, refused: f64, tokens: f64| Sample {
+            at: Duration::ZERO,
+            target: TARGET.into(),
+            values: vec![
+                value(
+                    "tollgate_exchanges_total",
+                    &[("workload", "a"), ("outcome", "completed")],
+                    exchanges,
+                ),
+                value(
+                    "tollgate_exchanges_total",
+                    &[("workload", "a"), ("outcome", "refused")],
+                    refused,
+                ),
+                value(
+                    "tollgate_tokens_total",
+                    &[
+                        ("workload", "a"),
+                        ("model", "m"),
+                        ("type", "input"),
+                        ("source", "reported"),
+                    ],
+                    tokens,
+                ),
+            ],
+        };
+        let mut pages = GatePages::default();
+        pages.hear(&page(10.0, 5.0, 100.0));
+        pages.hear(&page(14.0, 8.0, 160.0));
+        let rows = pages.tokens();
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].requests, rows[0].input_tokens), (4, 60));
+    }
 }

@@ -14,15 +14,19 @@ use std::time::Duration;
 use experiment::telemetry::Query;
 
 use super::pairing::{Pairing, Relay};
+use super::{REQUESTS, SAMPLES};
+use crate::campaign::check::has_place;
 use crate::campaign::output::Output;
 use crate::campaign::rig::{Engine, Gateway};
 use crate::campaign::scenario::{CorpusSpec, Scenario, sha256};
-use crate::campaign::{Options, RunError, summary};
+use crate::campaign::{Options, RunError, hint, summary};
+use crate::files;
 use crate::host::descriptors;
 use crate::host::machine::Machine;
 use crate::host::process::OWN;
 use crate::load::interrupt::Interrupt;
 use crate::load::steered::{Said, Steered, Steering};
+use crate::load::traffic::WORKLOAD_HEADER;
 use crate::report::document::{Event, Reproduce, Verified};
 use crate::scrape::cfs::Cfs;
 use crate::scrape::targets::{Target, check};
@@ -44,7 +48,6 @@ pub(super) struct Prepared {
     pub(super) steered: Steered,
     pub(super) targets: Vec<Target>,
     pub(super) cgroup: Option<Cfs>,
-    pub(super) verified: Option<Verified>,
     warnings: Vec<String>,
     corpus: PathBuf,
     base: String,
@@ -54,22 +57,18 @@ pub(super) struct Prepared {
     engine: Option<Engine>,
 }
 
-/// Prepares.
+/// Prepares. What the suite came to is told also where something else fails.
 pub(super) fn prepare(
     options: &Options,
     mut scenario: Scenario,
     output: &Output,
-    interrupt: &Interrupt,
+    (interrupt, verified): (&Interrupt, &mut Option<Verified>),
 ) -> Result<Prepared, RunError> {
     descriptors::raise();
     if let Some(gateway) = &options.gateway {
         scenario.gateway = Some(gateway.clone());
     }
     let is_started = options.target.is_none();
-    if is_started && scenario.gateway.is_none() {
-        let says = "the scenario names no gateway to start: name one with --gateway, or a running one with --target";
-        return Err(RunError::Usage(says.into()));
-    }
     if let Some(gateway) = scenario.gateway.as_ref().filter(|_| is_started) {
         // What is missing is told before anything is built.
         let subject = Subject::of(gateway).map_err(|error| RunError::Usage(error.to_string()))?;
@@ -84,7 +83,7 @@ pub(super) fn prepare(
     }
     let corpus = corpus(options, &scenario, output, interrupt)?;
     let rig = output.path("rig");
-    let verified = verify(options, &scenario)?;
+    verify(options, &scenario, verified)?;
     stop_if(interrupt)?;
     let engine = (is_started && scenario.engine.url.is_none())
         .then(|| Engine::start(&scenario, &rig.join("engine")))
@@ -151,14 +150,13 @@ pub(super) fn prepare(
         });
     }
     for warning in &checked.warnings {
-        eprintln!("warning: {warning}");
+        hint(&format!("warning: {warning}"));
     }
     Ok(Prepared {
         scenario,
         steered,
         targets,
         cgroup,
-        verified,
         warnings: checked.warnings.iter().map(ToString::to_string).collect(),
         corpus,
         base,
@@ -196,28 +194,27 @@ fn corpus(
             let text = fs::read_to_string(config).map_err(RunError::Input)?;
             let wanted = format!("{}\n{:?}\n{text}", scenario.seed, args);
             let wanted = sha256(wanted.as_bytes());
-            let is_ours = fs::read_to_string(&key);
-            if is_ours.as_ref().is_ok_and(|known| *known == wanted) && Steered::is_whole(&out) {
-                return Ok(out);
-            }
-            if is_ours.is_ok_and(|known| known != wanted) && out.exists() {
+            let known = fs::read_to_string(&key).ok();
+            // What has no key is somebody else's, and is neither taken nor taken away.
+            let is_ours = known.is_some() || !out.exists();
+            if known.is_some_and(|known| known != wanted) && out.exists() {
                 // Of another scenario or seed, and built by us.
                 fs::remove_dir_all(&out).map_err(RunError::Input)?;
             }
-            fs::write(&key, wanted).map_err(RunError::Input)?;
-            eprintln!("building the corpus of {}", config.display());
-            let child = Command::new(OWN)
-                .args(["corpus", "build", "--config"])
-                .arg(config)
-                .arg("--out")
-                .arg(&out)
-                .args(["--seed", &scenario.seed.to_string()])
-                .args(args)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .spawn();
-            let status = wait_for(child.map_err(RunError::Input)?, interrupt)?;
+            let was_there = out.exists();
+            if is_ours {
+                files::replace(&key, &wanted).map_err(RunError::Input)?;
+            }
+            // One that is there is taken only where the builder finds in it what it would build, sources and all.
+            hint(&format!("building the corpus of {}", config.display()));
+            let mut status = build_corpus(config, args, &out, (scenario.seed, interrupt))?;
+            if !status.success() && is_ours && was_there {
+                fs::remove_dir_all(&out).map_err(RunError::Input)?;
+                hint("it has other sources now, and is built again");
+                status = build_corpus(config, args, &out, (scenario.seed, interrupt))?;
+            }
             if status.success() {
+                files::replace(&key, &wanted).map_err(RunError::Input)?;
                 return Ok(out);
             }
             let says = format!(
@@ -227,6 +224,25 @@ fn corpus(
             Err(RunError::Usage(says))
         }
     }
+}
+
+fn build_corpus(
+    config: &Path,
+    args: &[String],
+    out: &Path,
+    (seed, interrupt): (u64, &Interrupt),
+) -> Result<ExitStatus, RunError> {
+    let child = Command::new(OWN)
+        .args(["corpus", "build", "--config"])
+        .arg(config)
+        .arg("--out")
+        .arg(out)
+        .args(["--seed", &seed.to_string()])
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn();
+    wait_for(child.map_err(RunError::Input)?, interrupt)
 }
 
 /// Waits for the end of a child, and ends it when we are to end.
@@ -245,26 +261,49 @@ fn wait_for(mut child: Child, interrupt: &Interrupt) -> Result<ExitStatus, RunEr
     }
 }
 
-fn verify(options: &Options, scenario: &Scenario) -> Result<Option<Verified>, RunError> {
-    let Some(suite) = scenario.suite.as_ref().filter(|_| !options.no_verify) else {
-        return Ok(None);
+/// Runs the suite, where there is one and its upstreams can be ours.
+fn verify(
+    options: &Options,
+    scenario: &Scenario,
+    verified: &mut Option<Verified>,
+) -> Result<(), RunError> {
+    let Some(file) = scenario.suite.as_ref().filter(|_| !options.no_verify) else {
+        return Ok(());
     };
-    let Some(gateway) = scenario
-        .gateway
-        .as_ref()
-        .filter(|_| options.target.is_none())
-    else {
-        // A gateway that runs has upstreams of its own, which nobody but its owner can listen at.
-        eprintln!("the functional suite is left out: its upstreams are not those of --target");
-        return Ok(None);
-    };
-    eprintln!("verifying {}", suite.display());
     let usage = |error: &dyn std::fmt::Display| RunError::Usage(error.to_string());
-    let read = Suite::read(suite).map_err(|error| usage(&error))?;
-    let settled = verify::of_gateway(&read, gateway).map_err(|error| usage(&error))?;
-    settled
-        .map(Some)
-        .map_err(|error| RunError::Unreachable(error.to_string()))
+    let suite = Suite::read(file).map_err(|error| usage(&error))?;
+    let settled = match (&options.target, &scenario.gateway) {
+        // A gateway that runs has upstreams of its own: only its owner knows where it would find others.
+        (Some(_), _) if options.upstreams.is_empty() && !suite.upstreams.is_empty() => {
+            hint(
+                "the functional suite is left out, and the verdict says so: name its upstreams with --upstream NAME=HOST:PORT",
+            );
+            return Ok(());
+        }
+        (Some(target), _) => {
+            hint(&format!("verifying {}", file.display()));
+            // The suite's paths begin with the version that --target ends with.
+            let base = target.trim_end_matches('/');
+            let base = base.strip_suffix("/v1").unwrap_or(base);
+            verify::of_target(&suite, base, &options.upstreams, &options.metrics)
+        }
+        (None, Some(gateway)) => {
+            hint(&format!("verifying {}", file.display()));
+            verify::of_gateway(&suite, gateway)
+        }
+        (None, None) => return Ok(()),
+    };
+    match settled.map_err(|error| usage(&error))? {
+        Ok(settled) => {
+            *verified = Some(settled);
+            Ok(())
+        }
+        Err(unreachable) => {
+            let says = unreachable.to_string();
+            *verified = Some(unreachable.verified);
+            Err(RunError::Unreachable(says))
+        }
+    }
 }
 
 /// The names under which a gateway's templates have the ports of upstreams.
@@ -285,7 +324,7 @@ fn steered(
 ) -> Result<Steered, RunError> {
     let of_gateway = gateway.map(|gateway| gateway.started.client.headers.clone());
     let mut headers: Vec<(String, String)> = of_gateway.unwrap_or_default().into_iter().collect();
-    headers.retain(|(name, _)| !name.eq_ignore_ascii_case("x-workload-app"));
+    headers.retain(|(name, _)| !name.eq_ignore_ascii_case(WORKLOAD_HEADER));
     headers.extend(scenario.headers.iter().cloned());
     let profiles = scenario.profiles.iter().map(|profile| Said {
         name: profile.name.clone(),
@@ -300,7 +339,7 @@ fn steered(
         corpus: corpus.to_owned(),
         target: base.to_owned(),
         seed: scenario.seed,
-        most_users: plan.most_users,
+        max_users: plan.max_users,
         profiles: profiles.collect(),
         headers,
         timeout: scenario.timeout,
@@ -331,10 +370,22 @@ fn targets(
     }
     if gateway.is_some() {
         let url = "http://127.0.0.1:{admin_port}/stats/prometheus";
-        urls.insert("gate".into(), url.into());
+        urls.insert("gateway".into(), url.into());
     }
     urls.extend(scenario.targets.iter().cloned());
     urls.extend(options.scrape.iter().cloned());
+    if engine.is_none() && gateway.is_none() {
+        urls.retain(|name, url| {
+            let is_known = !has_place(url);
+            if !is_known {
+                let says = "is not scraped, as nothing is started that it would be of";
+                hint(&format!(
+                    "warning: target {name} {says}: name it with --scrape {name}=URL"
+                ));
+            }
+            is_known
+        });
+    }
     let fill = |mut url: String| {
         if let Some(engine) = engine {
             url = url.replace("{engine_port}", &engine.port.to_string());
@@ -357,13 +408,6 @@ impl Prepared {
         let mut queries = summary::queries();
         queries.extend(self.scenario.queries().cloned());
         queries
-    }
-
-    /// Whether the suite lets the load begin.
-    pub(super) fn may_load(&self) -> bool {
-        self.verified
-            .as_ref()
-            .is_none_or(|verified| verified.failed == 0)
     }
 
     /// What pairs the gateway's requests with the engine's. The relay is held by both, so that either may end first.
@@ -409,51 +453,76 @@ impl Prepared {
         } else {
             told.insert("gateway".into(), self.base.clone());
         }
-        let engine = match (&self.scenario.engine.url, &self.scenario.engine.preset) {
-            (Some(url), _) => crate::campaign::without_credentials(url),
-            (None, Some(preset)) => format!("simulated, preset {preset}, in real time"),
-            (None, None) => String::new(),
-        };
-        told.insert("engine".into(), engine);
+        told.insert("engine".into(), engine_of(&self.scenario));
         told.insert("model".into(), self.steered.corpus.model.clone());
         told
     }
 
     /// What is needed to do it again.
     pub(super) fn reproduce(&self, options: &Options) -> Reproduce {
-        let machine = Machine::read(descriptors::raise());
-        let mut hashes = BTreeMap::new();
-        hashes.insert("scenario.toml".to_owned(), self.scenario.hash());
-        let manifest = self.corpus.join("manifest.json");
-        let files = [Some(&manifest), self.scenario.suite.as_ref()];
-        for file in files.into_iter().flatten() {
-            let is_small = fs::metadata(file).is_ok_and(|about| about.len() <= HASHED);
-            if let Some(bytes) = is_small.then(|| fs::read(file).ok()).flatten() {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                hashes.insert(name.into_owned(), sha256(&bytes));
-            }
+        let gateway = self.gateway.as_ref();
+        let version = gateway.and_then(|gateway| gateway.started.version.clone());
+        reproduce(options, &self.scenario, Some(&self.corpus), version)
+    }
+}
+
+/// What was to be under test, where it did not come to that.
+pub(super) fn named(options: &Options, scenario: &Scenario) -> BTreeMap<String, String> {
+    let subject = options.gateway.as_ref().or(scenario.gateway.as_ref());
+    let gateway = match (&options.target, subject) {
+        (Some(url), _) => crate::campaign::without_credentials(url),
+        (None, Some(dir)) => dir.display().to_string(),
+        (None, None) => String::new(),
+    };
+    BTreeMap::from([
+        ("gateway".to_owned(), gateway),
+        ("engine".to_owned(), engine_of(scenario)),
+    ])
+}
+
+fn engine_of(scenario: &Scenario) -> String {
+    match (&scenario.engine.url, &scenario.engine.preset) {
+        (Some(url), _) => crate::campaign::without_credentials(url),
+        (None, Some(preset)) => format!("simulated, preset {preset}, in real time"),
+        (None, None) => String::new(),
+    }
+}
+
+/// What is needed to do it again, as far as it is known.
+pub(super) fn reproduce(
+    options: &Options,
+    scenario: &Scenario,
+    corpus: Option<&Path>,
+    version: Option<String>,
+) -> Reproduce {
+    let machine = Machine::read(descriptors::raise());
+    let mut hashes = BTreeMap::new();
+    hashes.insert("scenario.toml".to_owned(), scenario.hash());
+    let manifest = corpus.map(|dir| dir.join(corpus::store::MANIFEST));
+    let files = [manifest.as_ref(), scenario.suite.as_ref()];
+    for file in files.into_iter().flatten() {
+        let is_small = fs::metadata(file).is_ok_and(|about| about.len() <= HASHED);
+        if let Some(bytes) = is_small.then(|| fs::read(file).ok()).flatten() {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            hashes.insert(name.into_owned(), sha256(&bytes));
         }
-        let mut versions = BTreeMap::new();
-        if let Some(version) = self
-            .gateway
-            .as_ref()
-            .and_then(|gateway| gateway.started.version.clone())
-        {
-            versions.insert("gateway".to_owned(), version);
-        }
-        Reproduce {
-            command: crate::campaign::command(options),
-            tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
-            seed: self.scenario.seed,
-            hashes,
-            versions,
-            machine: crate::campaign::told(&machine),
-            files: vec![
-                "report.json".into(),
-                "requests.parquet".into(),
-                "samples.parquet".into(),
-            ],
-            scenario: self.scenario.text.clone(),
-        }
+    }
+    let mut files = vec!["report.json".to_owned()];
+    // Without a corpus nothing was loaded.
+    if corpus.is_some() {
+        files.extend([REQUESTS, SAMPLES].map(str::to_owned));
+    }
+    Reproduce {
+        command: crate::campaign::command(options),
+        tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
+        seed: scenario.seed,
+        hashes,
+        versions: version
+            .map(|version| ("gateway".to_owned(), version))
+            .into_iter()
+            .collect(),
+        machine: crate::campaign::told(&machine),
+        files,
+        scenario: scenario.text.clone(),
     }
 }

@@ -39,7 +39,7 @@ function plot(state) {
 function show(state) {
   put("title", state.title || "");
   put("phase", state.phase || "waiting");
-  put("left", `${clock(state.seconds || 0)}${state.left_s == null ? "" : ", " + clock(state.left_s) + " left"}`);
+  put("left", `${clock(state.seconds || 0)}${state.left_s == null ? "" : `, ${clock(state.left_s)} left of the ${state.left_of}`}`);
   put("users", state.users ?? "–");
   put("ttft", number(state.ttft_ms, 0, " ms"));
   put("limit", number(state.limit_ms, 0, " ms"));

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use experiment::telemetry::{Sample, Value};
+use experiment::telemetry::{Query, Sample, Value};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
@@ -76,4 +76,21 @@ fn a_file_that_cannot_be_made_is_named() {
         .err()
         .expect("no directory");
     assert!(told.to_string().contains("/nowhere/at/all"), "{told}");
+}
+
+#[test]
+fn a_file_that_is_half_full_keeps_what_queries_ask_for_and_a_full_one_nothing() {
+    let mut store = Store::begin(Path::new("rows"), Disk(1 << 20)).expect("room to begin");
+    store.most_rows = 20;
+    let query: Query = "increase(engine:m1)".parse().expect("a query");
+    store.prefer([&query]);
+    store.add(&sample(0, 10)).expect("room");
+    assert_eq!(store.left_out(), None);
+    for at in 1..=12 {
+        store.add(&sample(at, 10)).expect("room");
+    }
+    // Ten of the first page, then m1 of ten pages.
+    let says = store.left_out().expect("some");
+    assert!(says.starts_with("110 rows were left out of rows"), "{says}");
+    assert_eq!(store.finish().expect("a whole file"), 20);
 }

@@ -51,7 +51,7 @@ fn the_distance_of_names_is_what_has_to_be_typed() {
 
 #[test]
 fn a_gauge_that_is_not_there_is_a_fault_with_its_nearest_names() {
-    let checked = checked("highest(engine:vllm:num_request_running)");
+    let checked = checked("max(engine:vllm:num_request_running)");
     let says = &checked.faults[0].says;
     assert!(
         says.contains(
@@ -68,20 +68,20 @@ fn what_counts_may_come_with_traffic_unless_it_is_a_slip() {
     assert_eq!((far.faults.len(), far.warnings.len()), (0, 2), "{far:?}");
     let slip = checked("increase(engine:vllm:num_preemption_total)");
     assert_eq!((slip.faults.len(), slip.warnings.len()), (1, 0), "{slip:?}");
-    let announced = checked("average(engine:later)");
+    let announced = checked("avg(engine:later)");
     assert_eq!((announced.faults.len(), announced.warnings.len()), (0, 1));
 }
 
 #[test]
 fn an_old_name_is_a_fault_that_says_todays() {
-    let checked = checked("average(engine:vllm:gpu_cache_usage_perc)");
+    let checked = checked("avg(engine:vllm:gpu_cache_usage_perc)");
     let says = checked.faults[0].to_string();
     assert!(says.ends_with("ask for vllm:kv_cache_usage_perc"), "{says}");
 }
 
 #[test]
 fn labels_that_no_series_has_are_told_with_those_that_there_are() {
-    let checked = checked("average(engine:vllm:kv_cache_usage_perc{engine=\"1\"})");
+    let checked = checked("avg(engine:vllm:kv_cache_usage_perc{engine=\"1\"})");
     assert!(
         checked.faults[0].says.contains("{engine=\"0\"}"),
         "{checked:?}"
