@@ -1,8 +1,8 @@
 //! Upstreams that record what arrives: real servers on loopback or elsewhere that demand their credential, answer as
 //! OpenAI does, and can be told to break, fail, hang or be down.
 //!
-//! Invariant: what arrived is kept as it was, and so is every byte of an answer before it is sent; both are bounded. What
-//! an answer says of its tokens differs from call to call, so that none can be made up.
+//! Invariant: what arrived is kept as it was, a head before its body and a body as far as it came, and so is every byte of
+//! an answer before it is sent; both are bounded. What an answer says of its tokens differs from call to call, so that none can be made up.
 //! Not here: what had to arrive (`check`), the texts of answers (`reply`).
 
 mod reply;
@@ -35,7 +35,10 @@ pub(super) struct Seen {
     /// With its query.
     pub(super) path: String,
     pub(super) headers: Vec<(String, Vec<u8>)>,
+    /// As far as it came.
     pub(super) body: Vec<u8>,
+    /// The body came to its end.
+    pub(super) is_whole: bool,
     /// The body was longer than what is kept.
     pub(super) is_cut: bool,
     pub(super) sent: Vec<u8>,

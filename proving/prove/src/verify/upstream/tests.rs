@@ -1,6 +1,8 @@
 //! A recording upstream, called without a gateway.
 
-use std::time::Duration;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
@@ -114,4 +116,43 @@ fn a_body_that_is_too_long_is_refused_and_known_to_be_cut() {
     let answer = call(&up, "Bearer key", &long);
     assert!(answer.is_err() || answer.is_ok_and(|answer| answer.status == 413));
     assert!(up.since(0)[0].is_cut);
+}
+
+#[test]
+fn a_head_whose_body_is_held_back_or_cut_is_written_down_with_what_came_of_it() {
+    let up = start();
+    let mut held = TcpStream::connect(up.address()).expect("it listens");
+    let head = "POST /v1/held HTTP/1.1\r\nhost: a\r\nauthorization: Bearer rogue\r\ncontent-length: 9\r\n\r\n";
+    held.write_all(head.as_bytes()).expect("a head");
+    let arrives = |is_so: &dyn Fn(&[super::Seen]) -> bool| {
+        let began = Instant::now();
+        while !is_so(&up.since(0)) {
+            assert!(
+                began.elapsed() < Duration::from_secs(10),
+                "{:?}",
+                up.since(0)
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        up.since(0)
+    };
+    let seen = arrives(&|seen| seen.len() == 1);
+    assert_eq!(
+        (seen[0].path.as_str(), seen[0].is_whole),
+        ("/v1/held", false)
+    );
+    let authorization = seen[0]
+        .headers
+        .iter()
+        .find(|(name, _)| name == "authorization");
+    assert_eq!(authorization.expect("a header").1, b"Bearer rogue");
+    held.write_all(b"half").expect("a part");
+    let seen = arrives(&|seen| seen[0].body == b"half");
+    assert!(!seen[0].is_whole && !seen[0].is_cut);
+    drop(held);
+    let mut cut = TcpStream::connect(up.address()).expect("it listens");
+    cut.write_all(head.as_bytes()).expect("a head");
+    drop(cut);
+    let seen = arrives(&|seen| seen.len() == 2);
+    assert!(!seen[1].is_whole && seen[1].body.is_empty());
 }
