@@ -8,8 +8,9 @@
 //!
 //! That time holds two hops of loopback each way (client to gateway, gateway to relay), where a path without a gateway
 //! has one, which [`Loopback`] measures. Net of one hop is what a client would save without the gateway. Net of two is
-//! less than the gateway's own word: a hop begins with a write, and the gateway counts its writes as its own. So its own
-//! word has to lie between the two; the same time exactly are its histogram and its records (`own`).
+//! less than what the gateway takes: a hop begins with a write, and two of the writes are the gateway's. What the relay's
+//! own writes of the same bytes take is therefore added again: that is the *isolated* time, and what the gateway's own
+//! histogram and records (`own`) are of.
 //! Invariant: a request counts once, with both its clocks, or not at all and is counted as that; an id that an upstream
 //! saw twice (a retry) is not paired, for its time is not the gateway's alone.
 //! Not here: stamping (`tap`, `load`).
@@ -27,7 +28,7 @@ use std::collections::hash_map::Entry;
 use load::observer::Record;
 use load::source::RequestId;
 
-use crate::report::document::{Overhead, Quantiles};
+use crate::report::document::{Isolated, Overhead, Quantiles};
 use crate::tap::Stamp;
 
 /// Requests of which one half may wait for the other: some 70 MB.
@@ -52,6 +53,8 @@ pub(crate) struct Pair {
     pub(crate) downstream_ns: i64,
     /// What the relay delayed it on purpose.
     pub(crate) delay_ns: u64,
+    /// What the relay's writes of its bytes took.
+    pub(crate) writes_ns: i64,
 }
 
 /// Halves as they come, in any order.
@@ -88,9 +91,10 @@ enum Half {
 /// The price of one hop each way: requests to the relay without a gateway, medians in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Loopback {
-    pub(crate) to_upstream_s: f64,
-    pub(crate) first_back_s: f64,
-    pub(crate) last_back_s: f64,
+    /// There, and the first byte back.
+    pub(crate) hop_s: f64,
+    /// What it takes to write a request and the first bytes of its answer: the part of a hop that is its sender's.
+    pub(crate) writes_s: f64,
 }
 
 /// What the gateway says of itself, means in seconds.
@@ -196,6 +200,7 @@ impl Pairs {
             upstream_ns: between(stamp.whole_in_ns, stamp.last_out_ns),
             downstream_ns: between(sent, row.ended_ns),
             delay_ns: stamp.delay_ns,
+            writes_ns: i64::try_from(stamp.writes_ns).unwrap_or(i64::MAX),
         });
     }
 }
@@ -208,10 +213,18 @@ impl Loopback {
     /// Of requests that no gateway carried; `None` where there are none.
     pub(crate) fn of(pairs: &[Pair]) -> Option<Self> {
         Some(Self {
-            to_upstream_s: median(pairs, |pair| pair.to_upstream_ns)?,
-            first_back_s: median(pairs, |pair| pair.first_back_ns)?,
-            last_back_s: median(pairs, |pair| pair.last_back_ns)?,
+            hop_s: median(pairs, Pair::gate_ns)?,
+            writes_s: median(pairs, |pair| pair.writes_ns)?,
         })
+    }
+
+    /// What is left of a time at the median.
+    pub(crate) fn isolate(self, gate_s: f64) -> Isolated {
+        Isolated {
+            net_of_one_hop_s: gate_s - self.hop_s,
+            net_of_two_hops_s: gate_s - 2.0 * self.hop_s,
+            own_s: gate_s - 2.0 * self.hop_s + self.writes_s,
+        }
     }
 }
 
@@ -225,31 +238,12 @@ pub(crate) fn paired(pairs: &[Pair], loopback: Option<Loopback>, own: OwnWord) -
         of(|pair| pair.first_back_ns)?,
     );
     let last = of(|pair| pair.last_back_ns)?;
-    let mut parts = vec![
+    let parts = vec![
         ("client to gate and upstream".to_owned(), there),
         ("first byte back".to_owned(), first),
         ("last byte back".to_owned(), last),
     ];
-    if let Some(hop) = loopback {
-        let middle = quantile(&gate, 0.5);
-        let net = |hops: f64| middle - hops * (hop.to_upstream_s + hop.first_back_s);
-        parts.extend([
-            (
-                "one hop of loopback there (median)".to_owned(),
-                hop.to_upstream_s,
-            ),
-            (
-                "one hop of loopback back (median)".to_owned(),
-                hop.first_back_s,
-            ),
-            (
-                "one hop of loopback, last byte (median)".to_owned(),
-                hop.last_back_s,
-            ),
-            ("net of one hop each way (median)".to_owned(), net(1.0)),
-            ("net of two hops each way (median)".to_owned(), net(2.0)),
-        ]);
-    }
+    let middle = quantile(&gate, 0.5);
     Some(Overhead {
         method: "paired".into(),
         requests: pairs.len() as u64,
@@ -258,6 +252,7 @@ pub(crate) fn paired(pairs: &[Pair], loopback: Option<Loopback>, own: OwnWord) -
         cdf: cdf(&gate),
         gate: quantiles(&gate),
         parts,
+        isolated: loopback.map(|hop| hop.isolate(middle)),
         own_histogram_s: own.histogram_s,
         own_record_s: own.record_s,
         throttling: None,

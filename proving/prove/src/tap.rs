@@ -55,6 +55,8 @@ pub(crate) struct Stamp {
     pub(crate) last_out_ns: u64,
     /// How long its first bytes stayed on purpose.
     pub(crate) delay_ns: u64,
+    /// What the relay's own writes took: of the request, and of the first bytes of the answer.
+    pub(crate) writes_ns: u64,
 }
 
 /// How to relay.
@@ -287,7 +289,10 @@ async fn requests(
             false => Came::now(),
         });
         exchanges.borrow_mut().request(came, bytes);
+        let before = monotonic_ns();
         to.write_all(bytes).await?;
+        let took = monotonic_ns().saturating_sub(before);
+        exchanges.borrow_mut().sent_on(took);
     }
 }
 
@@ -311,9 +316,13 @@ async fn answers(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) => return Err(error),
         };
+        let went = Went {
+            at_ns: now,
+            took_ns: monotonic_ns().saturating_sub(now),
+        };
         exchanges
             .borrow_mut()
-            .answer(now, bytes, |what| relay.tell(what));
+            .answer(went, bytes, |what| relay.tell(what));
         to.write_all(bytes.get(written..).unwrap_or_default())
             .await?;
     }
@@ -333,6 +342,13 @@ impl Came {
             delay_ns: 0,
         }
     }
+}
+
+/// When bytes of an answer went, and how long it took to write them.
+#[derive(Debug, Clone, Copy)]
+struct Went {
+    at_ns: u64,
+    took_ns: u64,
 }
 
 /// What became of an exchange or a connection.

@@ -2,7 +2,8 @@
 //!
 //! With `--upstream` a relay is put between gateway and upstream and requests are paired; with `--direct` two ways are asked
 //! in turn. `--delay-us` puts a delay on the way on purpose, and says how much of it the instrument saw.
-//! Invariant: bounded by count and by time; the file that is printed says how every figure came about.
+//! Standard output has every figure as JSON, standard error the few that one asks for in words.
+//! Invariant: bounded by count and by time; a figure that holds loopback is named so.
 //! Not here: what the figures are (`overhead`), relaying (`tap`).
 
 use std::collections::HashSet;
@@ -24,6 +25,7 @@ use super::ask::{ID_HEADER, TIMEOUT, ask};
 use super::interleaved::{Probe, interleaved};
 use super::own::{HISTOGRAM, Recorded, histogram};
 use super::{Loopback, OwnWord, Pair, Unpaired, paired, quantile};
+use crate::report::document::{Isolated, Overhead};
 use crate::scrape::targets::{Target, values};
 use crate::tap::{LONGEST_DELAY, Stamp, Tap, TapConfig};
 
@@ -32,8 +34,16 @@ const MOST_REQUESTS: u32 = 50_000;
 /// How long a gate may take to write its log.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
-/// Measures a gateway's own time.
+/// Measures a gateway's own time, without a campaign.
+///
+/// With --upstream and --tap a relay stands between the gateway and its
+/// upstream, and each request is timed on both sides; with --direct the same
+/// request goes to the upstream and through the gateway in turn.
 #[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Exit codes: 0 measured, 1 no request could be timed on both sides, 2 nothing could be done."
+)]
 pub(crate) struct Isolate {
     /// The gateway, such as `http://127.0.0.1:1975`.
     #[arg(long)]
@@ -130,6 +140,11 @@ pub(crate) fn isolate(options: &Isolate) -> Result<bool, IsolateError> {
             seed: 1,
         };
         let overhead = interleaved(&probe).map_err(fault)?;
+        eprintln!(
+            "{} requests of each way: {:.1} µs more through the gateway at the median, a hop of loopback each way among it.",
+            overhead.requests,
+            overhead.gate.p50 * 1e6
+        );
         say(&json!({ "overhead": overhead }));
         return Ok(true);
     }
@@ -204,18 +219,18 @@ impl Bench<'_> {
         let before = page(&self.options.metrics)?;
         // What changes with time changes for both ways: they are gone in turn.
         let (mut pairs, mut hops, mut unpaired) = (Vec::new(), Vec::new(), Vec::new());
-        let mut nets = Vec::new();
+        let mut rounds = Vec::new();
         for _ in 0..self.options.rounds {
             let requests = self.options.requests.div_ceil(self.options.rounds);
             let (through, without) = self.run(address, requests)?;
             let (direct, _) = self.run(tap.address, requests)?;
-            let [gate, hop] = [&through, &direct].map(|pairs| median_us(pairs, Pair::gate_ns));
-            nets.push([gate - hop, gate - 2.0 * hop]);
+            let gate_s = median_us(&through, Pair::gate_ns) / 1e6;
+            rounds.extend(Loopback::of(&direct).map(|hop| hop.isolate(gate_s)));
             pairs.extend(through);
             hops.extend(direct);
             unpaired.push(without);
         }
-        let net = |which: usize| spread(nets.iter().map(|nets| nets[which]));
+        let net = |of: fn(&Isolated) -> f64| spread(rounds.iter().map(|net| of(net) * 1e6));
         let after = page(&self.options.metrics)?;
         let own = before
             .zip(after)
@@ -233,17 +248,28 @@ impl Bench<'_> {
             record_s: recorded.as_ref().and_then(Recorded::mean_s),
         };
         let overhead = paired(&pairs, Loopback::of(&hops), word);
+        let isolated = overhead.as_ref().and_then(|overhead| overhead.isolated);
+        let ratio = isolated
+            .zip(word.histogram_s)
+            .map(|(net, own)| net.own_s / own);
+        if let Some(overhead) = &overhead {
+            eprint!("{}", summary(overhead));
+        }
         let medians = |pairs: &[Pair]| {
             let of = |read: fn(&Pair) -> i64| median_us(pairs, read);
             json!({ "there": of(|pair| pair.to_upstream_ns), "first_back": of(|pair| pair.first_back_ns),
-                "last_back": of(|pair| pair.last_back_ns), "gate": of(Pair::gate_ns) })
+                "last_back": of(|pair| pair.last_back_ns), "gate": of(Pair::gate_ns),
+                "writes": of(|pair| pair.writes_ns) })
         };
         Ok(json!({
             "overhead": overhead, "median_us": medians(&pairs), "median_us_of_one_hop": medians(&hops),
             "unpaired": format!("{unpaired:?}"), "histogram_count": own.map(|(_, count)| count),
             "recorded": recorded.as_ref().map(|recorded| recorded.own_us.len()),
             "recorded_median_us": recorded.and_then(|recorded| recorded.median_us()),
-            "net_of_one_hop_us_by_medians": net(0), "net_of_two_hops_us_by_medians": net(1),
+            "net_of_one_hop_us_by_medians": net(|net| net.net_of_one_hop_s),
+            "net_of_two_hops_us_by_medians": net(|net| net.net_of_two_hops_s),
+            "isolated_us_by_medians": net(|net| net.own_s),
+            "isolated_over_histogram": ratio,
         }))
     }
 
@@ -309,6 +335,33 @@ impl Bench<'_> {
             "delay_us": delay_us, "rounds": rounds, "seen_us": seen_us, "seen_there_us": seen_there_us,
         }))
     }
+}
+
+/// The figures that one asks for, in words.
+fn summary(overhead: &Overhead) -> String {
+    let us = |seconds: f64| format!("{:.1} µs", seconds * 1e6);
+    let mut out = format!(
+        "{} requests. Gateway and loopback: {} at the median, {} on average.\n",
+        overhead.requests,
+        us(overhead.gate.p50),
+        us(overhead.gate.mean)
+    );
+    if let Some(net) = overhead.isolated {
+        out += &format!(
+            "Isolated (less two hops of loopback each way, with its own writes): {}; less one hop {}, less two {}.\n",
+            us(net.own_s),
+            us(net.net_of_one_hop_s),
+            us(net.net_of_two_hops_s)
+        );
+    }
+    if let (Some(net), Some(own)) = (overhead.isolated, overhead.own_histogram_s) {
+        let ratio = net.own_s / own;
+        out += &format!(
+            "The gateway's own histogram says {}: isolated is {ratio:.3} of it.\n",
+            us(own)
+        );
+    }
+    out
 }
 
 /// Over rounds.

@@ -57,6 +57,7 @@ fn stamp(user: u64) -> Stamp {
         first_out_ns: START + 870,
         last_out_ns: START + 1_960,
         delay_ns: 0,
+        writes_ns: 12,
     }
 }
 
@@ -75,6 +76,7 @@ const PAIR: Pair = Pair {
     upstream_ns: 1_810,
     downstream_ns: 1_900,
     delay_ns: 0,
+    writes_ns: 12,
 };
 
 #[test]
@@ -124,6 +126,7 @@ fn pairs_come_to_means_quantiles_and_what_is_net_of_loopback() {
         to_upstream_ns: 20_000,
         first_back_ns: 4_000,
         last_back_ns: 3_000,
+        writes_ns: 9_000,
         ..PAIR
     }];
     let own = OwnWord {
@@ -138,8 +141,10 @@ fn pairs_come_to_means_quantiles_and_what_is_net_of_loopback() {
     near(overhead.gate.max, 1_010e-6);
     near(overhead.upstream_s, 1.81e-6);
     near(overhead.parts[0].1, 500.5e-6);
-    near(overhead.parts[6].1, 510e-6 - 24e-6);
-    near(overhead.parts[7].1, 510e-6 - 48e-6);
+    let isolated = overhead.isolated.expect("loopback is known");
+    near(isolated.net_of_one_hop_s, 510e-6 - 24e-6);
+    near(isolated.net_of_two_hops_s, 510e-6 - 48e-6);
+    near(isolated.own_s, 510e-6 - 48e-6 + 9e-6);
     assert_eq!(overhead.cdf.len(), 200);
     assert_eq!(overhead.cdf[199], (overhead.gate.max, 1.0));
     assert!(overhead.cdf.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1));

@@ -4,8 +4,9 @@
 
 use crate::report::chart::{Chart, Kind, Mark, Side};
 use crate::report::content::{Cell, Section, Table, Tone};
-use crate::report::document::{Document, Step};
-use crate::report::figure::{count, duration, maybe, percent, plain, time};
+use crate::report::document::{Document, Latency, Step};
+use crate::report::figure::{count, duration, maybe, percent, plain, sum, time};
+use crate::report::summary::gates_at_the_edge;
 
 /// Decisions beyond these are counted.
 const MOST_EVENTS: usize = 200;
@@ -140,7 +141,7 @@ fn boundary(document: &Document) -> String {
         return format!("The hard stop (T3): {}.", document.reason);
     }
     let Some(users) = document.t2_users else {
-        return "No saturation point was found: the mean TTFT never stayed above its limit, or the ramp ended before."
+        return "No saturation point was found: no gate that ends the ramp stayed open, or the ramp ended before."
             .into();
     };
     let known: Vec<u64> = document
@@ -157,24 +158,40 @@ fn boundary(document: &Document) -> String {
         });
     let is_full = kv.is_some_and(|kv| kv >= FULL);
     let kv = maybe(kv, percent);
-    match (known.is_empty(), known.iter().sum::<u64>()) {
+    let edge = gates_at_the_edge(document).map_or_else(String::new, |says| format!(" ({says})"));
+    match (known.is_empty(), sum(known)) {
         (true, _) => format!(
-            "T2 at {users} users. Whether compute or memory bounds it is not known: no preemptions were read."
+            "T2 at {users} users{edge}. Whether compute or memory bounds it is not known: no preemptions were read."
         ),
         (false, 0) if is_full => format!(
-            "Memory-bound: T2 came at {users} users with up to {kv} of the KV cache in use. No request was preempted, but \
-             requests waited for blocks."
+            "Memory-bound: T2 came at {users} users{edge} with up to {kv} of the KV cache in use. No request was \
+             preempted, but requests waited for blocks."
         ),
-        (false, 0) => format!(
-            "Compute-bound: T2 came at {users} users with zero preemptions and at most {kv} of the KV cache in use. \
+        (false, 0) if engine_slowed(document) => format!(
+            "Compute-bound: T2 came at {users} users{edge} with zero preemptions and at most {kv} of the KV cache in use. \
              Memory was left; the engine could not compute prompts as fast as they came."
         ),
+        (false, 0) => format!(
+            "T2 came at {users} users{edge} with zero preemptions and at most {kv} of the KV cache in use. What bounds it \
+             is not known: the engine's own mean TTFT was not seen above its limit, so that the gateway, the network or \
+             the client may."
+        ),
         (false, n) => format!(
-            "Memory-bound: T2 came at {users} users after {} preemptions, with up to {kv} of the KV cache in use. The \
-             engine put requests off because their blocks had no room.",
+            "Memory-bound: T2 came at {users} users{edge} after {} preemptions, with up to {kv} of the KV cache in use. \
+             The engine put requests off because their blocks had no room.",
             count(n)
         ),
     }
+}
+
+/// Whether the engine itself says that its mean TTFT passed the limit.
+fn engine_slowed(document: &Document) -> bool {
+    let says_ttft = |row: &Latency| row.measure == "TTFT" && row.engine_mean_s.is_some();
+    let is_above = |limit: f64| {
+        let means = document.steps.iter().filter_map(|step| step.ttft_mean_s);
+        means.into_iter().any(|mean| mean > limit)
+    };
+    document.latency.iter().any(says_ttft) && document.ttft_limit_s.is_some_and(is_above)
 }
 
 fn sorted(steps: &[Step]) -> impl Iterator<Item = &Step> {

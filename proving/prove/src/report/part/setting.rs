@@ -46,7 +46,7 @@ pub(super) fn policies(document: &Document) -> Section {
     section.text(format!(
         "{} of {} cases of the suite {} held, before any load was sent.",
         verify.passed,
-        verify.passed + verify.failed,
+        verify.passed.saturating_add(verify.failed),
         verify.suite
     ));
     let mut table = Table::new(

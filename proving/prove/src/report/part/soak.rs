@@ -1,6 +1,6 @@
 //! The soak, or the last phase there was: latencies of both sides, profiles, and what the hardware did.
 //!
-//! Not here: what the gateway adds (`tax`).
+//! Not here: what the gateway adds (`overhead`).
 
 use crate::report::chart::{Chart, Mark, Side};
 use crate::report::content::{Section, Table};
