@@ -5,7 +5,7 @@
 //! Not here: making the calls (`run`).
 
 mod answer;
-mod crossing;
+mod leak;
 #[cfg(test)]
 mod tests;
 
@@ -77,9 +77,9 @@ pub(super) fn check(suite: &Suite, case: &Case, observed: &Observed) -> Found {
     for (growth, moved) in case.metrics.iter().zip(&observed.metrics) {
         grown(&mut found, growth, moved, &observed.arrived);
     }
-    crossing::check(&mut found, suite, case, observed);
+    leak::check(&mut found, suite, case, observed);
     for line in found.faults.iter_mut().chain(&mut found.evidence) {
-        *line = crossing::without_secrets(case, line);
+        *line = leak::without_secrets(case, line);
     }
     found
 }

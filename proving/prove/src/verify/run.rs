@@ -14,8 +14,8 @@ use tokio::runtime::Runtime;
 use super::check::{self, Exchange, Found, Moved, Observed};
 use super::client::{Asked, Target, Unanswered, ask};
 use super::metric::{Reading, Scrape};
-use super::result::{Outcome, Report, Told};
-use super::suite::{Call, Case, Does, Growth, Suite, To, in_short};
+use super::result::{CaseOutcome, Outcome, Report};
+use super::suite::{Behaviour, Call, Case, Growth, Suite, To, in_short};
 use super::upstream::{Recorder, Seen};
 use crate::report::document;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
     for case in &suite.cases {
         if let Some(says) = &report.unreachable {
             let says = format!("not asked: {says}");
-            report.cases.push(Told::error(case, says, 0.0));
+            report.cases.push(CaseOutcome::error(case, says, 0.0));
             continue;
         }
         let began = Instant::now();
@@ -72,7 +72,7 @@ pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
             Err(stopped) => {
                 report
                     .cases
-                    .push(Told::error(case, stopped.to_string(), seconds));
+                    .push(CaseOutcome::error(case, stopped.to_string(), seconds));
                 report.unreachable = Some(stopped.to_string());
             }
         }
@@ -80,7 +80,7 @@ pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
     Ok(report)
 }
 
-fn told(case: &Case, observed: &Observed, found: Found, seconds: f64) -> Told {
+fn told(case: &Case, observed: &Observed, found: Found, seconds: f64) -> CaseOutcome {
     let passed = found.faults.is_empty();
     let got = if passed {
         let statuses = observed.exchanges.iter().map(|exchanges| {
@@ -94,7 +94,7 @@ fn told(case: &Case, observed: &Observed, found: Found, seconds: f64) -> Told {
     } else {
         found.faults.join("; ")
     };
-    Told {
+    CaseOutcome {
         outcome: if passed {
             Outcome::Passed
         } else {
@@ -125,7 +125,7 @@ impl Cases<'_> {
         }
         let observed = self.observe(case);
         for recorder in &self.rig.upstreams {
-            recorder.set(Does::Answer)?;
+            recorder.set(Behaviour::Answer)?;
         }
         let observed = observed?;
         let found = check::check(self.suite, case, &observed);

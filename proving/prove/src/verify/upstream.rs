@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::suite::{Does, Upstream};
+use super::suite::{Behaviour, Upstream};
 
 /// Calls that are kept, bytes of one's body, and bytes of all bodies; whoever calls after that is told so.
 const CALLS_MAX: usize = 20_000;
@@ -59,7 +59,7 @@ pub(super) struct Usage {
 struct Book {
     credential: Vec<u8>,
     refuses: http::StatusCode,
-    does: Does,
+    does: Behaviour,
     calls: Vec<Seen>,
     /// Of all bodies.
     bytes: usize,
@@ -91,7 +91,7 @@ impl Recorder {
         let shared = Arc::new(Mutex::new(Book {
             credential: upstream.credential.clone().into_bytes(),
             refuses: upstream.refuses,
-            does: Does::Answer,
+            does: Behaviour::Answer,
             calls: Vec::new(),
             bytes: 0,
         }));
@@ -118,12 +118,12 @@ impl Recorder {
     }
 
     /// What it does from now on.
-    pub(super) fn set(&self, does: Does) -> io::Result<()> {
+    pub(super) fn set(&self, does: Behaviour) -> io::Result<()> {
         let before = std::mem::replace(&mut open(&self.shared).does, does);
         match (before, does) {
-            (Does::Down, Does::Down) => Ok(()),
-            (_, Does::Down) => self.listen(false),
-            (Does::Down, _) => self.listen(true),
+            (Behaviour::Down, Behaviour::Down) => Ok(()),
+            (_, Behaviour::Down) => self.listen(false),
+            (Behaviour::Down, _) => self.listen(true),
             _ => Ok(()),
         }
     }

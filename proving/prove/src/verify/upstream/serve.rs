@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::{
-    BODY_BYTES_MAX, BYTES_MAX, CALLS_MAX, Command, Does, Seen, Shared, Usage, open, reply,
+    BODY_BYTES_MAX, BYTES_MAX, Behaviour, CALLS_MAX, Command, Seen, Shared, Usage, open, reply,
 };
 use crate::verify::client::pairs;
 
@@ -141,8 +141,8 @@ fn refused(
     match book.does {
         _ if is_cut => Some((StatusCode::PAYLOAD_TOO_LARGE, "too_large")),
         _ if !is_known => Some((book.refuses, "invalid_api_key")),
-        Does::Fail(status) => Some((status, "on_demand")),
-        Does::Answer | Does::Break(_) | Does::Hang | Does::Down => None,
+        Behaviour::Fail(status) => Some((status, "on_demand")),
+        Behaviour::Answer | Behaviour::Break(_) | Behaviour::Hang | Behaviour::Down => None,
     }
 }
 
@@ -167,13 +167,13 @@ async fn answer(
     let (number, usage) = (book.at as u64, reply::usage(book.at as u64));
     let does = book.promises(usage);
     match (does, wanted.streams) {
-        (Does::Hang, _) => std::future::pending().await,
-        (Does::Break(events), true) => {
+        (Behaviour::Hang, _) => std::future::pending().await,
+        (Behaviour::Break(events), true) => {
             let mut all = reply::events(number, &wanted, usage);
             all.truncate(events as usize);
             book.in_pieces(all, true, "text/event-stream")
         }
-        (Does::Break(_), false) => {
+        (Behaviour::Break(_), false) => {
             let mut text = reply::whole(number, &wanted.model, usage);
             text.truncate(60);
             book.in_pieces(vec![text], true, "application/json")
@@ -221,7 +221,7 @@ impl Writer {
     }
 
     /// Writes down the usage that the answer tells; gives what the upstream does.
-    fn promises(&self, usage: Usage) -> Does {
+    fn promises(&self, usage: Usage) -> Behaviour {
         let mut book = open(&self.shared);
         if let Some(seen) = book.calls.get_mut(self.at) {
             seen.usage = Some(usage);

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use super::Recorder;
 use crate::host::ports::loopback;
 use crate::verify::client::{Answer, Asked, Target, Unanswered, ask};
-use crate::verify::suite::{Does, Upstream};
+use crate::verify::suite::{Behaviour, Upstream};
 
 const STREAM: &str = r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#;
 
@@ -76,7 +76,7 @@ fn whoever_lacks_the_credential_is_refused() {
 #[test]
 fn it_breaks_fails_hangs_and_is_down_as_it_is_told() {
     let up = start();
-    up.set(Does::Break(2)).expect("told");
+    up.set(Behaviour::Break(2)).expect("told");
     let broken = call(&up, "Bearer key", STREAM).expect("a part");
     assert!(broken.broken.is_some());
     assert_eq!(
@@ -91,18 +91,19 @@ fn it_breaks_fails_hangs_and_is_down_as_it_is_told() {
             .broken
             .is_some()
     );
-    up.set(Does::Fail(StatusCode::BAD_GATEWAY)).expect("told");
+    up.set(Behaviour::Fail(StatusCode::BAD_GATEWAY))
+        .expect("told");
     assert_eq!(
         call(&up, "Bearer key", "{}").expect("an answer").status,
         502
     );
-    up.set(Does::Hang).expect("told");
+    up.set(Behaviour::Hang).expect("told");
     let late = call(&up, "Bearer key", "{}").expect_err("silence");
     assert!(matches!(late, Unanswered::Late { .. }), "{late}");
-    up.set(Does::Down).expect("told");
+    up.set(Behaviour::Down).expect("told");
     let down = call(&up, "Bearer key", "{}").expect_err("nobody");
     assert!(matches!(down, Unanswered::Unreachable { .. }), "{down}");
-    up.set(Does::Answer).expect("told");
+    up.set(Behaviour::Answer).expect("told");
     assert_eq!(
         call(&up, "Bearer key", "{}").expect("an answer").status,
         200
