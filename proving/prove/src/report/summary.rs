@@ -58,7 +58,10 @@ fn figures(document: &Document) -> Vec<Figure> {
         figure(
             "Token drift",
             maybe(drift(&document.tokens), difference),
-            "reported by the engine over counted by the gateway, less one".into(),
+            match drift(&document.tokens) {
+                Some(_) => "reported by the engine over counted by the gateway, less one".into(),
+                None => "not measured: no gateway counted tokens".into(),
+            },
         ),
         generator(document),
         policies(document),
@@ -176,13 +179,19 @@ fn generator(document: &Document) -> Figure {
     Figure {
         name: "Load generator",
         value: maybe(generator, |generator| generator.verdict.clone()),
-        note: maybe(generator, |generator| {
-            let lag = maybe(generator.lag, |lag| time(lag.p99));
-            format!(
-                "{} cores; sent late by {lag} at p99",
-                plain(generator.cores)
-            )
-        }),
+        note: match generator {
+            Some(generator) => {
+                let lag = maybe(generator.lag, |lag| time(lag.p99));
+                format!(
+                    "{} cores; sent late by {lag} at p99",
+                    plain(generator.cores)
+                )
+            }
+            None if document.scenario.is_virtual => {
+                "none: users of virtual time need no generator".into()
+            }
+            None => "not measured: nothing was sent".into(),
+        },
     }
 }
 

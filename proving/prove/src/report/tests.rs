@@ -26,7 +26,7 @@ fn a_full_campaign_has_every_table_and_every_figure_in_order() {
         "Corpus and prefix cache",
         "Arrivals: asked",
         "Table 1.",
-        "Every decision",
+        "Decisions, by",
         "Figure 4.",
         "Knee:",
         "Table 2.",
@@ -172,6 +172,36 @@ fn what_holds_the_loopback_is_never_called_the_gateways_own_time() {
     // Shares are of what adds up: the last byte back is no part of the time to the first.
     let text = markdown(&full());
     assert!(text.contains("| last byte back | 400.0 µs | – |"), "{text}");
+}
+
+#[test]
+fn steps_of_one_ramp_are_told_in_three_rows_and_laws_without_digits_that_mean_nothing() {
+    let mut document = full();
+    let advanced = |at: u32| Event {
+        at_s: f64::from(at) * 60.0,
+        kind: "advanced".into(),
+        users: at * 8,
+        says: format!("{} users", at * 8),
+    };
+    document.events.splice(1..2, (1..=20).map(advanced));
+    document.profiles[0].law = "mmpp:high=2.6666666666666665/s,low=0/s,on=6s,off=18.25s".into();
+    let text = markdown(&document);
+    assert!(
+        text.contains("| 60 s | advanced | 8 | 8 users |\n| … | advanced | … | 18 steps more"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| 1,200 s | advanced | 160 | 160 users |") && !text.contains("| 120 s |")
+    );
+    assert!(
+        text.contains("mmpp:high=2.6666/s, low=0/s, on=6s, off=18.25s"),
+        "{text}"
+    );
+    document.events.truncate(4);
+    assert!(
+        markdown(&document).contains("| 120 s | advanced |"),
+        "few stand as they are"
+    );
 }
 
 #[test]

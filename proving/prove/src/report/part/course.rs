@@ -4,10 +4,12 @@
 
 use crate::report::chart::{Chart, Kind, Mark, Side};
 use crate::report::content::{Cell, Section, Table, Tone};
-use crate::report::document::{Document, Latency, Step};
+use crate::report::document::{Document, Event, Latency, Step};
 use crate::report::figure::{count, duration, maybe, percent, plain, sum, time};
 use crate::report::summary::gates_at_the_edge;
 
+/// The decision to go on with more users.
+const ADVANCED: &str = "advanced";
 /// Decisions beyond these are counted.
 const MOST_EVENTS: usize = 200;
 
@@ -73,16 +75,33 @@ pub(super) fn decisions(document: &Document) -> Section {
         "Users as the controller set them; dashed uprights are where a phase begins.".into();
     section.chart(chart, "not measured: no series of users");
     let mut table = Table::new(
-        "Every decision, by what was read at that moment",
+        "Decisions, by what was read at that moment",
         &["#At", "Decision", "#Users", "Why"],
     );
-    for event in document.events.iter().take(MOST_EVENTS) {
-        table.row([
+    let row = |event: &Event| -> [Cell; 4] {
+        [
             format!("{} s", plain(event.at_s)).into(),
             event.kind.as_str().into(),
             event.users.to_string().into(),
             event.says.as_str().into(),
-        ]);
+        ]
+    };
+    let shown = document.events.get(..MOST_EVENTS);
+    let shown = shown.unwrap_or(&document.events);
+    for alike in shown.chunk_by(|a, b| a.kind == ADVANCED && b.kind == ADVANCED) {
+        if let [first, between @ .., last] = alike
+            && between.len() > 2
+        {
+            let says = format!(
+                "{} steps more, each after a window in which every gate was quiet",
+                between.len()
+            );
+            table.row(row(first));
+            table.row(["…".into(), ADVANCED.into(), "…".into(), says.into()]);
+            table.row(row(last));
+        } else {
+            alike.iter().for_each(|event| table.row(row(event)));
+        }
     }
     section.table(table, "not measured: nothing was decided");
     if let Some(more) = document.events.len().checked_sub(MOST_EVENTS + 1) {
@@ -99,7 +118,14 @@ pub(super) fn saturation(document: &Document) -> Section {
     section.text(boundary(document));
     let mut chart = ttft_against_users(
         "Figure 4. Saturation curve",
-        [("mean TTFT as the gate read it", document.steps.as_slice())],
+        [(
+            if tells_ttft(document) {
+                "mean TTFT, as the engine says"
+            } else {
+                "mean TTFT as users had it"
+            },
+            document.steps.as_slice(),
+        )],
         |step| step.ttft_mean_s,
     );
     let by = |value: fn(&Step) -> Option<f64>| {
@@ -186,12 +212,17 @@ fn boundary(document: &Document) -> String {
 
 /// Whether the engine itself says that its mean TTFT passed the limit.
 fn engine_slowed(document: &Document) -> bool {
-    let says_ttft = |row: &Latency| row.measure == "TTFT" && row.engine_mean_s.is_some();
     let is_above = |limit: f64| {
         let means = document.steps.iter().filter_map(|step| step.ttft_mean_s);
         means.into_iter().any(|mean| mean > limit)
     };
-    document.latency.iter().any(says_ttft) && document.ttft_limit_s.is_some_and(is_above)
+    tells_ttft(document) && document.ttft_limit_s.is_some_and(is_above)
+}
+
+/// Whether the engine tells its own TTFT; where it does not, the windows' is the client's.
+fn tells_ttft(document: &Document) -> bool {
+    let tells = |row: &Latency| row.measure == "TTFT" && row.engine_mean_s.is_some();
+    document.latency.iter().any(tells)
 }
 
 fn sorted(steps: &[Step]) -> impl Iterator<Item = &Step> {
