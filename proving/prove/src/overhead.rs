@@ -7,10 +7,9 @@
 //! - the gateway's time: to the upstream and first byte back.
 //!
 //! That time holds two hops of loopback each way (client to gateway, gateway to relay), where a path without a gateway
-//! has one, which [`Loopback`] measures. Net of one hop is what a client would save without the gateway. Net of two is
-//! less than what the gateway takes: a hop begins with a write, and two of the writes are the gateway's. What the relay's
-//! own writes of the same bytes take is therefore added again: that is the *isolated* time, and what the gateway's own
-//! histogram and records (`own`) are of.
+//! has one. What they take is known by another relay of ours in the gateway's place, whose own time is known ([`Loopback`]):
+//! without them it is the *isolated* time, and what the gateway's own histogram and records (`own`) are of. A difference
+//! of a direct hop would not do: a hop's price depends on who else runs, and two threads are not three.
 //! Invariant: a request counts once, with both its clocks, or not at all and is counted as that; an id that an upstream
 //! saw twice (a retry) is not paired, for its time is not the gateway's alone.
 //! Not here: stamping (`tap`, `load`).
@@ -53,8 +52,6 @@ pub(crate) struct Pair {
     pub(crate) downstream_ns: i64,
     /// What the relay delayed it on purpose.
     pub(crate) delay_ns: u64,
-    /// What the relay's writes of its bytes took.
-    pub(crate) writes_ns: i64,
 }
 
 /// Halves as they come, in any order.
@@ -88,18 +85,18 @@ enum Half {
     Done,
 }
 
-/// The price of one hop each way: requests to the relay without a gateway, medians in seconds.
+/// What the way takes by itself, medians in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Loopback {
-    /// There, and the first byte back.
-    pub(crate) hop_s: f64,
-    /// What it takes to write a request and the first bytes of its answer: the part of a hop that is its sender's.
-    pub(crate) writes_s: f64,
+    /// One hop each way: requests to the relay without a gateway.
+    pub(crate) one_hop_s: f64,
+    /// Two hops each way: requests through a relay in the gateway's place, less its own time.
+    pub(crate) two_hops_s: f64,
 }
 
 /// What the gateway says of itself, means in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct OwnWord {
+pub(crate) struct OwnMeans {
     pub(crate) histogram_s: Option<f64>,
     pub(crate) record_s: Option<f64>,
 }
@@ -162,6 +159,11 @@ impl Pairs {
         }
     }
 
+    /// How many have both their halves, or failed.
+    pub(crate) fn settled(&self) -> u64 {
+        self.pairs.len() as u64 + self.unpaired.failed + self.unpaired.no_room
+    }
+
     /// Those that are whole, and why others are not.
     pub(crate) fn finish(mut self) -> (Vec<Pair>, Unpaired) {
         let halves = self.waiting.values();
@@ -200,7 +202,6 @@ impl Pairs {
             upstream_ns: between(stamp.whole_in_ns, stamp.last_out_ns),
             downstream_ns: between(sent, row.ended_ns),
             delay_ns: stamp.delay_ns,
-            writes_ns: i64::try_from(stamp.writes_ns).unwrap_or(i64::MAX),
         });
     }
 }
@@ -210,26 +211,37 @@ fn between(from: u64, to: u64) -> i64 {
 }
 
 impl Loopback {
-    /// Of requests that no gateway carried; `None` where there are none.
-    pub(crate) fn of(pairs: &[Pair]) -> Option<Self> {
+    /// Of requests without a gateway, and of those through a relay in its place with what that stamped of them; `None`
+    /// where there are none.
+    pub(crate) fn of(direct: &[Pair], relayed: &[Pair], stamps: &[Stamp]) -> Option<Self> {
+        let mut own: Vec<f64> = stamps
+            .iter()
+            .map(|stamp| stamp.own_ns as f64 / 1e9)
+            .collect();
+        own.sort_by(f64::total_cmp);
+        let two_hops_s = median(relayed, Pair::gate_ns)? - quantile(&own, 0.5);
         Some(Self {
-            hop_s: median(pairs, Pair::gate_ns)?,
-            writes_s: median(pairs, |pair| pair.writes_ns)?,
+            one_hop_s: median(direct, Pair::gate_ns)?,
+            two_hops_s,
         })
+        .filter(|_| !own.is_empty())
     }
 
     /// What is left of a time at the median.
     pub(crate) fn isolate(self, gate_s: f64) -> Isolated {
         Isolated {
-            net_of_one_hop_s: gate_s - self.hop_s,
-            net_of_two_hops_s: gate_s - 2.0 * self.hop_s,
-            own_s: gate_s - 2.0 * self.hop_s + self.writes_s,
+            net_of_one_hop_s: gate_s - self.one_hop_s,
+            own_s: gate_s - self.two_hops_s,
         }
     }
 }
 
 /// What `pairs` come to, by the method `paired`; `None` where there are none.
-pub(crate) fn paired(pairs: &[Pair], loopback: Option<Loopback>, own: OwnWord) -> Option<Overhead> {
+pub(crate) fn paired(
+    pairs: &[Pair],
+    loopback: Option<Loopback>,
+    own: OwnMeans,
+) -> Option<Overhead> {
     let of = |read: fn(&Pair) -> i64| mean(pairs, read);
     let mut gate: Vec<f64> = pairs.iter().map(|pair| seconds(pair.gate_ns())).collect();
     gate.sort_by(f64::total_cmp);

@@ -145,7 +145,7 @@ pub(crate) struct Step {
     pub(crate) requests: u64,
     pub(crate) requests_per_s: f64,
     pub(crate) output_tokens_per_s: Option<f64>,
-    /// As the gate read it.
+    /// As the engine says, or as users had it where the engine says nothing.
     pub(crate) ttft_mean_s: Option<f64>,
     /// As users had it.
     pub(crate) ttft_p50_s: Option<f64>,
@@ -215,9 +215,7 @@ pub(crate) struct Overhead {
 pub(crate) struct Isolated {
     /// Less one hop of loopback each way: what a client would save without the gateway.
     pub(crate) net_of_one_hop_s: f64,
-    /// Less two hops each way: less than the gateway takes, as a hop begins with a write.
-    pub(crate) net_of_two_hops_s: f64,
-    /// Less two hops each way and with the gateway's two writes: what its own histogram is of.
+    /// Less two hops each way, as a relay in the gateway's place has them: what the gateway's own histogram is of.
     pub(crate) own_s: f64,
 }
 

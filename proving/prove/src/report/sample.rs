@@ -391,7 +391,6 @@ fn overhead() -> Overhead {
         ],
         isolated: Some(Isolated {
             net_of_one_hop_s: 0.001_81,
-            net_of_two_hops_s: 0.001_75,
             own_s: 0.001_78,
         }),
         own_histogram_s: Some(0.001_93),

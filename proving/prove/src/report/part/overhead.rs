@@ -76,11 +76,7 @@ fn table_3(overhead: &Overhead) -> Table {
             maybe(isolated, |net| time(net.net_of_one_hop_s)),
         ),
         (
-            "Less two hops each way, median",
-            maybe(isolated, |net| time(net.net_of_two_hops_s)),
-        ),
-        (
-            "Isolated: less two hops, with the gateway's own writes, median",
+            "Isolated: less the two hops each way, median",
             maybe(isolated, |net| time(net.own_s)),
         ),
         (
