@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::ask::{ID_HEADER, NullGateway, TIMEOUT, ask};
 use super::interleaved::{Probe, interleaved};
-use super::own::{HISTOGRAM, Recorded, histogram, histogram_median};
+use super::own::{HISTOGRAM, Recorded, histogram};
 use super::{OwnMeans, Pair, Unpaired, paired, quantile};
 use crate::report::document::{Isolated, Overhead};
 use crate::scrape::targets::{Target, values};
@@ -247,13 +247,9 @@ impl Bench<'_> {
         }
         let net = |of: fn(&Isolated) -> f64| spread(rounds.iter().map(|net| of(net) * 1e6));
         let after = page(&self.options.metrics)?;
-        let pages = before.zip(after);
-        let own = pages
-            .as_ref()
-            .and_then(|(before, after)| histogram(before, after, HISTOGRAM));
-        let own_median = pages
-            .as_ref()
-            .and_then(|(before, after)| histogram_median(before, after, HISTOGRAM));
+        let own = before
+            .zip(after)
+            .and_then(|(before, after)| histogram(&before, &after, HISTOGRAM));
         let ids: HashSet<_> = pairs.iter().map(|pair| pair.id).collect();
         let recorded = log
             .map(|log| {
@@ -271,9 +267,11 @@ impl Bench<'_> {
         if let Some(overhead) = &mut overhead {
             overhead.isolated = isolated;
         }
-        let over = |own: Option<f64>| isolated.zip(own).map(|(net, own)| net.own_s / own);
+        let ratio = isolated
+            .zip(word.histogram_s)
+            .map(|(net, own)| net.own_s / own);
         if let Some(overhead) = &overhead {
-            eprint!("{}", summary(overhead, own_median));
+            eprint!("{}", summary(overhead));
         }
         let medians = |pairs: &[Pair]| {
             let of = |read: fn(&Pair) -> i64| median_us(pairs, read);
@@ -288,9 +286,7 @@ impl Bench<'_> {
             "net_of_one_hop_us_by_medians": net(|net| net.net_of_one_hop_s),
             "two_hops_us_by_medians": spread(ways.iter().map(|way| way.two_hops_s * 1e6)),
             "isolated_us_by_medians": net(|net| net.own_s),
-            "isolated_over_histogram": over(word.histogram_s),
-            "histogram_median_us": own_median.map(|median| median * 1e6),
-            "isolated_over_histogram_median": over(own_median),
+            "isolated_over_histogram": ratio,
         }))
     }
 
@@ -359,7 +355,7 @@ impl Bench<'_> {
 }
 
 /// The figures that one asks for, in words.
-fn summary(overhead: &Overhead, own_median_s: Option<f64>) -> String {
+fn summary(overhead: &Overhead) -> String {
     let us = |seconds: f64| format!("{:.1} µs", seconds * 1e6);
     let mut out = format!(
         "{} requests. Gateway and loopback: {} at the median, {} on average.\n",
@@ -374,15 +370,11 @@ fn summary(overhead: &Overhead, own_median_s: Option<f64>) -> String {
             us(net.net_of_one_hop_s)
         );
     }
-    if let (Some(net), Some(mean), Some(median)) =
-        (overhead.isolated, overhead.own_histogram_s, own_median_s)
-    {
+    if let (Some(net), Some(mean)) = (overhead.isolated, overhead.own_histogram_s) {
         out += &format!(
-            "The gateway's own histogram: {} on average, of which isolated is {:.3}; {} at the median, of which it is {:.3}.\n",
+            "The gateway's own histogram: {} on average, of which isolated is {:.3}.\n",
             us(mean),
-            net.own_s / mean,
-            us(median),
-            net.own_s / median
+            net.own_s / mean
         );
     }
     out

@@ -5,7 +5,7 @@
 //! Invariant: a line that is no JSON is passed over and counted; no line is longer than [`LINE_BYTES`].
 //! Not here: what pairs of stamps say (`overhead`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
 
 use experiment::telemetry::Value;
@@ -83,36 +83,6 @@ pub(crate) fn histogram(before: &[Value], after: &[Value], metric: &str) -> Opti
     (count > 0.0).then(|| (grown("_sum") / count, count))
 }
 
-/// The median between two pages, seconds, as Prometheus interpolates it: within its bucket all values are as far apart.
-pub(crate) fn histogram_median(before: &[Value], after: &[Value], metric: &str) -> Option<f64> {
-    let name = format!("{metric}_bucket");
-    // By the bound's nanoseconds; what is above all bounds has none.
-    let counts = |values: &[Value]| {
-        let mut counts: BTreeMap<u64, f64> = BTreeMap::new();
-        for value in values.iter().filter(|value| value.metric == name) {
-            let le = value.labels.iter().find(|(label, _)| label == "le");
-            let bound = le.and_then(|(_, bound)| bound.parse::<f64>().ok());
-            if let Some(bound) = bound.filter(|bound| bound.is_finite()) {
-                *counts.entry((bound * 1e9).round() as u64).or_default() += value.value;
-            }
-        }
-        counts
-    };
-    let (before, after) = (counts(before), counts(after));
-    let grown = |bound: &u64| after.get(bound).unwrap_or(&0.0) - before.get(bound).unwrap_or(&0.0);
-    let half = grown(after.keys().next_back()?) / 2.0;
-    let (mut from, mut below) = (0, 0.0);
-    for bound in after.keys() {
-        let up_to = grown(bound);
-        if up_to >= half && up_to > below {
-            let share = (half - below) / (up_to - below);
-            return Some((from as f64 + share * (bound - from) as f64) / 1e9);
-        }
-        (from, below) = (*bound, up_to);
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     //! A log with lines of others, and two pages.
@@ -121,7 +91,7 @@ mod tests {
 
     use experiment::telemetry::Value;
 
-    use super::{Recorded, histogram, histogram_median};
+    use super::{Recorded, histogram};
 
     #[test]
     fn lines_of_these_requests_count_and_no_others() {
@@ -134,28 +104,6 @@ mod tests {
         let mean = recorded.mean_s().expect("two");
         assert!((mean - 50.5e-6).abs() < 1e-12, "{mean}");
         assert_eq!(Recorded::default().mean_s(), None);
-    }
-
-    #[test]
-    fn a_histograms_median_lies_within_its_bucket() {
-        let page = |counts: [f64; 4]| -> Vec<Value> {
-            let each = ["0.00002", "0.00004", "0.0001", "+Inf"]
-                .into_iter()
-                .zip(counts);
-            each.map(|(le, value)| Value {
-                metric: "own_bucket".into(),
-                labels: vec![("le".into(), le.into())],
-                value,
-            })
-            .collect()
-        };
-        let before = page([5.0, 5.0, 5.0, 5.0]);
-        let median = histogram_median(&before, &page([5.0, 45.0, 85.0, 85.0]), "own");
-        assert!((median.expect("some") - 40e-6).abs() < 1e-12, "{median:?}");
-        let median = histogram_median(&before, &page([15.0, 55.0, 65.0, 65.0]), "own");
-        assert!((median.expect("some") - 30e-6).abs() < 1e-12, "{median:?}");
-        assert_eq!(histogram_median(&before, &before, "own"), None);
-        assert_eq!(histogram_median(&[], &[], "own"), None);
     }
 
     #[test]

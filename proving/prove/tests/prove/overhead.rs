@@ -91,7 +91,7 @@ fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
         serve(&args, gateway)
     };
     let (target, direct) = (format!("http://{gateway}"), format!("http://{upstream}"));
-    let same = ["--target", &target, "--body", &body, "--requests", "60"];
+    let same = ["--target", &target, "--body", &body, "--requests", "160"];
     let is_near = |us: f64| (DELAY_US * 0.9..MOST_US).contains(&us);
 
     let relaying = relay(&beyond);
@@ -99,7 +99,7 @@ fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
     let said = overhead(&[&same[..], &pairing].concat());
     let result = &said["result"];
     assert_eq!(result["overhead"]["method"], "paired", "{said:#}");
-    assert_eq!(result["overhead"]["requests"], 60, "{said:#}");
+    assert_eq!(result["overhead"]["requests"], 160, "{said:#}");
     assert!(
         is_near(result["median_us"]["gate"].as_f64().expect("a median")),
         "{said:#}"
@@ -108,7 +108,8 @@ fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
     let isolated = &result["overhead"]["isolated"];
     let [one, own] =
         ["net_of_one_hop_s", "own_s"].map(|name| isolated[name].as_f64().expect("seconds") * 1e6);
-    assert!(is_near(own) && is_near(one), "{said:#}");
+    let within = DELAY_US * 0.9..DELAY_US * 1.15;
+    assert!(within.contains(&own) && is_near(one), "{said:#}");
     let down = result["overhead"]["downstream_s"]
         .as_f64()
         .expect("seconds");
