@@ -53,15 +53,9 @@ enum Command {
     Corpus(Box<corpus::Command>),
     Load(Box<load::Options>),
     Engine(Box<Engine>),
-    /// Targets of metrics, as a campaign scrapes them.
-    #[command(hide = true)]
     Scrape(scrape::command::Scrape),
     Verify(Box<verify::Options>),
-    /// A relay before an upstream that says when bytes passed.
-    #[command(hide = true)]
     Tap(tap::command::Relay),
-    /// A gateway's own time.
-    #[command(hide = true)]
     Overhead(Box<overhead::command::Isolate>),
     Report(report::Report),
     /// The upstream of a race.

@@ -7,9 +7,9 @@
 //! - the gateway's time: to the upstream and first byte back.
 //!
 //! That time holds two hops of loopback each way (client to gateway, gateway to relay), where a path without a gateway
-//! has one, which [`Loopback`] measures. Net of one hop is what a client would save without the gateway. Net of two is
-//! less than the gateway's own word: a hop begins with a write, and the gateway counts its writes as its own. So its own
-//! word has to lie between the two; the same time exactly are its histogram and its records (`own`).
+//! has one. What they take is known by another relay of ours in the gateway's place, whose own time is known ([`Loopback`]):
+//! without them it is the *isolated* time, and what the gateway's own histogram and records (`own`) are of. A difference
+//! of a direct hop would not do: a hop's price depends on who else runs, and two threads are not three.
 //! Invariant: a request counts once, with both its clocks, or not at all and is counted as that; an id that an upstream
 //! saw twice (a retry) is not paired, for its time is not the gateway's alone.
 //! Not here: stamping (`tap`, `load`).
@@ -27,7 +27,7 @@ use std::collections::hash_map::Entry;
 use load::observer::Record;
 use load::source::RequestId;
 
-use crate::report::document::{Overhead, Quantiles};
+use crate::report::document::{Isolated, Overhead, Quantiles};
 use crate::tap::Stamp;
 
 /// Requests of which one half may wait for the other: some 70 MB.
@@ -85,17 +85,18 @@ enum Half {
     Done,
 }
 
-/// The price of one hop each way: requests to the relay without a gateway, medians in seconds.
+/// What the way takes by itself, medians in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Loopback {
-    pub(crate) to_upstream_s: f64,
-    pub(crate) first_back_s: f64,
-    pub(crate) last_back_s: f64,
+    /// One hop each way: requests to the relay without a gateway.
+    pub(crate) one_hop_s: f64,
+    /// Two hops each way: requests through a relay in the gateway's place, less its own time.
+    pub(crate) two_hops_s: f64,
 }
 
 /// What the gateway says of itself, means in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct OwnWord {
+pub(crate) struct OwnMeans {
     pub(crate) histogram_s: Option<f64>,
     pub(crate) record_s: Option<f64>,
 }
@@ -158,6 +159,11 @@ impl Pairs {
         }
     }
 
+    /// How many have both their halves, or failed.
+    pub(crate) fn settled(&self) -> u64 {
+        self.pairs.len() as u64 + self.unpaired.failed + self.unpaired.no_room
+    }
+
     /// Those that are whole, and why others are not.
     pub(crate) fn finish(mut self) -> (Vec<Pair>, Unpaired) {
         let halves = self.waiting.values();
@@ -205,18 +211,37 @@ fn between(from: u64, to: u64) -> i64 {
 }
 
 impl Loopback {
-    /// Of requests that no gateway carried; `None` where there are none.
-    pub(crate) fn of(pairs: &[Pair]) -> Option<Self> {
+    /// Of requests without a gateway, and of those through a relay in its place with what that stamped of them; `None`
+    /// where there are none.
+    pub(crate) fn of(direct: &[Pair], relayed: &[Pair], stamps: &[Stamp]) -> Option<Self> {
+        let mut own: Vec<f64> = stamps
+            .iter()
+            .map(|stamp| stamp.own_ns as f64 / 1e9)
+            .collect();
+        own.sort_by(f64::total_cmp);
+        let two_hops_s = median(relayed, Pair::gate_ns)? - quantile(&own, 0.5);
         Some(Self {
-            to_upstream_s: median(pairs, |pair| pair.to_upstream_ns)?,
-            first_back_s: median(pairs, |pair| pair.first_back_ns)?,
-            last_back_s: median(pairs, |pair| pair.last_back_ns)?,
+            one_hop_s: median(direct, Pair::gate_ns)?,
+            two_hops_s,
         })
+        .filter(|_| !own.is_empty())
+    }
+
+    /// What is left of a time at the median.
+    pub(crate) fn isolate(self, gate_s: f64) -> Isolated {
+        Isolated {
+            net_of_one_hop_s: gate_s - self.one_hop_s,
+            own_s: gate_s - self.two_hops_s,
+        }
     }
 }
 
 /// What `pairs` come to, by the method `paired`; `None` where there are none.
-pub(crate) fn paired(pairs: &[Pair], loopback: Option<Loopback>, own: OwnWord) -> Option<Overhead> {
+pub(crate) fn paired(
+    pairs: &[Pair],
+    loopback: Option<Loopback>,
+    own: OwnMeans,
+) -> Option<Overhead> {
     let of = |read: fn(&Pair) -> i64| mean(pairs, read);
     let mut gate: Vec<f64> = pairs.iter().map(|pair| seconds(pair.gate_ns())).collect();
     gate.sort_by(f64::total_cmp);
@@ -225,31 +250,12 @@ pub(crate) fn paired(pairs: &[Pair], loopback: Option<Loopback>, own: OwnWord) -
         of(|pair| pair.first_back_ns)?,
     );
     let last = of(|pair| pair.last_back_ns)?;
-    let mut parts = vec![
+    let parts = vec![
         ("client to gate and upstream".to_owned(), there),
         ("first byte back".to_owned(), first),
         ("last byte back".to_owned(), last),
     ];
-    if let Some(hop) = loopback {
-        let middle = quantile(&gate, 0.5);
-        let net = |hops: f64| middle - hops * (hop.to_upstream_s + hop.first_back_s);
-        parts.extend([
-            (
-                "one hop of loopback there (median)".to_owned(),
-                hop.to_upstream_s,
-            ),
-            (
-                "one hop of loopback back (median)".to_owned(),
-                hop.first_back_s,
-            ),
-            (
-                "one hop of loopback, last byte (median)".to_owned(),
-                hop.last_back_s,
-            ),
-            ("net of one hop each way (median)".to_owned(), net(1.0)),
-            ("net of two hops each way (median)".to_owned(), net(2.0)),
-        ]);
-    }
+    let middle = quantile(&gate, 0.5);
     Some(Overhead {
         method: "paired".into(),
         requests: pairs.len() as u64,
@@ -258,6 +264,7 @@ pub(crate) fn paired(pairs: &[Pair], loopback: Option<Loopback>, own: OwnWord) -
         cdf: cdf(&gate),
         gate: quantiles(&gate),
         parts,
+        isolated: loopback.map(|hop| hop.isolate(middle)),
         own_histogram_s: own.histogram_s,
         own_record_s: own.record_s,
         throttling: None,

@@ -55,6 +55,9 @@ pub(crate) struct Stamp {
     pub(crate) last_out_ns: u64,
     /// How long its first bytes stayed on purpose.
     pub(crate) delay_ns: u64,
+    /// The relay's own time, as a gateway would count it: from the request's having come to its having been sent on, and
+    /// the same of the first bytes of the answer.
+    pub(crate) own_ns: u64,
 }
 
 /// How to relay.
@@ -271,7 +274,7 @@ async fn requests(
     (mut from, mut to): (ReadHalf<'_>, WriteHalf<'_>),
     exchanges: &RefCell<Exchanges>,
     relay: &Relay,
-    first: Came,
+    first: Arrival,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut first = Some(first);
@@ -284,10 +287,12 @@ async fn requests(
         let begins = exchanges.borrow().is_between();
         let came = first.take().unwrap_or_else(|| match begins {
             true => relay.after_delay(),
-            false => Came::now(),
+            false => Arrival::now(),
         });
         exchanges.borrow_mut().request(came, bytes);
         to.write_all(bytes).await?;
+        let took = monotonic_ns().saturating_sub(came.at_ns);
+        exchanges.borrow_mut().sent_on(took);
     }
 }
 
@@ -311,9 +316,13 @@ async fn answers(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) => return Err(error),
         };
+        let went = Departure {
+            at_ns: now,
+            took_ns: monotonic_ns().saturating_sub(now),
+        };
         exchanges
             .borrow_mut()
-            .answer(now, bytes, |what| relay.tell(what));
+            .answer(went, bytes, |what| relay.tell(what));
         to.write_all(bytes.get(written..).unwrap_or_default())
             .await?;
     }
@@ -321,18 +330,25 @@ async fn answers(
 
 /// When bytes of a request came, after they stayed on purpose.
 #[derive(Debug, Clone, Copy)]
-struct Came {
+struct Arrival {
     at_ns: u64,
     delay_ns: u64,
 }
 
-impl Came {
+impl Arrival {
     fn now() -> Self {
         Self {
             at_ns: monotonic_ns(),
             delay_ns: 0,
         }
     }
+}
+
+/// When bytes of an answer went, and how long it took to write them.
+#[derive(Debug, Clone, Copy)]
+struct Departure {
+    at_ns: u64,
+    took_ns: u64,
 }
 
 /// What became of an exchange or a connection.
@@ -345,10 +361,10 @@ enum Ended {
 
 impl Relay {
     /// Now, or once the delay on purpose is over.
-    fn after_delay(&self) -> Came {
+    fn after_delay(&self) -> Arrival {
         let began = self.counts.began.fetch_add(1, Ordering::Relaxed);
         let every = self.counts.delay_every.load(Ordering::Relaxed).max(1);
-        let mut came = Came::now();
+        let mut came = Arrival::now();
         if began.is_multiple_of(every) {
             came.delay_ns = self.counts.delay_ns.load(Ordering::Relaxed);
         }

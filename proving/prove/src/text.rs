@@ -45,6 +45,14 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// Whether a header of this name may carry a credential, so that no page shows its value. Names are told apart by their
+/// parts, as gateways give such headers names of their own.
+pub(crate) fn is_secret(header: &str) -> bool {
+    const PARTS: [&str; 6] = ["auth", "key", "token", "cookie", "secret", "credential"];
+    let header = header.to_ascii_lowercase();
+    PARTS.iter().any(|part| header.contains(part))
+}
+
 /// With commas between thousands.
 pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();

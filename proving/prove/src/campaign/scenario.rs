@@ -18,15 +18,6 @@ use super::RunError;
 use super::members::{Faults, Members};
 use crate::text::printable;
 
-/// Headers that carry credentials.
-const SECRET: [&str; 5] = [
-    "authorization",
-    "proxy-authorization",
-    "x-api-key",
-    "api-key",
-    "cookie",
-];
-
 /// Targets that nobody names.
 pub(super) const OWN_TARGETS: [&str; 2] = ["client", "cgroup"];
 /// What is said of somebody who does.
@@ -348,8 +339,7 @@ fn profiles(file: &Members) -> Vec<ProfileSpec> {
 fn headers(table: &Members) -> Vec<(String, String)> {
     let headers = table.pairs("headers");
     for (name, value) in &headers {
-        let is_secret = SECRET.iter().any(|known| name.eq_ignore_ascii_case(known));
-        if is_secret && !value.contains("${") {
+        if crate::text::is_secret(name) && !value.contains("${") {
             let says = "holds a credential, and the scenario stands in the report: write ${NAME}, a variable of the environment";
             table.fault(&format!("headers.{name}"), says);
         }

@@ -1,5 +1,6 @@
 //! The same request again and again, each with an id, and its pairs with what a relay stamped.
 //!
+//! What the way takes by itself is asked the same way: without a gateway, and through a relay in its place.
 //! Invariant: bounded by the number of requests and by time.
 //! Not here: what pairs come to (`overhead`).
 
@@ -14,9 +15,10 @@ use load::observer::{Answers, Record};
 use load::run::{Plan, Shape, start};
 use load::source::{Fixed, Head, IdHeader};
 
-use super::{Pair, Pairs, Unpaired};
+use super::{Loopback, Pair, Pairs, Unpaired};
+use crate::host::ports;
 use crate::load::interrupt;
-use crate::tap::{Stamp, monotonic_ns_of};
+use crate::tap::{Stamp, Tap, TapConfig, monotonic_ns_of};
 
 /// The header of ids.
 pub(crate) const ID_HEADER: &str = "x-request-id";
@@ -66,15 +68,61 @@ pub(crate) fn ask(
     }
     running.control().stop();
     let outcome = running.finish().map_err(|error| fault(&error))?;
+    let mut asked = 0;
     for row in rows.try_iter().flatten() {
+        asked += 1;
         pairs.row(&row);
     }
     let until = Instant::now() + LAST_STAMPS;
-    while let Ok(stamp) = stamps.recv_timeout(until.saturating_duration_since(Instant::now())) {
+    while pairs.settled() < asked
+        && let Ok(stamp) = stamps.recv_timeout(until.saturating_duration_since(Instant::now()))
+    {
         pairs.stamp(stamp);
     }
     if outcome.records_lost > 0 {
         return Err("bug: rows of exchanges found no room".into());
     }
     Ok(pairs.finish())
+}
+
+/// A relay of ours where a gateway would be, before the relay that stamps for pairs.
+pub(crate) struct NullGateway {
+    tap: Tap,
+    passed: Receiver<Stamp>,
+    relay: SocketAddr,
+}
+
+impl NullGateway {
+    /// Relays to `relay`.
+    ///
+    /// # Errors
+    /// There is no port or no thread for it.
+    pub(crate) fn before(relay: SocketAddr) -> Result<Self, String> {
+        let id = IdHeader::new(ID_HEADER).map_err(|error| error.to_string())?;
+        let (tap, passed) = Tap::start(TapConfig {
+            listen: ports::loopback(0),
+            upstream: relay,
+            id,
+        })?;
+        Ok(Self { tap, passed, relay })
+    }
+
+    /// What the way takes by itself, by so many requests of each kind; and the pairs of those without a gateway.
+    ///
+    /// # Errors
+    /// As of [`ask`].
+    pub(crate) fn price(
+        &self,
+        (head, body): (Head, Bytes),
+        shape: Shape,
+        requests: u32,
+        stamps: &Receiver<Stamp>,
+    ) -> Result<(Option<Loopback>, Vec<Pair>), String> {
+        let what = || (head.clone(), body.clone());
+        self.passed.try_iter().for_each(drop);
+        let (relayed, _) = ask(self.tap.address, what(), shape, requests, stamps)?;
+        let own: Vec<Stamp> = self.passed.try_iter().collect();
+        let (direct, _) = ask(self.relay, what(), shape, requests, stamps)?;
+        Ok((Loopback::of(&direct, &relayed, &own), direct))
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! With `--upstream` a relay is put between gateway and upstream and requests are paired; with `--direct` two ways are asked
 //! in turn. `--delay-us` puts a delay on the way on purpose, and says how much of it the instrument saw.
-//! Invariant: bounded by count and by time; the file that is printed says how every figure came about.
+//! Standard output has every figure as JSON, standard error the few that one asks for in words.
+//! Invariant: bounded by count and by time; a figure that holds loopback is named so.
 //! Not here: what the figures are (`overhead`), relaying (`tap`).
 
 use std::collections::HashSet;
@@ -20,20 +21,30 @@ use load::run::Shape;
 use load::source::{Head, IdHeader, RequestId};
 use serde_json::{Value, json};
 
-use super::ask::{ID_HEADER, TIMEOUT, ask};
+use super::ask::{ID_HEADER, NullGateway, TIMEOUT, ask};
 use super::interleaved::{Probe, interleaved};
 use super::own::{HISTOGRAM, Recorded, histogram};
-use super::{Loopback, OwnWord, Pair, Unpaired, paired, quantile};
+use super::{OwnMeans, Pair, Unpaired, paired, quantile};
+use crate::report::document::{Isolated, Overhead};
 use crate::scrape::targets::{Target, values};
 use crate::tap::{LONGEST_DELAY, Stamp, Tap, TapConfig};
+use crate::text;
 
 /// Requests of one run at most: no more than stamps may wait.
 const MOST_REQUESTS: u32 = 50_000;
 /// How long a gate may take to write its log.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
-/// Measures a gateway's own time.
+/// Measures a gateway's own time, without a campaign.
+///
+/// With --upstream and --tap a relay stands between the gateway and its
+/// upstream, and each request is timed on both sides; with --direct the same
+/// request goes to the upstream and through the gateway in turn.
 #[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Exit codes: 0 measured, 1 no request could be timed on both sides, 2 nothing could be done."
+)]
 pub(crate) struct Isolate {
     /// The gateway, such as `http://127.0.0.1:1975`.
     #[arg(long)]
@@ -59,7 +70,7 @@ pub(crate) struct Isolate {
     /// File with the body of every request.
     #[arg(long)]
     body: PathBuf,
-    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REQUESTS)))]
+    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REQUESTS)))]
     requests: u32,
     /// Users at once, each after its answer.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -79,8 +90,9 @@ pub(crate) struct Isolate {
     /// Where the delay is.
     #[arg(long, value_enum, default_value_t = Side::Front)]
     delay_at: Side,
-    /// Rounds: through the gateway and without it in turn, or with and without the delay.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Rounds: through the gateway, through a relay in its place and without
+    /// either in turn; or with and without the delay.
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 }
 
@@ -130,7 +142,12 @@ pub(crate) fn isolate(options: &Isolate) -> Result<bool, IsolateError> {
             seed: 1,
         };
         let overhead = interleaved(&probe).map_err(fault)?;
-        say(&json!({ "overhead": overhead }));
+        eprintln!(
+            "{} requests of each way: {:.1} µs more through the gateway at the median, a hop of loopback each way among it.",
+            overhead.requests,
+            overhead.gate.p50 * 1e6
+        );
+        say(&json!({ "overhead": overhead }))?;
         return Ok(true);
     }
     let (Some(listen), Some(upstream)) = (options.tap, options.upstream) else {
@@ -166,7 +183,7 @@ pub(crate) fn isolate(options: &Isolate) -> Result<bool, IsolateError> {
         None => bench.isolated(address, &tap)?,
     };
     let is_paired = !said.is_null();
-    say(&json!({ "result": said, "unstamped": format!("{:?}", tap.unstamped()) }));
+    say(&json!({ "result": said, "unstamped": format!("{:?}", tap.unstamped()) }))?;
     Ok(is_paired)
 }
 
@@ -184,12 +201,15 @@ impl Bench<'_> {
         address: SocketAddr,
         requests: u32,
     ) -> Result<(Vec<Pair>, Unpaired), IsolateError> {
-        let shape = Shape::Closed {
+        let what = (self.head.clone(), self.body.clone());
+        ask(address, what, self.shape(), requests, &self.stamps).map_err(fault)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Closed {
             users: self.options.users as usize,
             think: Duration::from_millis(self.options.think_ms),
-        };
-        let what = (self.head.clone(), self.body.clone());
-        ask(address, what, shape, requests, &self.stamps).map_err(fault)
+        }
     }
 
     /// The gateway's time, and what it says of itself over the same requests.
@@ -202,20 +222,30 @@ impl Bench<'_> {
         };
         let log = self.log()?;
         let before = page(&self.options.metrics)?;
-        // What changes with time changes for both ways: they are gone in turn.
+        // What changes with time changes for all ways: they are gone in turn.
         let (mut pairs, mut hops, mut unpaired) = (Vec::new(), Vec::new(), Vec::new());
-        let mut nets = Vec::new();
-        for _ in 0..self.options.rounds {
-            let requests = self.options.requests.div_ceil(self.options.rounds);
+        let (mut rounds, mut ways) = (Vec::new(), Vec::new());
+        let null = NullGateway::before(tap.address).map_err(fault)?;
+        let all = self.options.rounds.min(self.options.requests);
+        let until = |round: u32| {
+            let share = u64::from(self.options.requests) * u64::from(round) / u64::from(all);
+            u32::try_from(share).unwrap_or(self.options.requests)
+        };
+        for round in 0..all {
+            let requests = until(round + 1) - until(round);
             let (through, without) = self.run(address, requests)?;
-            let (direct, _) = self.run(tap.address, requests)?;
-            let [gate, hop] = [&through, &direct].map(|pairs| median_us(pairs, Pair::gate_ns));
-            nets.push([gate - hop, gate - 2.0 * hop]);
+            let what = (self.head.clone(), self.body.clone());
+            let price = null.price(what, self.shape(), requests, &self.stamps);
+            let (loopback, direct) = price.map_err(fault)?;
+            if let Some(way) = loopback {
+                rounds.push(way.isolate(median_us(&through, Pair::gate_ns) / 1e6));
+                ways.push(way);
+            }
             pairs.extend(through);
             hops.extend(direct);
             unpaired.push(without);
         }
-        let net = |which: usize| spread(nets.iter().map(|nets| nets[which]));
+        let net = |of: fn(&Isolated) -> f64| spread(rounds.iter().map(|net| of(net) * 1e6));
         let after = page(&self.options.metrics)?;
         let own = before
             .zip(after)
@@ -228,11 +258,21 @@ impl Bench<'_> {
                 Recorded::read(BufReader::new(log), &ids).map_err(fault)
             })
             .transpose()?;
-        let word = OwnWord {
+        let word = OwnMeans {
             histogram_s: own.map(|(mean, _)| mean),
             record_s: recorded.as_ref().and_then(Recorded::mean_s),
         };
-        let overhead = paired(&pairs, Loopback::of(&hops), word);
+        let mut overhead = paired(&pairs, None, word);
+        let isolated = middle(&rounds);
+        if let Some(overhead) = &mut overhead {
+            overhead.isolated = isolated;
+        }
+        let ratio = isolated
+            .zip(word.histogram_s)
+            .map(|(net, own)| net.own_s / own);
+        if let Some(overhead) = &overhead {
+            eprint!("{}", summary(overhead));
+        }
         let medians = |pairs: &[Pair]| {
             let of = |read: fn(&Pair) -> i64| median_us(pairs, read);
             json!({ "there": of(|pair| pair.to_upstream_ns), "first_back": of(|pair| pair.first_back_ns),
@@ -243,7 +283,10 @@ impl Bench<'_> {
             "unpaired": format!("{unpaired:?}"), "histogram_count": own.map(|(_, count)| count),
             "recorded": recorded.as_ref().map(|recorded| recorded.own_us.len()),
             "recorded_median_us": recorded.and_then(|recorded| recorded.median_us()),
-            "net_of_one_hop_us_by_medians": net(0), "net_of_two_hops_us_by_medians": net(1),
+            "net_of_one_hop_us_by_medians": net(|net| net.net_of_one_hop_s),
+            "two_hops_us_by_medians": spread(ways.iter().map(|way| way.two_hops_s * 1e6)),
+            "isolated_us_by_medians": net(|net| net.own_s),
+            "isolated_over_histogram": ratio,
         }))
     }
 
@@ -311,6 +354,50 @@ impl Bench<'_> {
     }
 }
 
+/// The figures that one asks for, in words.
+fn summary(overhead: &Overhead) -> String {
+    let us = |seconds: f64| format!("{:.1} µs", seconds * 1e6);
+    let mut out = format!(
+        "{} requests. Gateway and loopback: {} at the median, {} on average.\n",
+        overhead.requests,
+        us(overhead.gate.p50),
+        us(overhead.gate.mean)
+    );
+    if let Some(net) = overhead.isolated {
+        out += &format!(
+            "Isolated (less two hops of loopback each way): {}. A client would save {}.\n",
+            us(net.own_s),
+            us(net.net_of_one_hop_s)
+        );
+    }
+    if let (Some(net), Some(mean)) = (overhead.isolated, overhead.own_histogram_s) {
+        out += &format!(
+            "The gateway's own histogram: {} on average, of which isolated is {:.3}.\n",
+            us(mean),
+            net.own_s / mean
+        );
+    }
+    out
+}
+
+/// The mean over rounds of what is between their quartiles: a round in which the threads lay oddly on the cores moves it
+/// little, and of two ways in which they often lie it is between.
+fn middle(rounds: &[Isolated]) -> Option<Isolated> {
+    let of = |read: fn(&Isolated) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(read).collect();
+        all.sort_by(f64::total_cmp);
+        let cut = all.len() / 4;
+        let kept = all
+            .get(cut..all.len() - cut)
+            .filter(|kept| !kept.is_empty())?;
+        Some(kept.iter().sum::<f64>() / kept.len() as f64)
+    };
+    Some(Isolated {
+        net_of_one_hop_s: of(|net| net.net_of_one_hop_s)?,
+        own_s: of(|net| net.own_s)?,
+    })
+}
+
 /// Over rounds.
 fn spread(values: impl Iterator<Item = f64>) -> Value {
     let mut all: Vec<f64> = values.collect();
@@ -324,7 +411,6 @@ fn median_us(pairs: &[Pair], read: impl Fn(&Pair) -> i64) -> f64 {
     quantile(&all, 0.5)
 }
 
-#[expect(clippy::print_stdout, reason = "the result of a command")]
-fn say(line: &Value) {
-    println!("{line:#}");
+fn say(line: &Value) -> Result<(), IsolateError> {
+    text::say(&format!("{line:#}\n")).map_err(fault)
 }

@@ -183,6 +183,7 @@ fn sum_up(direct: &[Took], through: &[Took], seed: u64) -> Overhead {
             max: at(1.0),
         },
         parts: parts.map(|(name, value)| (name.to_owned(), value)).into(),
+        isolated: None,
         own_histogram_s: None,
         own_record_s: None,
         cdf: Vec::new(),

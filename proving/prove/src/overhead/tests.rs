@@ -4,7 +4,7 @@ use load::client::Failure;
 use load::observer::Record;
 use load::source::RequestId;
 
-use super::{Loopback, OwnWord, Pair, Pairs, Unpaired, paired};
+use super::{Loopback, OwnMeans, Pair, Pairs, Unpaired, paired};
 use crate::tap::Stamp;
 
 const START: u64 = 1_000_000;
@@ -57,6 +57,7 @@ fn stamp(user: u64) -> Stamp {
         first_out_ns: START + 870,
         last_out_ns: START + 1_960,
         delay_ns: 0,
+        own_ns: 12,
     }
 }
 
@@ -123,14 +124,22 @@ fn pairs_come_to_means_quantiles_and_what_is_net_of_loopback() {
     let direct = [Pair {
         to_upstream_ns: 20_000,
         first_back_ns: 4_000,
-        last_back_ns: 3_000,
         ..PAIR
     }];
-    let own = OwnWord {
+    let relayed = [Pair {
+        to_upstream_ns: 50_000,
+        first_back_ns: 20_000,
+        ..PAIR
+    }];
+    let passed = [Stamp {
+        own_ns: 9_000,
+        ..stamp(1)
+    }];
+    let own = OwnMeans {
         histogram_s: Some(1.0),
         record_s: Some(2.0),
     };
-    let overhead = paired(&pairs, Loopback::of(&direct), own).expect("pairs");
+    let overhead = paired(&pairs, Loopback::of(&direct, &relayed, &passed), own).expect("pairs");
     let near = |is: f64, expected: f64| assert!((is - expected).abs() < 1e-12, "{is} {expected}");
     near(overhead.gate.mean, 510.5e-6);
     near(overhead.gate.p50, 510e-6);
@@ -138,8 +147,10 @@ fn pairs_come_to_means_quantiles_and_what_is_net_of_loopback() {
     near(overhead.gate.max, 1_010e-6);
     near(overhead.upstream_s, 1.81e-6);
     near(overhead.parts[0].1, 500.5e-6);
-    near(overhead.parts[6].1, 510e-6 - 24e-6);
-    near(overhead.parts[7].1, 510e-6 - 48e-6);
+    let isolated = overhead.isolated.expect("loopback is known");
+    near(isolated.net_of_one_hop_s, 510e-6 - 24e-6);
+    near(isolated.own_s, 510e-6 - (70e-6 - 9e-6));
+    assert_eq!(Loopback::of(&direct, &relayed, &[]), None);
     assert_eq!(overhead.cdf.len(), 200);
     assert_eq!(overhead.cdf[199], (overhead.gate.max, 1.0));
     assert!(overhead.cdf.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1));

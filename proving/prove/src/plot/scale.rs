@@ -1,10 +1,18 @@
 //! From values to places on an axis, and the values that stand beside it.
 //!
-//! Invariant: every value given lies within the axis, and there are at least two ticks.
+//! Invariant: every value given lies within the axis, and there are at least two ticks and at most [`MOST_TICKS`], be the
+//! values as odd as they like.
 //! Not here: drawing (`plot` and what stands on it).
 
 #[cfg(test)]
 mod tests;
+
+/// Ticks of one axis.
+const MOST_TICKS: u32 = 50;
+/// What an axis can show: a value beyond is as good as its end, one nearer to 0 as good as 0. Between them every quotient
+/// is a number.
+const GREATEST: f64 = 1e150;
+const LEAST: f64 = 1e-150;
 
 /// One axis.
 #[derive(Debug, Clone)]
@@ -17,7 +25,7 @@ pub(crate) struct Scale {
 impl Scale {
     /// An axis over `values`; linear ones start at 0. A logarithmic one needs a value above 0.
     pub(crate) fn over(values: impl IntoIterator<Item = f64>, log: bool) -> Self {
-        let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+        let values = shown(values);
         let high = values.iter().copied().fold(0.0, f64::max);
         let least = values
             .iter()
@@ -52,7 +60,7 @@ impl Scale {
 
     /// A linear axis from 0 to what `end` makes of the greatest value above 0.
     fn ending(values: impl IntoIterator<Item = f64>, log: bool, end: fn(f64) -> f64) -> Self {
-        let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+        let values = shown(values);
         let most = values.iter().copied().fold(0.0, f64::max);
         let over = Self::over(values, log);
         if over.log || most <= 0.0 {
@@ -89,34 +97,36 @@ impl Scale {
             return self.log_ticks();
         }
         let step = nice_above(self.high / 5.0);
-        let mut ticks = vec![0.0];
-        while let Some(last) = ticks
-            .last()
-            .copied()
-            .filter(|last| last + step <= self.high * 1.001)
-        {
-            ticks.push(last + step);
-        }
+        let ticks = (0..MOST_TICKS).map(|at| f64::from(at) * step);
         ticks
+            .take_while(|tick| *tick <= self.high * 1.001)
+            .collect()
     }
 
-    /// 1, 2 and 5 of each power, or the powers alone where there are many.
+    /// 1, 2 and 5 of each power, the powers alone where there are many, or every so many of those.
     fn log_ticks(&self) -> Vec<f64> {
-        let wide = self.high / self.low > 2_000.0;
-        let mut power = 10f64.powf(self.low.log10().floor());
-        let mut ticks = Vec::new();
-        while power <= self.high * 1.001 {
-            for factor in [1.0, 2.0, 5.0] {
-                let value = power * factor;
-                let within = value >= self.low * 0.999 && value <= self.high * 1.001;
-                if within && (factor == 1.0 || !wide) {
-                    ticks.push(value);
-                }
-            }
-            power *= 10.0;
-        }
-        ticks
+        let (first, last) = (self.low.log10().floor(), self.high.log10().ceil());
+        let is_wide = self.high / self.low > 2_000.0;
+        let factors: &[f64] = if is_wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let every = ((last - first) / f64::from(MOST_TICKS - 1)).ceil().max(1.0);
+        let powers = (0..MOST_TICKS).map(|at| first + f64::from(at) * every);
+        let powers = powers.take_while(|power| *power <= last);
+        powers
+            .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powf(power)))
+            .filter(|value| (self.low * 0.999..=self.high * 1.001).contains(value))
+            .collect()
     }
+}
+
+/// Of values, those that an axis can show.
+fn shown(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let values = values.into_iter().filter(|value| value.is_finite());
+    let within = values.map(|value| match value.abs() {
+        size if size < LEAST => 0.0,
+        size if size > GREATEST => GREATEST.copysign(value),
+        _ => value,
+    });
+    within.collect()
 }
 
 /// The least of 1, 2, 5 times a power of ten that is not below `value`.
@@ -139,6 +149,7 @@ fn nice_below(value: f64) -> f64 {
 /// A number as short as it is useful.
 pub(crate) fn short(value: f64) -> String {
     match value.abs() {
+        size if size >= 1e12 => format!("{value:.1e}"),
         size if size >= 1e6 => format!("{}M", trimmed(value / 1e6, 2)),
         size if size >= 10_000.0 => format!("{}k", trimmed(value / 1_000.0, 1)),
         size if size >= 100.0 => trimmed(value, 0),

@@ -54,23 +54,29 @@ const SOAK: &[Figure] = &[
     ("Prefix-cache hits", percent, |d| d.prefix_cache.measured),
 ];
 
-const TAX: &[Figure] = &[
+const OVERHEAD: &[Figure] = &[
     ("Upstream latency", time, |d| {
         d.overhead.as_ref().map(|o| o.upstream_s)
     }),
     ("Downstream latency", time, |d| {
         d.overhead.as_ref().map(|o| o.downstream_s)
     }),
-    ("Gateway overhead, mean", time, |d| {
+    ("Gateway overhead, isolated, median", time, |d| {
+        d.overhead.as_ref()?.isolated.map(|net| net.own_s)
+    }),
+    ("Gateway overhead, its own histogram, mean", time, |d| {
+        d.overhead.as_ref()?.own_histogram_s
+    }),
+    ("Gateway and loopback, mean", time, |d| {
         d.overhead.as_ref().map(|o| o.gate.mean)
     }),
-    ("Gateway overhead, p50", time, |d| {
+    ("Gateway and loopback, p50", time, |d| {
         d.overhead.as_ref().map(|o| o.gate.p50)
     }),
-    ("Gateway overhead, p99", time, |d| {
+    ("Gateway and loopback, p99", time, |d| {
         d.overhead.as_ref().map(|o| o.gate.p99)
     }),
-    ("Gateway overhead, of upstream", percent, |d| {
+    ("Gateway and loopback, of upstream", percent, |d| {
         let o = d.overhead.as_ref()?;
         (o.upstream_s > 0.0).then(|| o.gate.mean / o.upstream_s)
     }),
@@ -108,10 +114,10 @@ pub(super) fn sections(runs: &[Run<'_>]) -> Vec<Section> {
         "not measured: no latency",
     );
     add(
-        "tax",
+        "overhead",
         "What the gateways add",
         "Table 3. Gateway impact, side by side",
-        figures(runs, TAX),
+        figures(runs, OVERHEAD),
         "not measured: no overhead",
     );
     all.push(saturation(runs));
@@ -125,7 +131,12 @@ pub(super) fn page(runs: &[Run<'_>], out_at: &Path) -> String {
     for (name, document) in runs {
         let users = maybe(document.t2_users, |users| format!("{users} users"));
         let ttft = document.soak.as_ref().and_then(|soak| soak.ttft_ms);
-        let gate = maybe(document.overhead.as_ref(), |o| time(o.gate.mean));
+        let gate = maybe(document.overhead.as_ref(), |o| {
+            o.isolated.map_or_else(
+                || format!("{} with loopback", time(o.gate.mean)),
+                |net| time(net.own_s),
+            )
+        });
         let says = format!(
             "{name}: {}, T2 {users}, soak TTFT {}, overhead {gate}",
             document.verdict.word(),

@@ -145,7 +145,7 @@ pub(crate) struct Step {
     pub(crate) requests: u64,
     pub(crate) requests_per_s: f64,
     pub(crate) output_tokens_per_s: Option<f64>,
-    /// As the gate read it.
+    /// As the engine says, or as users had it where the engine says nothing.
     pub(crate) ttft_mean_s: Option<f64>,
     /// As users had it.
     pub(crate) ttft_p50_s: Option<f64>,
@@ -192,9 +192,15 @@ pub(crate) struct Overhead {
     pub(crate) upstream_s: f64,
     /// From the request at the client to its last byte, mean.
     pub(crate) downstream_s: f64,
+    /// `paired`: the way there and the first byte back, of each request, two hops of loopback each way among it.
+    /// `interleaved`: differences of means and quantiles, one hop each way among them.
     pub(crate) gate: Quantiles,
-    /// Where the gate's time went, means: `client to gate and upstream`, `first byte back`, `last byte back`.
+    /// `paired`, means: `client to gate and upstream`, `first byte back`, `last byte back`. `interleaved`: differences and
+    /// their intervals.
     pub(crate) parts: Vec<(String, f64)>,
+    /// Where the price of loopback is known.
+    #[serde(default)]
+    pub(crate) isolated: Option<Isolated>,
     /// What the gateway's own histogram says of the same time, mean.
     pub(crate) own_histogram_s: Option<f64>,
     /// The same time by the gateway's own record of each exchange, mean, of the exchanges that the client had.
@@ -202,6 +208,15 @@ pub(crate) struct Overhead {
     /// Its distribution: time, and the share of requests at or below.
     pub(crate) cdf: Vec<(f64, f64)>,
     pub(crate) throttling: Option<Throttling>,
+}
+
+/// The gateway's time without what the way to it and from it takes, by medians. Seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Isolated {
+    /// Less one hop of loopback each way: what a client would save without the gateway.
+    pub(crate) net_of_one_hop_s: f64,
+    /// Less two hops each way, as a relay in the gateway's place has them: what the gateway's own histogram is of.
+    pub(crate) own_s: f64,
 }
 
 /// What the kernel's scheduler did to the gateway's cgroup in the campaign.
@@ -262,6 +277,17 @@ pub(crate) struct Tokens {
     /// In the currency of the gateway's prices.
     pub(crate) cost: Option<f64>,
     pub(crate) currency: Option<String>,
+}
+
+impl Tokens {
+    /// Stands for the workload, in a row of exchanges whose tokens both the engine reported and the gateway counted: they
+    /// are in the rows of their workloads, too.
+    pub(crate) const COUNTED_TWICE: &str = "all, where both counted";
+
+    /// Whether what is in this row is in others, too.
+    pub(crate) fn is_in_others(&self) -> bool {
+        self.workload == Self::COUNTED_TWICE
+    }
 }
 
 /// Shares of prompt tokens.

@@ -55,6 +55,11 @@ pub(super) fn count(n: u64) -> String {
     number(n)
 }
 
+/// A sum of counts that others wrote down; one that is too great stays at the greatest.
+pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// A plain figure with three digits or more.
 pub(super) fn plain(value: f64) -> String {
     match value.abs() {

@@ -20,6 +20,8 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("hover.js");
 /// What the document in the page stands behind; nothing else in a page can read so, for what others chose has no `<`.
 pub(super) const DATA: &str = "<script type=\"application/json\" id=\"document\">";
+/// Tables of so many columns are set closer, so that a desk shows them whole.
+const MANY: usize = 10;
 /// Cells longer than these characters get room.
 const LONG: usize = 28;
 
@@ -172,10 +174,10 @@ fn write_table(out: &mut String, table: &Table) {
         out,
         "<figure><figcaption>{}</figcaption><div class=\"wide\" tabindex=\"0\"><table{}>\n<thead><tr>",
         text(&table.caption),
-        class(&[if table.columns.len() == 2 {
-            "pairs"
-        } else {
-            ""
+        class(&[match table.columns.len() {
+            2 => "pairs",
+            MANY.. => "many",
+            _ => "",
         }])
     );
     for column in &table.columns {

@@ -7,9 +7,9 @@
 mod appendix;
 mod course;
 mod money;
+mod overhead;
 mod setting;
 mod soak;
-mod tax;
 
 use super::chart::{Chart, Mark, Side};
 use super::content::Section;
@@ -31,7 +31,7 @@ pub(super) fn parts(document: &Document) -> Vec<Section> {
         soak::profiles(document),
         soak::ttft(document),
         soak::hardware(document),
-        tax::tax(document),
+        overhead::overhead(document),
         money::tokens(document),
         money::errors(document),
         money::objectives(document),

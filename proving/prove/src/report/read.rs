@@ -27,21 +27,26 @@ pub(super) fn read(run: &Path) -> io::Result<Document> {
     } else {
         &text
     };
+    document(&path, json)
+}
+
+/// The document that a text is; `path` is where it was found.
+pub(super) fn document(path: &Path, json: &str) -> io::Result<Document> {
     let value: Value = serde_json::from_str(json)
-        .map_err(|error| wrong(&path, format!("damaged JSON: {error}")))?;
+        .map_err(|error| wrong(path, format!("damaged JSON: {error}")))?;
     let version = value.get("version").and_then(Value::as_u64);
     match version {
-        None => return Err(wrong(&path, "is no report: it has no `version`")),
+        None => return Err(wrong(path, "is no report: it has no `version`")),
         Some(version) if version > u64::from(VERSION) => {
             let says = format!(
                 "is of version {version}, and this prove reads up to {VERSION}: use a newer one"
             );
-            return Err(wrong(&path, says));
+            return Err(wrong(path, says));
         }
         Some(_) => {}
     }
     Document::deserialize(value)
-        .map_err(|error| wrong(&path, format!("is no report of this version: {error}")))
+        .map_err(|error| wrong(path, format!("is no report of this version: {error}")))
 }
 
 fn found(run: &Path) -> io::Result<PathBuf> {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::report::document::{
-    Case, Document, Errors, Event, Generator, Hardware, Latency, Objective, Overhead, Phase,
-    PrefixCache, Profile, Published, Quantiles, Reproduce, Scenario, Series, Soak, Step,
+    Case, Document, Errors, Event, Generator, Hardware, Isolated, Latency, Objective, Overhead,
+    Phase, PrefixCache, Profile, Published, Quantiles, Reproduce, Scenario, Series, Soak, Step,
     Throttling, Tokens, VERSION, Verdict, Verified,
 };
 
@@ -389,6 +389,10 @@ fn overhead() -> Overhead {
             ("first byte back".into(), 0.000_5),
             ("last byte back".into(), 0.000_4),
         ],
+        isolated: Some(Isolated {
+            net_of_one_hop_s: 0.001_81,
+            own_s: 0.001_78,
+        }),
         own_histogram_s: Some(0.001_93),
         own_record_s: Some(0.001_95),
         cdf: (1..=400)

@@ -2,8 +2,8 @@
 //!
 //! Not here: how it is shown (`html`, `markdown`, `terminal`).
 
-use super::figure::{count, difference, duration, maybe, percent, plain, time};
-use crate::report::document::{Document, Tokens, Verdict};
+use super::figure::{count, difference, duration, maybe, percent, plain, sum, time};
+use crate::report::document::{Document, Step, Tokens, Verdict};
 
 /// What stands first.
 pub(super) struct Summary<'a> {
@@ -58,7 +58,10 @@ fn figures(document: &Document) -> Vec<Figure> {
         figure(
             "Token drift",
             maybe(drift(&document.tokens), difference),
-            "reported by the engine over counted by the gateway, less one".into(),
+            match drift(&document.tokens) {
+                Some(_) => "reported by the engine over counted by the gateway, less one".into(),
+                None => "not measured: no gateway counted tokens".into(),
+            },
         ),
         generator(document),
         policies(document),
@@ -80,12 +83,23 @@ fn figures(document: &Document) -> Vec<Figure> {
 }
 
 fn saturation(document: &Document) -> String {
-    let limit = maybe(document.ttft_limit_s, time);
     match (document.t2_users, document.t3) {
-        (_, true) => "a gate of the memory boundary (T3) ended the campaign".into(),
-        (Some(_), false) => format!("mean TTFT stayed above {limit}"),
+        (_, true) => "a gate that stops at once (T3) ended the campaign".into(),
+        (Some(_), false) => match gates_at_the_edge(document) {
+            Some(says) => format!("a gate stayed open: {says}"),
+            None => "a gate stayed open".into(),
+        },
         (None, false) => "no saturation point was found".into(),
     }
+}
+
+/// What the gates said in the last window before the campaign went back from its edge.
+pub(super) fn gates_at_the_edge(document: &Document) -> Option<&str> {
+    let users = document.t2_users?;
+    let at_the_edge =
+        |step: &&Step| step.users == users && !step.is_stable && !step.says.is_empty();
+    let step = document.steps.iter().rev().find(at_the_edge)?;
+    Some(&step.says)
 }
 
 fn soak(document: &Document) -> Figure {
@@ -107,24 +121,39 @@ fn soak(document: &Document) -> Figure {
 }
 
 fn overhead(document: &Document) -> Figure {
-    let overhead = document.overhead.as_ref();
-    let share = |o: &crate::report::document::Overhead| match o.upstream_s {
-        upstream if upstream > 0.0 => percent(o.gate.mean / upstream),
-        _ => super::figure::ABSENT.into(),
+    let Some(overhead) = &document.overhead else {
+        return Figure {
+            name: "Gateway overhead",
+            value: super::figure::ABSENT.into(),
+            note: "not measured: nothing was timed on both sides of the gateway".into(),
+        };
     };
+    let value = |seconds: f64| match overhead.upstream_s {
+        upstream if upstream > 0.0 => {
+            format!("{} · {}", time(seconds), percent(seconds / upstream))
+        }
+        _ => time(seconds),
+    };
+    let requests = count(overhead.requests);
+    let p99 = time(overhead.gate.p99);
+    let Some(isolated) = overhead.isolated else {
+        return Figure {
+            name: "Gateway and loopback",
+            value: value(overhead.gate.mean),
+            note: format!(
+                "mean of {requests} requests, {}; p99 {p99}",
+                overhead.method
+            ),
+        };
+    };
+    let own = maybe(overhead.own_histogram_s, time);
     Figure {
         name: "Gateway overhead",
-        value: maybe(overhead, |o| {
-            format!("{} · {}", time(o.gate.mean), share(o))
-        }),
-        note: maybe(overhead, |o| {
-            format!(
-                "mean of {} requests, {}; p99 {}",
-                count(o.requests),
-                o.method,
-                time(o.gate.p99)
-            )
-        }),
+        value: value(isolated.own_s),
+        note: format!(
+            "isolated, median of {requests} requests; its own histogram says {own}; with loopback {}, p99 {p99}",
+            time(overhead.gate.p50)
+        ),
     }
 }
 
@@ -150,13 +179,19 @@ fn generator(document: &Document) -> Figure {
     Figure {
         name: "Load generator",
         value: maybe(generator, |generator| generator.verdict.clone()),
-        note: maybe(generator, |generator| {
-            let lag = maybe(generator.lag, |lag| time(lag.p99));
-            format!(
-                "{} cores; sent late by {lag} at p99",
-                plain(generator.cores)
-            )
-        }),
+        note: match generator {
+            Some(generator) => {
+                let lag = maybe(generator.lag, |lag| time(lag.p99));
+                format!(
+                    "{} cores; sent late by {lag} at p99",
+                    plain(generator.cores)
+                )
+            }
+            None if document.scenario.is_virtual => {
+                "none: users of virtual time need no generator".into()
+            }
+            None => "not measured: nothing was sent".into(),
+        },
     }
 }
 
@@ -165,7 +200,7 @@ fn policies(document: &Document) -> Figure {
     Figure {
         name: "Policies",
         value: maybe(verify, |v| {
-            format!("{} of {}", v.passed, v.passed + v.failed)
+            format!("{} of {}", v.passed, v.passed.saturating_add(v.failed))
         }),
         note: verify.map_or_else(
             || "not measured: no functional suite was run".into(),
@@ -174,13 +209,18 @@ fn policies(document: &Document) -> Figure {
     }
 }
 
-/// All that was reported over all that was counted, less one, of rows that have both.
-pub(super) fn drift(tokens: &[Tokens]) -> Option<f64> {
-    let rows = tokens.iter().filter_map(|row| {
-        let counted = row.input_counted? + row.output_counted?;
-        Some((row.input_tokens + row.output_tokens, counted))
+/// All that was reported over all that was counted, less one, of rows that have both: those of the same exchanges where
+/// there are any.
+pub(super) fn drift<'a>(tokens: impl IntoIterator<Item = &'a Tokens>) -> Option<f64> {
+    let (same, others): (Vec<&Tokens>, Vec<&Tokens>) =
+        tokens.into_iter().partition(|row| row.is_in_others());
+    let rows = if same.is_empty() { others } else { same };
+    let both = rows.iter().filter_map(|row| {
+        let counted = row.input_counted?.saturating_add(row.output_counted?);
+        Some((row.input_tokens.saturating_add(row.output_tokens), counted))
     });
-    let (reported, counted) = rows.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    let (reported, counted): (Vec<u64>, Vec<u64>) = both.unzip();
+    let (reported, counted) = (sum(reported), sum(counted));
     #[expect(clippy::cast_precision_loss, reason = "shares of tokens")]
     let share = || reported as f64 / counted as f64 - 1.0;
     (counted > 0).then(share)

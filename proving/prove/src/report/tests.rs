@@ -1,12 +1,14 @@
 //! Reports by example: of a full campaign, of one that ended at once, and of one that means harm.
 
+mod mutated;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use super::sample::{empty, full, pairs};
 use super::{Report, html, json, markdown, page, read, report, write};
-use crate::report::document::{Document, Errors, Event, Verdict};
+use crate::report::document::{Document, Errors, Event, Tokens, Verdict};
 
 /// The words of a report as a reader sees them.
 fn visible(page: &str) -> &str {
@@ -24,7 +26,7 @@ fn a_full_campaign_has_every_table_and_every_figure_in_order() {
         "Corpus and prefix cache",
         "Arrivals: asked",
         "Table 1.",
-        "Every decision",
+        "Decisions, by",
         "Figure 4.",
         "Knee:",
         "Table 2.",
@@ -34,8 +36,8 @@ fn a_full_campaign_has_every_table_and_every_figure_in_order() {
         "Table 3.",
         "Figure 6.",
         "on its own axis",
-        "Distribution of the gateway",
-        "Where the gateway's time went",
+        "Distribution of the time there",
+        "Where that time went",
         "withheld from the gateway",
         "by both witnesses",
         "failed alike",
@@ -89,7 +91,8 @@ fn figures_are_those_of_the_document() {
         "14.293 s",
         "2.000 ms",
         "0.0140 %",
-        "0.0128 %",
+        "1.780 ms · 0.0125 %",
+        "Isolated over the gateway's own histogram: 0.9223 (1.780 ms against 1.930 ms)",
         "261.87 GB/s",
         "10.5 %",
         "93,960",
@@ -109,7 +112,7 @@ fn figures_are_those_of_the_document() {
 fn preemptions_or_a_hard_stop_are_the_memory_boundary() {
     let mut document = full();
     document.steps[20].preemptions = Some(17);
-    assert!(html(&document).contains("Memory-bound: T2 came at 224 users after 17 preemptions"));
+    assert!(html(&document).contains("224 users (ttft above 3.0 × baseline) after 17 preemptions"));
     document.steps[20].preemptions = Some(0);
     document.steps[20].kv_cache = Some(0.97);
     assert!(html(&document).contains("but requests waited for blocks"));
@@ -119,7 +122,118 @@ fn preemptions_or_a_hard_stop_are_the_memory_boundary() {
     assert!(html(&document).contains("is not known: no preemptions were read"));
     (document.t3, document.verdict) = (true, Verdict::T3Stop);
     let page = html(&document);
+    assert!(page.contains("a gate that stops at once (T3) ended the campaign"));
     assert!(page.contains("<strong>FAIL</strong>") && page.contains("The hard stop (T3)"));
+}
+
+#[test]
+fn the_engine_is_blamed_only_where_it_says_itself_that_it_slowed_down() {
+    let blames = |document: &Document| {
+        let page = html(document);
+        let blames = page.contains("Compute-bound");
+        assert_eq!(
+            blames,
+            !page.contains("What bounds it"),
+            "{}",
+            visible(&page)
+        );
+        blames
+    };
+    assert!(blames(&full()));
+    let mut gateway = full();
+    for step in &mut gateway.steps {
+        step.ttft_mean_s = Some(0.08);
+        if !step.is_stable {
+            step.says = "slow: 0.91 above 0.45".into();
+        }
+    }
+    assert!(!blames(&gateway), "the engine's own TTFT is flat");
+    assert!(html(&gateway).contains("T2 came at 224 users (slow: 0.91 above 0.45)"));
+    gateway.ttft_limit_s = None;
+    assert!(!blames(&gateway));
+    assert!(html(&gateway).contains("a gate stayed open: slow: 0.91 above 0.45"));
+    let mut deaf = full();
+    for row in &mut deaf.latency {
+        row.engine_mean_s = None;
+    }
+    assert!(!blames(&deaf), "what is shown as TTFT is the client's");
+}
+
+#[test]
+fn what_holds_the_loopback_is_never_called_the_gateways_own_time() {
+    let page = html(&full());
+    assert!(page.contains("isolated, median of 93,948 requests; its own histogram says 1.930 ms"));
+    let mut gross = full();
+    gross.overhead.as_mut().expect("measured").isolated = None;
+    let page = html(&gross);
+    let shown = visible(&page);
+    assert!(shown.contains("Gateway and loopback"));
+    assert!(!shown.contains("<dt>Gateway overhead</dt>") && !shown.contains("Isolated over"));
+    // Shares are of what adds up: the last byte back is no part of the time to the first.
+    let text = markdown(&full());
+    assert!(text.contains("| last byte back | 400.0 µs | – |"), "{text}");
+}
+
+#[test]
+fn steps_of_one_ramp_are_told_in_three_rows_and_laws_without_digits_that_mean_nothing() {
+    let mut document = full();
+    let advanced = |at: u32| Event {
+        at_s: f64::from(at) * 60.0,
+        kind: "advanced".into(),
+        users: at * 8,
+        says: format!("{} users", at * 8),
+    };
+    document.events.splice(1..2, (1..=20).map(advanced));
+    document.profiles[0].law = "mmpp:high=2.6666666666666665/s,low=0/s,on=6s,off=18.25s".into();
+    let text = markdown(&document);
+    assert!(
+        text.contains("| 60 s | advanced | 8 | 8 users |\n| … | advanced | … | 18 steps more"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| 1,200 s | advanced | 160 | 160 users |") && !text.contains("| 120 s |")
+    );
+    assert!(
+        text.contains("mmpp:high=2.6666/s, low=0/s, on=6s, off=18.25s"),
+        "{text}"
+    );
+    document.events.truncate(4);
+    assert!(
+        markdown(&document).contains("| 120 s | advanced |"),
+        "few stand as they are"
+    );
+}
+
+#[test]
+fn a_total_counts_each_exchange_once_and_costs_what_the_rows_do() {
+    let mut document = full();
+    let mut both = document.tokens[0].clone();
+    both.workload = Tokens::COUNTED_TWICE.into();
+    (both.cost, both.currency) = (None, None);
+    (both.input_tokens, both.input_counted) = (1_000, Some(990));
+    (both.output_tokens, both.output_counted) = (100, Some(110));
+    both.drift = Some(0.0);
+    // Its name comes first.
+    document.tokens.insert(0, both);
+    let all = "| All |  | 74,100 | 923,582,400 | 923,582,400 | 29,825,250 | 29,825,217 |";
+    let text = markdown(&document);
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("| All"))
+        .expect("a total");
+    assert!(
+        line.starts_with(all) && line.ends_with("| 158.13 USD |"),
+        "{line}"
+    );
+    assert!(
+        text.contains("| gpt-oss-120b | 1,000 | 990 | 100 | 110 | 0 % |"),
+        "{text}"
+    );
+    document.tokens[1].cost = None;
+    document.tokens[3].currency = Some("EUR".into());
+    let text = markdown(&document);
+    assert!(text.contains("| 24.62 EUR + 85.20 USD |"), "{text}");
+    assert!(text.contains("priced 2 of these 3 rows"), "{text}");
 }
 
 #[test]
@@ -136,7 +250,7 @@ fn what_was_not_measured_is_said_and_never_nought() {
         "profiles",
         "ttft",
         "hardware",
-        "tax",
+        "overhead",
         "tokens",
         "errors",
         "objectives",

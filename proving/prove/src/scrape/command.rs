@@ -15,7 +15,7 @@ use super::cfs::Cfs;
 use super::scraper::{Heard, Lost, Scraper};
 use super::store::{Store, StoreError};
 use super::targets::{Target, check};
-use crate::text::printable;
+use crate::text::{self, printable};
 
 /// Scrapes targets for a while.
 #[derive(Debug, Args)]
@@ -153,7 +153,7 @@ fn told(event: &Heard) -> Value {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the result of a command")]
+/// Whoever reads it may stop reading.
 fn say(line: &Value) {
-    println!("{line}");
+    drop(text::say(&format!("{line}\n")));
 }

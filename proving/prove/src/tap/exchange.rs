@@ -7,7 +7,7 @@
 use load::client::{Parser, Progress};
 use load::source::RequestId;
 
-use super::{Came, Ended, Stamp};
+use super::{Arrival, Departure, Ended, Stamp};
 
 #[cfg(test)]
 mod tests;
@@ -27,19 +27,22 @@ pub(super) struct Exchanges {
 
 enum State {
     Between,
-    Under(Way),
+    Under(InFlight),
     /// Something was not understood.
     Lost,
 }
 
 /// An exchange under way.
 #[derive(Clone, Copy)]
-struct Way {
+struct InFlight {
     id: Option<RequestId>,
     in_ns: u64,
     whole_in_ns: u64,
     first_out_ns: Option<u64>,
     delay_ns: u64,
+    /// The relay's own time of the request's last bytes, and of the answer's first.
+    sent_on_ns: u64,
+    went_ns: u64,
     head_is_whole: bool,
 }
 
@@ -60,17 +63,19 @@ impl Exchanges {
     }
 
     /// Bytes of a request came.
-    pub(super) fn request(&mut self, came: Came, bytes: &[u8]) {
+    pub(super) fn request(&mut self, came: Arrival, bytes: &[u8]) {
         let now = came.at_ns;
         if self.is_between() {
             self.head.clear();
             self.answer.reset();
-            self.state = State::Under(Way {
+            self.state = State::Under(InFlight {
                 id: None,
                 in_ns: now,
                 whole_in_ns: now,
                 first_out_ns: None,
                 delay_ns: came.delay_ns,
+                sent_on_ns: 0,
+                went_ns: 0,
                 head_is_whole: false,
             });
         }
@@ -98,8 +103,18 @@ impl Exchanges {
         }
     }
 
-    /// Bytes of an answer go.
-    pub(super) fn answer(&mut self, now: u64, bytes: &[u8], mut tell: impl FnMut(Ended)) {
+    /// The last bytes of a request that came were sent on, so long after they came.
+    pub(super) fn sent_on(&mut self, took_ns: u64) {
+        if let State::Under(way) = &mut self.state
+            && way.first_out_ns.is_none()
+        {
+            way.sent_on_ns = took_ns;
+        }
+    }
+
+    /// Bytes of an answer went.
+    pub(super) fn answer(&mut self, went: Departure, bytes: &[u8], mut tell: impl FnMut(Ended)) {
+        let now = went.at_ns;
         let mut rest = bytes;
         while !rest.is_empty() {
             let State::Under(way) = &mut self.state else {
@@ -108,7 +123,9 @@ impl Exchanges {
                 }
                 return;
             };
-            way.first_out_ns.get_or_insert(now);
+            if way.first_out_ns.is_none() {
+                (way.first_out_ns, way.went_ns) = (Some(now), went.took_ns);
+            }
             match self.answer.feed(rest, &mut |_: &[u8]| {}) {
                 Ok(Progress::More) => {
                     if !self.answer.begun() {
@@ -156,6 +173,7 @@ impl Exchanges {
                 first_out_ns,
                 last_out_ns: now,
                 delay_ns: way.delay_ns,
+                own_ns: way.sent_on_ns.saturating_add(way.went_ns),
             }),
             _ => Ended::WithoutId,
         });

@@ -5,7 +5,7 @@
 //! Not here: making the calls (`run`).
 
 mod answer;
-mod crossing;
+mod leak;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +13,7 @@ use super::client::Answer;
 use super::metric::Reading;
 use super::suite::{AtUpstream, By, Call, Case, Growth, Suite, To, in_short, shown};
 use super::upstream::Seen;
+use crate::text::is_secret;
 use experiment::telemetry::Selector;
 
 /// What was found in one case.
@@ -76,21 +77,19 @@ pub(super) fn check(suite: &Suite, case: &Case, observed: &Observed) -> Found {
     for (growth, moved) in case.metrics.iter().zip(&observed.metrics) {
         grown(&mut found, growth, moved, &observed.arrived);
     }
-    crossing::check(&mut found, suite, case, observed);
+    leak::check(&mut found, suite, case, observed);
     for line in found.faults.iter_mut().chain(&mut found.evidence) {
-        *line = crossing::without_secrets(case, line);
+        *line = leak::without_secrets(case, line);
     }
     found
 }
 
 /// A call in few words, as evidence begins. Headers that may carry credentials are not told.
 fn named(suite: &Suite, call: &Call) -> String {
-    const SECRET: [&str; 6] = ["auth", "key", "token", "cookie", "secret", "credential"];
-    let is_plain = |name: &str| !SECRET.iter().any(|part| name.contains(part));
     let told = call
         .headers
         .iter()
-        .filter(|(name, _)| is_plain(name.as_str()));
+        .filter(|(name, _)| !is_secret(name.as_str()));
     let told: Vec<String> = told
         .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
         .collect();
@@ -134,6 +133,20 @@ fn arrivals(found: &mut Found, suite: &Suite, case: &Case, observed: &Observed) 
             let path = &too_long.path;
             found.fault(format!(
                 "{}: a body for {path} was too long to be kept",
+                upstream.name
+            ));
+        }
+        let has_headers = !asked.headers.is_empty() || !asked.no_headers.is_empty();
+        if has_headers && seen.is_empty() {
+            found.fault(format!(
+                "{} had no call whose headers could be looked at",
+                upstream.name
+            ));
+        }
+        if let Some(part) = seen.iter().find(|seen| !seen.is_whole && !seen.is_cut) {
+            let path = &part.path;
+            found.fault(format!(
+                "{}: a call for {path} arrived without its whole body",
                 upstream.name
             ));
         }
@@ -224,8 +237,12 @@ fn grown(found: &mut Found, growth: &Growth, moved: &Moved, arrived: &[Vec<Seen>
     // A counter that appears counts from 0.
     let began = before.value.unwrap_or(0.0);
     found.says(format!("{selector} {began} -> {stands}"));
-    if (stands - began - wanted).abs() > 0.5 {
-        let by = stands - began;
+    let by = stands - began;
+    if !by.is_finite() {
+        found.fault(format!(
+            "{selector} went from {began} to {stands}, which is no number; expected {wanted} more"
+        ));
+    } else if (by - wanted).abs() > 0.5 {
         found.fault(format!("{selector} grew by {by}; expected {wanted}"));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::result::{Outcome, Report, Told};
+use super::result::{CaseOutcome, Outcome, Report};
 
 /// The whole file.
 pub(super) fn xml(report: &Report) -> String {
@@ -32,7 +32,7 @@ pub(super) fn xml(report: &Report) -> String {
     out
 }
 
-fn case(out: &mut String, suite: &str, told: &Told) {
+fn case(out: &mut String, suite: &str, told: &CaseOutcome) {
     let case = &told.case;
     let (name, seconds) = (escaped(&case.name), case.seconds);
     let _ = writeln!(

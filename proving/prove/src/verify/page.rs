@@ -5,7 +5,7 @@
 
 use std::io::IsTerminal;
 
-use super::result::{Outcome, Report, Told};
+use super::result::{CaseOutcome, Outcome, Report};
 use crate::text::{WIDTH, add, printable, wrapped};
 
 const INDENT: usize = 11;
@@ -41,7 +41,7 @@ pub(super) fn page(report: &Report, colours: bool) -> String {
     out
 }
 
-fn case(out: &mut String, told: &Told, colours: bool) {
+fn case(out: &mut String, told: &CaseOutcome, colours: bool) {
     let (word, colour) = match told.outcome {
         Outcome::Passed => ("pass", 32),
         Outcome::Failed => ("FAIL", 31),

@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
 
 /// One case.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct CaseOutcome {
     pub(crate) outcome: Outcome,
     pub(crate) case: document::Case,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Told {
 pub(crate) struct Report {
     pub(crate) suite: String,
     pub(crate) target: String,
-    pub(crate) cases: Vec<Told>,
+    pub(crate) cases: Vec<CaseOutcome>,
     /// Who did not answer, which ended the suite.
     pub(crate) unreachable: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Outcome {
     }
 }
 
-impl Told {
+impl CaseOutcome {
     /// A case that could not be settled.
     pub(super) fn error(case: &Case, says: String, seconds: f64) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Report {
 
     /// Of a gateway that never answered.
     pub(super) fn unreached(suite: &Suite, target: &str, says: String) -> Self {
-        let error = |case| Told::error(case, format!("not asked: {says}"), 0.0);
+        let error = |case| CaseOutcome::error(case, format!("not asked: {says}"), 0.0);
         Self {
             cases: suite.cases.iter().map(error).collect(),
             unreachable: Some(says),
@@ -124,7 +124,7 @@ impl Report {
 
     /// What `--json` prints.
     pub(super) fn json(&self) -> Value {
-        let case = |told: &Told| {
+        let case = |told: &CaseOutcome| {
             let mut case = json!(told.case);
             case["outcome"] = told.outcome.word().into();
             case

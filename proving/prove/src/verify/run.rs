@@ -14,8 +14,8 @@ use tokio::runtime::Runtime;
 use super::check::{self, Exchange, Found, Moved, Observed};
 use super::client::{Asked, Target, Unanswered, ask};
 use super::metric::{Reading, Scrape};
-use super::result::{Outcome, Report, Told};
-use super::suite::{Call, Case, Does, Growth, Suite, To, in_short};
+use super::result::{CaseOutcome, Outcome, Report};
+use super::suite::{Behaviour, Call, Case, Growth, Suite, To, in_short};
 use super::upstream::{Recorder, Seen};
 use crate::load::interrupt;
 use crate::report::document;
@@ -24,6 +24,8 @@ use crate::report::document;
 const STRAY: Duration = Duration::from_millis(50);
 /// How long a metric may take to tell of an exchange that has ended.
 const METRIC_PATIENCE: Duration = Duration::from_secs(2);
+/// How long it may not move any more after that: a gateway that counts twice, or what it should not, may count late.
+const METRIC_SETTLES: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Whom a suite is run against.
@@ -57,7 +59,7 @@ pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
     for case in &suite.cases {
         if let Some(says) = &report.unreachable {
             let says = format!("not asked: {says}");
-            report.cases.push(Told::error(case, says, 0.0));
+            report.cases.push(CaseOutcome::error(case, says, 0.0));
             continue;
         }
         let began = Instant::now();
@@ -73,7 +75,7 @@ pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
             Err(stopped) => {
                 report
                     .cases
-                    .push(Told::error(case, stopped.to_string(), seconds));
+                    .push(CaseOutcome::error(case, stopped.to_string(), seconds));
                 report.unreachable = Some(stopped.to_string());
             }
         }
@@ -81,7 +83,7 @@ pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
     Ok(report)
 }
 
-fn told(case: &Case, observed: &Observed, found: Found, seconds: f64) -> Told {
+fn told(case: &Case, observed: &Observed, found: Found, seconds: f64) -> CaseOutcome {
     let passed = found.faults.is_empty();
     let got = if passed {
         let statuses = observed.exchanges.iter().map(|exchanges| {
@@ -95,7 +97,7 @@ fn told(case: &Case, observed: &Observed, found: Found, seconds: f64) -> Told {
     } else {
         found.faults.join("; ")
     };
-    Told {
+    CaseOutcome {
         outcome: if passed {
             Outcome::Passed
         } else {
@@ -126,7 +128,7 @@ impl Cases<'_> {
         }
         let observed = self.observe(case);
         for recorder in &self.rig.upstreams {
-            recorder.set(Does::Answer)?;
+            recorder.set(Behaviour::Answer)?;
         }
         let observed = observed?;
         let found = check::check(self.suite, case, &observed);
@@ -215,37 +217,44 @@ impl Cases<'_> {
         growths.iter().map(read).collect()
     }
 
-    /// A metric is read until it says what is wanted, or long enough.
+    /// Metrics are read until they say what is wanted, or long enough; and once more after they had time to say too much.
     fn moved(
         &self,
         growths: &[Growth],
         before: Vec<Option<Reading>>,
         arrived: &[Vec<Seen>],
     ) -> Result<Vec<Moved>, Unanswered> {
-        let mut all = Vec::new();
-        for (growth, before) in growths.iter().zip(before) {
-            let (Some(scrape), Some(before)) = (self.rig.metrics.get(&growth.metric), before)
-            else {
-                all.push(Moved::Unknown);
-                continue;
-            };
-            let wanted = check::wanted(growth.by, arrived);
-            let began = Instant::now();
-            let after = loop {
-                let after = self.runtime.block_on(scrape.read(self.suite.timeout))?;
-                let grown = after.value.map(|value| value - before.value.unwrap_or(0.0));
-                if grown.is_some_and(|grown| grown >= wanted) || began.elapsed() > METRIC_PATIENCE {
-                    break after;
-                }
-                thread::sleep(POLL);
-            };
-            let selector = scrape.selector.clone();
-            all.push(Moved::Read {
-                selector,
-                before,
-                after,
-            });
+        if before.iter().all(Option::is_none) {
+            return Ok(vec![Moved::Unknown; growths.len()]);
         }
-        Ok(all)
+        let is_enough = |after: &[Option<Reading>]| {
+            let all = growths.iter().zip(&before).zip(after);
+            all.into_iter().all(|((growth, before), after)| {
+                let (Some(before), Some(after)) = (before, after) else {
+                    return true;
+                };
+                let grown = after.value.map(|value| value - before.value.unwrap_or(0.0));
+                grown.is_some_and(|grown| grown >= check::wanted(growth.by, arrived))
+            })
+        };
+        let began = Instant::now();
+        while !is_enough(&self.readings(growths)?) && began.elapsed() < METRIC_PATIENCE {
+            thread::sleep(POLL);
+        }
+        thread::sleep(METRIC_SETTLES);
+        let after = self.readings(growths)?;
+        let each = growths.iter().zip(before).zip(after);
+        let moved = each.map(|((growth, before), after)| {
+            let scrape = self.rig.metrics.get(&growth.metric);
+            match (scrape, before, after) {
+                (Some(scrape), Some(before), Some(after)) => Moved::Read {
+                    selector: scrape.selector.clone(),
+                    before,
+                    after,
+                },
+                _ => Moved::Unknown,
+            }
+        });
+        Ok(moved.collect())
     }
 }

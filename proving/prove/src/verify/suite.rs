@@ -120,7 +120,7 @@ pub(crate) enum StreamEnd {
 /// What an upstream does in a case, and what has to have arrived there.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AtUpstream {
-    pub(crate) does: Does,
+    pub(crate) does: Behaviour,
     pub(crate) calls: Option<u64>,
     /// Each call there has this header once, with this value.
     pub(crate) headers: BTreeMap<String, String>,
@@ -132,7 +132,7 @@ pub(crate) struct AtUpstream {
 
 /// What an upstream does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum Behaviour {
     #[default]
     Answer,
     /// Ends streams after so many events, and other answers in their middle.

@@ -1,8 +1,8 @@
 //! Upstreams that record what arrives: real servers on loopback or elsewhere that demand their credential, answer as
 //! OpenAI does, and can be told to break, fail, hang or be down.
 //!
-//! Invariant: what arrived is kept as it was, and so is every byte of an answer before it is sent; both are bounded. What
-//! an answer says of its tokens differs from call to call, so that none can be made up.
+//! Invariant: what arrived is kept as it was, a head before its body and a body as far as it came, and so is every byte of
+//! an answer before it is sent; both are bounded. What an answer says of its tokens differs from call to call, so that none can be made up.
 //! Not here: what had to arrive (`check`), the texts of answers (`reply`).
 
 mod reply;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::suite::{Does, Upstream};
+use super::suite::{Behaviour, Upstream};
 
 /// Calls that are kept, bytes of one's body, and bytes of all bodies; whoever calls after that is told so.
 const CALLS_MAX: usize = 20_000;
@@ -35,7 +35,10 @@ pub(super) struct Seen {
     /// With its query.
     pub(super) path: String,
     pub(super) headers: Vec<(String, Vec<u8>)>,
+    /// As far as it came.
     pub(super) body: Vec<u8>,
+    /// The body came to its end.
+    pub(super) is_whole: bool,
     /// The body was longer than what is kept.
     pub(super) is_cut: bool,
     pub(super) sent: Vec<u8>,
@@ -56,7 +59,7 @@ pub(super) struct Usage {
 struct Book {
     credential: Vec<u8>,
     refuses: http::StatusCode,
-    does: Does,
+    does: Behaviour,
     calls: Vec<Seen>,
     /// Of all bodies.
     bytes: usize,
@@ -88,7 +91,7 @@ impl Recorder {
         let shared = Arc::new(Mutex::new(Book {
             credential: upstream.credential.clone().into_bytes(),
             refuses: upstream.refuses,
-            does: Does::Answer,
+            does: Behaviour::Answer,
             calls: Vec::new(),
             bytes: 0,
         }));
@@ -115,12 +118,12 @@ impl Recorder {
     }
 
     /// What it does from now on.
-    pub(super) fn set(&self, does: Does) -> io::Result<()> {
+    pub(super) fn set(&self, does: Behaviour) -> io::Result<()> {
         let before = std::mem::replace(&mut open(&self.shared).does, does);
         match (before, does) {
-            (Does::Down, Does::Down) => Ok(()),
-            (_, Does::Down) => self.listen(false),
-            (Does::Down, _) => self.listen(true),
+            (Behaviour::Down, Behaviour::Down) => Ok(()),
+            (_, Behaviour::Down) => self.listen(false),
+            (Behaviour::Down, _) => self.listen(true),
             _ => Ok(()),
         }
     }

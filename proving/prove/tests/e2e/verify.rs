@@ -20,6 +20,7 @@ use relay::{Relay, Wrong};
 
 pub(super) const SCENARIO: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/white-paper");
+const LIMITED_BY_ENVOY: &str = "envoy_http_local_rate_limit_rate_limited{envoy_local_http_ratelimit_prefix=\"swe_rebench_ide\"}";
 const LIMITED: &str =
     "http_local_rate_limit_rate_limited{workload=\"swe-rebench-ide\", kind=\"requests\"}";
 
@@ -139,6 +140,10 @@ fn the_suite_passes_against_our_gate() {
 fn a_limit_that_is_off_is_caught() {
     let limits = ", limits: [ { requests: 2, per: 1m } ]";
     let came = verify("tollgate", &gate(), |config| replaced(&config, limits, ""));
+    fails_for_a_limit_that_is_off(&came);
+}
+
+fn fails_for_a_limit_that_is_off(came: &Came) {
     came.fails(&["Local rate limiting", "Identity-based routing"]);
     let got = came.got("Local rate limiting");
     assert!(got.contains("6 x 200; expected 2 x 200, 4 x 429"), "{got}");
@@ -158,6 +163,10 @@ fn an_unknown_identity_that_is_let_through_is_caught() {
             "[unknown-guest, terminal-bench-ci,",
         )
     });
+    fails_for_an_unknown_identity(&came);
+}
+
+fn fails_for_an_unknown_identity(came: &Came) {
     came.fails(&["Identity-based routing"]);
     let got = came.got("Identity-based routing");
     assert!(
@@ -174,6 +183,10 @@ fn an_upstream_that_the_gateway_cannot_reach_is_caught() {
     let came = verify("tollgate", &gate(), |config| {
         replaced(&config, "{upstream_port}", &nobody)
     });
+    fails_for_an_upstream_that_is_down(&came, 502);
+}
+
+fn fails_for_an_upstream_that_is_down(came: &Came, status: u16) {
     came.fails(&[
         "Local rate limiting",
         "Workloads of the corpus",
@@ -184,105 +197,136 @@ fn an_upstream_that_the_gateway_cannot_reach_is_caught() {
     ]);
     assert!(
         came.got("Streams flow")
-            .contains("2 x 502; expected 2 x 200"),
+            .contains(&format!("2 x {status}; expected 2 x 200")),
         "{}",
         came.said
     );
 }
 
-/// A gate with the shipped configuration, started here, so that something can stand before it.
-struct Gate {
+/// A gateway with the shipped configuration, started here, so that something can stand before it.
+struct Gateway {
     process: Child,
     port: u16,
-    admin_port: u16,
     upstreams: [u16; 2],
+    /// Where the counter of its limit is.
+    limited: String,
     _dir: tempfile::TempDir,
 }
 
-impl Drop for Gate {
+impl Drop for Gateway {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-impl Gate {
-    fn start(change: impl Fn(String) -> String) -> Self {
+impl Gateway {
+    /// Our gate, with `change` made to its configuration.
+    fn gate(change: impl Fn(String) -> String) -> Self {
+        Self::start("tollgate", LIMITED, change, |dir| {
+            let mut command = Command::new(gate());
+            command.args(["run", "-c"]).arg(dir.join("tollgate.yaml"));
+            command
+        })
+    }
+
+    fn envoy() -> Self {
+        Self::start(
+            "envoy",
+            LIMITED_BY_ENVOY,
+            |config| config,
+            |dir| {
+                let mut command = Command::new(envoy());
+                command.arg("-c").arg(dir.join("envoy.yaml")).args([
+                    "--concurrency",
+                    "1",
+                    "--use-dynamic-base-id",
+                    "-l",
+                    "warning",
+                ]);
+                command
+            },
+        )
+    }
+
+    fn start(
+        name: &str,
+        limited: &str,
+        change: impl Fn(String) -> String,
+        command: impl Fn(&Path) -> Command,
+    ) -> Self {
         let ([port, admin_port], upstreams) = (
             ports::two_free().expect("ports"),
             ports::two_free().expect("ports"),
         );
         let dir = tempfile::tempdir().expect("a directory");
-        let from = Path::new(SCENARIO).join("gateways/tollgate");
-        for name in ["tollgate.yaml", "on-prem-api-key", "gemini-api-key"] {
-            let text = fs::read_to_string(from.join(name)).expect("a text");
-            let text = if name.ends_with(".yaml") {
-                change(text)
-            } else {
-                text
-            };
+        let from = Path::new(SCENARIO).join("gateways").join(name);
+        for entry in fs::read_dir(from).expect("a gateway") {
+            let from = entry.expect("an entry").path();
+            let text = fs::read_to_string(&from).expect("a text");
+            let is_config = from.extension().is_some_and(|end| end == "yaml");
+            let text = if is_config { change(text) } else { text };
             let text = text
                 .replace("{port}", &port.to_string())
                 .replace("{admin_port}", &admin_port.to_string())
                 .replace("{upstream_port}", &upstreams[0].to_string())
                 .replace("{frontier_port}", &upstreams[1].to_string())
                 .replace("{dir}", &dir.path().display().to_string());
-            fs::write(dir.path().join(name), text).expect("a file");
+            fs::write(dir.path().join(from.file_name().expect("a name")), text).expect("a file");
         }
-        let process = Command::new(gate())
-            .args(["run", "-c"])
-            .arg(dir.path().join("tollgate.yaml"))
+        let process = command(dir.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("the gate starts");
-        let gate = Self {
+            .expect("the gateway starts");
+        let gateway = Self {
             process,
             port,
-            admin_port,
             upstreams,
+            limited: format!("limited=http://127.0.0.1:{admin_port}/stats/prometheus#{limited}"),
             _dir: dir,
         };
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(
                 began.elapsed() < Duration::from_secs(20),
-                "the gate is not there"
+                "the gateway is not there"
             );
             thread::sleep(Duration::from_millis(20));
         }
-        gate
+        gateway
     }
 
-    /// The suite against whoever listens at `port`, with this gate behind.
+    /// The suite against whoever listens at `port`, with this gateway behind.
     fn verify(&self, port: u16) -> Came {
         let [on_prem, frontier] = self.upstreams;
-        let admin = self.admin_port;
         let output = Command::new(PROVE)
             .args(["verify", "--json", "--suite"])
             .arg(Path::new(SCENARIO).join("verify.toml"))
             .args(["--target", &format!("http://127.0.0.1:{port}")])
             .args(["--upstream", &format!("on-prem=127.0.0.1:{on_prem}")])
             .args(["--upstream", &format!("frontier=127.0.0.1:{frontier}")])
-            .args([
-                "--metrics",
-                &format!("limited=http://127.0.0.1:{admin}/stats/prometheus#{LIMITED}"),
-            ])
+            .args(["--metrics", &self.limited])
             .output();
         Came::of(&output.expect("prove runs"))
+    }
+
+    /// The suite with a relay before this gateway that misbehaves.
+    fn verify_behind(&self, wrong: Wrong) -> Came {
+        self.verify(Relay::start(self.port, wrong).port)
     }
 }
 
 #[test]
 fn a_gateway_that_runs_already_passes_and_a_relay_that_does_nothing_changes_nothing() {
-    let gate = Gate::start(|config| config);
-    let relay = Relay::start(gate.port, Wrong::Nothing);
-    gate.verify(relay.port).passed();
+    Gateway::gate(|config| config)
+        .verify_behind(Wrong::Nothing)
+        .passed();
 }
 
 #[test]
 fn a_clients_credential_that_is_forwarded_is_caught() {
-    let gate = Gate::start(|config| {
+    let gate = Gateway::gate(|config| {
         let route = "workload: toolbench-agent, backend: frontier";
         replaced(
             &config,
@@ -290,8 +334,7 @@ fn a_clients_credential_that_is_forwarded_is_caught() {
             &format!("{route}, forward_headers: [x-title]"),
         )
     });
-    let relay = Relay::start(gate.port, Wrong::CopiesCredential);
-    let came = gate.verify(relay.port);
+    let came = gate.verify_behind(Wrong::CopiesCredential);
     came.fails(&["Zero-trust security", "Streams flow"]);
     let got = came.got("Zero-trust security");
     assert!(
@@ -301,11 +344,8 @@ fn a_clients_credential_that_is_forwarded_is_caught() {
     assert!(!came.said.contains("malicious-token"), "{}", came.said);
 }
 
-#[test]
-fn an_upstreams_key_that_comes_back_is_caught() {
-    let gate = Gate::start(|config| config);
-    let relay = Relay::start(gate.port, Wrong::EchoesKey);
-    let came = gate.verify(relay.port);
+/// Both gateways', whatever stands behind the relay.
+fn fails_for_a_key_that_comes_back(came: &Came) {
     assert_eq!(
         (came.code, came.failed().len()),
         (Some(1), 11),
@@ -321,13 +361,30 @@ fn an_upstreams_key_that_comes_back_is_caught() {
 }
 
 #[test]
+fn an_upstreams_key_that_comes_back_is_caught() {
+    let gate = Gateway::gate(|config| config);
+    fails_for_a_key_that_comes_back(&gate.verify_behind(Wrong::EchoesKey));
+}
+
+#[test]
 fn a_broken_stream_that_ends_cleanly_is_caught() {
-    let gate = Gate::start(|config| config);
-    let relay = Relay::start(gate.port, Wrong::EndsCleanly);
-    let came = gate.verify(relay.port);
+    let gate = Gateway::gate(|config| config);
+    let came = gate.verify_behind(Wrong::EndsCleanly);
     came.fails(&["Broken streams are shown broken"]);
     let got = came.got("Broken streams are shown broken");
     assert!(got.contains("the client saw a clean end"), "{got}");
+}
+
+fn fails_for_a_truncated_stream(came: &Came) {
+    came.fails(&["Streams flow", "Usage is what the upstream said"]);
+    let got = came.got("Streams flow");
+    assert!(got.contains("differ from byte"), "{got}");
+}
+
+#[test]
+fn a_stream_that_is_truncated_is_caught() {
+    let gate = Gateway::gate(|config| config);
+    fails_for_a_truncated_stream(&gate.verify_behind(Wrong::Truncates));
 }
 
 /// The Envoy of the end-to-end tests' Python environment.
@@ -364,4 +421,48 @@ fn an_envoy_that_leaves_a_clients_credential_is_caught() {
         got.contains("arrived at frontier in header authorization"),
         "{got}"
     );
+}
+
+#[test]
+fn an_envoy_whose_limit_is_off_is_caught() {
+    let came = verify("envoy", &envoy(), |config| {
+        let enabled = "filter_enabled: { default_value: { numerator: 100,";
+        replaced(&config, enabled, &enabled.replace("100", "0"))
+    });
+    fails_for_a_limit_that_is_off(&came);
+}
+
+#[test]
+fn an_envoy_that_lets_an_unknown_identity_through_is_caught() {
+    let came = verify("envoy", &envoy(), |config| {
+        replaced(
+            &config,
+            "\"terminal-bench-ci|",
+            "\"unknown-guest|terminal-bench-ci|",
+        )
+    });
+    fails_for_an_unknown_identity(&came);
+}
+
+#[test]
+fn an_envoy_that_cannot_reach_its_upstream_is_caught() {
+    let nobody = ports::free().expect("a port").to_string();
+    let came = verify("envoy", &envoy(), |config| {
+        replaced(&config, "{upstream_port}", &nobody)
+    });
+    fails_for_an_upstream_that_is_down(&came, 503);
+}
+
+#[test]
+fn an_envoy_whose_streams_are_truncated_is_caught() {
+    let envoy = Gateway::envoy();
+    envoy.verify_behind(Wrong::Nothing).passed();
+    // Limits are by the minute: the next has to be another's.
+    drop(envoy);
+    fails_for_a_truncated_stream(&Gateway::envoy().verify_behind(Wrong::Truncates));
+}
+
+#[test]
+fn an_envoy_that_tells_an_upstreams_key_is_caught() {
+    fails_for_a_key_that_comes_back(&Gateway::envoy().verify_behind(Wrong::EchoesKey));
 }

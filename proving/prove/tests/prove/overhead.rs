@@ -91,7 +91,7 @@ fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
         serve(&args, gateway)
     };
     let (target, direct) = (format!("http://{gateway}"), format!("http://{upstream}"));
-    let same = ["--target", &target, "--body", &body, "--requests", "60"];
+    let same = ["--target", &target, "--body", &body, "--requests", "160"];
     let is_near = |us: f64| (DELAY_US * 0.9..MOST_US).contains(&us);
 
     let relaying = relay(&beyond);
@@ -99,11 +99,17 @@ fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
     let said = overhead(&[&same[..], &pairing].concat());
     let result = &said["result"];
     assert_eq!(result["overhead"]["method"], "paired", "{said:#}");
-    assert_eq!(result["overhead"]["requests"], 60, "{said:#}");
+    assert_eq!(result["overhead"]["requests"], 160, "{said:#}");
     assert!(
         is_near(result["median_us"]["gate"].as_f64().expect("a median")),
         "{said:#}"
     );
+    // Less what the loopback takes: what stands in the gateway's place does all but the delay.
+    let isolated = &result["overhead"]["isolated"];
+    let [one, own] =
+        ["net_of_one_hop_s", "own_s"].map(|name| isolated[name].as_f64().expect("seconds") * 1e6);
+    let within = DELAY_US * 0.9..DELAY_US * 1.15;
+    assert!(within.contains(&own) && is_near(one), "{said:#}");
     let down = result["overhead"]["downstream_s"]
         .as_f64()
         .expect("seconds");
@@ -120,6 +126,58 @@ fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
     assert!(is_near(is) && low <= is && is <= high, "{said:#}");
     // Interleaved requests carry no ids of ours: nothing is written of them.
     assert_eq!(fs::read_to_string(&out).expect("a file"), "");
+}
+
+/// What 100 µs may be seen as: medians of requests with and without the delay, which take turns one by one, so that what
+/// else happens on the machine happens to both; and of those the median over nine rounds.
+const RESOLVED_US: f64 = 100.0;
+const RESOLUTION_US: f64 = 20.0;
+
+#[test]
+fn a_delay_of_100_microseconds_on_purpose_is_resolved_and_next_to_none_is_not_seen() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (body, out) = (
+        dir.path().join("body.json"),
+        dir.path().join("stamps.jsonl"),
+    );
+    fs::write(&body, "{\"model\":\"m\",\"messages\":[]}").expect("a file");
+    let (upstream, tap, gateway) = (free(), free(), free());
+    let port = upstream.port().to_string();
+    let _upstream = serve(&["upstream", "--port", &port], upstream);
+    let (at, beyond, out) = (
+        gateway.to_string(),
+        tap.to_string(),
+        out.display().to_string(),
+    );
+    let args = ["tap", "--listen", &at, "--upstream", &beyond, "--out", &out];
+    let _gateway = serve(&args, gateway);
+    let (target, body) = (format!("http://{gateway}"), body.display().to_string());
+    let seen = |delay_us: &str| {
+        let said = overhead(&[
+            "--target",
+            &target,
+            "--body",
+            &body,
+            "--upstream",
+            &upstream.to_string(),
+            "--tap",
+            &beyond,
+            "--requests",
+            "300",
+            "--rounds",
+            "9",
+            "--delay-us",
+            delay_us,
+            "--delay-at",
+            "behind",
+        ]);
+        let median = said["result"]["seen_us"]["median"].as_f64();
+        (median.expect("a median"), said)
+    };
+    for (delay_us, expected) in [("100", RESOLVED_US), ("1", 1.0)] {
+        let (us, said) = seen(delay_us);
+        assert!((us - expected).abs() < RESOLUTION_US, "{us} µs: {said:#}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -160,6 +161,49 @@ fn a_metric_that_never_existed_fails_its_case_and_the_nearest_names_are_told() {
     let gone = format!("refused={gone}/metrics");
     let output = verify(&file, &["--target", &target, "--metrics", &gone]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+}
+
+/// A page of metrics whose counter is at 3, at 3 and `first` once it was read a second time, and later at `then`.
+fn counting(first: u64, then: u64) -> String {
+    const LATER: Duration = Duration::from_millis(300);
+    let second = OnceLock::new();
+    gateway(move |number| {
+        let grown = match number {
+            0 => 0,
+            _ if second.get_or_init(Instant::now).elapsed() < LATER => first,
+            _ => then,
+        };
+        let body = format!("refused_total {}\n", 3 + grown);
+        let length = body.len();
+        Some(format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}"
+        ))
+    })
+}
+
+#[test]
+fn a_counter_that_moves_late_or_further_than_it_should_is_caught() {
+    let target = gateway(|_| Some(GOOD.into()));
+    for (wanted, first, then, says) in [
+        (0, 0, 1, Some("refused_total grew by 1; expected 0")),
+        (4, 4, 8, Some("refused_total grew by 8; expected 4")),
+        (4, 4, 4, None),
+        (4, 1, 4, None),
+    ] {
+        let text = format!("{SUITE}[metric.refused]\nseries = 'refused_total'\n");
+        let metric =
+            format!("metric = [{{ name = 'refused', grows_by = {wanted} }}]\n[[case.call]]\n");
+        let (_dir, file) = suite(&text.replacen("[[case.call]]\n", &metric, 1));
+        let metrics = format!("refused={}/metrics", counting(first, then));
+        let output = verify(&file, &["--target", &target, "--metrics", &metrics]);
+        let code = if says.is_some() { 1 } else { 0 };
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(
+            said(&output).contains(says.unwrap_or("2 of 2 cases passed")),
+            "{}",
+            said(&output)
+        );
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) const TARGET: &str = "gateway";
 /// Tokens of exchanges that both witnesses counted.
 const DRIFT: &str = "tollgate_token_drift_tokens_total";
 /// Stands for all workloads, in the row of what was counted twice.
-const ALL: &str = "all, where both counted";
+const ALL: &str = Tokens::COUNTED_TWICE;
 
 /// What is looked at on a page.
 const METRICS: [&str; 4] = [

@@ -20,9 +20,9 @@ use load::source::{Head, IdHeader};
 
 use crate::campaign::summary;
 use crate::host::ports;
-use crate::overhead::ask::{ID_HEADER, ask};
+use crate::overhead::ask::{ID_HEADER, NullGateway};
 use crate::overhead::own::Recorded;
-use crate::overhead::{Loopback, OwnWord, Pair, Pairs, Unpaired, paired};
+use crate::overhead::{Loopback, OwnMeans, Pair, Pairs, Unpaired, paired};
 use crate::report::document::{Overhead, Series, Throttling};
 use crate::scrape::cfs::Cfs;
 use crate::tap::{Stamp, Tap, TapConfig, Unstamped, monotonic_ns_of};
@@ -81,7 +81,7 @@ impl Relay {
     }
 }
 
-/// Short requests to the relay, one after another.
+/// Short requests to the relay, one after another, without a gateway and with a relay in its place.
 fn price(
     address: SocketAddr,
     model: &str,
@@ -100,16 +100,11 @@ fn price(
         users: 1,
         think: Duration::from_millis(5),
     };
+    let null = NullGateway::before(address)?;
     // The first open connections, and wake what slept.
-    ask(
-        address,
-        (head.clone(), body.clone()),
-        shape,
-        HOPS / 4,
-        stamps,
-    )?;
-    let (pairs, _) = ask(address, (head, body), shape, HOPS, stamps)?;
-    Ok(Loopback::of(&pairs))
+    null.price((head.clone(), body.clone()), shape, HOPS / 4, stamps)?;
+    let (loopback, _) = null.price((head, body), shape, HOPS, stamps)?;
+    Ok(loopback)
 }
 
 impl Pairing {
@@ -168,7 +163,7 @@ impl Pairing {
             sent > span.from && sent <= span.to
         };
         let pairs: Vec<Pair> = all.iter().filter(is_in).copied().collect();
-        let word = OwnWord {
+        let word = OwnMeans {
             histogram_s: own_histogram(span, telemetry),
             record_s: self.own_record(&pairs)?,
         };

@@ -37,11 +37,19 @@ fn whatever_the_values_all_lie_within_and_there_are_ticks() {
             vec![-1.0, 2.0],
             vec![1e-3, 1e9],
             vec![f64::NAN],
+            vec![5e-324],
+            vec![5e-324, 1.7e308],
+            vec![1.7e308, -1.7e308],
+            vec![f64::INFINITY, 1.0],
+            vec![1e-150, 1e150],
         ] {
-            let scale = Scale::over(values.clone(), log);
-            assert!(scale.ticks().len() >= 2, "{values:?} {log}");
-            for value in values.into_iter().filter(|value| value.is_finite()) {
-                assert!((0.0..=1.0).contains(&scale.place(value)));
+            for of in [Scale::over, Scale::close, Scale::up_to] {
+                let scale = of(values.clone(), log);
+                let ticks = scale.ticks().len();
+                assert!((2..=50).contains(&ticks), "{ticks}: {values:?} {log}");
+                for value in values.iter().filter(|value| value.is_finite()) {
+                    assert!((0.0..=1.0).contains(&scale.place(*value)), "{value} {log}");
+                }
             }
         }
     }
@@ -72,6 +80,7 @@ fn numbers_are_short() {
         (15_662.0, "15.7k"),
         (0.0, "0"),
         (1_978_400.0, "1.98M"),
+        (1.7e308, "1.7e308"),
     ];
     for (value, text) in cases {
         assert_eq!(short(value), text);

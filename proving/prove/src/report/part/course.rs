@@ -4,9 +4,12 @@
 
 use crate::report::chart::{Chart, Kind, Mark, Side};
 use crate::report::content::{Cell, Section, Table, Tone};
-use crate::report::document::{Document, Step};
-use crate::report::figure::{count, duration, maybe, percent, plain, time};
+use crate::report::document::{Document, Event, Latency, Step};
+use crate::report::figure::{count, duration, maybe, percent, plain, sum, time};
+use crate::report::summary::gates_at_the_edge;
 
+/// The decision to go on with more users.
+const ADVANCED: &str = "advanced";
 /// Decisions beyond these are counted.
 const MOST_EVENTS: usize = 200;
 
@@ -72,16 +75,33 @@ pub(super) fn decisions(document: &Document) -> Section {
         "Users as the controller set them; dashed uprights are where a phase begins.".into();
     section.chart(chart, "not measured: no series of users");
     let mut table = Table::new(
-        "Every decision, by what was read at that moment",
+        "Decisions, by what was read at that moment",
         &["#At", "Decision", "#Users", "Why"],
     );
-    for event in document.events.iter().take(MOST_EVENTS) {
-        table.row([
+    let row = |event: &Event| -> [Cell; 4] {
+        [
             format!("{} s", plain(event.at_s)).into(),
             event.kind.as_str().into(),
             event.users.to_string().into(),
             event.says.as_str().into(),
-        ]);
+        ]
+    };
+    let shown = document.events.get(..MOST_EVENTS);
+    let shown = shown.unwrap_or(&document.events);
+    for alike in shown.chunk_by(|a, b| a.kind == ADVANCED && b.kind == ADVANCED) {
+        if let [first, between @ .., last] = alike
+            && between.len() > 2
+        {
+            let says = format!(
+                "{} steps more, each after a window in which every gate was quiet",
+                between.len()
+            );
+            table.row(row(first));
+            table.row(["…".into(), ADVANCED.into(), "…".into(), says.into()]);
+            table.row(row(last));
+        } else {
+            alike.iter().for_each(|event| table.row(row(event)));
+        }
     }
     section.table(table, "not measured: nothing was decided");
     if let Some(more) = document.events.len().checked_sub(MOST_EVENTS + 1) {
@@ -98,7 +118,14 @@ pub(super) fn saturation(document: &Document) -> Section {
     section.text(boundary(document));
     let mut chart = ttft_against_users(
         "Figure 4. Saturation curve",
-        [("mean TTFT as the gate read it", document.steps.as_slice())],
+        [(
+            if tells_ttft(document) {
+                "mean TTFT, as the engine says"
+            } else {
+                "mean TTFT as users had it"
+            },
+            document.steps.as_slice(),
+        )],
         |step| step.ttft_mean_s,
     );
     let by = |value: fn(&Step) -> Option<f64>| {
@@ -140,7 +167,7 @@ fn boundary(document: &Document) -> String {
         return format!("The hard stop (T3): {}.", document.reason);
     }
     let Some(users) = document.t2_users else {
-        return "No saturation point was found: the mean TTFT never stayed above its limit, or the ramp ended before."
+        return "No saturation point was found: no gate that ends the ramp stayed open, or the ramp ended before."
             .into();
     };
     let known: Vec<u64> = document
@@ -157,24 +184,45 @@ fn boundary(document: &Document) -> String {
         });
     let is_full = kv.is_some_and(|kv| kv >= FULL);
     let kv = maybe(kv, percent);
-    match (known.is_empty(), known.iter().sum::<u64>()) {
+    let edge = gates_at_the_edge(document).map_or_else(String::new, |says| format!(" ({says})"));
+    match (known.is_empty(), sum(known)) {
         (true, _) => format!(
-            "T2 at {users} users. Whether compute or memory bounds it is not known: no preemptions were read."
+            "T2 at {users} users{edge}. Whether compute or memory bounds it is not known: no preemptions were read."
         ),
         (false, 0) if is_full => format!(
-            "Memory-bound: T2 came at {users} users with up to {kv} of the KV cache in use. No request was preempted, but \
-             requests waited for blocks."
+            "Memory-bound: T2 came at {users} users{edge} with up to {kv} of the KV cache in use. No request was \
+             preempted, but requests waited for blocks."
         ),
-        (false, 0) => format!(
-            "Compute-bound: T2 came at {users} users with zero preemptions and at most {kv} of the KV cache in use. \
+        (false, 0) if engine_slowed(document) => format!(
+            "Compute-bound: T2 came at {users} users{edge} with zero preemptions and at most {kv} of the KV cache in use. \
              Memory was left; the engine could not compute prompts as fast as they came."
         ),
+        (false, 0) => format!(
+            "T2 came at {users} users{edge} with zero preemptions and at most {kv} of the KV cache in use. What bounds it \
+             is not known: the engine's own mean TTFT was not seen above its limit, so that the gateway, the network or \
+             the client may."
+        ),
         (false, n) => format!(
-            "Memory-bound: T2 came at {users} users after {} preemptions, with up to {kv} of the KV cache in use. The \
-             engine put requests off because their blocks had no room.",
+            "Memory-bound: T2 came at {users} users{edge} after {} preemptions, with up to {kv} of the KV cache in use. \
+             The engine put requests off because their blocks had no room.",
             count(n)
         ),
     }
+}
+
+/// Whether the engine itself says that its mean TTFT passed the limit.
+fn engine_slowed(document: &Document) -> bool {
+    let is_above = |limit: f64| {
+        let means = document.steps.iter().filter_map(|step| step.ttft_mean_s);
+        means.into_iter().any(|mean| mean > limit)
+    };
+    tells_ttft(document) && document.ttft_limit_s.is_some_and(is_above)
+}
+
+/// Whether the engine tells its own TTFT; where it does not, the windows' is the client's.
+fn tells_ttft(document: &Document) -> bool {
+    let tells = |row: &Latency| row.measure == "TTFT" && row.engine_mean_s.is_some();
+    document.latency.iter().any(tells)
 }
 
 fn sorted(steps: &[Step]) -> impl Iterator<Item = &Step> {

@@ -2,9 +2,11 @@
 //!
 //! Not here: prices (the gateway's).
 
+use std::collections::BTreeMap;
+
 use crate::report::content::{Cell, Section, Table};
 use crate::report::document::{Document, Published, Tokens};
-use crate::report::figure::{ABSENT, count, difference, maybe, plain};
+use crate::report::figure::{ABSENT, count, difference, maybe, plain, sum};
 use crate::report::summary::drift;
 
 /// Rows of a table of errors, of tokens: those beyond are counted.
@@ -26,7 +28,9 @@ pub(super) fn tokens(document: &Document) -> Section {
             "#Cost",
         ],
     );
-    for row in document.tokens.iter().take(MOST_ROWS) {
+    let (twice, rows): (Vec<&Tokens>, Vec<&Tokens>) =
+        document.tokens.iter().partition(|row| row.is_in_others());
+    for row in rows.iter().take(MOST_ROWS) {
         table.row([
             row.workload.as_str().into(),
             row.model.as_str().into(),
@@ -39,37 +43,91 @@ pub(super) fn tokens(document: &Document) -> Section {
             cost(row.cost, row.currency.as_deref()).into(),
         ]);
     }
-    if document.tokens.len() > 1 {
-        table.rows.push(total(&document.tokens));
+    if rows.len() > 1 {
+        table.rows.push(total(&rows));
     }
     section.table(table, "not measured: no tokens were reported");
-    beyond(&mut section, document.tokens.len(), "rows of tokens");
+    beyond(&mut section, rows.len(), "rows of tokens");
+    let without = rows.iter().filter(|row| row.cost.is_none()).count();
+    if (1..rows.len()).contains(&without) {
+        section.text(format!(
+            "The gateway priced {} of these {} rows; the cost of all is the sum of those.",
+            rows.len() - without,
+            rows.len()
+        ));
+    }
+    if !twice.is_empty() {
+        section.table(both(&twice), "");
+    }
     section
 }
 
-fn total(rows: &[Tokens]) -> Vec<Cell> {
-    let sum = |of: fn(&Tokens) -> u64| count(rows.iter().map(of).sum());
+/// What both witnesses saw of the same exchanges, which are a part of those above.
+fn both(rows: &[&Tokens]) -> Table {
+    let mut table = Table::new(
+        "Token drift, of those exchanges alone whose tokens both witnesses have",
+        &[
+            "Model",
+            "#Input reported",
+            "#Input counted",
+            "#Output reported",
+            "#Output counted",
+            "#Drift",
+        ],
+    );
+    for row in rows.iter().take(MOST_ROWS) {
+        table.row([
+            row.model.as_str().into(),
+            count(row.input_tokens).into(),
+            maybe(row.input_counted, count).into(),
+            count(row.output_tokens).into(),
+            maybe(row.output_counted, count).into(),
+            maybe(row.drift, difference).into(),
+        ]);
+    }
+    table
+}
+
+fn total(rows: &[&Tokens]) -> Vec<Cell> {
+    let all = |of: fn(&Tokens) -> u64| count(sum(rows.iter().map(|row| of(row))));
     let counted = |of: fn(&Tokens) -> Option<u64>| {
-        let all: Option<Vec<u64>> = rows.iter().map(of).collect();
-        maybe(all, |all| count(all.into_iter().sum()))
+        let all: Option<Vec<u64>> = rows.iter().map(|row| of(row)).collect();
+        maybe(all, |all| count(sum(all)))
     };
-    let currency = rows.first().and_then(|row| row.currency.as_deref());
-    let one = rows.iter().all(|row| row.currency.as_deref() == currency);
-    let costs: Option<Vec<f64>> = rows.iter().map(|row| row.cost).collect();
-    let whole = costs.filter(|_| one).map(|costs| costs.iter().sum());
     [
         "All".to_owned(),
         String::new(),
-        sum(|row| row.requests),
-        sum(|row| row.input_tokens),
+        all(|row| row.requests),
+        all(|row| row.input_tokens),
         counted(|row| row.input_counted),
-        sum(|row| row.output_tokens),
+        all(|row| row.output_tokens),
         counted(|row| row.output_counted),
-        maybe(drift(rows), difference),
-        cost(whole, currency),
+        maybe(drift(rows.iter().copied()), difference),
+        costs(rows),
     ]
     .map(Cell::from)
     .into()
+}
+
+/// The sum in each currency.
+fn costs(rows: &[&Tokens]) -> String {
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for row in rows {
+        if let Some(cost) = row.cost {
+            *sums
+                .entry(row.currency.as_deref().unwrap_or_default())
+                .or_default() += cost;
+        }
+    }
+    let each = sums
+        .iter()
+        .map(|(currency, sum)| cost(Some(*sum), Some(currency)));
+    let all = each.collect::<Vec<_>>().join(" + ");
+    if all.is_empty() {
+        cost(None, None)
+    } else {
+        all
+    }
 }
 
 fn cost(cost: Option<f64>, currency: Option<&str>) -> String {
@@ -96,7 +154,7 @@ pub(super) fn errors(document: &Document) -> Section {
             row.says.as_deref().unwrap_or(ABSENT).into(),
         ]);
     }
-    let sent: u64 = document.phases.iter().map(|phase| phase.requests).sum();
+    let sent = sum(document.phases.iter().map(|phase| phase.requests));
     section.table(
         table,
         &format!("none: no request of {} failed", count(sent)),

@@ -14,7 +14,7 @@ pub(super) fn under_test(document: &Document) -> Section {
     let began = engine::date_utc(scenario.started_unix_ms / 1_000);
     let of_day = scenario.started_unix_ms / 1_000 % 86_400;
     section.text(format!(
-        "{} Begun {began} at {:02}:{:02} UTC; {} of {} time.",
+        "{}. Begun {began} at {:02}:{:02} UTC; {} of {} time.",
         scenario.title,
         of_day / 3_600,
         of_day % 3_600 / 60,
@@ -46,7 +46,7 @@ pub(super) fn policies(document: &Document) -> Section {
     section.text(format!(
         "{} of {} cases of the suite {} held, before any load was sent.",
         verify.passed,
-        verify.passed + verify.failed,
+        verify.passed.saturating_add(verify.failed),
         verify.suite
     ));
     let mut table = Table::new(

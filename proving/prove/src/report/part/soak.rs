@@ -1,6 +1,6 @@
 //! The soak, or the last phase there was: latencies of both sides, profiles, and what the hardware did.
 //!
-//! Not here: what the gateway adds (`tax`).
+//! Not here: what the gateway adds (`overhead`).
 
 use crate::report::chart::{Chart, Mark, Side};
 use crate::report::content::{Section, Table};
@@ -87,7 +87,7 @@ pub(super) fn profiles(document: &Document) -> Section {
     for profile in &document.profiles {
         load.row([
             profile.name.as_str().into(),
-            profile.law.as_str().into(),
+            law(&profile.law).into(),
             profile.users.to_string().into(),
             count(profile.requests).into(),
             plain(profile.requests_per_s).into(),
@@ -247,4 +247,26 @@ pub(super) fn hardware(document: &Document) -> Section {
         ));
     }
     section
+}
+
+/// Decimals of a figure in a law.
+const MOST_DECIMALS: u32 = 4;
+
+/// A law of pauses as people read it: room between its members, and no more decimals than they mean.
+fn law(text: &str) -> String {
+    let (mut out, mut decimals) = (String::new(), None);
+    for c in text.chars() {
+        decimals = match (c, decimals) {
+            ('.', _) => Some(0),
+            ('0'..='9', Some(n)) => Some(n + 1),
+            _ => None,
+        };
+        if decimals.is_none_or(|n| n <= MOST_DECIMALS) {
+            out.push(c);
+        }
+        if c == ',' {
+            out.push(' ');
+        }
+    }
+    out
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Exchanges, id};
-use crate::tap::{Came, Ended, Stamp};
+use crate::tap::{Arrival, Departure, Ended, Stamp};
 
 const REQUEST: &[u8] =
     b"POST /v1 HTTP/1.1\r\nhost: x\r\nX-Request-ID: prove-0-1-2-3-4\r\ncontent-length: 2\r\n\r\n{}";
@@ -24,14 +24,21 @@ fn told(parts: &[Part<'_>]) -> (Vec<Stamp>, [u32; 3]) {
         };
         match (is_request, bytes.is_empty()) {
             (true, _) => {
-                let came = Came {
+                let came = Arrival {
                     at_ns: *now,
                     delay_ns: 0,
                 };
                 exchanges.request(came, bytes);
+                exchanges.sent_on(7);
             }
             (false, true) => exchanges.closed(*now, tell),
-            (false, false) => exchanges.answer(*now, bytes, tell),
+            (false, false) => {
+                let went = Departure {
+                    at_ns: *now,
+                    took_ns: 3,
+                };
+                exchanges.answer(went, bytes, tell);
+            }
         }
     }
     exchanges.ended(|_| others[2] += 1);
@@ -71,6 +78,8 @@ fn an_exchange_has_the_times_of_its_first_and_last_bytes_both_ways() {
         (45, false, b""),
     ]);
     assert_eq!(others, [0; 3]);
+    let own: Vec<u64> = stamps.iter().map(|stamp| stamp.own_ns).collect();
+    assert_eq!(own, [7 + 3; 4]);
     let all: Vec<[u64; 4]> = stamps.iter().map(times).collect();
     assert_eq!(
         all,

@@ -59,6 +59,7 @@ fn seen(sent: &str) -> Seen {
         path: "/v1?a=b".into(),
         headers: vec![("authorization".into(), b"Bearer key".to_vec())],
         body: b"asked".to_vec(),
+        is_whole: true,
         is_cut: false,
         sent: sent.into(),
         last_sent: Some(Instant::now()),
@@ -353,8 +354,39 @@ fn what_arrives_upstream_is_counted_and_its_headers_looked_at() {
         &with(&|seen| seen[0].is_cut = true),
         "was too long to be kept",
     );
+    fails(
+        &case,
+        &with(&|seen| seen[0].is_whole = false),
+        "one: a call for /v1?a=b arrived without its whole body",
+    );
     case.upstreams[0].no_headers = vec!["Authorization".into()];
     fails(&case, &right, "one saw a header Authorization");
+}
+
+#[test]
+fn headers_of_no_call_are_a_fault_be_they_wanted_or_not() {
+    let says = "one had no call whose headers could be looked at";
+    for (headers, no_headers) in [
+        (
+            [("authorization".to_owned(), "Bearer key".to_owned())].into(),
+            vec![],
+        ),
+        (
+            std::collections::BTreeMap::new(),
+            vec!["x-api-key".to_owned()],
+        ),
+    ] {
+        let mut case = case();
+        case.upstreams[0] = AtUpstream {
+            headers,
+            no_headers,
+            ..AtUpstream::default()
+        };
+        holds(&case, &unary());
+        let mut cached = unary();
+        cached.arrived[0].clear();
+        fails(&case, &cached, says);
+    }
 }
 
 #[test]
@@ -442,6 +474,38 @@ fn what_leaked_is_not_told_once_more_where_a_body_is_shown() {
 }
 
 #[test]
+fn what_leaked_in_other_letters_or_was_cut_in_its_middle_is_not_told_either() {
+    let secret = "own-secret-that-is-long";
+    let mut case = asking(Answers {
+        json: vec!["/none".into()],
+        ..Answers::default()
+    });
+    case.never_downstream = vec![secret.into()];
+    let told = |body: &str| {
+        let found = check(&suite(), &case, &observed("application/json", body));
+        assert!(!found.faults.is_empty(), "{found:?}");
+        format!("{found:?}")
+    };
+    let loud = told(r#"{"error": "OWN-SECRET-THAT-IS-LONG and Own-Secret-That-Is-Long"}"#);
+    assert!(loud.contains("own… and own…"), "{loud}");
+    assert!(!loud.to_lowercase().contains("own-"), "{loud}");
+    // The body is shown up to its 120th byte, which is in the middle of the secret.
+    for before in 35..50 {
+        let padding = "é".repeat(before);
+        let cut = told(&format!(r#"{{"a": "{padding}", "error": "{secret}"}}"#));
+        assert!(!cut.contains("own-"), "{cut}");
+    }
+    case.never_downstream = Vec::new();
+    case.never_upstream = vec![secret.into()];
+    let mut named = unary();
+    named.arrived[0][0]
+        .headers
+        .push(("x-OWN-secret-that-is-long".into(), Vec::new()));
+    let found = check(&suite(), &case, &named);
+    assert!(format!("{found:?}").contains("header x-own…"), "{found:?}");
+}
+
+#[test]
 fn a_metric_that_grows_otherwise_or_is_not_there_is_a_fault() {
     let mut case = case();
     let growth = |by, optional| Growth {
@@ -481,6 +545,14 @@ fn a_metric_that_grows_otherwise_or_is_not_there_is_a_fault() {
         &moved("", "refused_totals 4\n"),
         "refused_total is not there; nearest: refused_totals",
     );
+    for (before, after) in [("3", "NaN"), ("NaN", "7"), ("+Inf", "+Inf"), ("3", "-Inf")] {
+        let page = |value: &str| format!("refused_total {value}\n");
+        fails(
+            &case,
+            &moved(&page(before), &page(after)),
+            "which is no number; expected 4 more",
+        );
+    }
     let mut unknown = unary();
     unknown.metrics = vec![Moved::Unknown];
     fails(&case, &unknown, "--metrics limited=URL#SERIES");

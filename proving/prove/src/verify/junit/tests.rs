@@ -2,10 +2,10 @@
 
 use super::{escaped, xml};
 use crate::report::document::Case;
-use crate::verify::result::{Outcome, Report, Told};
+use crate::verify::result::{CaseOutcome, Outcome, Report};
 
-fn told(outcome: Outcome, name: &str, got: &str) -> Told {
-    Told {
+fn told(outcome: Outcome, name: &str, got: &str) -> CaseOutcome {
+    CaseOutcome {
         outcome,
         case: Case {
             name: name.into(),

@@ -2,12 +2,12 @@
 
 use super::page;
 use crate::report::document::Case;
-use crate::verify::result::{Outcome, Report, Told};
+use crate::verify::result::{CaseOutcome, Outcome, Report};
 
 #[test]
 fn no_line_is_longer_than_eighty_columns_and_none_holds_control_characters() {
     let long = format!("said \x1b[2J{} and {}", "x".repeat(300), "word ".repeat(60));
-    let case = |outcome| Told {
+    let case = |outcome| CaseOutcome {
         outcome,
         case: Case {
             name: long.clone(),

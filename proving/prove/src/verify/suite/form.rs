@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Value;
 
-use super::{AtUpstream, By, Case, Does, Fault, Growth, Metric, Suite, Upstream, selector};
+use super::{AtUpstream, Behaviour, By, Case, Fault, Growth, Metric, Suite, Upstream, selector};
 
 /// What a suite may hold at most.
 const CASES_MAX: usize = 1_000;
@@ -346,14 +346,16 @@ fn at_upstream(faults: &mut Faults, path: &str, value: Value) -> Option<AtUpstre
         let status = StatusCode::from_u16(status)
             .ok()
             .filter(|status| status.as_u16() >= 400);
-        status.map(Does::Fail).ok_or("a status from 400 to 999")
+        status
+            .map(Behaviour::Fail)
+            .ok_or("a status from 400 to 999")
     });
     let failure = faults.of(&format!("{path}.fails"), failure.transpose())?;
     let all = [
-        form.breaks_after.map(Does::Break),
+        form.breaks_after.map(Behaviour::Break),
         failure,
-        form.hangs.then_some(Does::Hang),
-        form.down.then_some(Does::Down),
+        form.hangs.then_some(Behaviour::Hang),
+        form.down.then_some(Behaviour::Down),
     ];
     let mut chosen = all.into_iter().flatten();
     let does = chosen.next().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::Path;
 use http::Method;
 
 use super::form::parse;
-use super::{By, Code, Does, Statuses, StreamEnd, Suite, To, in_short, selector, shown};
+use super::{Behaviour, By, Code, Statuses, StreamEnd, Suite, To, in_short, selector, shown};
 use crate::subject::Subject;
 
 /// Faults as they are told.
@@ -39,7 +39,7 @@ fn the_suite_that_is_shipped_is_read() {
     let broken = suite
         .cases
         .iter()
-        .find(|case| case.upstreams[0].does == Does::Break(3));
+        .find(|case| case.upstreams[0].does == Behaviour::Break(3));
     let broken = broken.expect("a case with a broken stream");
     assert_eq!(broken.calls[0].answers[0].stream, Some(StreamEnd::Broken));
 }

@@ -1,6 +1,7 @@
 //! Listening, reading calls and sending answers, as the upstream was told to.
 //!
-//! Invariant: a call is in the book before its answer begins, a piece of an answer before it is sent.
+//! Invariant: a call is in the book as soon as its head is there, a piece of its body as soon as that came, a piece of an
+//! answer before it is sent.
 //! Not here: telling it (`upstream`).
 
 use std::convert::Infallible;
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Either, Full, Limited};
+use http::{HeaderValue, Request, Response, StatusCode, request};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -23,7 +24,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{BODY_BYTES_MAX, BYTES_MAX, CALLS_MAX, Command, Does, Seen, Shared, open, reply};
+use super::{
+    BODY_BYTES_MAX, BYTES_MAX, Behaviour, CALLS_MAX, Command, Seen, Shared, Usage, open, reply,
+};
 use crate::verify::client::pairs;
 
 /// Between two events of a stream.
@@ -87,9 +90,11 @@ async fn accept(listener: Option<&TcpListener>) -> Option<(TcpStream, SocketAddr
 async fn connection(stream: TcpStream, peer: SocketAddr, shared: Shared) {
     // Without it only latency suffers.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(request, peer, &shared).await) }
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (head, body) = request.into_parts();
+        // Before anything is waited for: a head is known even where nothing follows.
+        let (book, shared) = (note(&shared, peer, &head), Arc::clone(&shared));
+        async move { Ok::<_, Infallible>(answer((head, body), book, &shared).await) }
     });
     // An error is a client that left, or an answer that we broke.
     drop(
@@ -99,81 +104,76 @@ async fn connection(stream: TcpStream, peer: SocketAddr, shared: Shared) {
     );
 }
 
-/// A call that was read.
-struct Arrived {
-    peer: SocketAddr,
-    head: http::request::Parts,
-    body: Vec<u8>,
-    is_cut: bool,
-}
-
-/// Writes a call down; gives its entry, what the upstream does, and how it is refused where it is.
-fn note(shared: &Shared, arrived: Arrived) -> (Writer, Does, Option<(StatusCode, &'static str)>) {
+/// Writes a head down; gives its entry, or nothing where the book is full.
+fn note(shared: &Shared, peer: SocketAddr, head: &request::Parts) -> Option<Writer> {
     let mut book = open(shared);
-    let Arrived { head, body, .. } = arrived;
-    let given: Vec<&HeaderValue> = head.headers.get_all(AUTHORIZATION).iter().collect();
-    let is_known = matches!(given[..], [one] if one.as_bytes() == book.credential);
-    let is_full = book.calls.len() >= CALLS_MAX || book.bytes >= BYTES_MAX;
-    let plain = match book.does {
-        _ if is_full => Some((StatusCode::SERVICE_UNAVAILABLE, "too_many")),
-        _ if arrived.is_cut => Some((StatusCode::PAYLOAD_TOO_LARGE, "too_large")),
-        _ if !is_known => Some((book.refuses, "invalid_api_key")),
-        Does::Fail(status) => Some((status, "on_demand")),
-        Does::Answer | Does::Break(_) | Does::Hang | Does::Down => None,
-    };
-    let at = book.calls.len();
-    if !is_full {
-        book.bytes += body.len();
-        let path = head.uri.path_and_query();
-        book.calls.push(Seen {
-            peer: arrived.peer,
-            method: head.method.to_string(),
-            path: path.map_or_else(String::new, ToString::to_string),
-            headers: pairs(&head.headers),
-            body,
-            is_cut: arrived.is_cut,
-            sent: Vec::new(),
-            last_sent: None,
-            usage: plain.is_none().then(|| reply::usage(at as u64)),
-        });
+    if book.calls.len() >= CALLS_MAX || book.bytes >= BYTES_MAX {
+        return None;
     }
-    let writer = Writer {
+    let (at, path) = (book.calls.len(), head.uri.path_and_query());
+    book.calls.push(Seen {
+        peer,
+        method: head.method.to_string(),
+        path: path.map_or_else(String::new, ToString::to_string),
+        headers: pairs(&head.headers),
+        body: Vec::new(),
+        is_whole: false,
+        is_cut: false,
+        sent: Vec::new(),
+        last_sent: None,
+        usage: None,
+    });
+    Some(Writer {
         shared: Arc::clone(shared),
         at,
-    };
-    (writer, book.does, plain)
+    })
+}
+
+/// How a call is refused, where it is.
+fn refused(
+    shared: &Shared,
+    head: &request::Parts,
+    is_cut: bool,
+) -> Option<(StatusCode, &'static str)> {
+    let book = open(shared);
+    let given: Vec<&HeaderValue> = head.headers.get_all(AUTHORIZATION).iter().collect();
+    let is_known = matches!(given[..], [one] if one.as_bytes() == book.credential);
+    match book.does {
+        _ if is_cut => Some((StatusCode::PAYLOAD_TOO_LARGE, "too_large")),
+        _ if !is_known => Some((book.refuses, "invalid_api_key")),
+        Behaviour::Fail(status) => Some((status, "on_demand")),
+        Behaviour::Answer | Behaviour::Break(_) | Behaviour::Hang | Behaviour::Down => None,
+    }
 }
 
 type Answered = Response<Either<Full<Bytes>, Pieces>>;
 
-async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: &Shared) -> Answered {
-    let (head, body) = request.into_parts();
-    let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
-    let (body, is_cut) = match body {
-        Ok(body) => (body.to_bytes().to_vec(), false),
-        Err(_) => (Vec::new(), true),
+async fn answer(
+    (head, body): (request::Parts, Incoming),
+    book: Option<Writer>,
+    shared: &Shared,
+) -> Answered {
+    let Some(book) = book else {
+        let text = reply::error("this upstream says no", "too_many");
+        let body = Either::Left(Full::new(text.into()));
+        return response(StatusCode::SERVICE_UNAVAILABLE, "application/json", body);
     };
-    let wanted = reply::Wanted::of(&body);
-    let arrived = Arrived {
-        peer,
-        head,
-        body,
-        is_cut,
-    };
-    let (book, does, plain) = note(shared, arrived);
-    if let Some((status, code)) = plain {
+    let body = book.body(body).await;
+    if let Some((status, code)) = refused(shared, &head, body.is_none()) {
         let text = reply::error("this upstream says no", code);
         return book.at_once(status, text);
     }
+    let wanted = reply::Wanted::of(&body.unwrap_or_default());
     let (number, usage) = (book.at as u64, reply::usage(book.at as u64));
+    let does = book.promises(usage);
     match (does, wanted.streams) {
-        (Does::Hang, _) => std::future::pending().await,
-        (Does::Break(events), true) => {
+        (Behaviour::Hang, _) => std::future::pending().await,
+        (Behaviour::Break(events), true) => {
             let mut all = reply::events(number, &wanted, usage);
             all.truncate(events as usize);
             book.in_pieces(all, true, "text/event-stream")
         }
-        (Does::Break(_), false) => {
+        (Behaviour::Break(_), false) => {
             let mut text = reply::whole(number, &wanted.model, usage);
             text.truncate(60);
             book.in_pieces(vec![text], true, "application/json")
@@ -193,6 +193,42 @@ struct Writer {
 }
 
 impl Writer {
+    /// Reads a body and keeps it as far as it comes; `None` where it is too long or does not come to its end.
+    async fn body(&self, mut body: Incoming) -> Option<Vec<u8>> {
+        while let Some(frame) = body.frame().await {
+            let frame = frame.ok()?.into_data();
+            let book = &mut *open(&self.shared);
+            let seen = book.calls.get_mut(self.at)?;
+            match frame {
+                Ok(data) if seen.body.len() + data.len() > BODY_BYTES_MAX => {
+                    seen.is_cut = true;
+                    return None;
+                }
+                Ok(data) => {
+                    seen.body.extend_from_slice(&data);
+                    book.bytes += data.len();
+                }
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    seen.headers.extend(pairs(&trailers));
+                }
+            }
+        }
+        let mut book = open(&self.shared);
+        let seen = book.calls.get_mut(self.at)?;
+        seen.is_whole = true;
+        Some(seen.body.clone())
+    }
+
+    /// Writes down the usage that the answer tells; gives what the upstream does.
+    fn promises(&self, usage: Usage) -> Behaviour {
+        let mut book = open(&self.shared);
+        if let Some(seen) = book.calls.get_mut(self.at) {
+            seen.usage = Some(usage);
+        }
+        book.does
+    }
+
     fn note(&self, piece: &str) {
         let mut book = open(&self.shared);
         if let Some(seen) = book.calls.get_mut(self.at) {
@@ -236,13 +272,19 @@ impl Writer {
         kind: &'static str,
         body: Either<Full<Bytes>, Pieces>,
     ) -> Answered {
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
+        let mut response = response(status, kind, body);
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert("x-upstream-call", HeaderValue::from(self.at));
         response
     }
+}
+
+fn response(status: StatusCode, kind: &'static str, body: Either<Full<Bytes>, Pieces>) -> Answered {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
 }
 
 /// A body that comes piece by piece; an error cuts the connection.

@@ -1,13 +1,15 @@
 //! A recording upstream, called without a gateway.
 
-use std::time::Duration;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::Recorder;
 use crate::host::ports::loopback;
 use crate::verify::client::{Answer, Asked, Target, Unanswered, ask};
-use crate::verify::suite::{Does, Upstream};
+use crate::verify::suite::{Behaviour, Upstream};
 
 const STREAM: &str = r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#;
 
@@ -74,7 +76,7 @@ fn whoever_lacks_the_credential_is_refused() {
 #[test]
 fn it_breaks_fails_hangs_and_is_down_as_it_is_told() {
     let up = start();
-    up.set(Does::Break(2)).expect("told");
+    up.set(Behaviour::Break(2)).expect("told");
     let broken = call(&up, "Bearer key", STREAM).expect("a part");
     assert!(broken.broken.is_some());
     assert_eq!(
@@ -89,18 +91,19 @@ fn it_breaks_fails_hangs_and_is_down_as_it_is_told() {
             .broken
             .is_some()
     );
-    up.set(Does::Fail(StatusCode::BAD_GATEWAY)).expect("told");
+    up.set(Behaviour::Fail(StatusCode::BAD_GATEWAY))
+        .expect("told");
     assert_eq!(
         call(&up, "Bearer key", "{}").expect("an answer").status,
         502
     );
-    up.set(Does::Hang).expect("told");
+    up.set(Behaviour::Hang).expect("told");
     let late = call(&up, "Bearer key", "{}").expect_err("silence");
     assert!(matches!(late, Unanswered::Late { .. }), "{late}");
-    up.set(Does::Down).expect("told");
+    up.set(Behaviour::Down).expect("told");
     let down = call(&up, "Bearer key", "{}").expect_err("nobody");
     assert!(matches!(down, Unanswered::Unreachable { .. }), "{down}");
-    up.set(Does::Answer).expect("told");
+    up.set(Behaviour::Answer).expect("told");
     assert_eq!(
         call(&up, "Bearer key", "{}").expect("an answer").status,
         200
@@ -114,4 +117,43 @@ fn a_body_that_is_too_long_is_refused_and_known_to_be_cut() {
     let answer = call(&up, "Bearer key", &long);
     assert!(answer.is_err() || answer.is_ok_and(|answer| answer.status == 413));
     assert!(up.since(0)[0].is_cut);
+}
+
+#[test]
+fn a_head_whose_body_is_held_back_or_cut_is_written_down_with_what_came_of_it() {
+    let up = start();
+    let mut held = TcpStream::connect(up.address()).expect("it listens");
+    let head = "POST /v1/held HTTP/1.1\r\nhost: a\r\nauthorization: Bearer rogue\r\ncontent-length: 9\r\n\r\n";
+    held.write_all(head.as_bytes()).expect("a head");
+    let arrives = |is_so: &dyn Fn(&[super::Seen]) -> bool| {
+        let began = Instant::now();
+        while !is_so(&up.since(0)) {
+            assert!(
+                began.elapsed() < Duration::from_secs(10),
+                "{:?}",
+                up.since(0)
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        up.since(0)
+    };
+    let seen = arrives(&|seen| seen.len() == 1);
+    assert_eq!(
+        (seen[0].path.as_str(), seen[0].is_whole),
+        ("/v1/held", false)
+    );
+    let authorization = seen[0]
+        .headers
+        .iter()
+        .find(|(name, _)| name == "authorization");
+    assert_eq!(authorization.expect("a header").1, b"Bearer rogue");
+    held.write_all(b"half").expect("a part");
+    let seen = arrives(&|seen| seen[0].body == b"half");
+    assert!(!seen[0].is_whole && !seen[0].is_cut);
+    drop(held);
+    let mut cut = TcpStream::connect(up.address()).expect("it listens");
+    cut.write_all(head.as_bytes()).expect("a head");
+    drop(cut);
+    let seen = arrives(&|seen| seen.len() == 2);
+    assert!(!seen[1].is_whole && seen[1].body.is_empty());
 }

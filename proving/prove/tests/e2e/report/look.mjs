@@ -41,6 +41,9 @@ async function look(width, scheme, script) {
   found.charts = await page.locator('svg.chart').count();
   found.text = (await page.locator('main').innerText()).length;
   found.scrolls = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+  found.cut = await page.evaluate(() => [...document.querySelectorAll('.wide')]
+    .filter((wide) => wide.scrollWidth > wide.clientWidth)
+    .map((wide) => wide.parentElement.querySelector('figcaption').innerText));
   found.values = '';
   if (script && found.charts > 0) {
     const chart = page.locator('svg.chart').first();

@@ -16,6 +16,8 @@ pub(super) enum Wrong {
     EchoesKey,
     /// Ends an answer that was cut as if it were whole.
     EndsCleanly,
+    /// Cuts streams before their third event.
+    Truncates,
 }
 
 /// The relay; its threads end with the test's process.
@@ -50,6 +52,11 @@ fn relay(client: TcpStream, gateway: u16, wrong: Wrong) {
         });
         let _ = to.shutdown(Shutdown::Write);
     });
+    if wrong == Wrong::Truncates {
+        truncated(gateway, &client);
+        let _ = client.shutdown(Shutdown::Both);
+        return;
+    }
     pump(gateway, &client, |head| match wrong {
         Wrong::EchoesKey => format!("{head}x-debug: Bearer gemini-api-key\r\n"),
         _ => head.to_owned(),
@@ -81,6 +88,22 @@ fn pump(mut from: TcpStream, mut to: &TcpStream, change: impl Fn(&str) -> String
         if to.write_all(&changed).is_err() {
             return;
         }
+    }
+}
+
+/// Copies until the end, or to the third event of a stream.
+fn truncated(mut from: TcpStream, mut to: &TcpStream) {
+    let (mut all, mut sent, mut buffer) = (Vec::new(), 0, [0; 16384]);
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        all.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&all);
+        let mut events = text.match_indices("data: ").map(|(at, _)| at);
+        let third = events.nth(2).filter(|_| text.contains("text/event-stream"));
+        let end = third.unwrap_or(all.len());
+        if to.write_all(&all[sent..end]).is_err() || third.is_some() {
+            return;
+        }
+        sent = end;
     }
 }
 

@@ -6,10 +6,10 @@
 use crate::report::chart::{Chart, Side};
 use crate::report::content::{Section, Table};
 use crate::report::document::{Document, Overhead};
-use crate::report::figure::{ABSENT, count, difference, maybe, percent, plain, time};
+use crate::report::figure::{ABSENT, count, maybe, percent, plain, time};
 
-pub(super) fn tax(document: &Document) -> Section {
-    let mut section = Section::new("tax", "What the gateway adds");
+pub(super) fn overhead(document: &Document) -> Section {
+    let mut section = Section::new("overhead", "What the gateway adds");
     let Some(overhead) = &document.overhead else {
         section.absent("not measured: no requests were timed on both sides of the gateway");
         return section;
@@ -18,13 +18,16 @@ pub(super) fn tax(document: &Document) -> Section {
         "{} requests. Method: {}.",
         count(overhead.requests),
         match overhead.method.as_str() {
-            "paired" => "paired, each request's own stamps at the client and at the upstream",
+            PAIRED => "paired, each request's own stamps at the client and at the upstream",
             "interleaved" => "interleaved, requests with and without the gateway in turn",
             "record" => "record, the gateway's own record of each exchange",
             other => other,
         }
     ));
     section.table(table_3(overhead), "");
+    if let Some(says) = agreement(overhead) {
+        section.text(says);
+    }
     figure_6(&mut section, document);
     distribution(&mut section, overhead);
     parts(&mut section, overhead);
@@ -32,51 +35,76 @@ pub(super) fn tax(document: &Document) -> Section {
     section
 }
 
+/// The method by which each request is timed on both sides.
+const PAIRED: &str = "paired";
+
 fn table_3(overhead: &Overhead) -> Table {
-    let mut table = Table::new("Table 3. Gateway impact, means", &["Measure", "#Value"]);
+    let mut table = Table::new("Table 3. Gateway impact", &["Measure", "#Value"]);
     let absolute = overhead.downstream_s - overhead.upstream_s;
     let share = (overhead.upstream_s > 0.0).then(|| absolute / overhead.upstream_s);
-    let beside = |value: f64| match overhead.own_record_s {
-        Some(record) if record > 0.0 => {
-            format!(
-                "{} ({} of its records)",
-                time(value),
-                difference(value / record - 1.0)
-            )
-        }
-        _ => time(value),
-    };
+    let is_paired = overhead.method == PAIRED;
+    let isolated = overhead.isolated;
     let rows = [
         (
-            "Upstream latency (gateway to engine and back)",
+            "Upstream latency (gateway to engine and back), mean",
             time(overhead.upstream_s),
         ),
         (
-            "Downstream latency (client to gateway and back)",
+            "Downstream latency (client to gateway and back), mean",
             time(overhead.downstream_s),
         ),
         (
-            "Absolute gateway overhead (downstream less upstream)",
+            "Absolute gateway overhead (downstream less upstream), mean",
             time(absolute),
         ),
         (
             "Gateway overhead in percent of the upstream's",
             maybe(share, percent),
         ),
-        ("Of it, there and first byte back", time(overhead.gate.mean)),
         (
-            "Without the way there and back: by the gateway's own records of these requests",
-            maybe(overhead.own_record_s, time),
+            match is_paired {
+                true => {
+                    "Of it, there and first byte back, loopback's two hops each way among it: mean"
+                }
+                false => "The difference of means, loopback's hop each way among it",
+            },
+            time(overhead.gate.mean),
+        ),
+        ("The same at the median", time(overhead.gate.p50)),
+        (
+            "Less one hop each way (what a client would save), median",
+            maybe(isolated, |net| time(net.net_of_one_hop_s)),
         ),
         (
-            "The same by the gateway's own histogram",
-            maybe(overhead.own_histogram_s, beside),
+            "Isolated: less the two hops each way, median",
+            maybe(isolated, |net| time(net.own_s)),
+        ),
+        (
+            "By the gateway's own histogram, mean",
+            maybe(overhead.own_histogram_s, time),
+        ),
+        (
+            "By the gateway's own records of these requests, mean",
+            maybe(overhead.own_record_s, time),
         ),
     ];
     for (name, value) in rows {
         table.row([name.into(), value.into()]);
     }
     table
+}
+
+/// The isolated time beside the gateway's own word.
+fn agreement(overhead: &Overhead) -> Option<String> {
+    let isolated = overhead.isolated?.own_s;
+    let histogram = overhead.own_histogram_s.filter(|mean| *mean > 0.0)?;
+    Some(format!(
+        "Isolated over the gateway's own histogram: {} ({} against {}). The one is a median and the other a mean, which a \
+         few slow requests raise.",
+        plain(isolated / histogram),
+        time(isolated),
+        time(histogram)
+    ))
 }
 
 fn figure_6(section: &mut Section, document: &Document) {
@@ -116,20 +144,27 @@ fn figure_6(section: &mut Section, document: &Document) {
     let mut gap = Chart::new(
         "Figure 6, the gap on its own axis",
         time_axis,
-        &format!("gateway's own time, {unit}"),
+        &format!("gateway and loopback, {unit}"),
     );
     super::add_series(&mut gap, document, ("gate_s", "gap"), Side::Left, factor);
     gap.caption = format!(
-        "The same gap, enlarged: what the gateway itself took of each request, mean.{}",
+        "The same gap, enlarged: the gateway and the loopback to it and from it, mean.{}",
         super::source(document, "gate_s")
     );
-    section.chart(gap, "not measured: the gateway's own time over time");
+    section.chart(gap, "not measured: the gap over time");
 }
 
 fn distribution(section: &mut Section, overhead: &Overhead) {
     let gate = &overhead.gate;
     let mut table = Table::new(
-        "The gateway's own time of a request",
+        match overhead.method.as_str() {
+            PAIRED => {
+                "There and first byte back, of each request: the gateway and two hops of loopback each way"
+            }
+            _ => {
+                "Differences of mean and quantiles with and without the gateway, one hop of loopback each way among them"
+            }
+        },
         &[
             "#Mean", "#p50", "#p90", "#p95", "#p99", "#p99.9", "#Max", "#n",
         ],
@@ -141,17 +176,14 @@ fn distribution(section: &mut Section, overhead: &Overhead) {
         let [a, b, c, d, e, f, g] = times.map(|t| time(t).into());
         table.row([a, b, c, d, e, f, g, count(gate.count).into()]);
     }
-    section.table(
-        table,
-        "not measured: no distribution of the gateway's own time",
-    );
+    section.table(table, "not measured: no distribution of these times");
     let (unit, factor) = if gate.p50 < 1e-3 {
         ("µs", 1e6)
     } else {
         ("ms", 1e3)
     };
     let mut chart = Chart::new(
-        "Distribution of the gateway's own time",
+        "Distribution of the time there and first byte back",
         &format!("{unit}, logarithmic"),
         "% of requests at or below",
     );
@@ -162,25 +194,34 @@ fn distribution(section: &mut Section, overhead: &Overhead) {
         Side::Left,
         points.map(|(t, share)| (t * factor, Some(share * 100.0))),
     );
-    chart.caption = "How many of the requests spent at most this time in the gateway.".into();
+    chart.caption = "How many of the requests spent at most this time in the gateway and on the loopback to it and from it.".into();
     section.chart(chart, "not measured: no distribution to draw");
 }
 
 fn parts(section: &mut Section, overhead: &Overhead) {
+    let is_paired = overhead.method == PAIRED;
     let mut table = Table::new(
-        "Where the gateway's time went, means",
+        if is_paired {
+            "Where that time went, means; what comes after the first byte is beside it"
+        } else {
+            "The differences, and the intervals that hold them in 95 of 100 cases"
+        },
         &["Part", "#Time", "#Share"],
     );
     for (name, seconds) in &overhead.parts {
-        let share = (overhead.gate.mean > 0.0).then(|| seconds / overhead.gate.mean);
+        let is_part = is_paired && name != LAST_BACK && overhead.gate.mean > 0.0;
+        let share = is_part.then(|| seconds / overhead.gate.mean);
         table.row([
             name.as_str().into(),
             time(*seconds).into(),
             maybe(share, percent).into(),
         ]);
     }
-    section.table(table, "not measured: the gateway's time in parts");
+    section.table(table, "not measured: that time in parts");
 }
+
+/// The part that is no part of the time to the first byte.
+const LAST_BACK: &str = "last byte back";
 
 fn throttling(section: &mut Section, overhead: &Overhead) {
     let Some(throttling) = &overhead.throttling else {

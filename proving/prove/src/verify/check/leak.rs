@@ -8,6 +8,9 @@ use crate::verify::client::Answer;
 use crate::verify::suite::{Case, Suite, To};
 use crate::verify::upstream::Seen;
 
+/// Fewer bytes of a text are what is told of it anyway.
+const LEAST_PART: usize = 4;
+
 pub(super) fn check(found: &mut Found, suite: &Suite, case: &Case, observed: &Observed) {
     let mut bytes = 0;
     let mut calls = 0;
@@ -78,12 +81,39 @@ fn in_answer(answer: &Answer, wanted: &[u8]) -> Option<String> {
         .or_else(|| holds(&answer.body, wanted).then(|| "its body".to_owned()))
 }
 
-/// A line with none of the texts that must not cross: what a gateway leaked is not told once more.
+/// A line with none of the texts that must not cross, whatever the case of their letters: what a gateway leaked is not
+/// told once more.
 pub(super) fn without_secrets(case: &Case, line: &str) -> String {
     let texts = case.never_upstream.iter().chain(&case.never_downstream);
-    texts.fold(line.to_owned(), |line, text| {
-        line.replace(text, &masked(text))
-    })
+    texts.fold(line.to_owned(), |line, text| without(&line, text))
+}
+
+/// The line with every occurrence of the text masked, and with the part of one before which a body was cut off.
+fn without(line: &str, text: &str) -> String {
+    // Of the same length, so that places in one are places in the other.
+    let (line_small, text_small) = (line.to_ascii_lowercase(), text.to_ascii_lowercase());
+    let mut places: Vec<(usize, usize)> = line_small
+        .match_indices(&text_small)
+        .map(|(at, found)| (at, at + found.len()))
+        .collect();
+    for (end, _) in line_small.match_indices('…') {
+        let before = &line_small[..end];
+        let parts = text_small.char_indices().map(|(at, _)| at).rev();
+        let mut parts = parts.take_while(|at| *at >= LEAST_PART);
+        if let Some(at) = parts.find(|at| before.ends_with(&text_small[..*at])) {
+            places.push((end - at, end));
+        }
+    }
+    places.sort_unstable();
+    let (mut out, mut from) = (String::with_capacity(line.len()), 0);
+    for (start, end) in places.into_iter().filter(|(start, end)| start < end) {
+        if start >= from {
+            out.push_str(&line[from..start]);
+            out.push_str(&masked(text));
+            from = end;
+        }
+    }
+    out + &line[from..]
 }
 
 /// The first letters of a text.
