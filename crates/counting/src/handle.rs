@@ -104,8 +104,8 @@ impl Counting for CountHandle {
         self.learn(of);
         let reach = self.reach(of.billed_by(record.route));
         let bytes = bytes_of(request, self.longest);
-        let has_room = self.memory.has_room_for(place_of(record), bytes, reach);
-        (!has_room).then_some(self.backpressure)
+        let is_full = self.memory.is_full_for(place_of(record), bytes, reach);
+        is_full.then_some(self.backpressure)
     }
 
     fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Begun {

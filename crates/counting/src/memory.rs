@@ -83,8 +83,12 @@ impl MemoryBudget {
         fits.then_some(permit)
     }
 
-    /// Whether [`Self::take_for`] would find room now.
-    pub(crate) fn has_room_for(&self, workload: usize, bytes: usize, reach: Reach) -> bool {
+    /// Whether [`Self::take_for`] finds no room now, and may find some later.
+    pub(crate) fn is_full_for(&self, workload: usize, bytes: usize, reach: Reach) -> bool {
+        bytes <= self.most(reach) && !self.has_room_for(workload, bytes, reach)
+    }
+
+    fn has_room_for(&self, workload: usize, bytes: usize, reach: Reach) -> bool {
         let most = self.most(reach);
         let held = self.by_workload[workload % PLACES].load(Ordering::Relaxed);
         let fits = |held: usize, most: usize| held.saturating_add(bytes) <= most;
@@ -175,8 +179,9 @@ mod tests {
         assert_eq!(greedy.len(), 5);
         let other = take(2, 400);
         assert!(other.is_some(), "one that holds nothing finds room");
-        let has_room = |workload| budget.has_room_for(workload, 100, Reach::All);
-        assert!(!has_room(1) && has_room(2) && has_room(3));
+        let is_full = |workload, bytes| budget.is_full_for(workload, bytes, Reach::All);
+        assert!(is_full(1, 100) && !is_full(2, 100) && !is_full(3, 100));
+        assert!(!is_full(3, 1001), "there is never room for that");
         assert_eq!(budget.taken(), 900, "what was refused holds nothing");
         drop((greedy, other));
         assert_eq!(budget.taken(), 0);
