@@ -16,7 +16,8 @@ pub(crate) struct Conversation {
     /// The system prompt where the dialect keeps it apart from the turns.
     pub(crate) instructions: Option<String>,
     pub(crate) turns: Vec<Turn>,
-    pub(crate) tools: Vec<Tool>,
+    /// None where the body gives none, which is not the same to a template as an empty list.
+    pub(crate) tools: Option<Vec<Tool>>,
     pub(crate) effort: Option<String>,
     /// Thinking is switched off: a template may have an effort of its own for that.
     pub(crate) disables_thinking: bool,
@@ -24,8 +25,14 @@ pub(crate) struct Conversation {
     pub(crate) continues: bool,
     /// The tokenizer adds its own special tokens to what a template rendered.
     pub(crate) adds_special_tokens: bool,
-    /// Members that go to the template as they are.
-    pub(crate) template_arguments: Vec<(String, Tree)>,
+    /// What the body asks to be handed to the template (`chat_template_kwargs`), as it is.
+    pub(crate) own_arguments: Vec<(String, Tree)>,
+    /// What the dialect itself hands to the template: of a name that both have, this wins.
+    pub(crate) said_arguments: Vec<(&'static str, Tree)>,
+    /// Null and `auto` of the body's own arguments reach the template.
+    pub(crate) keeps_unset: bool,
+    /// The turns are items of the Responses API: Harmony makes a message of each, be it empty.
+    pub(crate) of_items: bool,
 }
 
 /// One message of a conversation.
@@ -36,6 +43,8 @@ pub(crate) enum Turn {
         role: &'static str,
         content: Content,
         name: Option<String>,
+        /// A developer may bring tools of its own, which only templates know.
+        tools: Option<Tree>,
     },
     User {
         content: Content,
@@ -52,6 +61,14 @@ pub(crate) enum Turn {
         content: Content,
         call_id: String,
         name: Option<String>,
+        /// The function that was called, where the dialect tells it and not only the call's id.
+        of: Option<String>,
+    },
+    /// Any other role, which only templates know.
+    Other {
+        role: String,
+        content: Content,
+        name: Option<String>,
     },
 }
 
@@ -59,7 +76,15 @@ pub(crate) enum Turn {
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     /// A string is one part; no content is none.
-    pub(crate) parts: Vec<String>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    /// Members that no dialect knows, which a template sees all the same.
+    pub(crate) rest: Vec<(String, Tree)>,
 }
 
 /// The assistant's call of a tool.
@@ -80,18 +105,52 @@ pub(crate) struct Tool {
     pub(crate) description: Option<String>,
     pub(crate) parameters: Option<Tree>,
     pub(crate) strict: Option<Tree>,
+    /// `defer_loading` of the function.
+    pub(crate) deferred: Option<Tree>,
+    /// The tool around the function says so, too.
+    pub(crate) outer_deferred: Option<Tree>,
+}
+
+impl Conversation {
+    pub(crate) fn tools(&self) -> &[Tool] {
+        self.tools.as_deref().unwrap_or_default()
+    }
 }
 
 impl Content {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: impl Into<Part>) -> Self {
         Self {
-            parts: vec![text.to_owned()],
+            parts: vec![text.into()],
         }
+    }
+
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().map(|part| part.text.as_str())
     }
 
     /// All text in one, or none where there was no part.
     pub(crate) fn flat(&self) -> Option<String> {
-        (!self.parts.is_empty()).then(|| self.parts.concat())
+        (!self.parts.is_empty()).then(|| self.texts().collect())
+    }
+
+    /// The texts with `between` them.
+    pub(crate) fn joined(&self, between: &str) -> String {
+        self.texts().collect::<Vec<_>>().join(between)
+    }
+}
+
+impl From<&str> for Part {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            rest: Vec::new(),
+        }
     }
 }
 
@@ -100,8 +159,8 @@ impl Call {
         let function = Tree::map([("name", name.into()), ("arguments", Tree::Null)]);
         let tree = Tree::map([
             ("id", id.into()),
-            ("type", "function".into()),
             ("function", function),
+            ("type", "function".into()),
         ]);
         Self {
             id: id.to_owned(),
@@ -123,6 +182,8 @@ impl Tool {
             description: tree.get_text("description").map(str::to_owned),
             parameters: tree.get(schema).cloned(),
             strict: tree.get("strict").cloned(),
+            deferred: tree.get("defer_loading").cloned(),
+            outer_deferred: None,
         })
     }
 }

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
-use crate::count::{Count, Doubt};
-use crate::dialect;
+use crate::count::{Certainty, Count, Doubt};
+use crate::dialect::{self, Reader};
 use crate::memo::Memo;
-use crate::template::{Template, TemplateSettings};
+use crate::prompt::Kept;
+use crate::template::{Template, TemplateSettings, Templates};
 use crate::tree::Tree;
-use crate::uncountable::{Uncountable, UnusableModel};
+use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
-use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt};
+use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt, tokenizer_settings};
 
 /// A vocabulary that is built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +31,8 @@ pub enum BuiltIn {
 pub struct Counter {
     pub(crate) vocabulary: Vocabulary,
     pub(crate) rendering: Rendering,
+    /// What is doubtful of every prompt.
+    doubt: Option<Doubt>,
 }
 
 pub(crate) enum Rendering {
@@ -46,6 +49,7 @@ impl Counter {
         Self {
             vocabulary: Vocabulary::o200k(),
             rendering: Rendering::Harmony,
+            doubt: None,
         }
     }
 
@@ -60,21 +64,24 @@ impl Counter {
         Self {
             vocabulary,
             rendering: Rendering::Overhead,
+            doubt: None,
         }
     }
 
-    /// For any model with a `tokenizer.json` and a chat template, rendered as vLLM does.
+    /// For any model with a `tokenizer.json` and a chat template, or one more for tools, rendered as vLLM does.
     ///
     /// # Errors
     /// When either cannot be read.
     pub fn from_template(
         tokenizer_json: &[u8],
-        template: &str,
+        templates: impl Into<Templates>,
         settings: TemplateSettings,
     ) -> Result<Self, UnusableModel> {
+        let fitted = tokenizer_settings::fit(tokenizer_json, &settings.tokenizer_config)?;
         Ok(Self {
-            vocabulary: Vocabulary::own(tokenizer_json)?,
-            rendering: Rendering::Template(Box::new(Template::new(template, settings)?)),
+            vocabulary: Vocabulary::own(&fitted.json)?,
+            doubt: fitted.doubt,
+            rendering: Rendering::Template(Box::new(Template::new(&templates.into(), settings)?)),
         })
     }
 
@@ -98,32 +105,97 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<Count, Uncountable> {
-        let body = read(body)?;
-        if matches!(operation, Operation::Completions | Operation::Embeddings)
-            && body.get("messages").is_none()
-        {
+        let count = self.prompt_of(operation, &read(body)?, engine_clock_s)?;
+        Ok(match (self.doubt, count.certainty) {
+            (Some(doubt), Certainty::Exact) => count.doubted(doubt),
+            _ => count,
+        })
+    }
+
+    fn prompt_of(
+        &self,
+        operation: Operation,
+        body: &Tree,
+        engine_clock_s: i64,
+    ) -> Result<Count, Uncountable> {
+        if prompt::is_plain(operation, body) {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
-            return prompt::count(operation, &body, &self.vocabulary, is_harmony).map(Count::exact);
+            return prompt::count(operation, body, &self.vocabulary, is_harmony);
         }
-        let conversation = self.conversation(operation, &body)?;
+        if let Some(count) = self.handed_over(operation, body)? {
+            return Ok(count);
+        }
+        let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Operation::Chat;
+        let kept = Kept::read(operation, body).filter(|_| !is_whole);
+        let conversations = dialect::read(operation, body, self.reader())?;
+        let mut sum = Count::exact(0);
+        for conversation in &conversations {
+            let count = self.conversing(conversation, engine_clock_s)?;
+            sum = sum.and(kept.map_or(count, |kept| kept.of(count)));
+        }
+        if matches!(self.rendering, Rendering::Harmony) && body.has_wide_number() {
+            sum = sum.and(Count::approximate(0, Doubt::Number));
+        }
+        Ok(sum)
+    }
+
+    /// A prompt that another stage made already; vLLM does not look at the messages then.
+    fn handed_over(&self, operation: Operation, body: &Tree) -> Result<Option<Count>, Uncountable> {
+        let reads = match &self.rendering {
+            Rendering::Template(_) => operation != Operation::Embeddings,
+            Rendering::Harmony => matches!(operation, Operation::Chat | Operation::Messages),
+            Rendering::Overhead => false,
+        };
+        let echoes = operation == Operation::Chat && body.get("echo").is_some_and(Tree::is_true);
+        let Some(ids) = handed_over_ids(body).filter(|_| reads && !echoes) else {
+            return Ok(None);
+        };
+        // With a part that is no text they are passed over, and reading the conversation says why it is not counted.
+        dialect::read(operation, body, self.reader())?;
+        let is_id = |id: &Tree| matches!(id, Tree::Number(number) if number.is_u64());
+        match ids.list() {
+            Some(ids) if !ids.is_empty() && ids.iter().all(is_id) => {
+                Ok(Some(Count::exact(ids.len() as u64)))
+            }
+            _ => Err(wrong(
+                "kv_transfer_params",
+                "given with a list of token numbers",
+            )),
+        }
+    }
+
+    fn conversing(
+        &self,
+        conversation: &Conversation,
+        engine_clock_s: i64,
+    ) -> Result<Count, Uncountable> {
         match &self.rendering {
-            Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
+            Rendering::Harmony => harmony::render(conversation, engine_clock_s)?
                 .count(&self.vocabulary)
                 .map(Count::exact),
             Rendering::Template(template) => {
-                let text = template.render(&conversation, engine_clock_s)?;
-                self.vocabulary
-                    .count_prompt(&text, false, conversation.adds_special_tokens)
-                    .map(Count::exact)
+                let rendered = template.render(conversation, engine_clock_s)?;
+                let count = self.vocabulary.count_prompt(
+                    &rendered.text,
+                    false,
+                    conversation.adds_special_tokens,
+                )?;
+                let count = Count::exact(count);
+                Ok(rendered.doubt.map_or(count, |doubt| count.doubted(doubt)))
             }
-            Rendering::Overhead => overhead::count(&conversation, &self.vocabulary)
+            Rendering::Overhead => overhead::count(conversation, &self.vocabulary)
                 .map(|tokens| Count::approximate(tokens, Doubt::TemplateUnknown)),
         }
     }
 
-    fn conversation(&self, operation: Operation, body: &Tree) -> Result<Conversation, Uncountable> {
-        let for_template = matches!(self.rendering, Rendering::Template(_));
-        dialect::read(operation, body, for_template)
+    fn reader(&self) -> Reader {
+        match &self.rendering {
+            Rendering::Harmony => Reader::Harmony,
+            Rendering::Template(template) => Reader::Template {
+                merges_system: template.merges_system(),
+            },
+            Rendering::Overhead => Reader::Overhead,
+        }
     }
 
     #[cfg(test)]
@@ -133,13 +205,19 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
-        let conversation = self.conversation(operation, &read(body)?)?;
-        match &self.rendering {
-            Rendering::Harmony => Ok(harmony::render(&conversation, engine_clock_s)?.shown()),
-            Rendering::Template(template) => template.render(&conversation, engine_clock_s),
+        let conversations = dialect::read(operation, &read(body)?, self.reader())?;
+        let texts = conversations.iter().map(|one| match &self.rendering {
+            Rendering::Harmony => Ok(harmony::render(one, engine_clock_s)?.shown()),
+            Rendering::Template(template) => template.render(one, engine_clock_s).map(|it| it.text),
             Rendering::Overhead => Ok(String::new()),
-        }
+        });
+        texts.collect()
     }
+}
+
+/// The token numbers that a prefill stage hands over for the prompt (`kv_transfer_params`): they are the prompt.
+fn handed_over_ids(body: &Tree) -> Option<&Tree> {
+    body.get("kv_transfer_params")?.get("prompt_token_ids")
 }
 
 fn read(body: &[u8]) -> Result<Tree, Uncountable> {

@@ -32,10 +32,10 @@ pub(crate) fn count(
     for turn in &conversation.turns {
         tokens += PER_MESSAGE + count_turn(turn, vocabulary)?;
     }
-    if !conversation.tools.is_empty() {
+    if !conversation.tools().is_empty() {
         tokens += FOR_TOOLS;
     }
-    for tool in &conversation.tools {
+    for tool in conversation.tools() {
         tokens += count_tool(tool, vocabulary)?;
     }
     Ok(tokens)
@@ -44,6 +44,12 @@ pub(crate) fn count(
 fn count_turn(turn: &Turn, vocabulary: &Vocabulary) -> Result<u64, Uncountable> {
     let (role, content, name): (&str, &Content, _) = match turn {
         Turn::Instructions {
+            role,
+            content,
+            name,
+            ..
+        } => (role, content, name),
+        Turn::Other {
             role,
             content,
             name,
@@ -56,8 +62,8 @@ fn count_turn(turn: &Turn, vocabulary: &Vocabulary) -> Result<u64, Uncountable> 
     if let Some(name) = name {
         tokens += PER_NAME + vocabulary.count(name)?;
     }
-    for part in &content.parts {
-        tokens += vocabulary.count(part)?;
+    for text in content.texts() {
+        tokens += vocabulary.count(text)?;
     }
     if let Turn::Assistant { calls, .. } = turn {
         for call in calls {

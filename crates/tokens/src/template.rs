@@ -3,12 +3,15 @@
 //! Invariant: a template runs in bounded time (fuel) and its text is bounded; whatever it does wrong is an error of
 //! this one count.
 //! Not here: the filters and functions that templates expect (`environment`), the messages as a template sees them
-//! (`arguments`).
+//! (`arguments`), what a template's syntax says of it (`form`).
 
 mod arguments;
 mod environment;
+mod form;
 mod instant;
+mod python;
 mod python_text;
+mod source;
 
 pub(crate) use instant::date;
 
@@ -17,11 +20,31 @@ use minijinja::{Environment, Value};
 
 use crate::RENDERED_LIMIT_BYTES;
 use crate::conversation::{Content, Conversation, Turn};
+use crate::count::Doubt;
+use crate::tree::Tree;
 use crate::uncountable::{Uncountable, UnusableModel};
 
 const NAME: &str = "chat";
 /// What Anthropic's dialect can ask for.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+
+/// The templates of a model.
+#[derive(Clone, Debug)]
+pub struct Templates {
+    /// The one that is used where no other is meant.
+    pub default: String,
+    /// The one for calls that give tools, if it is another.
+    pub tool_use: Option<String>,
+}
+
+impl From<&str> for Templates {
+    fn from(default: &str) -> Self {
+        Self {
+            default: default.to_owned(),
+            tool_use: None,
+        }
+    }
+}
 
 /// What a template is given beside the conversation.
 #[derive(Clone, Debug, Default)]
@@ -30,12 +53,17 @@ pub struct TemplateSettings {
     pub special_tokens: Vec<(String, String)>,
     /// How the content of messages is handed over.
     pub content: ContentForm,
+    /// What the engine gives templates unless a body says otherwise: a JSON object (vLLM's
+    /// `--default-chat-template-kwargs`), or nothing.
+    pub default_arguments: String,
+    /// The settings beside the tokenizer (`tokenizer_config.json`), or nothing: they may change what is a token.
+    pub tokenizer_config: String,
 }
 
 /// How a template takes the content of a message (vLLM's `--chat-template-content-format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentForm {
-    /// As parts where the template has a loop over something named `content`, as text otherwise.
+    /// As parts where the template has a loop over a message's content, as text otherwise.
     #[default]
     Detect,
     /// One string, its parts joined by line ends.
@@ -44,33 +72,78 @@ pub enum ContentForm {
     Parts,
 }
 
-/// A template, compiled.
+/// A model's templates, compiled.
 pub(crate) struct Template {
-    environment: Environment<'static>,
+    default: Compiled,
+    tool_use: Option<Compiled>,
     special_tokens: Vec<(String, String)>,
-    form: TemplateForm,
+    default_arguments: Vec<(String, Tree)>,
     /// The effort that stands for no thinking.
     without_thinking: &'static str,
+    /// It refuses a system message behind another one, so that the engine merges those of Anthropic's dialect.
+    merges_system: bool,
 }
 
-impl Template {
-    pub(crate) fn new(source: &str, settings: TemplateSettings) -> Result<Self, UnusableModel> {
+/// One template, compiled.
+struct Compiled {
+    environment: Environment<'static>,
+    form: TemplateForm,
+    /// It has the word at all: without it no message can be continued.
+    says_content: bool,
+    /// It writes some numbers in another way than Python does.
+    joins: bool,
+    /// It has something in it that is computed in another way than Python does.
+    is_foreign: bool,
+}
+
+/// A conversation as text.
+pub(crate) struct Rendered {
+    pub(crate) text: String,
+    /// Why it may not be what the engine renders.
+    pub(crate) doubt: Option<Doubt>,
+}
+
+impl Compiled {
+    fn new(source: &str, content: ContentForm) -> Result<Self, UnusableModel> {
+        let text = source::read(source);
+        let seen = form::of(&text);
         let mut environment = environment::new();
         environment
-            .add_template_owned(NAME, environment::without_generation_marks(source))
+            .add_template_owned(NAME, text)
             .map_err(|error| UnusableModel::Template(said(&error)))?;
-        let mut template = Self {
+        Ok(Self {
             environment,
-            special_tokens: settings.special_tokens,
             form: TemplateForm {
-                takes_parts: match settings.content {
-                    ContentForm::Detect => loops_over_content(source),
+                takes_parts: match content {
+                    ContentForm::Detect => seen.takes_parts,
                     ContentForm::Text => false,
                     ContentForm::Parts => true,
                 },
                 knows_developer: source.contains("\"developer\"") || source.contains("'developer'"),
             },
+            says_content: source.contains("content"),
+            joins: seen.joins,
+            is_foreign: seen.slices_back,
+        })
+    }
+}
+
+impl Template {
+    pub(crate) fn new(
+        sources: &Templates,
+        settings: TemplateSettings,
+    ) -> Result<Self, UnusableModel> {
+        let compiled = |source: &String| Compiled::new(source, settings.content);
+        let all = std::iter::once(&sources.default).chain(&sources.tool_use);
+        let mut template = Self {
+            default: compiled(&sources.default)?,
+            tool_use: sources.tool_use.as_ref().map(compiled).transpose()?,
+            default_arguments: default_arguments(&settings.default_arguments)?,
+            special_tokens: settings.special_tokens,
             without_thinking: "none",
+            merges_system: all
+                .into_iter()
+                .any(|source| environment::refuses_inline_system(source)),
         };
         if !template.can_switch_thinking_off() {
             template.without_thinking = "low";
@@ -78,25 +151,59 @@ impl Template {
         Ok(template)
     }
 
+    pub(crate) fn merges_system(&self) -> bool {
+        self.merges_system
+    }
+
     pub(crate) fn render(
         &self,
         conversation: &Conversation,
         engine_clock_s: i64,
-    ) -> Result<String, Uncountable> {
+    ) -> Result<Rendered, Uncountable> {
         let effort = if conversation.disables_thinking {
             Some(self.without_thinking)
         } else {
             conversation.effort.as_deref()
         };
-        let mut arguments = arguments::of(conversation, effort, self.form);
+        let given = arguments::merged(conversation, effort, &self.default_arguments);
+        let has_tools = given
+            .iter()
+            .any(|(name, value)| name == "tools" && *value != Tree::Null);
+        let chosen = match &self.tool_use {
+            Some(tool_use) if has_tools => tool_use,
+            _ => &self.default,
+        };
+        let mut messages = arguments::messages(conversation, chosen.form);
+        let continued = conversation
+            .continues
+            .then(|| continued(&mut messages, chosen))
+            .transpose()?;
+        let is_odd =
+            |tree: &Tree| tree.has_wide_number() || (chosen.joins && tree.has_scientific_number());
+        let has_odd = messages.iter().any(is_odd) || given.iter().any(|(_, tree)| is_odd(tree));
+
+        let doubt = if chosen.is_foreign {
+            Some(Doubt::Language)
+        } else {
+            has_odd.then_some(Doubt::Number)
+        };
+
+        let mut arguments = vec![(
+            "strftime_now".to_owned(),
+            Value::from_function(move |format: String| date(engine_clock_s, &format)),
+        )];
         for (name, token) in &self.special_tokens {
             arguments.push((name.clone(), Value::from(token.as_str())));
         }
-        arguments.push((
-            "strftime_now".to_owned(),
-            Value::from_function(move |format: String| date(engine_clock_s, &format)),
-        ));
-        let text = self
+        for name in ["tools", "documents"] {
+            arguments.push((name.to_owned(), Value::from(())));
+        }
+        let given = given.iter();
+        arguments.extend(given.map(|(name, tree)| (name.clone(), arguments::value(tree))));
+        let messages = arguments::value(&Tree::List(messages));
+        arguments.push(("messages".to_owned(), messages));
+
+        let text = chosen
             .environment
             .get_template(NAME)
             .and_then(|template| template.render(Value::from_pairs(arguments)))
@@ -104,12 +211,13 @@ impl Template {
         if text.len() > RENDERED_LIMIT_BYTES {
             return Err(Uncountable::TooLong(text.len()));
         }
-        if conversation.continues {
-            return up_to_mark(&text).ok_or_else(|| {
+        let text = match continued {
+            None => text,
+            Some(message) => up_to_mark(&text, &message).ok_or_else(|| {
                 Uncountable::Template("the message to be continued is not in the text".to_owned())
-            });
-        }
-        Ok(text)
+            })?,
+        };
+        Ok(Rendered { text, doubt })
     }
 
     /// Whether an effort of `none` is taken and renders as no other does (vLLM's test for it).
@@ -121,36 +229,51 @@ impl Template {
                     name: None,
                 }],
                 effort: Some(effort.to_owned()),
+                said_arguments: vec![("add_generation_prompt", Tree::Bool(true))],
                 ..Conversation::default()
             };
-            self.render(&conversation, 0).ok()
+            self.render(&conversation, 0).ok().map(|it| it.text)
         };
         let none = said("none");
         none.is_some() && EFFORTS.iter().all(|effort| said(effort) != none)
     }
 }
 
-/// The text before the end of the message that is continued, trimmed where the template trimmed it.
-fn up_to_mark(text: &str) -> Option<String> {
-    let (before, after) = text.rsplit_once(CONTINUED.trim_end())?;
-    let is_whole = after.starts_with(' ');
-    Some(if is_whole { before } else { before.trim_end() }.to_owned())
+fn default_arguments(json: &str) -> Result<Vec<(String, Tree)>, UnusableModel> {
+    if json.is_empty() {
+        return Ok(Vec::new());
+    }
+    match serde_json::from_str(json) {
+        Ok(Tree::Map(members)) => Ok(members),
+        _ => Err(UnusableModel::Template(
+            "its default arguments are no JSON object".to_owned(),
+        )),
+    }
 }
 
-/// Whether a `for` goes over `content`, `message.content` or `message['content']`.
-fn loops_over_content(source: &str) -> bool {
-    source.split("{%").skip(1).any(|tag| {
-        let tag = tag.split("%}").next().unwrap_or_default();
-        let tag = tag.trim_start_matches('-').trim();
-        let Some((_, over)) = tag
-            .strip_prefix("for ")
-            .and_then(|rest| rest.split_once(" in "))
-        else {
-            return false;
-        };
-        let over = over.trim_end_matches('-').trim();
-        over.ends_with("content") || over.ends_with("'content']") || over.ends_with("\"content\"]")
+/// Marks the last message and gives the text that goes before the mark.
+fn continued(messages: &mut [Tree], template: &Compiled) -> Result<String, Uncountable> {
+    let text = messages.last_mut().and_then(arguments::mark);
+    text.filter(|_| template.says_content).ok_or_else(|| {
+        Uncountable::Template("the last message has no text to be continued".to_owned())
     })
+}
+
+/// The text before the end of the message that is continued, trimmed where the template trimmed it.
+fn up_to_mark(text: &str, message: &str) -> Option<String> {
+    if !text.contains(message.trim_matches(python::is_space)) {
+        return None;
+    }
+    let (before, after) = text.rsplit_once(CONTINUED.trim_end())?;
+    let is_whole = after.starts_with(' ');
+    Some(
+        if is_whole {
+            before
+        } else {
+            before.trim_end_matches(python::is_space)
+        }
+        .to_owned(),
+    )
 }
 
 /// The reason in one line, without the template's text.

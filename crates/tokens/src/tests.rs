@@ -4,8 +4,10 @@
 
 mod dialects;
 mod golden;
+mod habits;
 mod hostile;
 pub(crate) mod random;
+mod requests;
 mod streamed;
 mod vllm;
 
@@ -14,7 +16,7 @@ use crate::{ContentForm, Counter, TemplateSettings};
 /// 2025-06-28, when the golden cases were rendered.
 const CLOCK_S: i64 = 1_751_112_000;
 
-fn vectors(name: &str) -> String {
+pub(crate) fn vectors(name: &str) -> String {
     let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../vectors/tokens")
         .join(name);
@@ -28,6 +30,7 @@ fn tiny(template: &str) -> Counter {
             ("eos_token".to_owned(), "</s>".to_owned()),
         ],
         content: ContentForm::Detect,
+        ..TemplateSettings::default()
     };
     Counter::from_template(
         vectors("tiny_tokenizer.json").as_bytes(),

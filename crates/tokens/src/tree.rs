@@ -3,9 +3,10 @@
 //! Invariant: a name that is repeated keeps its first place and its last value, as in Python's `json`.
 //! Not here: scanning a body for a few members (`wire::json`).
 
+mod numbers;
 mod python;
 
-pub(crate) use python::{PythonJson, python_json};
+pub(crate) use python::{PythonJson, python_float, python_json};
 
 use std::collections::HashMap;
 use std::fmt;

@@ -5,12 +5,12 @@
 //! texts.
 //! Not here: Claude itself, whose template and tokenizer are not public (`overhead`).
 
-use super::{chat, parts};
-use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
+use super::{Reader, chat, parts};
+use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Part, Tool, Turn};
 use crate::tree::{PythonJson, Tree, python_json};
 use crate::uncountable::{Uncountable, wrong};
 
-pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
+pub(super) fn read(body: &Tree, reader: Reader) -> Result<Conversation, Uncountable> {
     let messages = body
         .get("messages")
         .and_then(Tree::list)
@@ -21,7 +21,8 @@ pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
             .get("output_config")
             .and_then(|config| config.get_text("effort"))
             .map(str::to_owned),
-        template_arguments: chat::template_arguments(body),
+        own_arguments: chat::own_arguments(body, reader)?,
+        said_arguments: vec![("add_generation_prompt", Tree::Bool(true))],
         ..Conversation::default()
     };
     if body.get("thinking").and_then(|it| it.get_text("type")) == Some("disabled") {
@@ -29,43 +30,73 @@ pub(super) fn read(body: &Tree) -> Result<Conversation, Uncountable> {
         // What an engine asks for that cannot switch it off, as Harmony.
         conversation.effort = Some("low".to_owned());
     }
-    let system = match body.get("system") {
+    let mut leading = match body.get("system") {
         // Only blocks lose the billing line here; a template's text loses it later.
         Some(Tree::Text(text)) => Some(text.clone()).filter(|text| !text.is_empty()),
         blocks => system(blocks)?,
     };
-    conversation.turns.extend(system.map(instructions));
+    let merges = match reader {
+        Reader::Template { merges_system } => merges_system,
+        Reader::Harmony => true,
+        Reader::Overhead => false,
+    };
+    let is_system = |message: &Tree| message.get_text("role") == Some("system");
+    if merges {
+        for message in messages.iter().filter(|message| is_system(message)) {
+            if let Some(text) = inline_system(message)? {
+                leading.get_or_insert_default().push_str(&text);
+            }
+        }
+    }
+    conversation.turns.extend(leading.map(instructions));
     for message in messages {
-        turns(message, &mut conversation.turns)?;
+        if !(merges && is_system(message)) {
+            turns(message, &mut conversation.turns)?;
+        }
     }
     Ok(conversation)
 }
 
-fn tools(body: &Tree) -> Result<Vec<Tool>, Uncountable> {
+/// The system's text between other messages; one that begins with the billing line is none.
+fn inline_system(message: &Tree) -> Result<Option<String>, Uncountable> {
+    let text = system(message.get("content"))?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+fn tools(body: &Tree) -> Result<Option<Vec<Tool>>, Uncountable> {
     let Some(tools) = body.get("tools") else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let tools = tools.list().ok_or(wrong("tools", "a list"))?;
     let custom = tools.iter().map(|tool| match tool.get_text("type") {
-        None | Some("custom") => Tool::read(tool, "input_schema"),
+        None | Some("custom") => {
+            let mut read = Tool::read(tool, "input_schema")?;
+            if let Some(Tree::Map(schema)) = &mut read.parameters
+                && !schema.iter().any(|(name, _)| name == "type")
+            {
+                schema.push(("type".to_owned(), "object".into()));
+            }
+            Ok(read)
+        }
         Some(_) => Err(Uncountable::ServerState("tools")),
     });
-    custom.collect()
+    custom.collect::<Result<_, _>>().map(Some)
 }
 
 fn system(content: Option<&Tree>) -> Result<Option<String>, Uncountable> {
-    let mut content = parts::read(content)?;
+    let mut content = parts::read(content, Reader::Overhead)?;
     content
         .parts
-        .retain(|part| !part.is_empty() && !part.starts_with(BILLING_LINE));
+        .retain(|part| !part.text.is_empty() && !part.text.starts_with(BILLING_LINE));
     Ok(content.flat())
 }
 
 fn instructions(text: String) -> Turn {
     Turn::Instructions {
         role: "system",
-        content: Content { parts: vec![text] },
+        content: Content::of(text),
         name: None,
+        tools: None,
     }
 }
 
@@ -77,7 +108,7 @@ fn turns(message: &Tree, turns: &mut Vec<Turn>) -> Result<(), Uncountable> {
             Ok(())
         }
         Some("system") => {
-            turns.extend(system(message.get("content"))?.map(instructions));
+            turns.extend(inline_system(message)?.map(instructions));
             Ok(())
         }
         _ => Err(wrong("role", "user, assistant or system")),
@@ -87,7 +118,7 @@ fn turns(message: &Tree, turns: &mut Vec<Turn>) -> Result<(), Uncountable> {
 fn user(content: Option<&Tree>, turns: &mut Vec<Turn>) -> Result<(), Uncountable> {
     let Some(Tree::List(blocks)) = content else {
         turns.push(Turn::User {
-            content: parts::read(content)?,
+            content: parts::read(content, Reader::Overhead)?,
             name: None,
         });
         return Ok(());
@@ -96,9 +127,12 @@ fn user(content: Option<&Tree>, turns: &mut Vec<Turn>) -> Result<(), Uncountable
     for block in blocks {
         if block.get_text("type") == Some("tool_result") {
             turns.push(Turn::Answer {
-                content: Content::of(&parts::read(block.get("content"))?.parts.join("\n")),
+                content: Content::of(
+                    parts::read(block.get("content"), Reader::Overhead)?.joined("\n"),
+                ),
                 call_id: block.get_text("tool_use_id").unwrap_or_default().to_owned(),
                 name: None,
+                of: None,
             });
         } else {
             texts.extend(text(block)?);
@@ -116,7 +150,7 @@ fn user(content: Option<&Tree>, turns: &mut Vec<Turn>) -> Result<(), Uncountable
 fn assistant(content: Option<&Tree>) -> Result<Turn, Uncountable> {
     let Some(Tree::List(blocks)) = content else {
         return Ok(Turn::Assistant {
-            content: parts::read(content)?,
+            content: parts::read(content, Reader::Overhead)?,
             reasoning: None,
             calls: Vec::new(),
             name: None,
@@ -141,8 +175,8 @@ fn assistant(content: Option<&Tree>) -> Result<Turn, Uncountable> {
     })
 }
 
-fn text(block: &Tree) -> Result<Option<String>, Uncountable> {
-    parts::text_of(block).map(|text| Some(text).filter(|text| !text.is_empty()))
+fn text(block: &Tree) -> Result<Option<Part>, Uncountable> {
+    parts::text_of(block).map(|text| Some(text).filter(|text| !text.is_empty()).map(Part::from))
 }
 
 /// The input goes back to text as Python writes JSON, which is what vLLM renders.
@@ -155,5 +189,14 @@ fn call(block: &Tree) -> Call {
         .get("input")
         .map_or_else(|| "{}".to_owned(), |input| python_json(input, &form));
     let id = block.get_text("id").unwrap_or_default();
-    Call::new(id, block.get_text("name").unwrap_or_default(), arguments)
+    let name = block.get_text("name").unwrap_or_default();
+    let mut call = Call::new(id, name, arguments);
+    // As vLLM's own types have them in order, which a body of Responses does not go through.
+    let function = Tree::map([("arguments", Tree::Null), ("name", name.into())]);
+    call.tree = Tree::map([
+        ("id", id.into()),
+        ("function", function),
+        ("type", "function".into()),
+    ]);
+    call
 }

@@ -6,59 +6,115 @@
 
 use std::collections::HashMap;
 
-use super::{chat, item, items};
+use super::{Reader, chat, item, items};
 use crate::conversation::{Content, Conversation, Tool};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
-pub(super) fn read(body: &Tree, for_template: bool) -> Result<Conversation, Uncountable> {
+pub(super) fn read(body: &Tree, reader: Reader) -> Result<Conversation, Uncountable> {
     for member in ["previous_response_id", "conversation", "prompt"] {
         if body.get(member).is_some() {
             return Err(Uncountable::ServerState(member));
         }
     }
+    let for_template = matches!(reader, Reader::Template { .. });
     let mut conversation = Conversation {
         instructions: body.get_text("instructions").map(str::to_owned),
-        tools: tools(body)?,
+        tools: tools(body, reader)?,
         effort: body
             .get("reasoning")
             .and_then(|reasoning| reasoning.get_text("effort"))
             .map(str::to_owned),
-        template_arguments: chat::template_arguments(body),
+        own_arguments: chat::own_arguments(body, reader)?,
+        keeps_unset: true,
+        of_items: true,
         adds_special_tokens: true,
         ..Conversation::default()
     };
     match body.get("input") {
-        Some(Tree::Text(text)) => conversation.turns.push(item::user(Content::of(text))),
+        Some(Tree::Text(text)) => {
+            let content = Content::of(text.as_str());
+            conversation.turns.push(item::user(content));
+        }
         Some(Tree::List(list)) if for_template => {
             for one in list {
-                items::add(one, &mut conversation.turns)?;
+                items::add(one, &mut conversation.turns, reader)?;
             }
-            if items::is_unfinished(list) {
-                conversation.continues = true;
-                let prompt = ("add_generation_prompt".to_owned(), Tree::Bool(false));
-                conversation.template_arguments.push(prompt);
-            }
+            conversation.continues = items::is_unfinished(list);
         }
         Some(Tree::List(list)) => {
             let mut names = HashMap::new();
             for one in list {
-                conversation.turns.extend(item::turn(one, &mut names)?);
+                let turn = item::turn(one, &mut names, reader)?;
+                conversation.turns.extend(turn);
             }
         }
         _ => return Err(wrong("input", "a string or a list")),
     }
+    let prompt = Tree::Bool(!conversation.continues);
+    conversation
+        .said_arguments
+        .push(("add_generation_prompt", prompt));
     Ok(conversation)
 }
 
-fn tools(body: &Tree) -> Result<Vec<Tool>, Uncountable> {
+/// The tools that the model is shown: functions, also those of a namespace, and tools that take free text. A template
+/// sees no others. An empty list is none, one of which nothing is shown stays one.
+fn tools(body: &Tree, reader: Reader) -> Result<Option<Vec<Tool>>, Uncountable> {
     let Some(tools) = body.get("tools") else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let tools = tools.list().ok_or(wrong("tools", "a list"))?;
-    let functions = tools.iter().map(|tool| match tool.get_text("type") {
-        Some("function") => Tool::read(tool, "parameters"),
-        _ => Err(Uncountable::ServerState("tools")),
-    });
-    functions.collect()
+    if tools.is_empty() {
+        return Ok(None);
+    }
+    let mut shown = Vec::new();
+    for tool in tools {
+        match tool.get_text("type") {
+            Some("function") => shown.push(Tool::read(tool, "parameters")?),
+            _ if !matches!(reader, Reader::Template { .. }) => {
+                return Err(Uncountable::ServerState("tools"));
+            }
+            Some("custom") => shown.push(custom(tool)?),
+            Some("namespace") => namespace(tool, &mut shown)?,
+            Some(_) => {}
+            None => return Err(wrong("tools", "tools that have a type")),
+        }
+    }
+    Ok(Some(shown))
+}
+
+/// The functions of a namespace have its name in theirs.
+fn namespace(tool: &Tree, shown: &mut Vec<Tool>) -> Result<(), Uncountable> {
+    let space = tool.get_text("name").unwrap_or_default();
+    let tools = tool.get("tools").and_then(Tree::list).unwrap_or_default();
+    for function in tools {
+        if function.get_text("type") == Some("function") {
+            let mut function = Tool::read(function, "parameters")?;
+            function.name = format!("{space}__{}", function.name);
+            shown.push(function);
+        }
+    }
+    Ok(())
+}
+
+/// A tool that takes free text is shown as a function of one string.
+fn custom(tool: &Tree) -> Result<Tool, Uncountable> {
+    let input = Tree::map([
+        ("type", "string".into()),
+        (
+            "description",
+            "The freeform text payload for this tool.".into(),
+        ),
+    ]);
+    let parameters = Tree::map([
+        ("type", "object".into()),
+        ("properties", Tree::map([("input", input)])),
+        ("required", Tree::List(vec!["input".into()])),
+        ("additionalProperties", Tree::Bool(false)),
+    ]);
+    let mut shown = Tool::read(tool, "parameters")?;
+    shown.parameters = Some(parameters);
+    shown.strict = None;
+    Ok(shown)
 }

@@ -41,7 +41,7 @@ pub(crate) fn render(
     messages.extend(developer(instructions, conversation));
     let names = tool_names(turns);
     for turn in turns {
-        push_turn(turn, &names, &mut messages);
+        push_turn(turn, &names, conversation.of_items, &mut messages);
     }
     let last_answer = messages
         .iter()
@@ -79,7 +79,7 @@ fn system(conversation: &Conversation, engine_clock_s: i64) -> Result<String, Un
     let mut text = format!(
         "{IDENTITY}\nKnowledge cutoff: {KNOWLEDGE_CUTOFF}\nCurrent date: {today}\n\nReasoning: {effort}\n\n{CHANNELS}"
     );
-    if !conversation.tools.is_empty() {
+    if !conversation.tools().is_empty() {
         text.push('\n');
         text.push_str(TOOLS_HINT);
     }
@@ -87,16 +87,17 @@ fn system(conversation: &Conversation, engine_clock_s: i64) -> Result<String, Un
 }
 
 fn developer(instructions: Option<String>, conversation: &Conversation) -> Option<Message> {
-    let mut sections = Vec::new();
-    sections.extend(
-        instructions
-            .filter(|text| !text.is_empty())
-            .map(instructions_section),
-    );
-    if !conversation.tools.is_empty() {
-        sections.push(tools_section(&conversation.tools));
+    let tools = conversation.tools();
+    let says_something = instructions.as_deref().is_some_and(|text| !text.is_empty());
+    if !says_something && tools.is_empty() {
+        return None;
     }
-    (!sections.is_empty()).then(|| Message::plain("developer", vec![sections.join("\n\n")]))
+    // Beside tools, empty instructions keep their heading.
+    let mut sections: Vec<_> = instructions.map(instructions_section).into_iter().collect();
+    if !tools.is_empty() {
+        sections.push(tools_section(tools));
+    }
+    Some(Message::plain("developer", vec![sections.join("\n\n")]))
 }
 
 fn instructions_section(text: String) -> String {
@@ -114,17 +115,24 @@ fn tool_names(turns: &[Turn]) -> HashMap<&str, &str> {
         .collect()
 }
 
-fn push_turn(turn: &Turn, names: &HashMap<&str, &str>, messages: &mut Vec<Message>) {
+fn push_turn(turn: &Turn, names: &HashMap<&str, &str>, is_item: bool, messages: &mut Vec<Message>) {
     match turn {
         Turn::Instructions { content, .. } => {
-            let text = content.flat().map(instructions_section);
+            let text = content.flat().filter(|text| !is_item || !text.is_empty());
+            let text = text.map(instructions_section);
             messages.extend(text.map(|text| Message::plain("developer", vec![text])));
         }
-        Turn::User { content, .. } => messages.push(Message::plain("user", content.parts.clone())),
+        // Harmony has no other roles: reading refuses them.
+        Turn::Other { .. } => {}
+        Turn::User { content, .. } => messages.push(Message::plain("user", texts(content))),
         Turn::Answer {
-            content, call_id, ..
+            content,
+            call_id,
+            of,
+            ..
         } => {
-            let name = names.get(call_id.as_str()).copied().unwrap_or_default();
+            let named = || names.get(call_id.as_str()).copied();
+            let name = of.as_deref().or_else(named).unwrap_or_default();
             messages.push(Message {
                 author: format!("functions.{name}"),
                 channel: Some("commentary to=assistant"),
@@ -138,12 +146,13 @@ fn push_turn(turn: &Turn, names: &HashMap<&str, &str>, messages: &mut Vec<Messag
             calls,
             ..
         } => {
+            let says = is_item && reasoning.is_none();
             let reasoning = reasoning.iter().filter(|text| !text.is_empty());
             let reasoning =
                 reasoning.map(|text| Message::assistant("analysis", vec![text.clone()]));
             if calls.is_empty() {
                 messages.extend(reasoning);
-                messages.extend(answer(content));
+                messages.extend(answer(content, says));
                 return;
             }
             let preamble = content.flat().filter(|text| !text.is_empty());
@@ -159,9 +168,14 @@ fn push_turn(turn: &Turn, names: &HashMap<&str, &str>, messages: &mut Vec<Messag
     }
 }
 
-fn answer(content: &Content) -> Option<Message> {
-    let says_something = content.parts.first().is_some_and(|text| !text.is_empty());
-    says_something.then(|| Message::assistant("final", content.parts.clone()))
+/// Nothing is no answer, unless it is an item of its own (`says`).
+fn answer(content: &Content, says: bool) -> Option<Message> {
+    let says_something = content.texts().next().is_some_and(|text| !text.is_empty());
+    (says_something || says).then(|| Message::assistant("final", texts(content)))
+}
+
+fn texts(content: &Content) -> Vec<String> {
+    content.texts().map(str::to_owned).collect()
 }
 
 impl Message {

@@ -8,12 +8,24 @@
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
+use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Part, Tool, Turn};
 use crate::tree::Tree;
 
 /// Stands at the end of a message that is to be continued, to find it in the text; a template that trims takes the
-/// space off.
-pub(super) const CONTINUED: &str = "TOLLGATE_GOES_ON_HERE ";
+/// space off. It is the one of `transformers`: some templates look for it.
+pub(super) const CONTINUED: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+/// Parameters of `apply_chat_template` itself, which no template sees.
+const NOT_FOR_TEMPLATES: [&str; 8] = [
+    "continue_final_message",
+    "max_length",
+    "padding",
+    "return_assistant_tokens_mask",
+    "return_dict",
+    "return_tensors",
+    "tokenizer_kwargs",
+    "truncation",
+];
 
 /// What a template's text says about what it can take.
 #[derive(Clone, Copy)]
@@ -22,11 +34,58 @@ pub(super) struct TemplateForm {
     pub(super) knows_developer: bool,
 }
 
-pub(super) fn of(
+/// What a template is given beside the messages: the body's own arguments, over them what its dialect says, and all of
+/// that over the tools and the engine's defaults. Null and `auto` say nothing.
+pub(super) fn merged(
     conversation: &Conversation,
     effort: Option<&str>,
-    form: TemplateForm,
-) -> Vec<(String, Value)> {
+    defaults: &[(String, Tree)],
+) -> Vec<(String, Tree)> {
+    let mut asked = conversation.own_arguments.clone();
+    let thinks_by_itself = asked.iter().any(|(name, _)| name == "enable_thinking");
+    for (name, value) in &conversation.said_arguments {
+        put_set(&mut asked, name, value);
+    }
+    if let Some(effort) = effort {
+        put_set(&mut asked, "reasoning_effort", &effort.into());
+        if !thinks_by_itself {
+            put(&mut asked, "enable_thinking", Tree::Bool(effort != "none"));
+        }
+    }
+    let mut all = if conversation.keeps_unset && defaults.is_empty() {
+        asked.clone()
+    } else {
+        defaults.to_vec()
+    };
+    if let Some(tools) = &conversation.tools {
+        put(
+            &mut all,
+            "tools",
+            Tree::List(tools.iter().map(tool).collect()),
+        );
+    }
+    for (name, value) in &asked {
+        put_set(&mut all, name, value);
+    }
+    all.retain(|(name, _)| !NOT_FOR_TEMPLATES.contains(&name.as_str()));
+    all
+}
+
+fn put_set(all: &mut Vec<(String, Tree)>, name: &str, value: &Tree) {
+    if !matches!(value, Tree::Null) && value.text() != Some("auto") {
+        put(all, name, value.clone());
+    }
+}
+
+fn put(all: &mut Vec<(String, Tree)>, name: &str, value: Tree) {
+    match all.iter_mut().find(|(other, _)| other == name) {
+        Some((_, place)) => *place = value,
+        None => all.push((name.to_owned(), value)),
+    }
+}
+
+/// The messages as the template sees them.
+pub(super) fn messages(conversation: &Conversation, form: TemplateForm) -> Vec<Tree> {
     let mut messages: Vec<Tree> = Vec::new();
     if let Some(text) = conversation.instructions.as_deref()
         && !text.is_empty()
@@ -35,34 +94,32 @@ pub(super) fn of(
     }
     messages.extend(conversation.turns.iter().map(|turn| seen(turn, form)));
     let is_developer = |message: &Tree| message.get_text("role") == Some("developer");
-    if !form.knows_developer && messages.iter().any(is_developer) {
+    if form.knows_developer || !messages.iter().any(is_developer) {
+        return messages;
+    }
+    messages.iter_mut().for_each(as_system);
+    // One that stands first stays as it is.
+    let is_system = |message: &Tree| message.get_text("role") == Some("system");
+    if messages.iter().skip(1).any(is_system) {
         messages = with_one_system(messages);
     }
-    if conversation.continues
-        && let Some(last) = messages.last_mut()
-    {
-        mark(last);
-    }
-    let tools = match conversation.tools.as_slice() {
-        [] => Tree::Null,
-        tools => Tree::List(tools.iter().map(tool).collect()),
-    };
-    let mut arguments = vec![
-        ("messages".to_owned(), value(&Tree::List(messages))),
-        ("tools".to_owned(), value(&tools)),
-        ("documents".to_owned(), Value::from(())),
-        ("add_generation_prompt".to_owned(), Value::from(true)),
-    ];
-    if let Some(effort) = effort {
-        arguments.push(("reasoning_effort".to_owned(), Value::from(effort)));
-        arguments.push(("enable_thinking".to_owned(), Value::from(effort != "none")));
-    }
-    let given = conversation.template_arguments.iter();
-    arguments.extend(given.map(|(name, tree)| (name.clone(), value(tree))));
-    arguments
+    messages
 }
 
-fn value(tree: &Tree) -> Value {
+/// Makes a developer's message the system's.
+fn as_system(message: &mut Tree) {
+    if message.get_text("role") != Some("developer") {
+        return;
+    }
+    if let Some(role) = member(message, "role") {
+        *role = "system".into();
+    }
+    if let Tree::Map(members) = message {
+        members.retain(|(name, _)| name != "tools");
+    }
+}
+
+pub(super) fn value(tree: &Tree) -> Value {
     Value::from(Serde(tree))
 }
 
@@ -76,15 +133,31 @@ fn seen(turn: &Turn, form: TemplateForm) -> Tree {
             role,
             content,
             name,
-        } => (instructions(role, content, form), name),
+            tools,
+        } => {
+            let mut seen = instructions(role, content, form);
+            if let Some(name) = name {
+                push(&mut seen, "name", name.as_str().into());
+            }
+            if *role == "developer" {
+                push(&mut seen, "tools", tools.clone().unwrap_or(Tree::Null));
+            }
+            (seen, &None)
+        }
+        Turn::Other {
+            role,
+            content,
+            name,
+        } => (message(role, shown(content, form)), name),
         Turn::User { content, name } => (message("user", shown(content, form)), name),
         Turn::Answer {
             content,
             call_id,
             name,
+            of: _,
         } => {
             let text = if form.takes_parts {
-                content.parts.join("\n")
+                content.joined("\n")
             } else {
                 joined(content)
             };
@@ -126,18 +199,20 @@ fn shown(content: &Content, form: TemplateForm) -> Tree {
     if !form.takes_parts {
         return Tree::Text(joined(content));
     }
-    let part = |text: &String| Tree::map([("type", "text".into()), ("text", text.as_str().into())]);
+    let part = |part: &Part| {
+        let mut members = vec![
+            ("type".to_owned(), "text".into()),
+            ("text".to_owned(), part.text.as_str().into()),
+        ];
+        members.extend(part.rest.iter().cloned());
+        Tree::Map(members)
+    };
     Tree::List(content.parts.iter().map(part).collect())
 }
 
 fn joined(content: &Content) -> String {
-    let parts: Vec<_> = content
-        .parts
-        .iter()
-        .map(String::as_str)
-        .filter(|part| !part.is_empty())
-        .collect();
-    parts.join("\n")
+    let texts: Vec<_> = content.texts().filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
 }
 
 /// A message of the system or the developer; the system's without the line for a provider's accounting.
@@ -146,11 +221,14 @@ fn instructions(role: &str, content: &Content, form: TemplateForm) -> Tree {
         return message(role, shown(content, form));
     }
     let kept = content.parts.iter().filter_map(|part| {
-        if !part.starts_with(BILLING_LINE) {
+        if !part.text.starts_with(BILLING_LINE) {
             return Some(part.clone());
         }
-        let (_, rest) = part.split_once('\n')?;
-        (!rest.is_empty()).then(|| rest.to_owned())
+        let (_, text) = part.text.split_once('\n')?;
+        (!text.is_empty()).then(|| Part {
+            text: text.to_owned(),
+            rest: part.rest.clone(),
+        })
     });
     let content = Content {
         parts: kept.collect(),
@@ -158,17 +236,22 @@ fn instructions(role: &str, content: &Content, form: TemplateForm) -> Tree {
     message(role, shown(&content, form))
 }
 
-/// Puts the mark behind the last text of a message.
-fn mark(message: &mut Tree) {
-    match member(message, "content") {
-        Some(Tree::Text(text)) => text.push_str(CONTINUED),
-        Some(Tree::List(parts)) => {
-            if let Some(Tree::Text(text)) = parts.last_mut().and_then(|part| member(part, "text")) {
-                text.push_str(CONTINUED);
-            }
+/// Puts the mark behind the last text of a message and gives that text, if there is one.
+pub(super) fn mark(message: &mut Tree) -> Option<String> {
+    let mut parts;
+    let text = match member(message, "content")? {
+        Tree::List(list) => {
+            parts = list.iter_mut().rev();
+            parts.find_map(|part| member(part, "text"))?
         }
-        _ => {}
-    }
+        other => other,
+    };
+    let Tree::Text(text) = text else {
+        return None;
+    };
+    let before = text.clone();
+    text.push_str(CONTINUED);
+    Some(before)
 }
 
 fn member<'a>(tree: &'a mut Tree, name: &str) -> Option<&'a mut Tree> {
@@ -206,10 +289,17 @@ fn tool(tool: &Tool) -> Tree {
         ("description", text(&tool.description)),
         ("parameters", tool.parameters.clone().unwrap_or(Tree::Null)),
     ]);
-    if let Some(strict) = &tool.strict {
-        push(&mut function, "strict", strict.clone());
+    let extra = [("strict", &tool.strict), ("defer_loading", &tool.deferred)];
+    for (name, value) in extra {
+        if let Some(value) = value {
+            push(&mut function, name, value.clone());
+        }
     }
-    Tree::map([("type", "function".into()), ("function", function)])
+    let mut shown = Tree::map([("type", "function".into()), ("function", function)]);
+    if let Some(deferred) = &tool.outer_deferred {
+        push(&mut shown, "defer_loading", deferred.clone());
+    }
+    shown
 }
 
 fn with_one_system(messages: Vec<Tree>) -> Vec<Tree> {
