@@ -12,7 +12,7 @@ use crate::count::{Certainty, Count, Doubt};
 use crate::dialect::{self, Reader};
 use crate::memo::Memo;
 use crate::prompt::Kept;
-use crate::template::{Template, TemplateSettings, Templates};
+use crate::template::{Shown, Template, TemplateSettings, Templates};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
@@ -195,6 +195,25 @@ impl Counter {
                 merges_system: template.merges_system(),
             },
             Rendering::Overhead => Reader::Overhead,
+        }
+    }
+
+    /// What a template is given for a body, and what it makes of it. None where there is no template, or several
+    /// conversations.
+    ///
+    /// # Errors
+    /// As [`Counter::prompt`].
+    #[doc(hidden)]
+    pub fn shown(
+        &self,
+        operation: Operation,
+        body: &[u8],
+        engine_clock_s: i64,
+    ) -> Result<Option<Shown>, Uncountable> {
+        let conversations = dialect::read(operation, &read(body)?, self.reader())?;
+        match (&self.rendering, conversations.as_slice()) {
+            (Rendering::Template(template), [one]) => template.shown(one, engine_clock_s).map(Some),
+            _ => Ok(None),
         }
     }
 

@@ -36,6 +36,8 @@ pub use counter::{BuiltIn, Counter};
 pub use dialect::is_counted;
 pub use memo::{Memo, MemoStats};
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
+#[doc(hidden)]
+pub use template::Shown;
 pub use template::{ContentForm, TemplateSettings, Templates};
 pub use uncountable::{Uncountable, UnusableModel};
 

@@ -96,6 +96,16 @@ struct Compiled {
     is_foreign: bool,
 }
 
+/// What a template is given and makes of it, for a look from outside.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Shown {
+    /// JSON.
+    pub arguments: String,
+    /// To the end of a message that is continued, and beyond.
+    pub text: Result<String, Uncountable>,
+}
+
 /// A conversation as text.
 pub(crate) struct Rendered {
     pub(crate) text: String,
@@ -160,64 +170,67 @@ impl Template {
         conversation: &Conversation,
         engine_clock_s: i64,
     ) -> Result<Rendered, Uncountable> {
+        let given = self.given(conversation)?;
+        let text = given.rendered(engine_clock_s)?;
+        let text = match &given.continued {
+            None => text,
+            Some(message) => up_to_mark(&text, message).ok_or_else(|| {
+                Uncountable::Template("the message to be continued is not in the text".to_owned())
+            })?,
+        };
+        Ok(Rendered {
+            text,
+            doubt: given.doubt(),
+        })
+    }
+
+    /// A conversation as a template is given it, and what becomes of it.
+    pub(crate) fn shown(
+        &self,
+        conversation: &Conversation,
+        engine_clock_s: i64,
+    ) -> Result<Shown, Uncountable> {
+        let given = self.given(conversation)?;
+        let mut arguments: Vec<_> = self
+            .special_tokens
+            .iter()
+            .map(|(name, token)| (name.clone(), token.as_str().into()))
+            .collect();
+        arguments.extend(given.arguments.iter().cloned());
+        let text = given.rendered(engine_clock_s);
+        arguments.push(("messages".to_owned(), Tree::List(given.messages)));
+        Ok(Shown {
+            arguments: Tree::Map(arguments).to_string(),
+            text,
+        })
+    }
+
+    fn given(&self, conversation: &Conversation) -> Result<Given<'_>, Uncountable> {
         let effort = if conversation.disables_thinking {
             Some(self.without_thinking)
         } else {
             conversation.effort.as_deref()
         };
-        let given = arguments::merged(conversation, effort, &self.default_arguments);
-        let has_tools = given
+        let arguments = arguments::merged(conversation, effort, &self.default_arguments);
+        let has_tools = arguments
             .iter()
             .any(|(name, value)| name == "tools" && *value != Tree::Null);
-        let chosen = match &self.tool_use {
+        let template = match &self.tool_use {
             Some(tool_use) if has_tools => tool_use,
             _ => &self.default,
         };
-        let mut messages = arguments::messages(conversation, chosen.form);
+        let mut messages = arguments::messages(conversation, template.form);
         let continued = conversation
             .continues
-            .then(|| continued(&mut messages, chosen))
+            .then(|| continued(&mut messages, template))
             .transpose()?;
-        let is_odd =
-            |tree: &Tree| tree.has_wide_number() || (chosen.joins && tree.has_scientific_number());
-        let has_odd = messages.iter().any(is_odd) || given.iter().any(|(_, tree)| is_odd(tree));
-
-        let doubt = if chosen.is_foreign {
-            Some(Doubt::Language)
-        } else {
-            has_odd.then_some(Doubt::Number)
-        };
-
-        let mut arguments = vec![(
-            "strftime_now".to_owned(),
-            Value::from_function(move |format: String| date(engine_clock_s, &format)),
-        )];
-        for (name, token) in &self.special_tokens {
-            arguments.push((name.clone(), Value::from(token.as_str())));
-        }
-        for name in ["tools", "documents"] {
-            arguments.push((name.to_owned(), Value::from(())));
-        }
-        let given = given.iter();
-        arguments.extend(given.map(|(name, tree)| (name.clone(), arguments::value(tree))));
-        let messages = arguments::value(&Tree::List(messages));
-        arguments.push(("messages".to_owned(), messages));
-
-        let text = chosen
-            .environment
-            .get_template(NAME)
-            .and_then(|template| template.render(Value::from_pairs(arguments)))
-            .map_err(|error| Uncountable::Template(said(&error)))?;
-        if text.len() > RENDERED_LIMIT_BYTES {
-            return Err(Uncountable::TooLong(text.len()));
-        }
-        let text = match continued {
-            None => text,
-            Some(message) => up_to_mark(&text, &message).ok_or_else(|| {
-                Uncountable::Template("the message to be continued is not in the text".to_owned())
-            })?,
-        };
-        Ok(Rendered { text, doubt })
+        Ok(Given {
+            template,
+            special_tokens: &self.special_tokens,
+            arguments,
+            messages,
+            continued,
+        })
     }
 
     /// Whether an effort of `none` is taken and renders as no other does (vLLM's test for it).
@@ -236,6 +249,58 @@ impl Template {
         };
         let none = said("none");
         none.is_some() && EFFORTS.iter().all(|effort| said(effort) != none)
+    }
+}
+
+/// A conversation as one template is given it.
+struct Given<'t> {
+    template: &'t Compiled,
+    special_tokens: &'t [(String, String)],
+    arguments: Vec<(String, Tree)>,
+    messages: Vec<Tree>,
+    /// The text that the message which is continued had before its mark.
+    continued: Option<String>,
+}
+
+impl Given<'_> {
+    fn rendered(&self, engine_clock_s: i64) -> Result<String, Uncountable> {
+        let mut values = vec![(
+            "strftime_now".to_owned(),
+            Value::from_function(move |format: String| date(engine_clock_s, &format)),
+        )];
+        for (name, token) in self.special_tokens {
+            values.push((name.clone(), Value::from(token.as_str())));
+        }
+        for name in ["tools", "documents"] {
+            values.push((name.to_owned(), Value::from(())));
+        }
+        for (name, tree) in &self.arguments {
+            values.push((name.clone(), arguments::value(tree)));
+        }
+        let messages: Vec<_> = self.messages.iter().map(arguments::value).collect();
+        values.push(("messages".to_owned(), Value::from(messages)));
+        let text = self
+            .template
+            .environment
+            .get_template(NAME)
+            .and_then(|template| template.render(Value::from_pairs(values)))
+            .map_err(|error| Uncountable::Template(said(&error)))?;
+        if text.len() > RENDERED_LIMIT_BYTES {
+            return Err(Uncountable::TooLong(text.len()));
+        }
+        Ok(text)
+    }
+
+    fn doubt(&self) -> Option<Doubt> {
+        if self.template.is_foreign {
+            return Some(Doubt::Language);
+        }
+        let is_odd = |tree: &Tree| {
+            tree.has_wide_number() || (self.template.joins && tree.has_scientific_number())
+        };
+        let mut arguments = self.arguments.iter();
+        let has_odd = self.messages.iter().any(is_odd) || arguments.any(|(_, tree)| is_odd(tree));
+        has_odd.then_some(Doubt::Number)
     }
 }
 
