@@ -15,6 +15,8 @@ mod source;
 
 pub(crate) use instant::date;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use arguments::{CONTINUED, TemplateForm};
 use minijinja::{Environment, Value};
 
@@ -22,7 +24,7 @@ use crate::RENDERED_LIMIT_BYTES;
 use crate::conversation::{Content, Conversation, Turn};
 use crate::count::Doubt;
 use crate::tree::Tree;
-use crate::uncountable::{Uncountable, UnusableModel};
+use crate::uncountable::{Uncountable, UnusableModel, wrong};
 
 const NAME: &str = "chat";
 /// What Anthropic's dialect can ask for.
@@ -133,7 +135,7 @@ impl Compiled {
             },
             says_content: source.contains("content"),
             joins: seen.joins,
-            is_foreign: seen.slices_back,
+            is_foreign: seen.is_foreign,
         })
     }
 }
@@ -220,6 +222,9 @@ impl Template {
             _ => &self.default,
         };
         let mut messages = arguments::messages(conversation, template.form);
+        if messages.is_empty() {
+            return Err(wrong("messages", "not empty"));
+        }
         let continued = conversation
             .continues
             .then(|| continued(&mut messages, template))
@@ -279,11 +284,13 @@ impl Given<'_> {
         }
         let messages: Vec<_> = self.messages.iter().map(arguments::value).collect();
         values.push(("messages".to_owned(), Value::from(messages)));
-        let text = self
-            .template
-            .environment
-            .get_template(NAME)
-            .and_then(|template| template.render(Value::from_pairs(values)))
+        let render = || {
+            let template = self.template.environment.get_template(NAME)?;
+            template.render(Value::from_pairs(values))
+        };
+        // The library has places where it trusts a template: slices of nothing that go backwards.
+        let text = catch_unwind(AssertUnwindSafe(render))
+            .map_err(|_| Uncountable::Template("it cannot be run on this".to_owned()))?
             .map_err(|error| Uncountable::Template(said(&error)))?;
         if text.len() > RENDERED_LIMIT_BYTES {
             return Err(Uncountable::TooLong(text.len()));
