@@ -18,6 +18,7 @@ mod text;
 pub(crate) use instant::date;
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arguments::{CONTINUED, TemplateForm};
 use minijinja::{Environment, Value};
@@ -28,7 +29,7 @@ use crate::conversation::{Content, Conversation, Turn};
 use crate::count::Doubt;
 use crate::rendered_limit;
 use crate::tree::{Member, Tree};
-use crate::uncountable::{Uncountable, UnusableModel};
+use crate::uncountable::{Uncountable, UnusableModel, wrong};
 
 const NAME: &str = "chat";
 /// What Anthropic's dialect can ask for.
@@ -144,7 +145,7 @@ impl Compiled {
             gathers: gathers(source),
             says_content: source.contains("content"),
             joins: seen.joins,
-            is_foreign: seen.slices_back,
+            is_foreign: seen.is_foreign,
         })
     }
 }
@@ -237,6 +238,9 @@ impl Template {
             }
         }
         let mut messages = arguments::messages(conversation, template.form);
+        if messages.is_empty() {
+            return Err(wrong("messages", "not empty"));
+        }
         let continued = conversation
             .continues
             .then(|| continued(&mut messages, template))
@@ -302,13 +306,20 @@ impl Given<'_> {
         let messages: Vec<_> = messages.map(|tree| arguments::value(&tree)).collect();
         values.push(("messages".to_owned(), Value::from(messages)));
         let mut text = Text::new(self.longest);
-        let template = self.template.environment.get_template(NAME);
-        let rendered = template
-            .and_then(|template| template.render_captured_to(Value::from_pairs(values), &mut text));
+        let environment = &self.template.environment;
+        let render = || {
+            let template = environment.get_template(NAME)?;
+            let rendered = template.render_captured_to(Value::from_pairs(values), &mut text);
+            rendered.map(|_| ())
+        };
+        // The library has places where it trusts a template: slices of nothing that go backwards.
+        let rendered = catch_unwind(AssertUnwindSafe(render));
         if let Some(bytes) = text.refused() {
             return Err(Uncountable::TooLong(bytes));
         }
-        rendered.map_err(|error| Uncountable::Template(said(&error)))?;
+        rendered
+            .map_err(|_| Uncountable::Template("it cannot be run on this".to_owned()))?
+            .map_err(|error| Uncountable::Template(said(&error)))?;
         Ok(text.into_string())
     }
 

@@ -34,6 +34,7 @@ fn plain() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_formatter(print);
     environment.set_fuel(Some(FUEL));
+    environment.remove_global("debug");
     python::add(&mut environment);
     environment.add_filter("tojson", to_json);
     environment.add_filter("string", |value: &Value| python_text::str(value));

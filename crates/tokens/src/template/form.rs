@@ -10,6 +10,31 @@ use minijinja::machinery::ast::{BinOpKind, Call, CallArg, Expr, Macro, Stmt};
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 
+/// Variables that Jinja has and this engine has not.
+const FOREIGN_NAMES: [&str; 6] = ["cycler", "joiner", "kwargs", "lipsum", "self", "varargs"];
+
+/// Filters that print, or look, in another way.
+const FOREIGN_FILTERS: [&str; 3] = ["attr", "groupby", "pprint"];
+
+/// Of a dict, `x.items` is the method to Jinja, whatever members it has; here it is the member.
+const METHODS: [&str; 15] = [
+    "append",
+    "clear",
+    "copy",
+    "fromkeys",
+    "get",
+    "items",
+    "keys",
+    "pop",
+    "popitem",
+    "setdefault",
+    "split",
+    "startswith",
+    "strip",
+    "update",
+    "values",
+];
+
 /// What a template's syntax says of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {
@@ -17,8 +42,9 @@ pub(super) struct Form {
     pub(super) takes_parts: bool,
     /// It makes text of other things with an operator, which writes some numbers in another way than Python does.
     pub(super) joins: bool,
-    /// It has a slice that goes backwards to a place, which is computed in another way than Python does.
-    pub(super) slices_back: bool,
+    /// It uses something that is computed in another way than Jinja does: a slice that goes backwards to a place, a
+    /// method that is not called, and some names and filters.
+    pub(super) is_foreign: bool,
 }
 
 /// Reads a template's source, without the marks that training uses.
@@ -31,7 +57,7 @@ pub(super) fn of(source: &str) -> Form {
     Form {
         takes_parts: seen.takes_parts().unwrap_or(false),
         joins: seen.joins,
-        slices_back: seen.slices_back,
+        is_foreign: seen.is_foreign,
     }
 }
 
@@ -45,7 +71,7 @@ struct Seen<'t> {
     /// The macros around the place that is looked at, as places in `macros`, outermost first.
     within: Vec<usize>,
     joins: bool,
-    slices_back: bool,
+    is_foreign: bool,
 }
 
 struct Loop<'t> {
@@ -218,10 +244,11 @@ impl<'t> Seen<'t> {
 
     fn expr(&mut self, one: &'t Expr<'t>) {
         match one {
-            Expr::Var(_) | Expr::Const(_) => {}
+            Expr::Var(it) => self.is_foreign |= FOREIGN_NAMES.contains(&it.id),
+            Expr::Const(_) => {}
             Expr::Slice(it) => {
                 let is_back = it.step.as_ref().is_some_and(|step| !is_forward(step));
-                self.slices_back |= is_back && (it.start.is_some() || it.stop.is_some());
+                self.is_foreign |= is_back && (it.start.is_some() || it.stop.is_some());
                 self.expr(&it.expr);
                 self.exprs(it.start.iter().chain(&it.stop).chain(&it.step));
             }
@@ -240,6 +267,7 @@ impl<'t> Seen<'t> {
             }
             Expr::Filter(it) => {
                 self.joins |= matches!(it.name, "join" | "format");
+                self.is_foreign |= FOREIGN_FILTERS.contains(&it.name);
                 self.exprs(&it.expr);
                 self.arguments(&it.args);
             }
@@ -247,7 +275,10 @@ impl<'t> Seen<'t> {
                 self.expr(&it.expr);
                 self.arguments(&it.args);
             }
-            Expr::GetAttr(it) => self.expr(&it.expr),
+            Expr::GetAttr(it) => {
+                self.is_foreign |= METHODS.contains(&it.name);
+                self.expr(&it.expr);
+            }
             Expr::GetItem(it) => self.exprs([&it.expr, &it.subscript_expr]),
             Expr::Call(it) => self.call(it),
             Expr::List(it) => self.exprs(&it.items),
@@ -260,7 +291,10 @@ impl<'t> Seen<'t> {
         self.calls.push(call);
         self.joins |=
             matches!(&call.expr, Expr::GetAttr(it) if matches!(it.name, "join" | "format"));
-        self.expr(&call.expr);
+        match &call.expr {
+            Expr::GetAttr(method) => self.expr(&method.expr),
+            other => self.expr(other),
+        }
         self.arguments(&call.args);
     }
 

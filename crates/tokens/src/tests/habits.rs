@@ -15,6 +15,7 @@ const NOT_EXACT: &[(&str, &str)] = &[
     ("18 floats", "number"),
     ("20 function_percent", "template"),
     ("20 function_wordwrap", "template"),
+    ("20 function_mapped", "language"),
     ("20 function_slices", "language"),
     ("20 function_cyclers", "template"),
     ("20 function_texts", "template"),

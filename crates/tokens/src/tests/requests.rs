@@ -252,6 +252,47 @@ fn a_template_is_shown_the_functions_among_the_tools_of_responses() {
 }
 
 #[test]
+fn what_a_template_computes_in_another_way_is_doubted_and_nothing_panics() {
+    let doubted = Certainty::Approximate(Doubt::Language);
+    let body = r#"{"messages":[{"role":"user","content":""}]}"#;
+    for (template, certainty) in [
+        ("{{ messages[::-1] }}", Certainty::Exact),
+        ("{{ messages[3:0:-1] }}", doubted),
+        ("{{ messages[0].items() | list }}", Certainty::Exact),
+        ("{% if messages[0].items %}x{% endif %}", doubted),
+        ("{{ self is defined }}", doubted),
+        ("{{ messages | groupby('role') }}", doubted),
+        ("{{ debug is defined }}", Certainty::Exact),
+    ] {
+        let counted = count(&tiny(template), Operation::Chat, body);
+        assert_eq!(
+            counted.expect("countable").certainty,
+            certainty,
+            "{template}"
+        );
+    }
+    // A slice of nothing.
+    let refused = count(
+        &tiny("{{ messages[0].content[::-1] }}"),
+        Operation::Chat,
+        body,
+    );
+    assert!(
+        matches!(refused, Err(Uncountable::Template(_))),
+        "{refused:?}"
+    );
+    let refused = count(
+        &tiny("{{ messages[::-1] }}"),
+        Operation::Chat,
+        r#"{"messages":[]}"#,
+    );
+    assert!(
+        matches!(refused, Err(Uncountable::Member { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn batches_of_conversations_are_summed_in_embeddings() {
     let counter = tiny(LOOP);
     let one = r#"[{"role":"user","content":"hello"}]"#;

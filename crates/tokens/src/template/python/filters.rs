@@ -25,6 +25,13 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("float", float);
     environment.add_filter("indent", indent);
     environment.add_filter("dictsort", dictsort);
+    environment.add_filter("capitalize", |value: &Value| {
+        written(value).map(|it| text::capitalize(&it))
+    });
+    environment.add_filter("title", title);
+    for name in ["escape", "e"] {
+        environment.add_filter(name, escape);
+    }
 }
 
 fn length(value: &Value) -> Result<usize, Error> {
@@ -117,6 +124,42 @@ fn wordcount(value: &Value) -> Result<usize, Error> {
         .split(|char| !is_part(char))
         .filter(|word| !word.is_empty())
         .count())
+}
+
+/// Words begin behind space, hyphens and opening brackets.
+fn title(value: &Value) -> Result<String, Error> {
+    let it = written(value)?;
+    let mut out = String::with_capacity(it.len());
+    let mut is_first = true;
+    for char in it.chars() {
+        let is_between = text::is_space(char) || matches!(char, '-' | '(' | '{' | '[' | '<');
+        if is_first {
+            out.extend(char.to_uppercase());
+        } else {
+            out.extend(char.to_lowercase());
+        }
+        is_first = is_between;
+    }
+    Ok(out)
+}
+
+/// As `markupsafe` does it.
+fn escape(value: &Value) -> Result<Value, Error> {
+    if value.is_safe() {
+        return Ok(value.clone());
+    }
+    let mut out = String::new();
+    for char in written(value)?.chars() {
+        match char {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\'' => out.push_str("&#39;"),
+            '"' => out.push_str("&#34;"),
+            _ => out.push(char),
+        }
+    }
+    Ok(Value::from_safe_string(out))
 }
 
 /// What cannot be read is the default, which is 0.

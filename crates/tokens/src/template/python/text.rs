@@ -86,13 +86,33 @@ pub(super) fn capitalize(text: &str) -> String {
 
 /// A letter that becomes several keeps but the first of them large.
 fn push_titlecase(char: char, out: &mut String) {
-    if is_titlecase(char) {
-        out.push(char);
+    if let Some(title) = titlecase(char) {
+        out.push(title);
+        return;
+    }
+    if char == 'ŉ' {
+        out.push_str("ʼN");
         return;
     }
     let mut upper = char.to_uppercase();
     out.extend(upper.next());
     out.extend(upper.flat_map(char::to_lowercase));
+}
+
+/// The letter that only begins words, where there is one.
+fn titlecase(char: char) -> Option<char> {
+    let number = u32::from(char);
+    let title = match number {
+        0x1c4..=0x1c6 => 0x1c5,
+        0x1c7..=0x1c9 => 0x1c8,
+        0x1ca..=0x1cc => 0x1cb,
+        0x1f1..=0x1f3 => 0x1f2,
+        0x1f80..=0x1f87 | 0x1f90..=0x1f97 | 0x1fa0..=0x1fa7 => number + 8,
+        0x1fb3 | 0x1fc3 | 0x1ff3 => number + 9,
+        _ if is_titlecase(char) => number,
+        _ => return None,
+    };
+    char::from_u32(title)
 }
 
 /// `str.swapcase`.
