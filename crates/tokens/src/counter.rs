@@ -107,6 +107,14 @@ impl Counter {
         self
     }
 
+    /// Counts a text by itself, without anything that a template would put around it.
+    ///
+    /// # Errors
+    /// When the vocabulary cannot encode it; see [`Uncountable`].
+    pub fn text(&self, text: &str) -> Result<u64, Uncountable> {
+        self.vocabulary.count(text)
+    }
+
     /// Counts the prompt of a request body.
     ///
     /// `engine_clock_s`: seconds since 1970 on the wall clock of the engine's time zone. Harmony and many templates

@@ -89,7 +89,7 @@ fn random_bodies_of_old_and_new_messages() {
     for vocabulary in [BuiltIn::O200k, BuiltIn::Cl100k] {
         let mut pair = Pair::new(vocabulary);
         let mut known = vec![r#"{"role":"user","content":"a"}"#.to_owned()];
-        for _ in 0..8_000 {
+        for _ in 0..5_000 {
             let messages: Vec<_> = (0..random.below(6))
                 .map(|_| match random.below(3) {
                     0 => {
@@ -238,8 +238,10 @@ fn message(random: &mut Random) -> String {
         "tools",
         "task",
     ];
-    let kept = 2 + random.below(names.len() - 1);
+    let most = if random.below(4) == 0 { names.len() } else { 7 };
+    let kept = 2 + random.below(most - 1);
     object(random, &names[..kept], |random, name| match name {
+        "role" if random.below(40) == 0 => "\"critic\"".to_owned(),
         "role" => {
             let roles = [
                 "\"user\"",
@@ -248,7 +250,6 @@ fn message(random: &mut Random) -> String {
                 "\"system\"",
                 "\"developer\"",
                 "\"tool\"",
-                "\"critic\"",
                 "\"us\\u0065r\"",
             ];
             pick(random, &roles).to_owned()
@@ -350,7 +351,7 @@ fn body(random: &mut Random, messages: &[String]) -> String {
         "truncation",
     ];
     // Mostly the first few, so that most bodies are of the ordinary kind.
-    let most = if random.below(3) == 0 { names.len() } else { 6 };
+    let most = if random.below(8) == 0 { names.len() } else { 6 };
     let kept = 2 + random.below(most - 1);
     let body = object(random, &names[..kept], |random, name| match name {
         "messages" => match random.below(20) {
