@@ -11,6 +11,7 @@ mod kubernetes;
 mod lane;
 mod parts;
 mod pgo;
+mod renderings;
 mod setup;
 mod stages;
 mod tally;
@@ -34,6 +35,9 @@ cargo xtask <verb>
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
   fuzz [--seconds N] [TARGET]
                  every fuzz target, or one, for N seconds each (600 unless said): a lane of its own
+  renderings [--seed N] [--cases N]
+                 chat templates rendered by us and by Python's Jinja2, over made-up conversations
+                 (20000 unless said): a lane of its own
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 
@@ -57,6 +61,13 @@ fn main() -> ExitCode {
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["fuzz", rest @ ..] => match fuzz::Plan::of(rest) {
             Some(plan) => report(fuzz::run(&plan)),
+            None => {
+                eprint!("{HELP}");
+                ExitCode::from(2)
+            }
+        },
+        ["renderings", rest @ ..] => match renderings::Plan::of(rest) {
+            Some(plan) => report(renderings::run(&plan)),
             None => {
                 eprint!("{HELP}");
                 ExitCode::from(2)

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
-use tokens::{Counter, Memo, MemoStats, TemplateSettings};
+use tokens::{Counter, Memo, MemoStats, TemplateSettings, Templates};
 
 /// Counters by key.
 pub type Counters = HashMap<u64, Arc<Counter>>;
@@ -86,7 +86,7 @@ impl TokenizerCache {
 }
 
 /// A counter of a model's own files: `tokenizer.json`, the chat template, and `tokenizer_config.json`, which has the
-/// special tokens, and the template where there is none.
+/// special tokens, and the templates where none is given.
 ///
 /// # Errors
 /// When they cannot be read, or there is no template.
@@ -95,41 +95,61 @@ pub fn from_files(
     template: Option<&[u8]>,
     settings: Option<&[u8]>,
 ) -> Result<Counter, String> {
+    let tokenizer_config = match settings {
+        Some(settings) => std::str::from_utf8(settings)
+            .map_err(|_| "`settings` is not UTF-8".to_owned())?
+            .to_owned(),
+        None => String::new(),
+    };
     let settings: Value = match settings {
         Some(settings) => serde_json::from_slice(settings)
             .map_err(|error| format!("`settings` is not JSON: {error}"))?,
         None => Value::Null,
     };
-    let template = match template {
-        Some(template) => String::from_utf8(template.to_vec())
-            .map_err(|_| "`template` is not UTF-8".to_owned())?,
-        None => own_template(&settings)
-            .ok_or("`settings` holds no chat_template; give it as `template`")?
-            .to_owned(),
+    let templates = match template {
+        Some(template) => {
+            let text = std::str::from_utf8(template);
+            Templates::from(text.map_err(|_| "`template` is not UTF-8".to_owned())?)
+        }
+        None => own_templates(&settings)?,
     };
     let given = TemplateSettings {
         special_tokens: special_tokens(&settings),
+        tokenizer_config,
         ..TemplateSettings::default()
     };
-    Counter::from_template(tokenizer, &template, given).map_err(|error| error.to_string())
+    Counter::from_template(tokenizer, templates, given).map_err(|error| error.to_string())
 }
 
-/// The template in a `tokenizer_config.json`: text, or several by name.
-fn own_template(settings: &Value) -> Option<&str> {
-    let template = settings.get("chat_template")?;
+/// The templates in a `tokenizer_config.json`: one as text, or several by name, of which `tool_use` is for calls with
+/// tools.
+fn own_templates(settings: &Value) -> Result<Templates, String> {
+    let template = settings.get("chat_template").unwrap_or(&Value::Null);
     if let Some(text) = template.as_str() {
-        return Some(text);
+        return Ok(Templates::from(text));
     }
-    let named = template.as_array()?.iter();
-    let default = named
-        .clone()
-        .find(|one| one.get("name").and_then(Value::as_str) == Some("default"));
-    default.or(named.clone().next())?.get("template")?.as_str()
+    let all = template
+        .as_array()
+        .ok_or("`settings` holds no chat_template; give it as `template`")?;
+    let named = |name: &str| {
+        let mut all = all.iter();
+        let one = all.find(|one| one.get("name").and_then(Value::as_str) == Some(name));
+        one?.get("template")?.as_str().map(str::to_owned)
+    };
+    Ok(Templates {
+        default: named("default").ok_or(
+            "`settings` holds templates by name, and none of them is `default`; give one as `template`",
+        )?,
+        tool_use: named("tool_use"),
+    })
 }
 
-/// `bos_token` and the like: text, or an object that holds it.
+/// `bos_token` and the like: text, or an object that holds it; `extra_special_tokens` may name more.
 fn special_tokens(settings: &Value) -> Vec<(String, String)> {
-    let members = settings.as_object().into_iter().flatten();
+    let named = settings
+        .get("extra_special_tokens")
+        .and_then(Value::as_object);
+    let members = settings.as_object().into_iter().chain(named).flatten();
     let tokens = members.filter_map(|(name, value)| {
         let text = value.as_str().or_else(|| value.get("content")?.as_str())?;
         name.ends_with("_token")

@@ -61,7 +61,7 @@ fn template(tokenizer: &str, template: &str) -> Result<Counter, Box<dyn std::err
     let template = std::fs::read_to_string(template)?;
     Ok(Counter::from_template(
         &std::fs::read(tokenizer)?,
-        &template,
+        template.as_str(),
         settings,
     )?)
 }

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "harmony" => Counter::harmony(),
         _ => Counter::from_template(
             &std::fs::read(root.join("vectors/tokens/tiny_tokenizer.json"))?,
-            &std::fs::read_to_string(root.join("vectors/tokens/chatml.jinja"))?,
+            std::fs::read_to_string(root.join("vectors/tokens/chatml.jinja"))?.as_str(),
             TemplateSettings::default(),
         )?,
     };

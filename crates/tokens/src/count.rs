@@ -33,6 +33,37 @@ pub enum Doubt {
     /// A piece longer than the bound was cut where the tokenizer would not have cut it.
     #[error("a piece of text was too long to be held whole")]
     LongPiece,
+    /// A number that is read or written in another way than Python does: `-0`, whole numbers beyond 64 bits, and
+    /// those with an exponent where a template joins them to text.
+    #[error("a number in the body is not written as the engine writes it")]
+    Number,
+    /// The chat template has something in it that is computed in another way than Jinja does.
+    #[error(
+        "the chat template uses something that is computed in another way than the engine does"
+    )]
+    Language,
+    /// The settings beside the tokenizer name a class that may build another one than its file says.
+    #[error("the tokenizer's settings may make another one of it than its file says")]
+    TokenizerSettings,
+    /// The prompt is cut to the model's length, which is not known.
+    #[error("the engine cuts the prompt to a length that is not known")]
+    Truncated,
+}
+
+impl Doubt {
+    /// The doubt as one word, for labels.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TemplateUnknown => "template_unknown",
+            Self::EncodedAgain => "encoded_again",
+            Self::LongPiece => "long_piece",
+            Self::Number => "number",
+            Self::Language => "language",
+            Self::TokenizerSettings => "tokenizer_settings",
+            Self::Truncated => "truncated",
+        }
+    }
 }
 
 impl Count {
@@ -41,6 +72,23 @@ impl Count {
             tokens,
             certainty: Certainty::Exact,
         }
+    }
+
+    /// Both together; a doubt about one is one about the sum.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        let certainty = match self.certainty {
+            Certainty::Exact => other.certainty,
+            doubted @ Certainty::Approximate(_) => doubted,
+        };
+        Self {
+            tokens: self.tokens + other.tokens,
+            certainty,
+        }
+    }
+
+    /// The same count, which is approximate now.
+    pub(crate) const fn doubted(self, doubt: Doubt) -> Self {
+        Self::approximate(self.tokens, doubt)
     }
 
     pub(crate) const fn approximate(tokens: u64, doubt: Doubt) -> Self {

@@ -8,16 +8,20 @@ use std::sync::Arc;
 use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
-use crate::count::{Count, Doubt};
-use crate::dialect;
+use crate::count::{Certainty, Count, Doubt};
+use crate::dialect::{self, Reader};
 use crate::known_messages::KnownMessages;
 use crate::memo::Memo;
-use crate::template::{Template, TemplateSettings};
-use crate::tree::Tree;
-use crate::uncountable::{Uncountable, UnusableModel};
+use crate::prompt::Kept;
+use crate::template::{Shown, Template, TemplateSettings, Templates};
+use crate::tree::{Member, Tree};
+use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
-use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt};
+use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt, rendered_limit, tokenizer_settings};
+
+/// Conversations of one body times the bytes of its template arguments: each of them is given all of those anew.
+const GIVEN_LIMIT: usize = 256 << 20;
 
 /// A vocabulary that is built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +39,8 @@ pub struct Counter {
     pub(crate) rendering: Rendering,
     /// Where a message counts the same wherever it stands.
     known: Option<KnownMessages>,
+    /// What is doubtful of every prompt.
+    doubt: Option<Doubt>,
 }
 
 pub(crate) enum Rendering {
@@ -51,6 +57,7 @@ impl Counter {
             vocabulary,
             rendering,
             known: None,
+            doubt: None,
         }
     }
 
@@ -71,21 +78,23 @@ impl Counter {
         Self::new(vocabulary, Rendering::Overhead)
     }
 
-    /// For any model with a `tokenizer.json` and a chat template, rendered as vLLM does.
+    /// For any model with a `tokenizer.json` and a chat template, or one more for tools, rendered as vLLM does.
     ///
     /// # Errors
     /// When either cannot be read.
     pub fn from_template(
         tokenizer_json: &[u8],
-        template: &str,
+        templates: impl Into<Templates>,
         settings: TemplateSettings,
     ) -> Result<Self, UnusableModel> {
-        let vocabulary = Vocabulary::own(tokenizer_json)?;
-        let template = Template::new(template, settings)?;
-        Ok(Self::new(
-            vocabulary,
-            Rendering::Template(Box::new(template)),
-        ))
+        let fitted = tokenizer_settings::fit(tokenizer_json, &settings.tokenizer_config)?;
+        let vocabulary = Vocabulary::own(&fitted.json)?;
+        let template = Template::new(&templates.into(), settings)?;
+        let rendering = Rendering::Template(Box::new(template));
+        Ok(Self {
+            doubt: fitted.doubt,
+            ..Self::new(vocabulary, rendering)
+        })
     }
 
     /// The same counter, which looks messages and longer texts up in `memo` and remembers them there.
@@ -96,6 +105,14 @@ impl Counter {
         }
         self.vocabulary.remember_in(memo);
         self
+    }
+
+    /// Counts a text by itself, without anything that a template would put around it.
+    ///
+    /// # Errors
+    /// When the vocabulary cannot encode it; see [`Uncountable`].
+    pub fn text(&self, text: &str) -> Result<u64, Uncountable> {
+        self.vocabulary.count(text)
     }
 
     /// Counts the prompt of a request body.
@@ -120,39 +137,151 @@ impl Counter {
         {
             return Ok(Count::approximate(tokens, Doubt::TemplateUnknown));
         }
-        let body = read(body)?;
-        if matches!(operation, Operation::Completions | Operation::Embeddings)
-            && body.get("messages").is_none()
-        {
+        let count = self.prompt_of(operation, &read(body)?, body_bytes, engine_clock_s)?;
+        Ok(match (self.doubt, count.certainty) {
+            (Some(doubt), Certainty::Exact) => count.doubted(doubt),
+            _ => count,
+        })
+    }
+
+    fn prompt_of(
+        &self,
+        operation: Operation,
+        body: &Tree<'_>,
+        body_bytes: usize,
+        engine_clock_s: i64,
+    ) -> Result<Count, Uncountable> {
+        if prompt::is_plain(operation, body) {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
-            return prompt::count(operation, &body, &self.vocabulary, is_harmony).map(Count::exact);
+            return prompt::count(operation, body, &self.vocabulary, is_harmony);
         }
-        let conversation = self.conversation(operation, &body, body_bytes)?;
-        match &self.rendering {
-            Rendering::Harmony => harmony::render(&conversation, engine_clock_s)?
-                .count(&self.vocabulary, &self.words)
-                .map(Count::exact),
-            Rendering::Template(template) => {
-                let text = template.render(&conversation, engine_clock_s)?;
-                self.vocabulary
-                    .count_prompt(&text, false, conversation.adds_special_tokens)
-                    .map(Count::exact)
+        if let Some(count) = self.handed_over(operation, body)? {
+            return Ok(count);
+        }
+        let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Operation::Chat;
+        let kept = Kept::read(operation, body).filter(|_| !is_whole);
+        let conversations = self.conversations(operation, body, body_bytes)?;
+        let (mut sum, mut rendered_bytes) = (Count::exact(0), 0_usize);
+        for conversation in &conversations {
+            let (count, bytes) = self.conversing(conversation, engine_clock_s)?;
+            sum = sum.and(kept.map_or(count, |kept| kept.of(count)));
+            rendered_bytes = rendered_bytes.saturating_add(bytes);
+            if rendered_bytes > rendered_limit(body_bytes) {
+                return Err(Uncountable::TooLong(rendered_bytes));
             }
-            Rendering::Overhead => overhead::count(&conversation, &self.vocabulary, &self.words)
-                .map(|tokens| Count::approximate(tokens, Doubt::TemplateUnknown)),
+        }
+        if matches!(self.rendering, Rendering::Harmony) && body.has_wide_number() {
+            sum = sum.and(Count::approximate(0, Doubt::Number));
+        }
+        Ok(sum)
+    }
+
+    /// A prompt that another stage made already; vLLM does not look at the messages then.
+    fn handed_over(
+        &self,
+        operation: Operation,
+        body: &Tree<'_>,
+    ) -> Result<Option<Count>, Uncountable> {
+        let reads = match &self.rendering {
+            Rendering::Template(_) => operation != Operation::Embeddings,
+            Rendering::Harmony => matches!(operation, Operation::Chat | Operation::Messages),
+            Rendering::Overhead => false,
+        };
+        let echoes = operation == Operation::Chat && body.get("echo").is_some_and(Tree::is_true);
+        let Some(ids) = handed_over_ids(body).filter(|_| reads && !echoes) else {
+            return Ok(None);
+        };
+        // With a part that is no text they are passed over, and reading the conversation says why it is not counted.
+        dialect::read(operation, body, self.reader())?;
+        let is_id = |id: &Tree<'_>| matches!(id, Tree::Number(number) if number.is_u64());
+        match ids.list() {
+            Some(ids) if !ids.is_empty() && ids.iter().all(is_id) => {
+                Ok(Some(Count::exact(ids.len() as u64)))
+            }
+            _ => Err(wrong(
+                "kv_transfer_params",
+                "given with a list of token numbers",
+            )),
         }
     }
 
-    fn conversation<'t>(
+    /// The count, and the bytes of the text that a template made.
+    fn conversing(
+        &self,
+        conversation: &Conversation<'_>,
+        engine_clock_s: i64,
+    ) -> Result<(Count, usize), Uncountable> {
+        match &self.rendering {
+            Rendering::Harmony => harmony::render(conversation, engine_clock_s)?
+                .count(&self.vocabulary, &self.words)
+                .map(|tokens| (Count::exact(tokens), 0)),
+            Rendering::Template(template) => {
+                let rendered = template.render(conversation, engine_clock_s)?;
+                let count = self.vocabulary.count_prompt(
+                    &rendered.text,
+                    false,
+                    conversation.adds_special_tokens,
+                )?;
+                let count = Count::exact(count);
+                let count = rendered.doubt.map_or(count, |doubt| count.doubted(doubt));
+                Ok((count, rendered.text.len()))
+            }
+            Rendering::Overhead => overhead::count(conversation, &self.vocabulary, &self.words)
+                .map(|tokens| (Count::approximate(tokens, Doubt::TemplateUnknown), 0)),
+        }
+    }
+
+    fn conversations<'t>(
         &self,
         operation: Operation,
         body: &'t Tree<'t>,
         body_bytes: usize,
-    ) -> Result<Conversation<'t>, Uncountable> {
-        let for_template = matches!(self.rendering, Rendering::Template(_));
-        let mut conversation = dialect::read(operation, body, for_template)?;
-        conversation.body_bytes = body_bytes;
-        Ok(conversation)
+    ) -> Result<Vec<Conversation<'t>>, Uncountable> {
+        let mut conversations = dialect::read(operation, body, self.reader())?;
+        if let [first, _, ..] = conversations.as_slice() {
+            let bytes = |(name, value): &Member<'_>| name.len() + value.bytes();
+            let given: usize = first.own_arguments.iter().map(bytes).sum();
+            if given.saturating_mul(conversations.len()) > GIVEN_LIMIT {
+                return Err(wrong(
+                    "chat_template_kwargs",
+                    "shorter, or given to fewer conversations",
+                ));
+            }
+        }
+        for conversation in &mut conversations {
+            conversation.body_bytes = body_bytes;
+        }
+        Ok(conversations)
+    }
+
+    fn reader(&self) -> Reader {
+        match &self.rendering {
+            Rendering::Harmony => Reader::Harmony,
+            Rendering::Template(template) => Reader::Template {
+                merges_system: template.merges_system(),
+            },
+            Rendering::Overhead => Reader::Overhead,
+        }
+    }
+
+    /// What a template is given for a body, and what it makes of it. None where there is no template, or several
+    /// conversations.
+    ///
+    /// # Errors
+    /// As [`Counter::prompt`].
+    #[doc(hidden)]
+    pub fn shown(
+        &self,
+        operation: Operation,
+        body: &[u8],
+        engine_clock_s: i64,
+    ) -> Result<Option<Shown>, Uncountable> {
+        let tree = read(body)?;
+        let conversations = self.conversations(operation, &tree, body.len())?;
+        match (&self.rendering, conversations.as_slice()) {
+            (Rendering::Template(template), [one]) => template.shown(one, engine_clock_s).map(Some),
+            _ => Ok(None),
+        }
     }
 
     #[cfg(test)]
@@ -163,15 +292,24 @@ impl Counter {
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
         let tree = read(body)?;
-        let conversation = self.conversation(operation, &tree, body.len())?;
-        match &self.rendering {
-            Rendering::Harmony => Ok(harmony::render(&conversation, engine_clock_s)?.shown()),
-            Rendering::Template(template) => template.render(&conversation, engine_clock_s),
+        let conversations = self.conversations(operation, &tree, body.len())?;
+        let texts = conversations.iter().map(|one| match &self.rendering {
+            Rendering::Harmony => Ok(harmony::render(one, engine_clock_s)?.shown()),
+            Rendering::Template(template) => template.render(one, engine_clock_s).map(|it| it.text),
             Rendering::Overhead => Ok(String::new()),
-        }
+        });
+        texts.collect()
     }
 }
 
+/// The token numbers that a prefill stage hands over for the prompt (`kv_transfer_params`): they are the prompt.
+fn handed_over_ids<'a, 't>(body: &'a Tree<'t>) -> Option<&'a Tree<'t>> {
+    body.get("kv_transfer_params")?.get("prompt_token_ids")
+}
+
 fn read(body: &[u8]) -> Result<Tree<'_>, Uncountable> {
+    if body.len() > BODY_LIMIT_BYTES {
+        return Err(Uncountable::TooLong(body.len()));
+    }
     serde_json::from_slice(body).map_err(|error| Uncountable::NotJson(error.to_string()))
 }

@@ -2,14 +2,19 @@
 //!
 //! Follows what vLLM 0.32.0 reads from a body (`entrypoints/openai`, `entrypoints/anthropic`), because that is the
 //! engine whose count we hold ours against.
+//! A body is read for somebody: for a template, which sees what the engine puts together for one, for Harmony, or for
+//! the documented overhead of a provider whose template is not public.
 //! Not here: prompts without a conversation (`prompt`), rendering (`harmony`, `template`, `overhead`).
 
 pub(crate) mod chat;
+mod embeddings;
 mod item;
 mod items;
 pub(crate) mod messages;
 mod parts;
 mod responses;
+
+pub(crate) use embeddings::has_messages;
 
 use wire::dialect::Operation;
 
@@ -30,15 +35,28 @@ pub const fn is_counted(operation: Operation) -> bool {
     )
 }
 
-/// Reads the conversation of a body; for a template, as it is put together for one.
+/// For whom a body is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Template {
+        /// System messages that stand between others join the first one, in Anthropic's dialect.
+        merges_system: bool,
+    },
+    Harmony,
+    Overhead,
+}
+
+/// Reads the conversation of a body; of embeddings there may be several.
 pub(crate) fn read<'t>(
     operation: Operation,
     body: &'t Tree<'t>,
-    for_template: bool,
-) -> Result<Conversation<'t>, Uncountable> {
-    match operation {
-        Operation::Responses => responses::read(body, for_template),
-        Operation::Messages => messages::read(body),
-        _ => chat::read(body),
-    }
+    reader: Reader,
+) -> Result<Vec<Conversation<'t>>, Uncountable> {
+    let conversation = match operation {
+        Operation::Embeddings => return embeddings::read(body, reader),
+        Operation::Responses => responses::read(body, reader),
+        Operation::Messages => messages::read(body, reader),
+        _ => chat::read(body, reader),
+    };
+    conversation.map(|conversation| vec![conversation])
 }

@@ -16,7 +16,7 @@ use wire::dialect::Operation;
 
 use body::Body;
 
-use crate::dialect::{chat, messages};
+use crate::dialect::{Reader, chat, messages};
 use crate::memo::Memo;
 use crate::overhead;
 use crate::tree::Tree;
@@ -93,7 +93,11 @@ impl KnownMessages {
             tokens += self.memo.remembered(kinds.message, message, || {
                 let message = read(message)?;
                 if is_chat {
-                    return overhead::count_turn(&chat::turn(&message)?, vocabulary, words);
+                    return overhead::count_turn(
+                        &chat::turn(&message, Reader::Overhead)?,
+                        vocabulary,
+                        words,
+                    );
                 }
                 let mut turns = Vec::new();
                 messages::turns(&message, &mut turns)?;

@@ -27,6 +27,7 @@ mod output;
 mod overhead;
 mod prompt;
 mod template;
+mod tokenizer_settings;
 mod tree;
 mod uncountable;
 mod vocabulary;
@@ -37,7 +38,9 @@ pub use counter::{BuiltIn, Counter};
 pub use dialect::is_counted;
 pub use memo::{Memo, MemoStats};
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
-pub use template::{ContentForm, TemplateSettings};
+#[doc(hidden)]
+pub use template::Shown;
+pub use template::{ContentForm, TemplateSettings, Templates};
 pub use uncountable::{Uncountable, UnusableModel};
 
 /// The longest body, in bytes, that is read for counting.

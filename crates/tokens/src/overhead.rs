@@ -6,7 +6,7 @@
 //! Invariant: the caller marks the count as approximate.
 //! Not here: exact renderings (`harmony`, `template`).
 
-use crate::conversation::{Conversation, Tool, Turn};
+use crate::conversation::{Conversation, Schema, Tool, Turn};
 use crate::tree::Tree;
 use crate::uncountable::Uncountable;
 use crate::vocabulary::Vocabulary;
@@ -34,8 +34,8 @@ pub(crate) fn count(
     for turn in &conversation.turns {
         tokens += count_turn(turn, vocabulary, words)?;
     }
-    tokens += for_tools(conversation.tools.len());
-    for tool in &conversation.tools {
+    tokens += for_tools(conversation.tools().len());
+    for tool in conversation.tools() {
         tokens += count_tool(tool, vocabulary)?;
     }
     Ok(tokens)
@@ -57,21 +57,29 @@ pub(crate) fn count_turn(
             role,
             content,
             name,
-        } => (*role, content, name),
-        Turn::User { content, name } => (Word::User, content, name),
-        Turn::Assistant { content, name, .. } => (Word::Assistant, content, name),
-        Turn::Answer { content, name, .. } => (Word::Tool, content, name),
+            ..
+        } => (words.count(*role, vocabulary)?, content, name),
+        Turn::Other {
+            role,
+            content,
+            name,
+        } => (vocabulary.count(role)?, content, name),
+        Turn::User { content, name } => (words.count(Word::User, vocabulary)?, content, name),
+        Turn::Assistant { content, name, .. } => {
+            (words.count(Word::Assistant, vocabulary)?, content, name)
+        }
+        Turn::Answer { content, name, .. } => (words.count(Word::Tool, vocabulary)?, content, name),
     };
-    let mut tokens = PER_MESSAGE + words.count(role, vocabulary)?;
+    let mut tokens = PER_MESSAGE + role;
     if let Some(name) = name {
         tokens += PER_NAME + vocabulary.count(name)?;
     }
-    for part in &content.parts {
-        tokens += vocabulary.count(part)?;
+    for text in content.texts() {
+        tokens += vocabulary.count(text)?;
     }
     if let Turn::Assistant { calls, .. } = turn {
         for call in calls {
-            tokens += PER_MESSAGE + vocabulary.count(call.name)?;
+            tokens += PER_MESSAGE + vocabulary.count(&call.name)?;
             tokens += vocabulary.count(&call.arguments)?;
         }
     }
@@ -82,7 +90,7 @@ pub(crate) fn count_tool(tool: &Tool<'_>, vocabulary: &Vocabulary) -> Result<u64
     let about = tool.description.unwrap_or_default();
     let line = format!("{}:{}", tool.name, without_stop(about));
     let mut tokens = PER_FUNCTION + vocabulary.count(&line)?;
-    let schema = tool.parameters;
+    let schema = tool.parameters.as_ref().map(Schema::tree);
     let Some(Tree::Map(properties)) = schema.and_then(|schema| schema.get("properties")) else {
         return Ok(tokens);
     };

@@ -5,9 +5,59 @@
 
 use wire::dialect::Operation;
 
+use crate::count::{Count, Doubt};
+use crate::dialect;
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;
+
+/// Whether the prompt is no conversation. Text completions know no messages; embeddings take both.
+pub(crate) fn is_plain(operation: Operation, body: &Tree<'_>) -> bool {
+    match operation {
+        Operation::Completions => true,
+        Operation::Embeddings => !dialect::has_messages(body),
+        _ => false,
+    }
+}
+
+/// How much of a prompt the engine keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// No more tokens than this.
+    Tokens(u64),
+    /// What the model's length leaves.
+    ModelLength,
+}
+
+impl Kept {
+    /// What a body says of it; none: all of the prompt.
+    pub(crate) fn read(operation: Operation, body: &Tree<'_>) -> Option<Self> {
+        match operation {
+            Operation::Responses => {
+                let says = body.get_text("truncation");
+                says.filter(|says| *says != "disabled")
+                    .map(|_| Self::ModelLength)
+            }
+            Operation::Messages => None,
+            _ => match body.get("truncate_prompt_tokens")? {
+                Tree::Number(number) => {
+                    Some(number.as_u64().map_or(Self::ModelLength, Self::Tokens))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    pub(crate) fn of(self, count: Count) -> Count {
+        match self {
+            Self::Tokens(most) => Count {
+                tokens: count.tokens.min(most),
+                ..count
+            },
+            Self::ModelLength => count.doubted(Doubt::Truncated),
+        }
+    }
+}
 
 /// Counts the prompts of a body.
 pub(crate) fn count(
@@ -15,6 +65,26 @@ pub(crate) fn count(
     body: &Tree<'_>,
     vocabulary: &Vocabulary,
     is_harmony: bool,
+) -> Result<Count, Uncountable> {
+    let kept = Kept::read(operation, body);
+    let cut = |tokens: u64| match kept {
+        Some(Kept::Tokens(most)) => tokens.min(most),
+        _ => tokens,
+    };
+    let tokens = sum(operation, body, vocabulary, is_harmony, cut)?;
+    Ok(match kept {
+        Some(Kept::ModelLength) => Count::approximate(tokens, Doubt::Truncated),
+        _ => Count::exact(tokens),
+    })
+}
+
+/// All prompts of a body, each cut to what is kept of it.
+fn sum(
+    operation: Operation,
+    body: &Tree<'_>,
+    vocabulary: &Vocabulary,
+    is_harmony: bool,
+    cut: impl Fn(u64) -> u64,
 ) -> Result<u64, Uncountable> {
     let member = match operation {
         Operation::Embeddings => "input",
@@ -23,21 +93,28 @@ pub(crate) fn count(
     if body.get_text("suffix").is_some_and(|text| !text.is_empty()) {
         return Err(wrong("suffix", "absent: how it is placed differs by model"));
     }
+    if body.get_text("padding") == Some("max_length") {
+        return Err(wrong("padding", "absent: the model's length is not known"));
+    }
     if body.get("prompt_embeds").is_some() {
         return Err(Uncountable::Part("prompt_embeds".to_owned()));
     }
     let adds_special = !matches!(body.get("add_special_tokens"), Some(Tree::Bool(false)));
-    let count_text = |text: &str| vocabulary.count_prompt(text, is_harmony, adds_special);
+    let count_text = |text: &str| {
+        vocabulary
+            .count_prompt(text, is_harmony, adds_special)
+            .map(&cut)
+    };
     match body.get(member) {
         Some(Tree::Text(text)) => count_text(text),
         Some(Tree::List(items)) if !items.is_empty() => {
             if items.iter().all(|item| matches!(item, Tree::Number(_))) {
-                return Ok(items.len() as u64);
+                return Ok(cut(items.len() as u64));
             }
             items.iter().try_fold(0, |sum, item| match item {
                 Tree::Text(text) => Ok(sum + count_text(text)?),
                 Tree::List(numbers) if numbers.iter().all(|n| matches!(n, Tree::Number(_))) => {
-                    Ok(sum + numbers.len() as u64)
+                    Ok(sum + cut(numbers.len() as u64))
                 }
                 _ => Err(wrong(member, "text or lists of token numbers")),
             })

@@ -4,8 +4,10 @@
 
 mod dialects;
 mod golden;
+mod habits;
 pub(crate) mod hostile;
 pub(crate) mod random;
+mod requests;
 mod streamed;
 mod vllm;
 
@@ -28,6 +30,7 @@ fn tiny(template: &str) -> Counter {
             ("eos_token".to_owned(), "</s>".to_owned()),
         ],
         content: ContentForm::Detect,
+        ..TemplateSettings::default()
     };
     Counter::from_template(
         vectors("tiny_tokenizer.json").as_bytes(),

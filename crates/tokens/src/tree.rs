@@ -3,9 +3,10 @@
 //! Invariant: a name that is repeated keeps its first place and its last value, as in Python's `json`.
 //! Not here: scanning a body for a few members (`wire::json`).
 
+mod numbers;
 mod python;
 
-pub(crate) use python::{PythonJson, python_json};
+pub(crate) use python::{PythonJson, python_float, python_json};
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,8 +24,11 @@ pub(crate) enum Tree<'a> {
     Number(serde_json::Number),
     Text(Cow<'a, str>),
     List(Vec<Tree<'a>>),
-    Map(Vec<(Cow<'a, str>, Tree<'a>)>),
+    Map(Vec<Member<'a>>),
 }
+
+/// A member of an object.
+pub(crate) type Member<'a> = (Cow<'a, str>, Tree<'a>);
 
 impl<'a> Tree<'a> {
     /// Reads a document of at most so many levels of lists and objects, and no more than the parser's own limit.
@@ -72,6 +76,20 @@ impl<'a> Tree<'a> {
 
     pub(crate) const fn is_true(&self) -> bool {
         matches!(self, Self::Bool(true))
+    }
+
+    /// About as many bytes as it takes to hand it on.
+    pub(crate) fn bytes(&self) -> usize {
+        const EACH: usize = 8;
+        EACH + match self {
+            Self::Null | Self::Bool(_) | Self::Number(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::List(items) => items.iter().map(Self::bytes).sum(),
+            Self::Map(members) => {
+                let bytes = |(name, value): &Member<'_>| name.len() + value.bytes();
+                members.iter().map(bytes).sum()
+            }
+        }
     }
 
     /// Builds an object.
@@ -210,10 +228,10 @@ impl<'de> Visitor<'de> for Naming {
     }
 }
 
-/// The members of an object, as they are read.
+/// The members of an object, as they are put together.
 #[derive(Default)]
-struct Members<'a> {
-    list: Vec<(Cow<'a, str>, Tree<'a>)>,
+pub(crate) struct Members<'a> {
+    pub(crate) list: Vec<(Cow<'a, str>, Tree<'a>)>,
     /// Where each name stands, once there are more than [`FEW`].
     places: HashMap<Cow<'a, str>, usize>,
 }
@@ -229,7 +247,8 @@ fn reserve<T>(list: &mut Vec<T>, few: usize) {
 const FEW: usize = 16;
 
 impl<'a> Members<'a> {
-    fn put(&mut self, name: Cow<'a, str>, value: Tree<'a>) {
+    /// Adds a member, or gives the one of this name another value.
+    pub(crate) fn put(&mut self, name: Cow<'a, str>, value: Tree<'a>) {
         if let Some((_, before)) = self.place(&name).and_then(|at| self.list.get_mut(at)) {
             *before = value;
             return;

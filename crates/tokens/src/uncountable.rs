@@ -33,6 +33,22 @@ pub enum Uncountable {
     Tokenizer(String),
 }
 
+impl Uncountable {
+    /// The reason as one word, for labels: it never holds what the body says.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::NotJson(_) => "not_json",
+            Self::TooLong(_) => "too_long",
+            Self::Member { .. } => "member",
+            Self::Part(_) => "part",
+            Self::ServerState(_) => "server_state",
+            Self::Template(_) => "template",
+            Self::Tokenizer(_) => "tokenizer",
+        }
+    }
+}
+
 /// A tokenizer or template that cannot be used: found when the counter is built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableModel {

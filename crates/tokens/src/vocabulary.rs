@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 use tokenizers::Tokenizer;
 
-use crate::counter::Counter;
 use crate::memo::Memo;
 use crate::uncountable::{Uncountable, UnusableModel};
 use huggingface::HuggingFace;
@@ -126,16 +125,6 @@ impl Vocabulary {
             Self::Pieced(pieced) => Some(pieced.count_all_but::<KEPT>(text)),
             Self::HuggingFace(_) | Self::Own(_) => None,
         }
-    }
-}
-
-impl Counter {
-    /// Counts a text by itself, without anything that a template would put around it.
-    ///
-    /// # Errors
-    /// When the vocabulary cannot encode it; see [`Uncountable`].
-    pub fn text(&self, text: &str) -> Result<u64, Uncountable> {
-        self.vocabulary.count(text)
     }
 }
 

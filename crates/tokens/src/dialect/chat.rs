@@ -1,79 +1,127 @@
 //! Chat completions.
 //!
-//! Not here: the older `functions` and `function_call`, which vLLM does not render; they are refused.
+//! The older `functions` and `function_call` are not rendered by vLLM; where a provider's own template would render
+//! them, they are refused.
 
 use std::borrow::Cow;
 
-use super::parts;
-use crate::conversation::{Call, Content, Conversation, Tool, Turn};
-use crate::tree::Tree;
+use super::{Reader, parts};
+use crate::conversation::{Call, CallForm, Content, Conversation, Tool, Turn};
+use crate::tree::{Member, Tree};
 use crate::uncountable::{Uncountable, wrong};
 use crate::words::Word;
 
-/// Members that vLLM hands to the template by name.
-const TO_TEMPLATE: [&str; 2] = ["add_generation_prompt", "documents"];
+/// Arguments that are the renderer's and not the template's: what the engine makes of them is not known here.
+const OF_THE_RENDERER: [&str; 4] = ["chat_template", "tokenize", "messages", "conversation"];
 
-pub(super) fn read<'t>(body: &'t Tree<'t>) -> Result<Conversation<'t>, Uncountable> {
+pub(super) fn read<'t>(
+    body: &'t Tree<'t>,
+    reader: Reader,
+) -> Result<Conversation<'t>, Uncountable> {
     let messages = body
         .get("messages")
         .and_then(Tree::list)
         .ok_or(wrong("messages", "a list"))?;
-    if body.get("functions").is_some() {
+    own_template_is_absent(body, reader)?;
+    if reader == Reader::Overhead && body.get("functions").is_some() {
         return Err(wrong("functions", "given as `tools`"));
     }
+    let given = |name| (name, body.get(name).cloned().unwrap_or(Tree::Null));
+    let prompt = body.get("add_generation_prompt");
     let mut conversation = Conversation {
         tools: tools(body)?,
         effort: body.get_text("reasoning_effort"),
         continues: is_true(body, "continue_final_message"),
         adds_special_tokens: is_true(body, "add_special_tokens"),
-        template_arguments: template_arguments(body),
+        own_arguments: own_arguments(body, reader)?,
+        said_arguments: vec![
+            (
+                "add_generation_prompt",
+                prompt.cloned().unwrap_or(Tree::Bool(true)),
+            ),
+            given("documents"),
+        ],
         ..Conversation::default()
     };
     for message in messages {
-        conversation.turns.push(turn(message)?);
+        conversation.turns.push(turn(message, reader)?);
     }
     Ok(conversation)
 }
 
-fn is_true(body: &Tree<'_>, name: &str) -> bool {
+pub(super) fn is_true(body: &Tree<'_>, name: &str) -> bool {
     matches!(body.get(name), Some(Tree::Bool(true)))
 }
 
-/// What the body asks to be passed to the template.
-pub(super) fn template_arguments<'t>(body: &'t Tree<'t>) -> Vec<(&'t str, &'t Tree<'t>)> {
-    let mut arguments: Vec<(&str, _)> = match body.get("chat_template_kwargs") {
-        Some(Tree::Map(members)) => members.iter().map(|(name, tree)| (&**name, tree)).collect(),
-        _ => Vec::new(),
-    };
-    for name in TO_TEMPLATE {
-        if let Some(value) = body.get(name) {
-            arguments.push((name, value));
-        }
+/// An engine refuses a body's own template unless it was started to trust it.
+pub(super) fn own_template_is_absent(body: &Tree<'_>, reader: Reader) -> Result<(), Uncountable> {
+    match reader {
+        Reader::Template { .. } if body.get("chat_template").is_some() => Err(wrong(
+            "chat_template",
+            "absent: only the model's own is known",
+        )),
+        _ => Ok(()),
     }
-    arguments
 }
 
-fn tools<'t>(body: &'t Tree<'t>) -> Result<Vec<Tool<'t>>, Uncountable> {
+/// What the body asks to be passed to the template.
+pub(super) fn own_arguments<'t>(
+    body: &'t Tree<'t>,
+    reader: Reader,
+) -> Result<&'t [Member<'t>], Uncountable> {
+    match body.get("chat_template_kwargs") {
+        Some(arguments @ Tree::Map(members)) if matches!(reader, Reader::Template { .. }) => {
+            if OF_THE_RENDERER
+                .iter()
+                .any(|name| arguments.member(name).is_some())
+            {
+                return Err(wrong(
+                    "chat_template_kwargs",
+                    "arguments of the template alone",
+                ));
+            }
+            Ok(members)
+        }
+        _ => Ok(&[]),
+    }
+}
+
+/// vLLM takes no empty list here.
+fn tools<'t>(body: &'t Tree<'t>) -> Result<Option<Vec<Tool<'t>>>, Uncountable> {
     let Some(tools) = body.get("tools") else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let tools = tools.list().ok_or(wrong("tools", "a list"))?;
-    tools.iter().map(tool).collect()
+    if tools.is_empty() {
+        return Ok(None);
+    }
+    tools.iter().map(tool).collect::<Result<_, _>>().map(Some)
 }
 
 pub(crate) fn tool<'t>(tool: &'t Tree<'t>) -> Result<Tool<'t>, Uncountable> {
     let function = tool
         .get("function")
         .ok_or(wrong("tools", "a list of functions"))?;
-    Tool::read(function, "parameters")
+    let mut read = Tool::read(function, "parameters")?;
+    read.outer_deferred = tool.get("defer_loading");
+    read.deferred = read.deferred.or(read.outer_deferred);
+    Ok(read)
 }
 
-pub(crate) fn turn<'t>(message: &'t Tree<'t>) -> Result<Turn<'t>, Uncountable> {
-    let content = parts::read(message.get("content"))?;
+pub(crate) fn turn<'t>(message: &'t Tree<'t>, reader: Reader) -> Result<Turn<'t>, Uncountable> {
+    let content = parts::read(message.get("content"), reader)?;
+    if matches!(reader, Reader::Template { .. }) && message.get_text("task").is_some() {
+        return Err(wrong("task", "absent: only some templates know it"));
+    }
     let name = message.get_text("name");
     match message.get_text("role") {
         Some("system") => Ok(instructions(Word::System, content, name)),
-        Some("developer") => Ok(instructions(Word::Developer, content, name)),
+        Some("developer") => Ok(Turn::Instructions {
+            role: Word::Developer,
+            content,
+            name,
+            tools: message.get("tools"),
+        }),
         Some("user") => Ok(Turn::User { content, name }),
         Some("assistant") => Ok(Turn::Assistant {
             content,
@@ -88,6 +136,12 @@ pub(crate) fn turn<'t>(message: &'t Tree<'t>) -> Result<Turn<'t>, Uncountable> {
             content,
             call_id: message.get_text("tool_call_id").unwrap_or_default(),
             name,
+            of: None,
+        }),
+        Some(role) if matches!(reader, Reader::Template { .. }) => Ok(Turn::Other {
+            role,
+            content,
+            name,
         }),
         _ => Err(wrong("role", "system, developer, user, assistant or tool")),
     }
@@ -98,6 +152,7 @@ const fn instructions<'t>(role: Word, content: Content<'t>, name: Option<&'t str
         role,
         content,
         name,
+        tools: None,
     }
 }
 
@@ -117,9 +172,9 @@ fn calls<'t>(message: &'t Tree<'t>) -> Result<Vec<Call<'t>>, Uncountable> {
         };
         Ok(Call {
             id: call.get_text("id").unwrap_or_default(),
-            name: function.get_text("name").unwrap_or_default(),
+            name: function.get_text("name").unwrap_or_default().into(),
             arguments: Cow::Borrowed(arguments),
-            tree: Some(call),
+            form: CallForm::Chat(call),
         })
     };
     calls.iter().map(read).collect()

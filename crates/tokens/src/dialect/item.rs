@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::parts;
-use crate::conversation::{Call, Content, Turn};
-use crate::tree::Tree;
+use super::{Reader, parts};
+use crate::RENDERED_LIMIT_BYTES;
+use crate::conversation::{Call, CallForm, Content, Turn};
+use crate::tree::{PythonJson, Tree, python_json};
 use crate::uncountable::{Uncountable, wrong};
 use crate::words::Word;
 
@@ -16,15 +17,16 @@ use crate::words::Word;
 pub(super) fn turn<'t>(
     item: &'t Tree<'t>,
     names: &mut HashMap<&'t str, &'t str>,
+    reader: Reader,
 ) -> Result<Option<Turn<'t>>, Uncountable> {
     let kind = item.get_text("type").unwrap_or("message");
     match kind {
-        "message" => message(item).map(Some),
+        "message" => message(item, reader).map(Some),
         "reasoning" => {
-            let content = parts::read(item.get("content"))?;
+            let content = parts::read(item.get("content"), Reader::Overhead)?;
             Ok((!content.parts.is_empty()).then(|| Turn::Assistant {
                 content: Content::default(),
-                reasoning: Some(content.parts.join("\n").into()),
+                reasoning: Some(content.into_joined("\n")),
                 calls: Vec::new(),
                 name: None,
             }))
@@ -44,10 +46,14 @@ pub(super) fn turn<'t>(
         }
         "function_call_output" => {
             let id = item.get_text("call_id").unwrap_or_default();
-            if !names.contains_key(id) {
+            let Some(&called) = names.get(id) else {
                 return Err(wrong("call_id", "that of a call before it"));
+            };
+            let mut turn = answer(item)?;
+            if let Turn::Answer { of, .. } = &mut turn {
+                *of = Some(called);
             }
-            answer(item).map(Some)
+            Ok(Some(turn))
         }
         "item_reference" => Err(Uncountable::ServerState("item_reference")),
         other => Err(Uncountable::Part(other.chars().take(40).collect())),
@@ -56,28 +62,49 @@ pub(super) fn turn<'t>(
 
 pub(super) fn call<'t>(item: &'t Tree<'t>) -> Call<'t> {
     let text = |name| item.get_text(name).unwrap_or_default();
-    Call {
+    let call = |name| Call {
         id: text("call_id"),
-        name: text("name"),
+        name,
         arguments: Cow::Borrowed(text("arguments")),
-        tree: None,
+        form: CallForm::Item,
+    };
+    match item.get_text("namespace") {
+        Some(space) if !space.is_empty() => call(format!("{space}__{}", text("name")).into()),
+        _ => call(text("name").into()),
     }
+}
+
+/// The call of a tool that takes free text: a function of one string, as `dialect::responses` shows it.
+pub(super) fn custom_call<'t>(item: &'t Tree<'t>) -> Result<Call<'t>, Uncountable> {
+    let text = |name| item.get_text(name).unwrap_or_default();
+    let input = Tree::map([("input", text("input").into())]);
+    let arguments = python_json(&input, &PythonJson::default());
+    Ok(Call {
+        id: text("call_id"),
+        name: text("name").into(),
+        arguments: arguments
+            .ok_or(Uncountable::TooLong(RENDERED_LIMIT_BYTES + 1))?
+            .into(),
+        form: CallForm::Item,
+    })
 }
 
 pub(super) fn answer<'t>(item: &'t Tree<'t>) -> Result<Turn<'t>, Uncountable> {
     Ok(Turn::Answer {
-        content: parts::read(item.get("output"))?,
+        content: parts::read(item.get("output"), Reader::Overhead)?,
         call_id: item.get_text("call_id").unwrap_or_default(),
         name: None,
+        of: None,
     })
 }
 
-fn message<'t>(item: &'t Tree<'t>) -> Result<Turn<'t>, Uncountable> {
-    let content = parts::read(item.get("content"))?;
+fn message<'t>(item: &'t Tree<'t>, reader: Reader) -> Result<Turn<'t>, Uncountable> {
+    let content = parts::read(item.get("content"), reader)?;
     let instructions = |role, content| Turn::Instructions {
         role,
         content,
         name: None,
+        tools: None,
     };
     match item.get_text("role") {
         Some("system") => Ok(instructions(Word::System, content)),

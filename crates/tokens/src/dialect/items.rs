@@ -7,20 +7,27 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{item, parts};
+use super::{Reader, item, parts};
 use crate::conversation::{Call, Content, Turn};
 use crate::tree::Tree;
 use crate::uncountable::Uncountable;
 
 /// Adds an item to the turns before it.
-pub(super) fn add<'t>(added: &'t Tree<'t>, turns: &mut Vec<Turn<'t>>) -> Result<(), Uncountable> {
+pub(super) fn add<'t>(
+    added: &'t Tree<'t>,
+    turns: &mut Vec<Turn<'t>>,
+    reader: Reader,
+) -> Result<(), Uncountable> {
     let is_assistant = added.get_text("role") == Some("assistant");
     match added.get_text("type").unwrap_or("message") {
         "reasoning" => think(first_thought(added)?, turns),
-        "message" if is_assistant => say(parts::read(added.get("content"))?, turns),
+        "message" if is_assistant => {
+            say(parts::read(added.get("content"), Reader::Overhead)?, turns)
+        }
         "function_call" => call(item::call(added), turns),
-        "function_call_output" => turns.push(item::answer(added)?),
-        _ => turns.extend(item::turn(added, &mut HashMap::new())?),
+        "custom_tool_call" => call(item::custom_call(added)?, turns),
+        "function_call_output" | "custom_tool_call_output" => turns.push(item::answer(added)?),
+        _ => turns.extend(item::turn(added, &mut HashMap::new(), reader)?),
     }
     Ok(())
 }
@@ -35,11 +42,12 @@ pub(super) fn is_unfinished(items: &[Tree<'_>]) -> bool {
 
 /// Of several parts the engine reads the first, and a summary where there is none.
 fn first_thought<'t>(item: &'t Tree<'t>) -> Result<Cow<'t, str>, Uncountable> {
-    let mut texts = parts::read(item.get("content"))?.parts;
+    let read = |name| parts::read(item.get(name), Reader::Overhead);
+    let mut texts = read("content")?.parts;
     if texts.is_empty() {
-        texts = parts::read(item.get("summary"))?.parts;
+        texts = read("summary")?.parts;
     }
-    Ok(texts.into_iter().next().unwrap_or_default())
+    Ok(texts.into_iter().next().unwrap_or_default().text)
 }
 
 fn think<'t>(text: Cow<'t, str>, turns: &mut Vec<Turn<'t>>) {

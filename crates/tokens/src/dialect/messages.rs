@@ -7,14 +7,19 @@
 
 use std::borrow::Cow;
 
-use super::{chat, parts};
+use super::{Reader, chat, parts};
 use crate::RENDERED_LIMIT_BYTES;
-use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
+use crate::conversation::{
+    BILLING_LINE, Call, CallForm, Content, Conversation, Part, Schema, Tool, Turn,
+};
 use crate::tree::{PythonJson, Tree, python_json};
 use crate::uncountable::{Uncountable, wrong};
 use crate::words::Word;
 
-pub(super) fn read<'t>(body: &'t Tree<'t>) -> Result<Conversation<'t>, Uncountable> {
+pub(super) fn read<'t>(
+    body: &'t Tree<'t>,
+    reader: Reader,
+) -> Result<Conversation<'t>, Uncountable> {
     let messages = body
         .get("messages")
         .and_then(Tree::list)
@@ -24,7 +29,8 @@ pub(super) fn read<'t>(body: &'t Tree<'t>) -> Result<Conversation<'t>, Uncountab
         effort: body
             .get("output_config")
             .and_then(|config| config.get_text("effort")),
-        template_arguments: chat::template_arguments(body),
+        own_arguments: chat::own_arguments(body, reader)?,
+        said_arguments: vec![("add_generation_prompt", Tree::Bool(true))],
         ..Conversation::default()
     };
     if body.get("thinking").and_then(|it| it.get_text("type")) == Some("disabled") {
@@ -32,10 +38,28 @@ pub(super) fn read<'t>(body: &'t Tree<'t>) -> Result<Conversation<'t>, Uncountab
         // What an engine asks for that cannot switch it off, as Harmony.
         conversation.effort = Some("low");
     }
-    let system = system_prompt(body.get("system"))?;
-    conversation.turns.extend(system);
+    let mut leading = leading_system(body.get("system"))?;
+    let merges = match reader {
+        Reader::Template { merges_system } => merges_system,
+        Reader::Harmony => true,
+        Reader::Overhead => false,
+    };
+    let is_system = |message: &Tree<'_>| message.get_text("role") == Some("system");
+    if merges {
+        for message in messages.iter().filter(|message| is_system(message)) {
+            if let Some(text) = inline_system(message)? {
+                match &mut leading {
+                    None => leading = Some(text),
+                    Some(before) => before.to_mut().push_str(&text),
+                }
+            }
+        }
+    }
+    conversation.turns.extend(leading.map(instructions));
     for message in messages {
-        turns(message, &mut conversation.turns)?;
+        if !(merges && is_system(message)) {
+            turns(message, &mut conversation.turns)?;
+        }
     }
     Ok(conversation)
 }
@@ -44,39 +68,55 @@ pub(super) fn read<'t>(body: &'t Tree<'t>) -> Result<Conversation<'t>, Uncountab
 pub(crate) fn system_prompt<'t>(
     system: Option<&'t Tree<'t>>,
 ) -> Result<Option<Turn<'t>>, Uncountable> {
+    Ok(leading_system(system)?.map(instructions))
+}
+
+fn leading_system<'t>(system: Option<&'t Tree<'t>>) -> Result<Option<Cow<'t, str>>, Uncountable> {
     match system {
         // Only blocks lose the billing line here; a template's text loses it later.
         Some(Tree::Text(text)) if text.is_empty() => Ok(None),
-        Some(Tree::Text(text)) => Ok(Some(instructions(Cow::Borrowed(text)))),
+        Some(Tree::Text(text)) => Ok(Some(Cow::Borrowed(text))),
         blocks => of_system(blocks),
     }
 }
 
-fn tools<'t>(body: &'t Tree<'t>) -> Result<Vec<Tool<'t>>, Uncountable> {
+/// The system's text between other messages; one that begins with the billing line is none.
+fn inline_system<'t>(message: &'t Tree<'t>) -> Result<Option<Cow<'t, str>>, Uncountable> {
+    let text = of_system(message.get("content"))?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+fn tools<'t>(body: &'t Tree<'t>) -> Result<Option<Vec<Tool<'t>>>, Uncountable> {
     let Some(tools) = body.get("tools") else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let tools = tools.list().ok_or(wrong("tools", "a list"))?;
-    tools.iter().map(tool).collect()
+    tools.iter().map(tool).collect::<Result<_, _>>().map(Some)
 }
 
 pub(crate) fn tool<'t>(tool: &'t Tree<'t>) -> Result<Tool<'t>, Uncountable> {
     match tool.get_text("type") {
-        None | Some("custom") => Tool::read(tool, "input_schema"),
+        None | Some("custom") => {
+            let mut read = Tool::read(tool, "input_schema")?;
+            if let Some(Schema::Given(Tree::Map(given))) = read.parameters
+                && !given.iter().any(|(name, _)| name == "type")
+            {
+                let mut schema = given.clone();
+                schema.push((Cow::Borrowed("type"), "object".into()));
+                read.parameters = Some(Schema::Made(Tree::Map(schema)));
+            }
+            Ok(read)
+        }
         Some(_) => Err(Uncountable::ServerState("tools")),
     }
 }
 
-fn of_system<'t>(content: Option<&'t Tree<'t>>) -> Result<Option<Turn<'t>>, Uncountable> {
-    let mut content = parts::read(content)?;
+fn of_system<'t>(content: Option<&'t Tree<'t>>) -> Result<Option<Cow<'t, str>>, Uncountable> {
+    let mut content = parts::read(content, Reader::Overhead)?;
     content
         .parts
-        .retain(|part| !part.is_empty() && !part.starts_with(BILLING_LINE));
-    let text = match content.parts.len() {
-        0 | 1 => content.parts.pop(),
-        _ => Some(content.parts.concat().into()),
-    };
-    Ok(text.map(instructions))
+        .retain(|part| !part.text.is_empty() && !part.text.starts_with(BILLING_LINE));
+    Ok(content.into_flat())
 }
 
 fn instructions(text: Cow<'_, str>) -> Turn<'_> {
@@ -84,6 +124,7 @@ fn instructions(text: Cow<'_, str>) -> Turn<'_> {
         role: Word::System,
         content: Content::of(text),
         name: None,
+        tools: None,
     }
 }
 
@@ -99,7 +140,7 @@ pub(crate) fn turns<'t>(
             Ok(())
         }
         Some("system") => {
-            turns.extend(of_system(message.get("content"))?);
+            turns.extend(inline_system(message)?.map(instructions));
             Ok(())
         }
         _ => Err(wrong("role", "user, assistant or system")),
@@ -109,7 +150,7 @@ pub(crate) fn turns<'t>(
 fn user<'t>(content: Option<&'t Tree<'t>>, turns: &mut Vec<Turn<'t>>) -> Result<(), Uncountable> {
     let Some(Tree::List(blocks)) = content else {
         turns.push(Turn::User {
-            content: parts::read(content)?,
+            content: parts::read(content, Reader::Overhead)?,
             name: None,
         });
         return Ok(());
@@ -117,15 +158,13 @@ fn user<'t>(content: Option<&'t Tree<'t>>, turns: &mut Vec<Turn<'t>>) -> Result<
     let mut texts = Vec::new();
     for block in blocks {
         if block.get_text("type") == Some("tool_result") {
-            let mut results = parts::read(block.get("content"))?.parts;
-            let result = match results.len() {
-                0 | 1 => results.pop().unwrap_or_default(),
-                _ => results.join("\n").into(),
-            };
             turns.push(Turn::Answer {
-                content: Content::of(result),
+                content: Content::of(
+                    parts::read(block.get("content"), Reader::Overhead)?.into_joined("\n"),
+                ),
                 call_id: block.get_text("tool_use_id").unwrap_or_default(),
                 name: None,
+                of: None,
             });
         } else {
             texts.extend(text(block)?);
@@ -143,7 +182,7 @@ fn user<'t>(content: Option<&'t Tree<'t>>, turns: &mut Vec<Turn<'t>>) -> Result<
 fn assistant<'t>(content: Option<&'t Tree<'t>>) -> Result<Turn<'t>, Uncountable> {
     let Some(Tree::List(blocks)) = content else {
         return Ok(Turn::Assistant {
-            content: parts::read(content)?,
+            content: parts::read(content, Reader::Overhead)?,
             reasoning: None,
             calls: Vec::new(),
             name: None,
@@ -172,9 +211,9 @@ fn assistant<'t>(content: Option<&'t Tree<'t>>) -> Result<Turn<'t>, Uncountable>
     })
 }
 
-fn text<'t>(block: &'t Tree<'t>) -> Result<Option<Cow<'t, str>>, Uncountable> {
+fn text<'t>(block: &'t Tree<'t>) -> Result<Option<Part<'t>>, Uncountable> {
     let text = parts::text_of(block)?;
-    Ok((!text.is_empty()).then_some(Cow::Borrowed(text)))
+    Ok((!text.is_empty()).then(|| Part::from(text)))
 }
 
 /// The input goes back to text as Python writes JSON, which is what vLLM renders.
@@ -191,8 +230,8 @@ fn call<'t>(block: &'t Tree<'t>) -> Result<Call<'t>, Uncountable> {
     };
     Ok(Call {
         id: block.get_text("id").unwrap_or_default(),
-        name: block.get_text("name").unwrap_or_default(),
+        name: block.get_text("name").unwrap_or_default().into(),
         arguments,
-        tree: None,
+        form: CallForm::Block,
     })
 }

@@ -5,23 +5,43 @@
 
 use std::borrow::Cow;
 
-use crate::conversation::Content;
-use crate::tree::Tree;
+use super::Reader;
+use crate::conversation::{Content, Part};
+use crate::tree::{Member, Tree};
 use crate::uncountable::{Uncountable, wrong};
 
 /// Reads `content`; missing and null are no parts.
-pub(super) fn read<'t>(content: Option<&'t Tree<'t>>) -> Result<Content<'t>, Uncountable> {
+pub(super) fn read<'t>(
+    content: Option<&'t Tree<'t>>,
+    reader: Reader,
+) -> Result<Content<'t>, Uncountable> {
     match content {
         None => Ok(Content::default()),
         Some(Tree::Text(text)) => Ok(Content::of(&**text)),
-        Some(Tree::List(parts)) => {
-            let texts = parts.iter().map(|part| text_of(part).map(Cow::Borrowed));
-            Ok(Content {
-                parts: texts.collect::<Result<_, _>>()?,
-            })
-        }
+        Some(Tree::List(parts)) => Ok(Content {
+            parts: parts
+                .iter()
+                .map(|part| self::part(part, reader))
+                .collect::<Result<_, _>>()?,
+        }),
         Some(_) => Err(wrong("content", "a string or a list of parts")),
     }
+}
+
+fn part<'t>(part: &'t Tree<'t>, reader: Reader) -> Result<Part<'t>, Uncountable> {
+    let kind = part.get_text("type");
+    if reader == Reader::Harmony && matches!(kind, Some("refusal" | "thinking")) {
+        // vLLM reads their `text`, which they have none of.
+        return Ok(Part::from(part.get_text("text").unwrap_or_default()));
+    }
+    let members: &[Member<'_>] = match (part, reader) {
+        (Tree::Map(members), Reader::Template { .. }) => members,
+        _ => &[],
+    };
+    Ok(Part {
+        text: Cow::Borrowed(text_of(part)?),
+        members,
+    })
 }
 
 /// The text of one part.

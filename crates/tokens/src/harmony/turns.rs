@@ -54,7 +54,7 @@ pub(crate) fn render<'t>(
     messages.extend(developer(instructions.as_deref(), conversation)?);
     let names = tool_names(turns);
     for turn in turns {
-        push_turn(turn, &names, &mut messages);
+        push_turn(turn, &names, conversation.of_items, &mut messages);
     }
     let last_answer = messages
         .iter()
@@ -92,7 +92,7 @@ fn system(conversation: &Conversation<'_>, engine_clock_s: i64) -> Result<String
     let mut text = format!(
         "{IDENTITY}\nKnowledge cutoff: {KNOWLEDGE_CUTOFF}\nCurrent date: {today}\n\nReasoning: {effort}\n\n{CHANNELS}"
     );
-    if !conversation.tools.is_empty() {
+    if !conversation.tools().is_empty() {
         text.push('\n');
         text.push_str(TOOLS_HINT);
     }
@@ -104,13 +104,14 @@ fn developer<'t>(
     instructions: Option<&str>,
     conversation: &Conversation<'_>,
 ) -> Result<Option<Message<'t>>, Uncountable> {
-    let instructions = instructions.filter(|text| !text.is_empty());
-    let tools = conversation.tools.as_slice();
-    if instructions.is_none() && tools.is_empty() {
+    let tools = conversation.tools();
+    let says_something = instructions.is_some_and(|text| !text.is_empty());
+    if !says_something && tools.is_empty() {
         return Ok(None);
     }
     let longest = rendered_limit(conversation.body_bytes);
     let mut section = Section::new(longest);
+    // Beside tools, empty instructions keep their heading.
     let written = sections(instructions, tools, &mut section);
     written.map_err(|_| Uncountable::TooLong(longest + 1))?;
     Ok(Some(Message::plain(
@@ -142,50 +143,61 @@ fn tool_names<'t>(turns: &'t [Turn<'t>]) -> HashMap<&'t str, &'t str> {
         Turn::Assistant { calls, .. } => calls.as_slice(),
         _ => &[],
     });
-    calls.map(|call| (call.id, call.name)).collect()
+    calls.map(|call| (call.id, &*call.name)).collect()
 }
 
 fn push_turn<'t>(
     turn: &'t Turn<'t>,
     names: &HashMap<&'t str, &'t str>,
+    is_item: bool,
     messages: &mut Vec<Message<'t>>,
 ) {
     match turn {
         Turn::Instructions { content, .. } => {
-            let text = content.flat().map(|text| instructions_section(&text));
+            let text = content.flat().filter(|text| !is_item || !text.is_empty());
+            let text = text.map(|text| instructions_section(&text));
             let message = |text: String| Message::plain(Word::Developer, vec![text.into()]);
             messages.extend(text.map(message));
         }
+        // Harmony has no other roles: reading refuses them.
+        Turn::Other { .. } => {}
         Turn::User { content, .. } => {
             messages.push(Message::plain(Word::User, borrowed(content)));
         }
         Turn::Answer {
-            content, call_id, ..
-        } => messages.push(Message {
-            author: Author::Tool(names.get(call_id).copied().unwrap_or_default()),
-            channel: Some(Word::CommentaryToAssistant),
-            texts: vec![content.flat().unwrap_or_default()],
-            end: "<|end|>",
-        }),
+            content,
+            call_id,
+            of,
+            ..
+        } => {
+            let name = of.or_else(|| names.get(call_id).copied());
+            messages.push(Message {
+                author: Author::Tool(name.unwrap_or_default()),
+                channel: Some(Word::CommentaryToAssistant),
+                texts: vec![content.flat().unwrap_or_default()],
+                end: "<|end|>",
+            });
+        }
         Turn::Assistant {
             content,
             reasoning,
             calls,
             ..
         } => {
+            let says = is_item && reasoning.is_none();
             let reasoning = reasoning.as_deref().filter(|text| !text.is_empty());
             let reasoning =
                 reasoning.map(|text| Message::assistant(Word::Analysis, vec![text.into()]));
             if calls.is_empty() {
                 messages.extend(reasoning);
-                messages.extend(answer(content));
+                messages.extend(answer(content, says));
                 return;
             }
             let preamble = content.flat().filter(|text| !text.is_empty());
             messages.extend(preamble.map(|text| Message::assistant(Word::Commentary, vec![text])));
             messages.extend(reasoning);
             messages.extend(calls.iter().map(|call| Message {
-                author: Author::Caller(call.name),
+                author: Author::Caller(&call.name),
                 channel: Some(Word::CommentaryJson),
                 texts: vec![Cow::Borrowed(&*call.arguments)],
                 end: "<|call|>",
@@ -194,14 +206,14 @@ fn push_turn<'t>(
     }
 }
 
-fn answer<'t>(content: &'t Content<'t>) -> Option<Message<'t>> {
-    let says_something = content.parts.first().is_some_and(|text| !text.is_empty());
-    says_something.then(|| Message::assistant(Word::Final, borrowed(content)))
+/// Nothing is no answer, unless it is an item of its own (`says`).
+fn answer<'t>(content: &'t Content<'t>, says: bool) -> Option<Message<'t>> {
+    let says_something = content.texts().next().is_some_and(|text| !text.is_empty());
+    (says_something || says).then(|| Message::assistant(Word::Final, borrowed(content)))
 }
 
 fn borrowed<'t>(content: &'t Content<'t>) -> Vec<Cow<'t, str>> {
-    let texts = content.parts.iter().map(|text| Cow::Borrowed(&**text));
-    texts.collect()
+    content.texts().map(Cow::Borrowed).collect()
 }
 
 impl<'t> Message<'t> {

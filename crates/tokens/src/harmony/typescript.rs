@@ -10,7 +10,7 @@
 use std::fmt::{self, Write};
 
 use super::section::Section;
-use crate::conversation::Tool;
+use crate::conversation::{Schema, Tool};
 use crate::tree::Tree;
 
 /// Spaces before what belongs to a property, and before what belongs to a variant.
@@ -25,7 +25,7 @@ pub(super) fn tools_section(tools: &[Tool<'_>], out: &mut Section) -> fmt::Resul
             writeln!(out, "// {line}")?;
         }
         write!(out, "type {} = (", tool.name)?;
-        if let Some(schema) = tool.parameters {
+        if let Some(schema) = tool.parameters.as_ref().map(Schema::tree) {
             out.write_str("_: ")?;
             type_of(schema, 0, out)?;
         }

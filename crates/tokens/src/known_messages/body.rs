@@ -23,7 +23,7 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// None for what is no object with messages, has one of these members twice, or a name with an escape.
+    /// None for what is no object with messages, has one of these members twice, a name with an escape, or is to be cut.
     pub(super) fn cut(body: &'a [u8]) -> Option<Self> {
         let mut rest = Rest { body, at: 0 };
         let mut parts = Self::default();
@@ -36,6 +36,8 @@ impl<'a> Body<'a> {
                 "messages" => once(&mut messages, rest.list()?)?,
                 "tools" => once(&mut tools, rest.list_or_null()?)?,
                 "system" => once(&mut system, rest.tree()?)?,
+                // What is cut is the tree's to say.
+                "truncate_prompt_tokens" => return None,
                 "functions" => once(&mut functions, rest.tree()?)?,
                 _ if is_json(rest.value()?, MEMBER_LEVELS) => {}
                 _ => return None,

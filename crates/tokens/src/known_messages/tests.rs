@@ -89,7 +89,7 @@ fn random_bodies_of_old_and_new_messages() {
     for vocabulary in [BuiltIn::O200k, BuiltIn::Cl100k] {
         let mut pair = Pair::new(vocabulary);
         let mut known = vec![r#"{"role":"user","content":"a"}"#.to_owned()];
-        for _ in 0..4_000 {
+        for _ in 0..5_000 {
             let messages: Vec<_> = (0..random.below(6))
                 .map(|_| match random.below(3) {
                     0 => {
@@ -235,9 +235,13 @@ fn message(random: &mut Random) -> String {
         "tool_calls",
         "tool_call_id",
         "more",
+        "tools",
+        "task",
     ];
-    let kept = 2 + random.below(names.len() - 1);
+    let most = if random.below(4) == 0 { names.len() } else { 7 };
+    let kept = 2 + random.below(most - 1);
     object(random, &names[..kept], |random, name| match name {
+        "role" if random.below(40) == 0 => "\"critic\"".to_owned(),
         "role" => {
             let roles = [
                 "\"user\"",
@@ -266,6 +270,7 @@ fn message(random: &mut Random) -> String {
             }),
         },
         "more" => value(random, 3),
+        "tools" => list(random, tool),
         _ => text(random),
     })
 }
@@ -293,8 +298,9 @@ fn part(random: &mut Random) -> String {
 fn tool(random: &mut Random) -> String {
     object(
         random,
-        &["type", "name", "input_schema", "function"],
+        &["type", "name", "input_schema", "function", "defer_loading"],
         |random, name| match name {
+            "defer_loading" => pick(random, &["true", "false", "null"]).to_owned(),
             "type" => pick(random, &["\"function\"", "\"custom\"", "null"]).to_owned(),
             "name" => text(random),
             "input_schema" => schema(random),
@@ -327,8 +333,26 @@ fn schema(random: &mut Random) -> String {
 }
 
 fn body(random: &mut Random, messages: &[String]) -> String {
-    let names = ["model", "messages", "tools", "system", "functions", "more"];
-    let kept = 2 + random.below(names.len() - 1);
+    let names = [
+        "model",
+        "messages",
+        "tools",
+        "system",
+        "functions",
+        "more",
+        "truncate_prompt_tokens",
+        "add_generation_prompt",
+        "continue_final_message",
+        "add_special_tokens",
+        "chat_template",
+        "chat_template_kwargs",
+        "kv_transfer_params",
+        "input",
+        "truncation",
+    ];
+    // Mostly the first few, so that most bodies are of the ordinary kind.
+    let most = if random.below(8) == 0 { names.len() } else { 6 };
+    let kept = 2 + random.below(most - 1);
     let body = object(random, &names[..kept], |random, name| match name {
         "messages" => match random.below(20) {
             0 => value(random, 1),
@@ -343,6 +367,25 @@ fn body(random: &mut Random, messages: &[String]) -> String {
             _ => text(random),
         },
         "functions" => pick(random, &["null", "null", "null", "[]"]).to_owned(),
+        "truncate_prompt_tokens" => {
+            let cuts = ["null", "3", "0", "-1", "1000000", "1.5", "\"3\"", "true"];
+            pick(random, &cuts).to_owned()
+        }
+        "add_generation_prompt" | "continue_final_message" | "add_special_tokens" => {
+            pick(random, &["true", "false", "null"]).to_owned()
+        }
+        "chat_template_kwargs" => object(
+            random,
+            &["chat_template", "tools", "messages"],
+            |random, _| value(random, 2),
+        ),
+        "kv_transfer_params" => object(random, &["prompt_token_ids"], |random, _| {
+            list(random, |random| {
+                pick(random, &["1", "2", "null"]).to_owned()
+            })
+        }),
+        "input" => format!("[{}]", messages.join(",")),
+        "truncation" => pick(random, &["\"auto\"", "\"disabled\"", "null"]).to_owned(),
         _ => value(random, 3),
     });
     match random.below(40) {

@@ -10,13 +10,25 @@ use std::borrow::Cow;
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use crate::conversation::{BILLING_LINE, Call, Content, Conversation, Tool, Turn};
-use crate::tree::Tree;
+use crate::conversation::{BILLING_LINE, Call, CallForm, Conversation, Part, Tool, Turn};
+use crate::tree::{Member, Members, Tree};
 use crate::words::Word;
 
 /// Stands at the end of a message that is to be continued, to find it in the text; a template that trims takes the
-/// space off.
-pub(super) const CONTINUED: &str = "TOLLGATE_GOES_ON_HERE ";
+/// space off. It is the one of `transformers`: some templates look for it.
+pub(super) const CONTINUED: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+/// Parameters of `apply_chat_template` itself, which no template sees.
+const NOT_FOR_TEMPLATES: [&str; 8] = [
+    "continue_final_message",
+    "max_length",
+    "padding",
+    "return_assistant_tokens_mask",
+    "return_dict",
+    "return_tensors",
+    "tokenizer_kwargs",
+    "truncation",
+];
 
 /// What a template's text says about what it can take.
 #[derive(Clone, Copy)]
@@ -25,48 +37,96 @@ pub(super) struct TemplateForm {
     pub(super) knows_developer: bool,
 }
 
-pub(super) fn of(
-    conversation: &Conversation<'_>,
-    effort: Option<&str>,
+/// What a template is given beside the messages: the body's own arguments, over them what its dialect says, and all of
+/// that over the tools and the engine's defaults. Null and `auto` say nothing.
+pub(super) fn merged<'t>(
+    conversation: &'t Conversation<'t>,
+    effort: Option<&'t str>,
+    defaults: &[Member<'t>],
+) -> Vec<Member<'t>> {
+    let mut asked = Members::default();
+    for (name, value) in conversation.own_arguments {
+        asked.put(name.clone(), value.clone());
+    }
+    let mut own = conversation.own_arguments.iter();
+    let thinks_by_itself = own.any(|(name, _)| name == "enable_thinking");
+    for (name, value) in &conversation.said_arguments {
+        put_set(&mut asked, Cow::Borrowed(*name), value.clone());
+    }
+    if let Some(effort) = effort {
+        put_set(&mut asked, Cow::Borrowed("reasoning_effort"), effort.into());
+        if !thinks_by_itself {
+            let thinks = Tree::Bool(effort != "none");
+            asked.put(Cow::Borrowed("enable_thinking"), thinks);
+        }
+    }
+    let mut all = Members::default();
+    let first = if conversation.keeps_unset && defaults.is_empty() {
+        asked.list.as_slice()
+    } else {
+        defaults
+    };
+    for (name, value) in first {
+        all.put(name.clone(), value.clone());
+    }
+    if let Some(tools) = &conversation.tools {
+        let tools = tools.iter().map(tool).collect();
+        all.put(Cow::Borrowed("tools"), Tree::List(tools));
+    }
+    for (name, value) in asked.list {
+        put_set(&mut all, name, value);
+    }
+    all.list
+        .retain(|(name, _)| !NOT_FOR_TEMPLATES.contains(&&**name));
+    all.list
+}
+
+fn put_set<'t>(all: &mut Members<'t>, name: Cow<'t, str>, value: Tree<'t>) {
+    if !matches!(value, Tree::Null) && value.text() != Some("auto") {
+        all.put(name, value);
+    }
+}
+
+/// The messages as the template sees them.
+pub(super) fn messages<'t>(
+    conversation: &'t Conversation<'t>,
     form: TemplateForm,
-) -> Vec<(String, Value)> {
+) -> Vec<Tree<'t>> {
     let mut messages: Vec<Tree<'_>> = Vec::new();
-    let prompt = conversation.instructions.map(Content::of);
-    if let Some(prompt) = &prompt
-        && prompt.parts.iter().any(|text| !text.is_empty())
+    if let Some(text) = conversation.instructions
+        && !text.is_empty()
     {
+        let prompt = std::iter::once(Part::from(text));
         messages.push(instructions(Word::System, prompt, form));
     }
     messages.extend(conversation.turns.iter().map(|turn| seen(turn, form)));
     let is_developer = |message: &Tree<'_>| message.get_text("role") == Some("developer");
-    if !form.knows_developer && messages.iter().any(is_developer) {
+    if form.knows_developer || !messages.iter().any(is_developer) {
+        return messages;
+    }
+    messages.iter_mut().for_each(as_system);
+    // One that stands first stays as it is.
+    let is_system = |message: &Tree<'_>| message.get_text("role") == Some("system");
+    if messages.iter().skip(1).any(is_system) {
         messages = with_one_system(messages);
     }
-    if conversation.continues
-        && let Some(last) = messages.last_mut()
-    {
-        mark(last);
-    }
-    let tools = match conversation.tools.as_slice() {
-        [] => Tree::Null,
-        tools => Tree::List(tools.iter().map(tool).collect()),
-    };
-    let mut arguments = vec![
-        ("messages".to_owned(), value(&Tree::List(messages))),
-        ("tools".to_owned(), value(&tools)),
-        ("documents".to_owned(), Value::from(())),
-        ("add_generation_prompt".to_owned(), Value::from(true)),
-    ];
-    if let Some(effort) = effort {
-        arguments.push(("reasoning_effort".to_owned(), Value::from(effort)));
-        arguments.push(("enable_thinking".to_owned(), Value::from(effort != "none")));
-    }
-    let given = conversation.template_arguments.iter();
-    arguments.extend(given.map(|(name, tree)| ((*name).to_owned(), value(tree))));
-    arguments
+    messages
 }
 
-fn value(tree: &Tree<'_>) -> Value {
+/// Makes a developer's message the system's.
+fn as_system(message: &mut Tree<'_>) {
+    if message.get_text("role") != Some("developer") {
+        return;
+    }
+    if let Some(role) = member(message, "role") {
+        *role = "system".into();
+    }
+    if let Tree::Map(members) = message {
+        members.retain(|(name, _)| name != "tools");
+    }
+}
+
+pub(super) fn value(tree: &Tree<'_>) -> Value {
     Value::from(Serde(tree))
 }
 
@@ -80,17 +140,33 @@ fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm) -> Tree<'t> {
             role,
             content,
             name,
-        } => (instructions(*role, content, form), name),
-        Turn::User { content, name } => (message("user", shown(content, form)), name),
+            tools,
+        } => {
+            let mut seen = instructions(*role, content.borrowed(), form);
+            if let Some(name) = name {
+                push(&mut seen, "name", (*name).into());
+            }
+            if *role == Word::Developer {
+                push(&mut seen, "tools", tools.cloned().unwrap_or(Tree::Null));
+            }
+            (seen, &None)
+        }
+        Turn::Other {
+            role,
+            content,
+            name,
+        } => (message(role, shown(content.borrowed(), form)), name),
+        Turn::User { content, name } => (message("user", shown(content.borrowed(), form)), name),
         Turn::Answer {
             content,
             call_id,
             name,
+            of: _,
         } => {
             let text = if form.takes_parts {
-                content.parts.join("\n").into()
+                content.joined("\n")
             } else {
-                joined(content)
+                joined(content.borrowed())
             };
             let mut answer = message("tool", Tree::Text(text));
             push(&mut answer, "tool_call_id", (*call_id).into());
@@ -102,7 +178,7 @@ fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm) -> Tree<'t> {
             calls,
             name,
         } => {
-            let mut assistant = message("assistant", shown(content, form));
+            let mut assistant = message("assistant", shown(content.borrowed(), form));
             if !calls.is_empty() {
                 let calls = calls.iter().map(call).collect();
                 push(&mut assistant, "tool_calls", Tree::List(calls));
@@ -126,61 +202,71 @@ fn push<'t>(tree: &mut Tree<'t>, name: &'t str, member: Tree<'t>) {
     }
 }
 
-fn shown<'t>(content: &'t Content<'t>, form: TemplateForm) -> Tree<'t> {
+fn shown<'t>(parts: impl Iterator<Item = Part<'t>>, form: TemplateForm) -> Tree<'t> {
     if !form.takes_parts {
-        return Tree::Text(joined(content));
+        return Tree::Text(joined(parts));
     }
-    Tree::List(content.parts.iter().map(|text| part(text)).collect())
+    Tree::List(parts.map(part).collect())
 }
 
-fn part(text: &str) -> Tree<'_> {
-    Tree::map([("type", "text".into()), ("text", text.into())])
-}
-
-fn joined<'t>(content: &'t Content<'t>) -> Cow<'t, str> {
-    join(content.parts.iter().map(|part| &**part))
+fn part(part: Part<'_>) -> Tree<'_> {
+    let rest = part.rest();
+    let mut members = vec![
+        (Cow::Borrowed("type"), "text".into()),
+        (Cow::Borrowed("text"), Tree::Text(part.text)),
+    ];
+    members.extend(rest.cloned());
+    Tree::Map(members)
 }
 
 /// All that are not empty, a line each.
-fn join<'t>(parts: impl Iterator<Item = &'t str>) -> Cow<'t, str> {
-    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
-    match parts.as_slice() {
-        [one] => Cow::Borrowed(one),
-        parts => parts.join("\n").into(),
+fn joined<'t>(parts: impl Iterator<Item = Part<'t>>) -> Cow<'t, str> {
+    let texts = parts.map(|part| part.text).filter(|text| !text.is_empty());
+    let mut texts: Vec<_> = texts.collect();
+    match texts.len() {
+        1 => texts.pop().unwrap_or_default(),
+        _ => texts.join("\n").into(),
     }
 }
 
 /// A message of the system or the developer; the system's without the line for a provider's accounting.
-fn instructions<'t>(role: Word, content: &'t Content<'t>, form: TemplateForm) -> Tree<'t> {
+fn instructions<'t>(
+    role: Word,
+    parts: impl Iterator<Item = Part<'t>>,
+    form: TemplateForm,
+) -> Tree<'t> {
     if role != Word::System {
-        return message(role.text(), shown(content, form));
+        return message(role.text(), shown(parts, form));
     }
-    let kept = content.parts.iter().filter_map(|part| {
-        if !part.starts_with(BILLING_LINE) {
-            return Some(&**part);
+    let kept = parts.filter_map(|part| {
+        if !part.text.starts_with(BILLING_LINE) {
+            return Some(part);
         }
-        let (_, rest) = part.split_once('\n')?;
-        (!rest.is_empty()).then_some(rest)
+        let text = match part.text {
+            Cow::Borrowed(text) => Cow::Borrowed(text.split_once('\n')?.1),
+            Cow::Owned(text) => Cow::Owned(text.split_once('\n')?.1.to_owned()),
+        };
+        (!text.is_empty()).then_some(Part { text, ..part })
     });
-    let shown = if form.takes_parts {
-        Tree::List(kept.map(part).collect())
-    } else {
-        Tree::Text(join(kept))
-    };
-    message(role.text(), shown)
+    message(role.text(), shown(kept, form))
 }
 
-/// Puts the mark behind the last text of a message.
-fn mark(message: &mut Tree<'_>) {
-    match member(message, "content") {
-        Some(Tree::Text(text)) => text.to_mut().push_str(CONTINUED),
-        Some(Tree::List(parts)) => {
-            if let Some(Tree::Text(text)) = parts.last_mut().and_then(|part| member(part, "text")) {
-                text.to_mut().push_str(CONTINUED);
-            }
+/// Puts the mark behind the last text of a message and gives that text, if there is one.
+pub(super) fn mark<'t>(message: &mut Tree<'t>) -> Option<Cow<'t, str>> {
+    let mut parts;
+    let text = match member(message, "content")? {
+        Tree::List(list) => {
+            parts = list.iter_mut().rev();
+            parts.find_map(|part| member(part, "text"))?
         }
-        _ => {}
-    }
+        other => other,
+    };
+    let Tree::Text(text) = text else {
+        return None;
+    };
+    let before = text.clone();
+    text.to_mut().push_str(CONTINUED);
+    Some(before)
 }
 
 fn member<'a, 't>(tree: &'a mut Tree<'t>, name: &str) -> Option<&'a mut Tree<'t>> {
@@ -198,13 +284,23 @@ fn call<'t>(call: &'t Call<'t>) -> Tree<'t> {
         Ok(object @ Tree::Map(_)) => object,
         _ => Tree::Map(Vec::new()),
     };
-    let mut tree = match call.tree {
-        Some(tree) => tree.clone(),
-        None => Tree::map([
+    let made = |function| {
+        Tree::map([
             ("id", call.id.into()),
+            ("function", function),
             ("type", "function".into()),
-            ("function", Tree::map([("name", call.name.into())])),
-        ]),
+        ])
+    };
+    let name = ("name", (&*call.name).into());
+    let mut tree = match &call.form {
+        CallForm::Chat(tree) => {
+            let function = tree.get("function").map_or(Tree::Null, |function| {
+                in_order(function, &["arguments", "name"], Tree::Null)
+            });
+            in_order(tree, &["id", "function", "type"], function)
+        }
+        CallForm::Item => made(Tree::map([name, ("arguments", Tree::Null)])),
+        CallForm::Block => made(Tree::map([("arguments", Tree::Null), name])),
     };
     if let Tree::Map(members) = &mut tree
         && let Some((_, Tree::Map(function))) =
@@ -218,20 +314,45 @@ fn call<'t>(call: &'t Call<'t>) -> Tree<'t> {
     tree
 }
 
-fn tool<'t>(tool: &Tool<'t>) -> Tree<'t> {
-    let tree = |tree: Option<&Tree<'t>>| tree.cloned().unwrap_or(Tree::Null);
+/// The members as vLLM's own types put them: those that they know first. `function` stands in for the member of that
+/// name.
+fn in_order<'t>(tree: &Tree<'t>, known: &[&str], function: Tree<'t>) -> Tree<'t> {
+    let Tree::Map(members) = tree else {
+        return tree.clone();
+    };
+    let is_known = |name: &str| known.contains(&name);
+    let first = known
+        .iter()
+        .filter_map(|known| members.iter().find(|(name, _)| name == known));
+    let others = members.iter().filter(|(name, _)| !is_known(name));
+    let mut ordered: Vec<_> = first.chain(others).cloned().collect();
+    if let Some((_, place)) = ordered.iter_mut().find(|(name, _)| name == "function") {
+        *place = function;
+    }
+    Tree::Map(ordered)
+}
+
+fn tool<'t>(tool: &'t Tool<'t>) -> Tree<'t> {
+    let parameters = tool.parameters.as_ref().map(|it| it.tree().clone());
     let mut function = Tree::map([
-        ("name", tool.name.into()),
+        ("name", (&*tool.name).into()),
         (
             "description",
             tool.description.map_or(Tree::Null, Tree::from),
         ),
-        ("parameters", tree(tool.parameters)),
+        ("parameters", parameters.unwrap_or(Tree::Null)),
     ]);
-    if let Some(strict) = tool.strict {
-        push(&mut function, "strict", strict.clone());
+    let extra = [("strict", tool.strict), ("defer_loading", tool.deferred)];
+    for (name, value) in extra {
+        if let Some(value) = value {
+            push(&mut function, name, value.clone());
+        }
     }
-    Tree::map([("type", "function".into()), ("function", function)])
+    let mut shown = Tree::map([("type", "function".into()), ("function", function)]);
+    if let Some(deferred) = tool.outer_deferred {
+        push(&mut shown, "defer_loading", deferred.clone());
+    }
+    shown
 }
 
 fn with_one_system(messages: Vec<Tree<'_>>) -> Vec<Tree<'_>> {

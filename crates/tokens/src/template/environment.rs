@@ -1,15 +1,14 @@
 //! The language that chat templates are written in: Jinja as `transformers` sets it up.
 //!
-//! Its `tojson` is Python's `json.dumps` and escapes nothing, printing is Python's `str`, methods of Python's strings
-//! and dicts work, `raise_exception` refuses a conversation, and `{% generation %}` marks nothing.
-//! Not here: what a template is given (`arguments`).
+//! Its `tojson` is Python's `json.dumps` and escapes nothing, printing is Python's `str`, and `raise_exception` refuses a
+//! conversation.
+//! Not here: what a template is given (`arguments`), Python's methods, filters and tests (`python`).
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Kwargs;
+use minijinja::value::{Kwargs, Serde};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
-use minijinja_contrib::pycompat::unknown_method_callback;
 
-use super::python_text;
+use super::{python, python_text, source};
 use crate::RENDERED_LIMIT_BYTES;
 use crate::tree::{PythonJson, Tree, python_json};
 
@@ -17,6 +16,13 @@ use crate::tree::{PythonJson, Tree, python_json};
 const FUEL: u64 = 50_000_000;
 
 pub(super) fn new() -> Environment<'static> {
+    let mut environment = plain();
+    environment.add_function("raise_exception", raise_exception);
+    environment
+}
+
+/// Jinja without what `transformers` adds to it.
+fn plain() -> Environment<'static> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
@@ -28,11 +34,33 @@ pub(super) fn new() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_formatter(print);
     environment.set_fuel(Some(FUEL));
-    environment.set_unknown_method_callback(unknown_method_callback);
+    environment.remove_global("debug");
+    python::add(&mut environment);
     environment.add_filter("tojson", to_json);
-    environment.add_filter("string", to_text);
-    environment.add_function("raise_exception", raise_exception);
+    environment.add_filter("string", |value: &Value| python_text::str(value));
     environment
+}
+
+/// Whether a template refuses a system message behind a user's, or has words that plain Jinja does not know: the
+/// engine's own look (`_detect_merge_inline_system` of vLLM), which is why `raise_exception` and `strftime_now` are
+/// not there.
+pub(super) fn refuses_inline_system(source: &str) -> bool {
+    const NAME: &str = "probe";
+    let message = |role: &'static str| Tree::map([("role", role.into()), ("content", "t".into())]);
+    let messages = ["system", "user", "system", "user"].map(message).into();
+    let given = Tree::map([
+        ("messages", Tree::List(messages)),
+        ("add_generation_prompt", Tree::Bool(false)),
+    ]);
+    let mut environment = plain();
+    source::marks_generation(source)
+        || environment
+            .add_template_owned(NAME, source::read(source))
+            .is_err()
+        || environment
+            .get_template(NAME)
+            .and_then(|template| template.render(Value::from(Serde(&given))))
+            .is_err()
 }
 
 fn raise_exception(reason: String) -> Result<Value, Error> {
@@ -45,13 +73,9 @@ fn print(out: &mut Output, _state: &mut State, value: &Value) -> Result<(), Erro
     }
     let written = match value.as_str() {
         Some(text) => out.write_str(text),
-        None => out.write_str(&to_text(value)?),
+        None => out.write_str(&python_text::str(value)?),
     };
     written.map_err(|_| Error::new(ErrorKind::WriteFailure, "the text could not be written"))
-}
-
-fn to_text(value: &Value) -> Result<String, Error> {
-    with_tree(value, python_text::str)
 }
 
 fn to_json(value: &Value, options: Kwargs) -> Result<String, Error> {
@@ -94,29 +118,4 @@ fn with_tree<T>(value: &Value, what: impl FnOnce(&Tree<'_>) -> T) -> Result<T, E
     serde_json::to_string(value)
         .and_then(|json| serde_json::from_str(&json).map(|tree| what(&tree)))
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
-}
-
-/// `{% generation %}` and its end mark what training learns from; here they become a condition that holds.
-pub(super) fn without_generation_marks(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some((before, after)) = rest.split_once("{%") {
-        out.push_str(before);
-        out.push_str("{%");
-        let Some((tag, after)) = after.split_once("%}") else {
-            rest = after;
-            continue;
-        };
-        let word =
-            tag.trim_matches(|char: char| char == '-' || char == '+' || char.is_whitespace());
-        match word {
-            "generation" => out.push_str(&tag.replace(word, "if true")),
-            "endgeneration" => out.push_str(&tag.replace(word, "endif")),
-            _ => out.push_str(tag),
-        }
-        out.push_str("%}");
-        rest = after;
-    }
-    out.push_str(rest);
-    out
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::random::Random;
 use super::{CLOCK_S, tiny, vectors};
-use crate::{BuiltIn, Counter, Uncountable};
+use crate::{BuiltIn, Certainty, Counter, Uncountable};
 use wire::dialect::Operation;
 
 const OPERATIONS: [Operation; 5] = [
@@ -117,7 +117,8 @@ fn a_schema_that_grows_by_its_depth_is_refused() {
 #[test]
 fn a_template_that_never_ends_is_stopped() {
     let endless = "{% for a in range(90000) %}{% for b in range(90000) %}{% set c = a %}{% endfor %}{% endfor %}";
-    let count = tiny(endless).prompt(Operation::Chat, br#"{"messages":[]}"#, CLOCK_S);
+    let body = br#"{"messages":[{"role":"user","content":"a"}]}"#;
+    let count = tiny(endless).prompt(Operation::Chat, body, CLOCK_S);
     assert!(matches!(count, Err(Uncountable::Template(_))));
 }
 
@@ -154,6 +155,49 @@ fn a_template_stops_where_its_text_is_too_long_for_the_body() {
     let body = deep_examples(58, 1 << 20);
     let count = tiny(indents).prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
     assert!(matches!(count, Err(Uncountable::Template(_))), "{count:?}");
+}
+
+/// A body of so many conversations, and an argument of so many bytes that each of them is given.
+fn conversations(many: usize, bytes: usize) -> String {
+    let one = r#"[{"role":"user","content":"x"}]"#;
+    let (all, note) = (vec![one; many].join(","), "n".repeat(bytes));
+    format!(r#"{{"input":[{all}],"chat_template_kwargs":{{"note":"{note}"}}}}"#)
+}
+
+#[test]
+fn conversations_of_one_body_are_bounded_together() {
+    let count = |template: &str, body: &str| {
+        tiny(template).prompt(Operation::Embeddings, body.as_bytes(), CLOCK_S)
+    };
+    let (notes, texts) = ("{{ note }}", "{{ messages[0].content }}");
+    // All their texts together are longer than eight times the body and 1 MiB.
+    let body = conversations(100, 1 << 16);
+    assert!(
+        matches!(count(notes, &body), Err(Uncountable::TooLong(_))),
+        "{:?}",
+        count(notes, &body)
+    );
+    assert!(count(texts, &body).is_ok());
+    // More than is handed on, though nothing of it is written.
+    let body = conversations(5_000, 1 << 16);
+    let refused = count(texts, &body);
+    assert!(
+        matches!(refused, Err(Uncountable::Member { member, .. }) if member == "chat_template_kwargs"),
+        "{refused:?}"
+    );
+    assert!(count(texts, &conversations(5_000, 100)).is_ok());
+}
+
+#[test]
+fn two_hundred_thousand_arguments_are_put_together() {
+    let members: Vec<_> = (0..200_000).map(|at| format!(r#""n{at}":{at}"#)).collect();
+    let body = format!(
+        r#"{{"messages":[{{"role":"user","content":"x"}}],"chat_template_kwargs":{{{}}}}}"#,
+        members.join(",")
+    );
+    let counter = tiny("{{ n199999 }}");
+    let count = counter.prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
+    assert_eq!(count.map(|count| count.certainty), Ok(Certainty::Exact));
 }
 
 #[test]

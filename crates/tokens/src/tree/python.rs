@@ -121,10 +121,20 @@ fn write_text(text: &str, ascii: bool, out: &mut String) {
 /// Python writes the shortest digits that read back as the same number, like Rust, but changes to an exponent at
 /// 1e16 and below 1e-4.
 fn write_number(number: &serde_json::Number, out: &mut String) {
-    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
-        out.push_str(&number.to_string());
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) => python_float(float, out),
+        None => out.push_str(&number.to_string()),
+    }
+}
+
+/// Writes a float as Python's `repr` does.
+pub(crate) fn python_float(float: f64, out: &mut String) {
+    if !float.is_finite() {
+        let sign = if float < 0.0 { "-" } else { "" };
+        out.push_str(sign);
+        out.push_str(if float.is_nan() { "nan" } else { "inf" });
         return;
-    };
+    }
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

@@ -1,0 +1,268 @@
+//! What `transformers` makes of a `tokenizer.json` by the settings beside it (`tokenizer_config.json`).
+//!
+//! Tokens that the settings name become added tokens, `add_bos_token` and `add_eos_token` say what is added to plain
+//! text, and some classes build the tokenizer anew from its vocabulary.
+//! Invariant: what is not known to be the same is doubted.
+//! Not here: reading a `tokenizer.json` (`vocabulary`), the names of special tokens in templates (`template`).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::count::Doubt;
+use crate::uncountable::UnusableModel;
+
+/// Special tokens that every tokenizer may have.
+const NAMED: [&str; 7] = [
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+];
+
+/// How `Qwen2Tokenizer` cuts text.
+const QWEN2_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+/// A `tokenizer.json` as it is used.
+pub(crate) struct Fitted<'j> {
+    pub(crate) json: Cow<'j, [u8]>,
+    pub(crate) doubt: Option<Doubt>,
+}
+
+type File<'j> = BTreeMap<String, Cow<'j, RawValue>>;
+
+/// Changes a `tokenizer.json` where its settings say so.
+///
+/// # Errors
+/// When either is no JSON object.
+pub(crate) fn fit<'j>(json: &'j [u8], settings: &str) -> Result<Fitted<'j>, UnusableModel> {
+    let mut fitted = Fitted {
+        json: Cow::Borrowed(json),
+        doubt: None,
+    };
+    if settings.is_empty() {
+        return Ok(fitted);
+    }
+    let unusable = |error: serde_json::Error| UnusableModel::Tokenizer(error.to_string());
+    let settings: Value = serde_json::from_str(settings).map_err(unusable)?;
+    let read: BTreeMap<String, &RawValue> = serde_json::from_slice(json).map_err(unusable)?;
+    let mut file: File<'_> = read
+        .into_iter()
+        .map(|(name, value)| (name, Cow::Borrowed(value)))
+        .collect();
+    if settings.get("split_special_tokens") == Some(&Value::Bool(true))
+        || !keeps_the_file(&settings, &file)
+    {
+        fitted.doubt = Some(Doubt::TokenizerSettings);
+    }
+    let added = add_tokens(&settings, &mut file).map_err(unusable)?;
+    let framed = frame(&settings, &mut file).map_err(unusable)?;
+    if added || framed {
+        fitted.json = Cow::Owned(serde_json::to_vec(&file).map_err(unusable)?);
+    }
+    Ok(fitted)
+}
+
+/// Whether the tokenizer's class takes the file as it is, or builds the same again.
+fn keeps_the_file(settings: &Value, file: &File<'_>) -> bool {
+    let Some(class) = settings.get("tokenizer_class").and_then(Value::as_str) else {
+        return true;
+    };
+    let part = |name: &str| member(file, name);
+    let byte_level =
+        |part: &Value| at(part, "/type") == "ByteLevel" && !truth(part, "add_prefix_space");
+    match class.strip_suffix("Fast").unwrap_or(class) {
+        "PreTrainedTokenizer" | "TokenizersBackend" => true,
+        "Qwen2Tokenizer" => {
+            let cut = part("pre_tokenizer");
+            let parts = at(&cut, "/pretokenizers").as_array().map(Vec::as_slice);
+            let Some([split, bytes]) = parts else {
+                return false;
+            };
+            at(&part("normalizer"), "/type") == "NFC"
+                && at(split, "/pattern/Regex") == QWEN2_PATTERN
+                && at(split, "/behavior") == "Isolated"
+                && byte_level(bytes)
+                && at(bytes, "/use_regex") == false
+        }
+        "GPT2Tokenizer" => {
+            let cut = part("pre_tokenizer");
+            part("normalizer").is_null()
+                && byte_level(&cut)
+                && at(&cut, "/use_regex") != false
+                && !truth(settings, "add_prefix_space")
+        }
+        "GemmaTokenizer" => {
+            let (clean, cut) = (part("normalizer"), part("pre_tokenizer"));
+            at(&clean, "/type") == "Replace"
+                && at(&clean, "/pattern/String") == " "
+                && at(&clean, "/content") == "▁"
+                && at(&cut, "/type") == "Split"
+                && at(&cut, "/pattern/String") == " "
+                && at(&cut, "/behavior") == "MergedWithPrevious"
+        }
+        _ => false,
+    }
+}
+
+fn member(file: &File<'_>, name: &str) -> Value {
+    let raw = file.get(name).map_or("null", |raw| raw.get());
+    serde_json::from_str(raw).unwrap_or_default()
+}
+
+/// What is at a place, or null.
+fn at<'v>(value: &'v Value, place: &str) -> &'v Value {
+    value.pointer(place).unwrap_or(&Value::Null)
+}
+
+fn truth(value: &Value, name: &str) -> bool {
+    value.get(name) == Some(&Value::Bool(true))
+}
+
+fn content(token: &Value) -> Option<&str> {
+    token.as_str().or_else(|| token.get("content")?.as_str())
+}
+
+/// Adds the tokens that only the settings name, and says whether there were any.
+fn add_tokens(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json::Error> {
+    let mut tokens = match member(file, "added_tokens") {
+        Value::Array(tokens) => tokens,
+        _ => Vec::new(),
+    };
+    let wanted = wanted(settings);
+    let is_there = |tokens: &[Value], text: &str| tokens.iter().any(|it| content(it) == Some(text));
+    if wanted
+        .iter()
+        .all(|token| content(token).is_none_or(|text| is_there(&tokens, text)))
+    {
+        return Ok(false);
+    }
+    let model = member(file, "model");
+    let vocabulary = at(&model, "/vocab");
+    let in_vocabulary = |text: &str| match vocabulary {
+        Value::Object(numbers) => numbers.get(text)?.as_u64(),
+        Value::Array(pieces) => {
+            let place = pieces.iter().position(|piece| at(piece, "/0") == text);
+            place.map(|place| place as u64)
+        }
+        _ => None,
+    };
+    let size = match vocabulary {
+        Value::Object(numbers) => numbers.len(),
+        Value::Array(pieces) => pieces.len(),
+        _ => 0,
+    };
+    let numbers = tokens.iter().filter_map(|token| at(token, "/id").as_u64());
+    let mut free = numbers.map(|id| id + 1).fold(size as u64, u64::max);
+    for token in &wanted {
+        let Some(text) = content(token).filter(|text| !text.is_empty()) else {
+            continue;
+        };
+        if is_there(&tokens, text) {
+            continue;
+        }
+        let id = in_vocabulary(text).unwrap_or_else(|| {
+            free += 1;
+            free - 1
+        });
+        let special = token.get("special").is_none_or(|special| special == true);
+        tokens.push(json!({
+            "id": id,
+            "content": text,
+            "single_word": truth(token, "single_word"),
+            "lstrip": truth(token, "lstrip"),
+            "rstrip": truth(token, "rstrip"),
+            "normalized": token.get("normalized").map_or(!special, |it| it == true),
+            "special": special,
+        }));
+    }
+    let written = serde_json::value::to_raw_value(&tokens)?;
+    file.insert("added_tokens".to_owned(), Cow::Owned(written));
+    Ok(true)
+}
+
+/// Tokens as the settings name them: text, or an object.
+fn wanted(settings: &Value) -> Vec<Value> {
+    let mut tokens = Vec::new();
+    if let Some(Value::Object(numbered)) = settings.get("added_tokens_decoder") {
+        let number = |id: &str| id.parse::<u64>().unwrap_or(u64::MAX);
+        let mut numbered: Vec<_> = numbered.iter().collect();
+        numbered.sort_by_key(|(id, _)| number(id));
+        tokens.extend(numbered.into_iter().map(|(_, token)| token.clone()));
+    }
+    tokens.extend(NAMED.iter().filter_map(|name| settings.get(name).cloned()));
+    let extra = settings
+        .get("extra_special_tokens")
+        .filter(|extra| !extra.is_null())
+        .or_else(|| settings.get("additional_special_tokens"));
+    match extra {
+        Some(Value::Array(extra)) => tokens.extend(extra.iter().cloned()),
+        Some(Value::Object(extra)) => tokens.extend(extra.values().cloned()),
+        _ => {}
+    }
+    let of_the_model = settings.as_object().into_iter().flatten();
+    tokens.extend(
+        of_the_model
+            .filter(|(name, _)| name.ends_with("_token") && !NAMED.contains(&name.as_str()))
+            .map(|(_, token)| token.clone()),
+    );
+    tokens
+}
+
+/// Says anew what is added to plain text, where the settings name it, and whether that was so.
+fn frame(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json::Error> {
+    let is_named = |name| settings.get(name).is_some();
+    let present = member(file, "post_processor");
+    if !is_named("add_bos_token") && !is_named("add_eos_token") && !present.is_null() {
+        return Ok(false);
+    }
+    let added = member(file, "added_tokens");
+    let token = |flag: &str, name: &str| {
+        let text = settings.get(name).filter(|_| truth(settings, flag));
+        let text = content(text?)?;
+        let added = added.as_array()?.iter();
+        let id = added
+            .clone()
+            .find(|token| content(token) == Some(text))?
+            .get("id")?;
+        Some((text.to_owned(), id.clone()))
+    };
+    let begin = token("add_bos_token", "bos_token");
+    let end = token("add_eos_token", "eos_token");
+    let adds_nothing = present.is_null() || at(&present, "/type") == "ByteLevel";
+    if begin.is_none() && end.is_none() && adds_nothing {
+        return Ok(false);
+    }
+    let special = |it: &(String, Value)| json!({"SpecialToken": {"id": it.0, "type_id": 0}});
+    let mut single: Vec<_> = begin.iter().map(special).collect();
+    single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
+    single.extend(end.iter().map(special));
+    let tokens: serde_json::Map<_, _> = begin
+        .iter()
+        .chain(&end)
+        .map(|(text, id)| {
+            let token = json!({"id": text, "ids": [id], "tokens": [text]});
+            (text.clone(), token)
+        })
+        .collect();
+    let processor = json!({
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"Sequence": {"id": "B", "type_id": 1}},
+        ],
+        "special_tokens": tokens,
+    });
+    let written = serde_json::value::to_raw_value(&processor)?;
+    file.insert("post_processor".to_owned(), Cow::Owned(written));
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;
