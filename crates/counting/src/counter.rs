@@ -17,8 +17,7 @@ use tokens::Count;
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
-use crate::handle::EXCHANGE_BYTES;
-use crate::memory::Permit;
+use crate::memory::{EXCHANGE_BYTES, Permit};
 use crate::metrics::{DriftMetrics, Missed};
 use crate::queue::{Length, Turn};
 use crate::reconciler::{Counted, ReconcileEvent, ToReconciler};

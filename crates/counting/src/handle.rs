@@ -16,12 +16,9 @@ use policy::snapshot::Snapshot;
 
 use crate::counter::{self, CountEvent, Ended};
 use crate::exchange_id::exchange_id;
-use crate::memory::{MemoryBudget, Reach};
+use crate::memory::{EXCHANGE_BYTES, MemoryBudget, Reach};
 use crate::metrics::{Direction, DriftMetrics, Missed};
 use crate::shared_queue::Inlet;
-
-/// What an exchange takes besides its bytes: what its counter keeps of it.
-pub(crate) const EXCHANGE_BYTES: usize = 4 << 10;
 
 pub(crate) struct CountHandle {
     worker: usize,

@@ -8,6 +8,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// What an exchange takes besides its bytes: what its counter keeps of it.
+pub(crate) const EXCHANGE_BYTES: usize = 4 << 10;
 /// One part of so many is kept for what is billed by count.
 const KEPT_PART: usize = 4;
 

@@ -83,7 +83,7 @@ pub struct Series {
 pub const RESULTS: [&str; 7] = [
     "exact",
     "approximate",
-    policy::counting::BUSY,
+    policy::record::BUSY,
     "too_long",
     "unreadable",
     "hidden",

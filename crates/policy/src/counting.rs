@@ -20,9 +20,6 @@ use crate::tokens::Tokens;
 /// Response bytes that are gathered before they are handed over.
 pub const BATCH_BYTES: usize = 16 << 10;
 
-/// Why a call has no count that found no room.
-pub const BUSY: &str = "busy";
-
 /// Finds the tokenizer of a model; of several that take it the most specific, which `config` puts first.
 #[must_use]
 pub fn tokenizer<'s>(of: &'s Snapshot, model: &str) -> Option<&'s Tokenizer> {

@@ -261,7 +261,7 @@ impl Exchange {
     /// There was no room for what there is to count of it.
     #[cold]
     pub fn found_no_room_to_count(&mut self) {
-        self.record.uncounted = crate::counting::BUSY;
+        self.record.uncounted = crate::record::BUSY;
     }
 
     /// The request begins to leave, or with `is_whole` has left.

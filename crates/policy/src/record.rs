@@ -58,6 +58,9 @@ impl Outcome {
     pub const ALL: [Self; 4] = [Self::Completed, Self::Refused, Self::Failed, Self::Aborted];
 }
 
+/// Why a call has no count of the gate's own that found no room.
+pub const BUSY: &str = "busy";
+
 /// One exchange, ended. Its default is one of which nothing is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {

@@ -5,7 +5,6 @@
 //! Not here: the client (`load`, the crate), laws and their tests (`experiment`), building a corpus (`corpus`).
 
 mod fleet;
-pub(crate) mod interrupt;
 mod live;
 pub(crate) mod locust;
 mod records;
@@ -35,8 +34,8 @@ use load::observer::Answers;
 use load::run::{LoadError, Plan};
 
 use crate::host::descriptors;
+use crate::interrupt::Interrupt;
 use crate::text::say;
-use interrupt::Interrupt;
 use live::Live;
 use records::RecordsError;
 use report::{Report, Run};

@@ -9,6 +9,7 @@ mod campaign;
 mod corpus;
 mod files;
 mod host;
+mod interrupt;
 mod issuer;
 mod load;
 mod oauth_rbac;

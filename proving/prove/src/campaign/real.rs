@@ -30,7 +30,7 @@ use super::scenario::Scenario;
 use super::summary::{self, Parts, ProfilePart};
 use super::watch::Watch;
 use super::{Options, RunError, hint, not_whole};
-use crate::load::interrupt::Interrupt;
+use crate::interrupt::Interrupt;
 use crate::load::steered::SteeredRun;
 use crate::report::document::{self, Document, Event, Generator, PrefixCache, Reproduce, Verified};
 use crate::scrape::scraper::{Heard, Scraper};

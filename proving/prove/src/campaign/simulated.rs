@@ -21,7 +21,7 @@ use super::scenario::{Scenario, balancer};
 use super::summary::{self, Parts, ProfilePart};
 use super::{Options, RunError, WhatIf, hint, not_whole};
 use crate::host::{descriptors, machine::Machine};
-use crate::load::interrupt::Interrupt;
+use crate::interrupt::Interrupt;
 use crate::progress::Line;
 use crate::report::document::{self, Document, Event, PrefixCache, Reproduce};
 use crate::scrape::store::Store;

@@ -15,7 +15,7 @@ use load::client::{Request, fetch};
 use load::source::Head;
 
 use super::process::Group;
-use crate::load::interrupt;
+use crate::interrupt;
 
 const POLL: Duration = Duration::from_millis(20);
 /// Lines of a dead subject's output that are shown.

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant, SystemTime};
 use experiment::random::Rng;
 use load::observer::{Counters, Record};
 
-use super::interrupt::Interrupt;
 use super::live::Live;
 use super::locust::{self, Event, LocustStats, Of, Pace, Part, Seen, Worker};
 use super::rig::{ActiveRun, Rig, RunOverrides};
 use super::traffic::CorpusProfile;
 use super::{Ended, LOOK, Options, ReplayError, tell};
+use crate::interrupt::Interrupt;
 use crate::text::printable;
 
 /// After which a master that does not answer is told of.

@@ -17,7 +17,7 @@ use load::source::{Fixed, Head, IdHeader};
 
 use super::{Loopback, Pair, Pairs, Unpaired};
 use crate::host::ports;
-use crate::load::interrupt;
+use crate::interrupt;
 use crate::tap::{Stamp, Tap, TapConfig, monotonic_ns_of};
 
 /// The header of ids.

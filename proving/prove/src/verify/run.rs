@@ -17,7 +17,7 @@ use super::metric::{Reading, Scrape};
 use super::result::{CaseOutcome, Outcome, Report};
 use super::suite::{Behaviour, Call, Case, Growth, Suite, To, in_short};
 use super::upstream::{Recorder, Seen};
-use crate::load::interrupt;
+use crate::interrupt;
 use crate::report::document;
 
 /// For what arrives upstream after the client has its answer.

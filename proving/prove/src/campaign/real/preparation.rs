@@ -24,7 +24,7 @@ use crate::files;
 use crate::host::descriptors;
 use crate::host::machine::Machine;
 use crate::host::process::OWN;
-use crate::load::interrupt::Interrupt;
+use crate::interrupt::Interrupt;
 use crate::load::steered::{Said, Steered, Steering};
 use crate::load::traffic::WORKLOAD_HEADER;
 use crate::report::document::{Event, Reproduce, Verified};
