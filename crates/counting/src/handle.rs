@@ -93,16 +93,22 @@ impl Counting for CountHandle {
         record: &Record,
         request: &[Bytes],
     ) -> Option<Duration> {
-        if self.backpressure.is_zero() || !self.memory.is_under_pressure() {
+        if self.memory.is_under_pressure() {
+            self.learn(of);
+        }
+        let reach = self.reach(of.billed_by(record.route));
+        let bytes = bytes_of(request, self.longest);
+        let is_full = self.memory.is_full_for(place_of(record), bytes, reach);
+        if self.backpressure.is_zero() || !is_full {
             return None;
         }
         record.operation.filter(|of| tokens::is_counted(*of))?;
         tokenizer(of, record.model_sent.as_deref().unwrap_or_default())?;
-        self.learn(of);
-        let reach = self.reach(of.billed_by(record.route));
-        let bytes = bytes_of(request, self.longest);
-        let is_full = self.memory.is_full_for(place_of(record), bytes, reach);
-        is_full.then_some(self.backpressure)
+        Some(self.backpressure)
+    }
+
+    fn held_back(&mut self) {
+        self.metrics.held_back();
     }
 
     fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Begun {

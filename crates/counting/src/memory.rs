@@ -1,8 +1,8 @@
 //! How many bytes may wait to be counted.
 //!
 //! Invariant: what a permit took is given back when it is dropped, whatever became of what it was for. A quarter is kept
-//! for exchanges of routes that are billed by count, where there are any. No workload fills more than half of what it may
-//! use, so that none keeps the others uncounted.
+//! for exchanges of routes that are billed by count, where there are any. The requests of no workload that wait to be
+//! counted fill more than half of what they may use, so that none keeps the others uncounted.
 //! Not here: what is done when there is none (`handle`).
 
 use std::sync::Arc;
@@ -78,11 +78,19 @@ impl MemoryBudget {
     ) -> Option<Permit> {
         let half = self.most(reach) / 2;
         let place = workload % PLACES;
-        let mut permit = self.take(bytes, reach)?;
+        let with = |held: usize| {
+            let sum = held.saturating_add(bytes);
+            (sum <= half || held == 0).then_some(sum)
+        };
+        self.by_workload[place]
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, with)
+            .ok()?;
+        let Some(mut permit) = self.take(bytes, reach) else {
+            self.give_back_place(bytes, Some(place));
+            return None;
+        };
         permit.place = Some(place);
-        let before = self.by_workload[place].fetch_add(bytes, Ordering::Relaxed);
-        let fits = before.saturating_add(bytes) <= half || before == 0;
-        fits.then_some(permit)
+        Some(permit)
     }
 
     /// Whether [`Self::take_for`] finds no room now, and may find some later.
@@ -114,11 +122,14 @@ impl MemoryBudget {
         self.most - self.most / KEPT_PART
     }
 
-    fn give_back(&self, bytes: usize, place: Option<usize>) {
+    fn give_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn give_back_place(&self, bytes: usize, place: Option<usize>) {
         if let Some(of_workload) = place.and_then(|place| self.by_workload.get(place)) {
             of_workload.fetch_sub(bytes, Ordering::Relaxed);
         }
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Bytes held now.
@@ -128,17 +139,19 @@ impl MemoryBudget {
 }
 
 impl Permit {
-    /// Gives back all but so many bytes.
+    /// Gives back all but so many bytes, which count for no workload any more.
     pub(crate) fn shrink(&mut self, to: usize) {
         let over = self.bytes.saturating_sub(to);
+        self.budget.give_back_place(self.bytes, self.place.take());
         self.bytes -= over;
-        self.budget.give_back(over, self.place);
+        self.budget.give_back(over);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.budget.give_back(self.bytes, self.place);
+        self.budget.give_back_place(self.bytes, self.place);
+        self.budget.give_back(self.bytes);
     }
 }
 

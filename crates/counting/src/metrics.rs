@@ -68,6 +68,7 @@ pub struct DriftMetrics {
     /// By whose count the route is billed by, and direction.
     results: [[[AtomicU64; RESULTS.len()]; 2]; 2],
     busy_nanos: AtomicU64,
+    held_back: AtomicU64,
 }
 
 /// One model in one direction.
@@ -124,6 +125,16 @@ impl DriftMetrics {
     pub(crate) fn worked(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.busy_nanos.fetch_add(nanos, Relaxed);
+    }
+
+    pub(crate) fn held_back(&self) {
+        self.held_back.fetch_add(1, Relaxed);
+    }
+
+    /// Answers that were held back until there was room for their calls, or for as long as they may be.
+    #[must_use]
+    pub fn answers_held_back(&self) -> u64 {
+        self.held_back.load(Relaxed)
     }
 
     /// Holds what the engine reported against our count.

@@ -3,7 +3,8 @@
 //! Invariant: the events of one exchange are taken in the order in which they came, by one thread at a time; nothing
 //! that was pushed is passed over. Exchanges of routes that are billed by count go first, but every eighth turn is of
 //! the others, so that these are late and not lost. Long ones, whoever is billed for them, have a line of their own and
-//! at most a quarter of the bytes while short ones wait: nobody's prompts of megabytes keep all others uncounted.
+//! at most a quarter of the bytes while short ones wait: nobody's prompts of megabytes keep all others uncounted. In either
+//! line those that are billed by count go first.
 //! Not here: threads (`shared_queue`), how much may wait (`memory`), what a turn does (`counter`).
 
 use std::collections::{HashMap, VecDeque};
@@ -34,15 +35,53 @@ pub(crate) trait Length {
 #[derive(Debug)]
 pub(crate) struct Queue<E, S> {
     exchanges: HashMap<u64, Exchange<E, S>, Mix>,
-    /// Those that wait for a turn, and since when: billed by count, and others.
-    first: VecDeque<(u64, Instant)>,
-    others: VecDeque<(u64, Instant)>,
-    /// Those of both kinds that are long.
-    long: VecDeque<(u64, Instant)>,
-    /// Short turns since one was of the others.
-    turns: u32,
+    short: Line,
+    long: Line,
     /// Bytes of short turns that come before the next long one.
     owed: usize,
+}
+
+/// Exchanges that wait for a turn, and since when.
+#[derive(Debug, Default)]
+struct Line {
+    /// Billed by count.
+    first: VecDeque<(u64, Instant)>,
+    others: VecDeque<(u64, Instant)>,
+    /// Turns since one was of the others.
+    turns: u32,
+}
+
+impl Line {
+    fn is_empty(&self) -> bool {
+        self.first.is_empty() && self.others.is_empty()
+    }
+
+    fn push(&mut self, id: u64, now: Instant) {
+        match billed_by(id) {
+            BilledBy::Counted => self.first.push_back((id, now)),
+            BilledBy::Reported => self.others.push_back((id, now)),
+        }
+    }
+
+    fn pop(&mut self) -> Option<(u64, Instant)> {
+        let is_others = self.first.is_empty() || self.turns + 1 >= TURN_OF_OTHERS;
+        let next = if is_others {
+            self.others.pop_front()
+        } else {
+            None
+        };
+        self.turns = match next {
+            Some(_) => 0,
+            None => self.turns.saturating_add(1),
+        };
+        next.or_else(|| self.first.pop_front())
+    }
+
+    /// Since when the one waits that waits longest.
+    fn since(&self) -> Option<Instant> {
+        let fronts = [self.first.front(), self.others.front()];
+        fronts.into_iter().flatten().map(|(_, since)| *since).min()
+    }
 }
 
 #[derive(Debug)]
@@ -81,10 +120,8 @@ impl<E, S> Default for Queue<E, S> {
     fn default() -> Self {
         Self {
             exchanges: HashMap::default(),
-            first: VecDeque::new(),
-            others: VecDeque::new(),
-            long: VecDeque::new(),
-            turns: 0,
+            short: Line::default(),
+            long: Line::default(),
             owed: 0,
         }
     }
@@ -109,9 +146,9 @@ impl<E: Length, S> Queue<E, S> {
     pub(crate) fn take(&mut self) -> Option<Turn<E, S>> {
         let is_long = self.has_long_turn();
         let (id, _) = if is_long {
-            self.long.pop_front()?
+            self.long.pop()?
         } else {
-            self.next_short()?
+            self.short.pop()?
         };
         let exchange = self.exchanges.get_mut(&id)?;
         exchange.place = Place::Taken;
@@ -129,22 +166,7 @@ impl<E: Length, S> Queue<E, S> {
     }
 
     fn has_long_turn(&self) -> bool {
-        let no_short = self.first.is_empty() && self.others.is_empty();
-        !self.long.is_empty() && (no_short || self.owed == 0)
-    }
-
-    fn next_short(&mut self) -> Option<(u64, Instant)> {
-        let is_others = self.first.is_empty() || self.turns + 1 >= TURN_OF_OTHERS;
-        let next = if is_others {
-            self.others.pop_front()
-        } else {
-            None
-        };
-        self.turns = match next {
-            Some(_) => 0,
-            None => self.turns.saturating_add(1),
-        };
-        next.or_else(|| self.first.pop_front())
+        !self.long.is_empty() && (self.short.is_empty() || self.owed == 0)
     }
 
     /// A turn is over. With nothing to keep the exchange is forgotten, unless there is more of it.
@@ -166,24 +188,28 @@ impl<E: Length, S> Queue<E, S> {
 
     /// Whether nobody waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_empty() && self.others.is_empty() && self.long.is_empty()
+        self.short.is_empty() && self.long.is_empty()
     }
 
     /// How long the one that waits longest has waited.
     pub(crate) fn waited(&self, now: Instant) -> Duration {
-        let fronts = [self.first.front(), self.others.front(), self.long.front()];
-        let since = fronts.into_iter().flatten().map(|(_, since)| *since).min();
+        let since = self
+            .short
+            .since()
+            .into_iter()
+            .chain(self.long.since())
+            .min();
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     fn line_up(&mut self, id: u64, now: Instant) {
         let bytes = self.exchanges.get(&id).map_or(0, Exchange::bytes);
-        let line = match billed_by(id) {
-            _ if bytes >= LONG_BYTES => &mut self.long,
-            BilledBy::Counted => &mut self.first,
-            BilledBy::Reported => &mut self.others,
+        let line = if bytes >= LONG_BYTES {
+            &mut self.long
+        } else {
+            &mut self.short
         };
-        line.push_back((id, now));
+        line.push(id, now);
     }
 }
 

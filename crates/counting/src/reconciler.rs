@@ -190,6 +190,8 @@ pub(crate) struct Reconciler<R> {
     late: HashSet<u64, Mix>,
 }
 
+/// Events between two looks for rows that have waited long enough.
+const EVENTS_AT_ONCE: usize = 4096;
 /// Exchanges whose row was let go are remembered up to so many: a count that comes after that is told as well.
 const MOST_LATE: usize = 1 << 20;
 
@@ -222,19 +224,26 @@ impl<R> Reconciler<R> {
         bell.join(0);
         loop {
             let now = Instant::now();
-            let is_left = loop {
+            let mut is_left = false;
+            let mut has_more = true;
+            for _ in 0..EVENTS_AT_ONCE {
                 match events.try_recv() {
                     Ok(event) => self.handle(event, now),
-                    Err(TryRecvError::Empty) => break false,
-                    Err(TryRecvError::Disconnected) => break true,
+                    Err(none) => {
+                        is_left = none == TryRecvError::Disconnected;
+                        has_more = false;
+                        break;
+                    }
                 }
-            };
+            }
             self.settle_overdue(now);
             self.sink().tick();
             if is_left || is_over.load(Relaxed) {
                 break;
             }
-            thread::park_timeout(SLEEP);
+            if !has_more {
+                thread::park_timeout(SLEEP);
+            }
         }
         self.settle_overdue(Instant::now() + self.patience);
         self.sink().tick();

@@ -2,8 +2,8 @@
 //!
 //! `hash = SHA-256(previous hash ‖ encoding)`. Encoding: the label `tollgate ledger row`, the
 //! version as two bytes, `seq` as eight, then each column of the version in order, as `encoded` has
-//! values. All numbers are big-endian two's complement. Version 3 has all of
-//! `columns::COLUMNS`, version 2 the first 53 and version 1 the first 44; a row has the lowest version
+//! values. All numbers are big-endian two's complement. Version 4 has all of
+//! `columns::COLUMNS`, version 3 the first 56, version 2 the first 53 and version 1 the first 44; a row has the lowest version
 //! whose missing columns are all NULL. No two rows have the same encoding.
 //! Invariant: whoever alters, removes or inserts a row without the rest of the chain is found.
 //! Whoever rewrites the whole file from that row on is found only by a head that was kept elsewhere.

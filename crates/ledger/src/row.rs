@@ -164,7 +164,8 @@ impl Settlement {
 
     /// Says why the gate has no counts of its own, where it should have them.
     pub fn uncounted(&mut self, prompt: Option<&'static str>, completion: Option<&'static str>) {
-        (self.prompt.uncounted, self.completion.uncounted) = (prompt, completion);
+        self.prompt.uncounted = prompt;
+        self.completion.uncounted = completion.filter(|_| self.record.has_text_to_count());
     }
 
     /// Puts the gate's counts beside what was reported, and in place of what is billed what `billed` says.

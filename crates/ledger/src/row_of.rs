@@ -54,8 +54,9 @@ impl Settlement {
     #[must_use]
     pub fn of(id: RecordId, record: &Record, snapshot: &Snapshot) -> Self {
         let names = Names::of(snapshot, record);
+        let uncounted = Some(record.uncounted).filter(|why| !why.is_empty());
         let (tokens, took_ms) = (&record.tokens, micros(record.duration) / 1000);
-        Self {
+        let mut row = Self {
             id,
             state: State::Settled,
             ended_unix_ms: record.started_unix_ms.saturating_add(took_ms),
@@ -66,13 +67,15 @@ impl Settlement {
                 currency: (*price.currency).into(),
                 cost: record.charge.and_then(|charge| charge.cost),
             }),
-            prompt: witnesses(tokens.prompt, tokens.prompt_said, record),
-            completion: witnesses(tokens.completion, tokens.completion_said, record),
+            prompt: witnesses(tokens.prompt, tokens.prompt_said),
+            completion: witnesses(tokens.completion, tokens.completion_said),
             reserved: None,
             at_least: None,
             at_most: None,
             record: record.clone(),
-        }
+        };
+        row.uncounted(uncounted, uncounted);
+        row
     }
 }
 
@@ -81,11 +84,11 @@ fn owned(name: Option<&Arc<str>>) -> Option<Box<str>> {
 }
 
 /// `said` is what the engine reported where that is not believed.
-fn witnesses(billed: Count, said: Option<u64>, record: &Record) -> Witnesses {
+fn witnesses(billed: Count, said: Option<u64>) -> Witnesses {
     let of = |is: bool| billed.tokens().filter(|_| is);
     Witnesses {
         reported: of(matches!(billed, Count::Reported(_))).or(said),
         counted: of(matches!(billed, Count::Counted(_))),
-        uncounted: Some(record.uncounted).filter(|why| !why.is_empty()),
+        uncounted: None,
     }
 }

@@ -136,15 +136,15 @@ fn width_of(layout: i64) -> Option<usize> {
     }
 }
 
-/// Whether a file of an older layout has columns that only a later one has: its number was altered.
+/// Whether the table has other columns than its layout: its number was altered.
 pub(crate) fn is_misnumbered(db: &Connection, layout: i64) -> rusqlite::Result<bool> {
-    if width_of(layout).is_none() {
-        return Ok(false);
-    }
-    let (last, _) = COLUMNS[COLUMNS.len() - 1];
-    let sql =
-        "SELECT count(*) FROM pragma_table_info('settled', 'main') WHERE name = ?1 COLLATE NOCASE";
-    Ok(db.query_row(sql, [last], |row| row.get::<_, i64>(0))? > 0)
+    let mut names = db.prepare("SELECT name FROM pragma_table_info('settled', 'main')")?;
+    let names = names.query_map([], |row| row.get::<_, String>(0))?;
+    let names: Vec<String> = names.collect::<rusqlite::Result<_>>()?;
+    let is_there = |column: &str| names.iter().any(|name| name.eq_ignore_ascii_case(column));
+    let width = width_of(layout).unwrap_or(COLUMNS.len());
+    let (due, later) = COLUMNS.split_at(width);
+    Ok(!due.iter().all(|(name, _)| is_there(name)) || later.iter().any(|(name, _)| is_there(name)))
 }
 
 /// Adds the columns that a file of an older layout lacks. Its rows have NULL there, so that their hashes hold.

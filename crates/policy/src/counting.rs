@@ -164,6 +164,8 @@ pub trait Counting {
         record: &Record,
         request: &[Bytes],
     ) -> Option<Duration>;
+    /// An answer is held back now.
+    fn held_back(&mut self);
     /// A good answer to this request begins.
     fn begin(&mut self, of: &Snapshot, record: &Record, request: Vec<Bytes>) -> Begun;
     /// Takes the batch.

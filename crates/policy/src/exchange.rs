@@ -264,6 +264,12 @@ impl Exchange {
         self.record.uncounted = crate::record::BUSY;
     }
 
+    /// There is room for it.
+    #[inline]
+    pub fn found_room_to_count(&mut self) {
+        self.record.uncounted = "";
+    }
+
     /// The request begins to leave, or with `is_whole` has left.
     #[inline]
     pub fn sent(&self, is_whole: bool) {

@@ -162,6 +162,12 @@ impl Record {
         attribution::kept(self.caller.as_ref()?.user.as_deref()?)
     }
 
+    /// Whether there is text of an answer that the gate counts where it counts the call; once the exchange has ended.
+    #[must_use]
+    pub fn has_text_to_count(&self) -> bool {
+        self.operation != Some(Operation::Embeddings) && !self.is_charged_unanswered()
+    }
+
     /// Whether what it is charged stands in for an answer that never came; once the exchange has ended.
     #[must_use]
     pub fn is_charged_unanswered(&self) -> bool {

@@ -110,7 +110,7 @@ fn prompts_of_megabytes_hold_up_nobody_for_longer_than_one_of_them() {
         match turn.events[0].0 {
             bytes if bytes == short => short_bytes += bytes,
             bytes => {
-                if !queue.others.is_empty() {
+                if !queue.short.is_empty() {
                     let fair = short_bytes / 2 + 4 * MEGABYTE;
                     assert!(long_bytes <= fair, "{long_bytes} beside {short_bytes}");
                 }

@@ -23,8 +23,10 @@ use crate::worker_snapshot::WorkerSnapshot;
 
 /// How often an open stream notes in the ledger how far it has come.
 const NOTE_EVERY: Duration = Duration::from_secs(5);
-/// How often an answer that is held back looks whether its call can be counted.
-const ROOM_LOOK_EVERY: Duration = Duration::from_millis(2);
+/// When an answer that is held back looks for the first time whether its call can be counted; then ever less often.
+const FIRST_LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
+/// The longest time between two looks.
+const LAST_LOOK_FOR_ROOM: Duration = Duration::from_millis(16);
 
 /// The guard: dropped without [`ActiveExchange::finish`], its exchange is aborted.
 pub(crate) struct ActiveExchange {
@@ -181,14 +183,20 @@ impl ActiveExchange {
         asked.flatten().flatten()
     }
 
-    /// Waits until there is room for what there is to count, `most` at most.
+    /// Waits until there is room for what there is to count, `most` at most. It is no time of the gate's own.
     #[cold]
-    pub(super) async fn await_room_to_count(&self, request: &[Bytes], most: Duration) {
-        let timers = &self.worker.timers;
+    pub(super) async fn await_room_to_count(&mut self, request: &[Bytes], most: Duration) {
+        // What is dropped while it waits is not counted either.
+        self.exchange.found_no_room_to_count();
+        self.worker.counting(|counting| counting.held_back());
+        self.exchange.timing.pause(self.worker.now());
         let until = self.worker.now().after(most);
+        let mut next = FIRST_LOOK_FOR_ROOM;
         while self.worker.now() < until && self.backpressure(request).is_some() {
-            timers.sleep(ROOM_LOOK_EVERY).await;
+            self.worker.timers.sleep(next).await;
+            next = (next * 2).min(LAST_LOOK_FOR_ROOM);
         }
+        self.exchange.timing.resume(self.worker.now());
     }
 
     /// No more of the request is needed: it is handed to who counts it, where its model is counted.
@@ -202,7 +210,10 @@ impl ActiveExchange {
             counts.then(|| counting.begin(of, exchange.record(), request))
         });
         match begun.flatten() {
-            Some(Begun::Counted(capture)) => self.capture = Some(capture),
+            Some(Begun::Counted(capture)) => {
+                self.exchange.found_room_to_count();
+                self.capture = Some(capture);
+            }
             Some(Begun::NoRoom) => self.exchange.found_no_room_to_count(),
             Some(Begun::NotCounted) | None => {}
         }

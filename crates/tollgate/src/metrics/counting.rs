@@ -28,6 +28,11 @@ pub(super) fn of(counting: &Pool) -> Vec<Extra> {
             counting.metrics().busy().as_secs_f64(),
         ),
     ];
+    extras.push(Extra::counter(
+        "tollgate_counting_held_back_total",
+        "Answers that were held back because the queue had no room for their calls.",
+        number(counting.metrics().answers_held_back()),
+    ));
     let memo = counting.cache().memo();
     for (result, texts, bytes) in [
         ("hit", memo.hits, memo.hit_bytes),

@@ -73,7 +73,9 @@ fn the_meter_is_raced_with_its_own_subjects_and_scenarios_and_the_ratio_is_told(
     assert_eq!(result["rows"].as_array().map(Vec::len), Some(4), "{table}");
     for scenario in ["free", "steady"] {
         let metered = row(&result, "same", scenario);
-        assert_eq!(metered["failed"]["max"], 0.0, "{metered:#}");
+        // A busy machine may keep the client from sending one in time.
+        let failures = metered["failures"].as_object().expect("by kind");
+        assert!(failures.keys().all(|kind| kind == "unsent"), "{metered:#}");
         assert_eq!(metered["counted_percent"]["median"], 99.0);
         assert_eq!(metered["counted_in_the_end_percent"]["median"], 99.0);
         assert_eq!(metered["counting"]["hit_percent"]["median"], 75.0);

@@ -14,6 +14,22 @@ const DELAY_US: f64 = 3_000.0;
 /// What two processes more on the way may cost on a busy machine, at the median.
 const MOST_US: f64 = 6_000.0;
 
+/// How often a time is measured until it is right: a busy machine delays whatever runs, while what measures wrongly does so in
+/// a quiet moment as well.
+const ATTEMPTS: usize = 8;
+
+/// Measures until the figures are right, which `is_right` tells, and fails with what was said last.
+fn measured(measure: impl Fn() -> Value, is_right: impl Fn(&Value) -> bool) -> Value {
+    let mut said = Value::Null;
+    for _ in 0..ATTEMPTS {
+        said = measure();
+        if is_right(&said) {
+            return said;
+        }
+    }
+    panic!("{said:#}");
+}
+
 /// A process that ends with its test.
 struct Ends(Child);
 
@@ -96,34 +112,38 @@ fn a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
 
     let relaying = relay(&beyond);
     let pairing = ["--upstream", &upstream.to_string(), "--tap", &beyond];
-    let said = overhead(&[&same[..], &pairing].concat());
+    let said = measured(
+        || overhead(&[&same[..], &pairing].concat()),
+        |said| {
+            let overhead = &said["result"]["overhead"];
+            let us = |of: &Value, name: &str| of[name].as_f64().expect("seconds") * 1e6;
+            let gate = said["result"]["median_us"]["gate"].as_f64();
+            // Less what the loopback takes: what stands in the gateway's place does all but the delay.
+            let isolated = &overhead["isolated"];
+            let within = DELAY_US * 0.9..DELAY_US * 1.15;
+            is_near(gate.expect("a median"))
+                && within.contains(&us(isolated, "own_s"))
+                && is_near(us(isolated, "net_of_one_hop_s"))
+                && is_near(us(overhead, "downstream_s") - us(overhead, "upstream_s"))
+        },
+    );
     let result = &said["result"];
     assert_eq!(result["overhead"]["method"], "paired", "{said:#}");
     assert_eq!(result["overhead"]["requests"], 160, "{said:#}");
-    assert!(
-        is_near(result["median_us"]["gate"].as_f64().expect("a median")),
-        "{said:#}"
-    );
-    // Less what the loopback takes: what stands in the gateway's place does all but the delay.
-    let isolated = &result["overhead"]["isolated"];
-    let [one, own] =
-        ["net_of_one_hop_s", "own_s"].map(|name| isolated[name].as_f64().expect("seconds") * 1e6);
-    let within = DELAY_US * 0.9..DELAY_US * 1.15;
-    assert!(within.contains(&own) && is_near(one), "{said:#}");
-    let down = result["overhead"]["downstream_s"]
-        .as_f64()
-        .expect("seconds");
-    let up = result["overhead"]["upstream_s"].as_f64().expect("seconds");
-    assert!(is_near((down - up) * 1e6), "{said:#}");
     drop(relaying);
 
     let _relaying = relay(&upstream.to_string());
-    let said = overhead(&[&same[..], &["--direct", &direct]].concat());
-    let overhead = &said["overhead"];
-    assert_eq!(overhead["method"], "interleaved");
-    let [is, low, high] = ["", ", 95 % from", ", 95 % to"]
-        .map(|which| part(overhead, &format!("difference of medians{which}")));
-    assert!(is_near(is) && low <= is && is <= high, "{said:#}");
+    let difference = |said: &Value| {
+        ["", ", 95 % from", ", 95 % to"]
+            .map(|which| part(&said["overhead"], &format!("difference of medians{which}")))
+    };
+    let said = measured(
+        || overhead(&[&same[..], &["--direct", &direct]].concat()),
+        |said| is_near(difference(said)[0]),
+    );
+    assert_eq!(said["overhead"]["method"], "interleaved");
+    let [is, low, high] = difference(&said);
+    assert!(low <= is && is <= high, "{said:#}");
     // Interleaved requests carry no ids of ours: nothing is written of them.
     assert_eq!(fs::read_to_string(&out).expect("a file"), "");
 }
@@ -152,8 +172,8 @@ fn a_delay_of_100_microseconds_on_purpose_is_resolved_and_next_to_none_is_not_se
     let args = ["tap", "--listen", &at, "--upstream", &beyond, "--out", &out];
     let _gateway = serve(&args, gateway);
     let (target, body) = (format!("http://{gateway}"), body.display().to_string());
-    let seen = |delay_us: &str| {
-        let said = overhead(&[
+    let ask = |delay_us: &str| {
+        overhead(&[
             "--target",
             &target,
             "--body",
@@ -170,13 +190,14 @@ fn a_delay_of_100_microseconds_on_purpose_is_resolved_and_next_to_none_is_not_se
             delay_us,
             "--delay-at",
             "behind",
-        ]);
-        let median = said["result"]["seen_us"]["median"].as_f64();
-        (median.expect("a median"), said)
+        ])
     };
     for (delay_us, expected) in [("100", RESOLVED_US), ("1", 1.0)] {
-        let (us, said) = seen(delay_us);
-        assert!((us - expected).abs() < RESOLUTION_US, "{us} µs: {said:#}");
+        let is_resolved = |said: &Value| {
+            let us = said["result"]["seen_us"]["median"].as_f64();
+            (us.expect("a median") - expected).abs() < RESOLUTION_US
+        };
+        measured(|| ask(delay_us), is_resolved);
     }
 }
 
