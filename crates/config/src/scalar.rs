@@ -15,8 +15,8 @@ pub(crate) use identity::{
 pub(crate) use login::{RedirectUrl, Scope};
 pub(crate) use name::{Model, Name, Pattern};
 pub(crate) use number::{
-    Age, Amount, Brief, Charge, Count, Currency, Decimal, Money, Percent, PricePer, Ratio, Size,
-    Span, Status,
+    Age, Amount, Brief, Charge, Count, Currency, Decimal, Hold, Money, Percent, PricePer, Ratio,
+    Size, Span, Status,
 };
 pub(crate) use period::{Every, Zone};
 pub(crate) use source::{File, Inline, SecretFile, Variable};

@@ -32,8 +32,9 @@ pub(crate) use self::traces::Traces;
 use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
 use crate::node::{Node, Value};
 use crate::scalar::{
-    Address, Brief, BuiltIn, ClientCertificates, Count, File, Host, Inline, LogTarget, Model, Name,
-    Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span, Variable,
+    Address, Brief, BuiltIn, ClientCertificates, Count, File, Hold, Host, Inline, LogTarget, Model,
+    Name, Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span,
+    Variable,
 };
 
 record! {
@@ -207,8 +208,8 @@ record! {
         optional threads: At<Count<64>>,
         /// What may wait to be counted; what finds no room is not counted. A quarter is for routes that are billed by count, where there are any. Default 64MiB.
         optional queue: At<Size>,
-        /// How long an answer is held back at most while the queue has no room for its call, at most 10s; 0s never. Default 100ms.
-        optional backpressure: At<Brief>,
+        /// How long an answer is held back at most while the queue has no room for its call, at most 10s; `off` for not at all. Default 100ms.
+        optional backpressure: At<Hold>,
         /// A longer request or answer is not counted. Default 4MiB.
         optional longest: At<Size<32>>,
         /// How long a row waits for its count before it is settled without one, 1s to 1h. Default 1m.

@@ -185,13 +185,17 @@ impl<R> Counter<R> {
     }
 
     fn end(&self, id: u64, open: Option<Open>, ended: Ended) {
-        let (prompt, output) = match open {
-            Some(Open { prompt, answer, .. }) => {
+        let (prompt, output, permits) = match open {
+            Some(Open {
+                prompt,
+                answer,
+                permits,
+            }) => {
                 let answer = answer.filter(|_| ended.has_answer);
                 let output = answer.map(|answer| found(answer?, &ended));
-                (Some(prompt), output)
+                (Some(prompt), output, permits)
             }
-            None => (Some(Err(Missed::Unreadable)), None),
+            None => (Some(Err(Missed::Unreadable)), None, Vec::new()),
         };
         let counted = Counted {
             id,
@@ -201,6 +205,7 @@ impl<R> Counter<R> {
             prompt,
             output,
             rest: ended.rest,
+            permits,
         };
         self.reconciler
             .send(ReconcileEvent::Counted(Box::new(counted)));

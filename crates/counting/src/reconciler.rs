@@ -22,6 +22,7 @@ use tokens::{Certainty, Count};
 
 use crate::bell::{Bell, SLEEP};
 use crate::exchange_id::billed_by;
+use crate::memory::Permit;
 use crate::metrics::{Direction, DriftMetrics, Missed};
 
 /// A count, or why there is none; `None` where nothing was to be counted.
@@ -173,6 +174,8 @@ pub(crate) struct Counted {
     pub(crate) output: Found,
     /// Its record, where it is told now.
     pub(crate) rest: Option<Box<Uncounted>>,
+    /// Its room in the queue, held until all of it is settled: who sees none taken sees everything settled.
+    pub(crate) permits: Vec<Permit>,
 }
 
 pub(crate) struct Reconciler<R> {
@@ -303,6 +306,7 @@ impl<R> Reconciler<R> {
                 Some(Err(_)) | None => {}
             }
         }
+        drop(counted.permits);
     }
 
     /// Charges an exchange by its count, and tells of it. One whose row was let go has what that has.

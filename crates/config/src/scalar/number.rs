@@ -40,6 +40,25 @@ impl Written for Brief {
     }
 }
 
+/// How long something is held back, at most; `off` for not at all.
+#[derive(Clone, Copy)]
+pub(crate) struct Hold(pub(crate) Duration);
+
+impl Written for Hold {
+    const TAKES: Takes = Takes::Either;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "off" => Ok(Self(Duration::ZERO)),
+            text => span(text, &BRIEF).map(Self),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^([0-9]+(ms|s|m|h|d)|off)$" })
+    }
+}
+
 /// How long something is kept: years, not minutes.
 #[derive(Clone, Copy)]
 pub(crate) struct Age(pub(crate) Duration);

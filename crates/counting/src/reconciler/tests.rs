@@ -41,6 +41,7 @@ fn counted(id: u64, prompt: Found, output: Found) -> ReconcileEvent<&'static str
         prompt,
         output,
         rest: None,
+        permits: Vec::new(),
     }))
 }
 

@@ -112,7 +112,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     watch(&leavers)?;
     let left = leavers.finish()?;
     let seconds = began.elapsed().as_secs_f64();
-    let open = settled(&gate)?;
+    let open = settled(&gate, options.counted)?;
     let running = engine.stats().running;
     let remaining = remaining(&gate)?;
     gate.stop()?;
@@ -178,7 +178,7 @@ fn watch(leavers: &Leavers) -> Result<(), AuditError> {
 }
 
 /// Waits until no exchange is open; what the gate's gauges say then.
-fn settled(gate: &Gate) -> Result<[(&'static str, f64); 3], AuditError> {
+fn settled(gate: &Gate, counted: bool) -> Result<[(&'static str, f64); 3], AuditError> {
     let began = Instant::now();
     loop {
         let open = [
@@ -189,7 +189,13 @@ fn settled(gate: &Gate) -> Result<[(&'static str, f64); 3], AuditError> {
             ("open streams", gate.metric("tollgate_open_streams", "")?),
             ("open drains", gate.metric("tollgate_open_drains", "")?),
         ];
-        let is_settled = open.iter().all(|(_, count)| count.abs() < 0.5);
+        // A limit is corrected once a call is counted.
+        let waiting = if counted {
+            gate.metric("tollgate_counting_bytes", "")?
+        } else {
+            0.0
+        };
+        let is_settled = waiting.abs() < 0.5 && open.iter().all(|(_, count)| count.abs() < 0.5);
         if is_settled || began.elapsed() > SETTLE {
             return Ok(open);
         }

@@ -97,8 +97,9 @@ fn a_limit_holds_or_its_run_says_why_not_and_the_file_is_as_documented() {
         "gate at 0.05 core,service at 0.05 core",
         "--iterations",
         "1",
+        // Enough to last for many periods of the limit.
         "--requests",
-        "300",
+        "2000",
     ];
     let (code, result) = ran(&args);
     let runs = result["runs"].as_array().expect("runs");

@@ -72,7 +72,7 @@ fn answers_are_held_back_until_there_is_room_and_every_prompt_is_counted() {
 #[test]
 fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
     let engine = patient_engine();
-    let counting = "tokenizers: { \"*\": { file: tokenizer.json, template: t.jinja } }\ncounting: { queue: 1MiB, backpressure: 0s }";
+    let counting = "tokenizers: { \"*\": { file: tokenizer.json, template: t.jinja } }\ncounting: { queue: 1MiB, backpressure: off }";
     let files = [("tokenizer.json", TOKENIZER), ("t.jinja", SLOW_TEMPLATE)];
     let counted = CountingGate::start(engine.addr(), counting, &files);
     call_all(counted.gate.data);

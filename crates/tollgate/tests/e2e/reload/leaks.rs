@@ -79,7 +79,8 @@ fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
         end.0 < warm.0 + 6 * 1024,
         "memory grew: {warm:?} to {end:?}"
     );
-    assert!(end.1 <= warm.1, "threads: {warm:?} to {end:?}");
+    // Threads for blocking work come and go; one that leaked would have done so hundreds of times.
+    assert!(end.1 <= warm.1 + 2, "threads: {warm:?} to {end:?}");
     assert!(end.2 <= warm.2 + 4, "descriptors: {warm:?} to {end:?}");
     assert_eq!(gate.records(RELOADS).len(), RELOADS);
 }
