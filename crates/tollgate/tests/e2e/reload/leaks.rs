@@ -7,7 +7,7 @@ use crate::harness::Gate;
 use crate::harness::streams::Streams;
 
 const RELOADS: usize = 300;
-const WARM: usize = 60;
+const WARM: std::ops::RangeInclusive<usize> = 30..=90;
 
 /// Resident memory in KiB, threads, and descriptors of a process.
 fn resources(gate: &Gate) -> (u64, u64, usize) {
@@ -61,22 +61,25 @@ fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
     };
     let gate = Gate::start(&config(0), &[]);
     let began = Instant::now();
-    let mut warm = None;
+    // The most of many moments: memory and threads of a warm gate come and go by megabytes.
+    let mut warm = (0, 0, 0);
     for n in 1..=RELOADS {
         reload(&gate, &config(n % 7));
         assert_eq!(call(&gate, "w").status, 200);
-        if n == WARM {
-            warm = Some(resources(&gate));
+        if WARM.contains(&n) {
+            let now = resources(&gate);
+            warm = (warm.0.max(now.0), warm.1.max(now.1), warm.2.max(now.2));
         }
     }
-    let warm = warm.expect("there were so many");
     let end = settled(&gate, warm.1);
     println!(
         "{RELOADS} reloads in {:?}; (KiB, threads, descriptors): {warm:?} to {end:?}",
         began.elapsed()
     );
+    // A thread that came since has a heap of its own.
+    let heaps = 1 + end.1.saturating_sub(warm.1);
     assert!(
-        end.0 < warm.0 + 6 * 1024,
+        end.0 < warm.0 + heaps * 6 * 1024,
         "memory grew: {warm:?} to {end:?}"
     );
     // Threads for blocking work come and go; one that leaked would have done so hundreds of times.
