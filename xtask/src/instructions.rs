@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use self::book::Book;
+use self::gate::Instructions;
 use self::scene::{SCENES, Scene};
 
 /// Growth that is let pass: another C library or another processor picks other copies of `memcpy`.
@@ -42,6 +43,17 @@ impl Scene {
     }
 }
 
+/// Instructions of an exchange.
+fn each(binary: &Path, scene: &Scene) -> Result<Instructions, String> {
+    let few = gate::instructions(binary, scene, FEW)?;
+    let many = gate::instructions(binary, scene, MANY)?;
+    let each = |few: u64, many: u64| many.saturating_sub(few) / u64::from(MANY - FEW);
+    Ok(Instructions {
+        all: each(few.all, many.all),
+        worker: each(few.worker, many.worker),
+    })
+}
+
 /// Counts every scenario with this binary and compares, or writes the book anew.
 pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
     let kept = Book::read()?;
@@ -52,9 +64,8 @@ pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
         "", "kept", "counted", "change"
     );
     for scene in SCENES {
-        let few = gate::instructions(binary, scene, FEW)?;
-        let many = gate::instructions(binary, scene, MANY)?;
-        let each = many.saturating_sub(few) / u64::from(MANY - FEW);
+        let Instructions { all: each, worker } = each(binary, scene)?;
+        println!("{} worker {worker}", scene.name);
         counted.set(scene.name, each);
         let before = kept.get(scene.name);
         let change = before.map(|before| 100.0 * (each as f64 / before as f64 - 1.0));

@@ -5,6 +5,12 @@
 //! Invariant: what is stored is what is hashed, because both are these values in this order.
 //! Not here: what the columns of a row are (`columns`), what becomes of an entry (`store`).
 
+use std::sync::Arc;
+
+use policy::attribution::Attribution;
+use policy::record::{Names, Record};
+use policy::snapshot::Snapshot;
+use policy::usage_ledger::Estimate;
 use rusqlite::types::ValueRef;
 
 use crate::chain::{Hash, Link};
@@ -27,24 +33,60 @@ pub(crate) struct Opening {
 
 impl Opening {
     pub(crate) fn of(open: &Admission) -> Self {
-        let who = &open.named.who;
-        let values = [
-            ValueRef::Blob(&open.id.0),
-            number(open.started_unix_ms),
-            text(&open.request_id),
-            some_text(open.named.trace_id.as_deref()),
-            some_text(open.named.workload.as_deref()),
-            some_text(open.named.budget_group.as_deref()),
-            some_text(open.named.route.as_deref()),
-            some_text(open.named.backend.as_deref()),
-            some_text(open.model_asked.as_deref()),
-            some_text(open.model_sent.as_deref()),
-            number(open.reserved),
-            some_number(open.at_most),
-            some_text(who.key.as_deref()),
-            some_text(who.user.as_deref()),
-            whole_text(who.tags.as_deref()),
-        ];
+        let named = &open.named;
+        Self::encode(
+            open.id,
+            &[
+                number(open.started_unix_ms),
+                text(&open.request_id),
+                some_text(named.trace_id.as_deref()),
+                some_text(named.workload.as_deref()),
+                some_text(named.budget_group.as_deref()),
+                some_text(named.route.as_deref()),
+                some_text(named.backend.as_deref()),
+                some_text(open.model_asked.as_deref()),
+                some_text(open.model_sent.as_deref()),
+                number(open.reserved),
+                some_number(open.at_most),
+            ],
+            &named.who,
+        )
+    }
+
+    /// Of an exchange that is let in, with what its snapshot calls everything. A worker makes one for each call: nothing
+    /// is copied but into the encoding.
+    pub(crate) fn of_record(
+        id: RecordId,
+        record: &Record,
+        estimate: Estimate,
+        snapshot: &Snapshot,
+    ) -> Self {
+        let names = Names::of(snapshot, record);
+        let trace = record.trace.map(|trace| trace.id_text());
+        Self::encode(
+            id,
+            &[
+                number(record.started_unix_ms),
+                text(&record.id),
+                some_text(trace.as_deref()),
+                some_name(names.workload),
+                some_name(names.group),
+                some_name(names.route),
+                some_name(names.backend),
+                some_text(record.model_asked.as_deref()),
+                some_name(record.model_sent.as_ref()),
+                number(estimate.reserved),
+                some_number(estimate.at_most),
+            ],
+            &Attribution::of(record.caller.as_deref(), record.hides_user),
+        )
+    }
+
+    fn encode(
+        id: RecordId,
+        values: &[ValueRef<'_>; WITHOUT_WHO - 1],
+        who: &Attribution,
+    ) -> Self {
         // Where nobody is known, the sum is the one that earlier builds made.
         let summed = if who.is_empty() {
             WITHOUT_WHO
@@ -52,9 +94,13 @@ impl Opening {
             ADMITTED
         };
         let mut encoder = Encoder::new();
+        encoder.push(&ValueRef::Blob(&id.0));
         values.iter().for_each(|value| encoder.push(value));
+        encoder.push(&some_text(who.key.as_deref()));
+        encoder.push(&some_text(who.user.as_deref()));
+        encoder.push(&whole_text(who.tags.as_deref()));
         Self {
-            id: open.id,
+            id,
             encoded: encoder.finish(summed),
         }
     }
@@ -67,6 +113,10 @@ impl Opening {
     pub(crate) fn sum(&self) -> i64 {
         self.encoded.sum()
     }
+}
+
+fn some_name(name: Option<&Arc<str>>) -> ValueRef<'_> {
+    some_text(name.map(|name| &**name))
 }
 
 /// A row on its way to the disk.

@@ -192,7 +192,11 @@ impl Drop for Ledger {
 impl Intake {
     /// Notes that an exchange was let in; on disk within about the linger and one commit.
     pub fn admit(&self, admission: Admission) {
-        self.send(Note::Admit(Opening::of(&admission)));
+        self.open(Opening::of(&admission));
+    }
+
+    pub(crate) fn open(&self, opening: Opening) {
+        self.send(Note::Admit(opening));
     }
 
     /// Notes that an exchange was let in, and calls `done` once that is on disk, or at once when
@@ -202,10 +206,11 @@ impl Intake {
         admission: Admission,
         done: impl FnOnce(Result<(), Unavailable>) + Send + 'static,
     ) {
-        self.ask(
-            |done| Message::Durable(Opening::of(&admission), done),
-            Box::new(done),
-        );
+        self.open_durable(Opening::of(&admission), Box::new(done));
+    }
+
+    pub(crate) fn open_durable(&self, opening: Opening, done: OnDurable) {
+        self.ask(|done| Message::Durable(opening, done), done);
     }
 
     /// Notes how far an open exchange has come.

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use policy::attribution::Attribution;
 use policy::record::{Count, Names, Record};
 use policy::snapshot::Snapshot;
-use policy::usage_ledger::Estimate;
 
 use crate::columns::micros;
 use crate::id::RecordId;
-use crate::row::{Admission, Named, Price, Settlement, State, Witnesses};
+use crate::row::{Named, Price, Settlement, State, Witnesses};
 
 impl Named {
     fn of(names: &Names<'_>, record: &Record) -> Self {
@@ -23,28 +22,6 @@ impl Named {
             route: owned(names.route),
             backend: owned(names.backend),
             who: Attribution::of(record.caller.as_deref(), record.hides_user),
-        }
-    }
-}
-
-impl Admission {
-    /// An exchange that is let in, with what its snapshot calls everything.
-    pub(crate) fn of(
-        id: RecordId,
-        record: &Record,
-        estimate: Estimate,
-        snapshot: &Snapshot,
-    ) -> Self {
-        let names = Names::of(snapshot, record);
-        Self {
-            id,
-            started_unix_ms: record.started_unix_ms,
-            request_id: record.id.clone(),
-            named: Named::of(&names, record),
-            model_asked: record.model_asked.clone(),
-            model_sent: owned(record.model_sent.as_ref()),
-            reserved: estimate.reserved,
-            at_most: estimate.at_most,
         }
     }
 }

@@ -12,11 +12,12 @@ use policy::record::Record;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::{Entry, Estimate, OnDurable, UsageLedger};
 
+use crate::entry::Opening;
 use crate::id::{Ids, RecordId};
 use crate::intake::{Intake, Ledger};
 use crate::open::{OpenError, Recovered};
 use crate::postgres::{ShipError, Shipper, Shipping};
-use crate::row::{Admission, Progress, Settlement};
+use crate::row::{Progress, Settlement};
 use crate::shared::Options;
 
 /// How long the disk may take for the last rows.
@@ -115,12 +116,12 @@ impl UsageLedger for LedgerHandle {
         told: Option<OnDurable>,
     ) -> Entry {
         let id = self.ids.next(record.started_unix_ms);
-        let admission = Admission::of(id, record, estimate, of);
+        let opening = Opening::of_record(id, record, estimate, of);
         match told {
-            None => self.intake.admit(admission),
+            None => self.intake.open(opening),
             Some(told) => self
                 .intake
-                .admit_durable(admission, move |done| told(done.is_ok())),
+                .open_durable(opening, Box::new(move |done| told(done.is_ok()))),
         }
         Entry {
             id: id.0,

@@ -61,6 +61,8 @@ pub(crate) struct Store {
     head_file: HeadFile,
     /// Whether the head beside the ledger says what it should; in words why not.
     pub(crate) head_said: Result<(), String>,
+    /// Bytes of the file after the last batch, with what only the log has of it, until they are asked for.
+    after_batch: Option<u64>,
 }
 
 impl Store {
@@ -78,6 +80,7 @@ impl Store {
             anchor,
             head_file: HeadFile::open(path),
             head_said: Ok(()),
+            after_batch: None,
         })
     }
 
@@ -107,7 +110,12 @@ impl Store {
     /// Writes beside the ledger where it ends. A chain whose start cannot be read leaves that file as
     /// it was.
     pub(crate) fn say_head(&mut self) {
-        self.head_said = match ends(&self.db) {
+        let ends = ends(&self.db);
+        self.say_ends(ends);
+    }
+
+    fn say_ends(&mut self, ends: rusqlite::Result<Ends>) {
+        self.head_said = match ends {
             Ok(ends) => {
                 self.anchor = ends.anchor;
                 self.head_file.write(&self.kept())
@@ -137,12 +145,15 @@ impl Store {
 
     /// Bytes of the file, with what only the log has of it.
     pub(crate) fn bytes(&self) -> rusqlite::Result<u64> {
-        let pragma = |sql: &str| {
-            let mut statement = self.db.prepare_cached(sql)?;
-            statement.query_row([], |row| row.get::<_, i64>(0))
-        };
-        let (pages, page) = (pragma("PRAGMA page_count")?, pragma("PRAGMA page_size")?);
-        Ok((pages * page).unsigned_abs())
+        bytes(&self.db)
+    }
+
+    /// The same, just after something was written.
+    pub(crate) fn bytes_now(&mut self) -> rusqlite::Result<u64> {
+        match self.after_batch.take() {
+            Some(bytes) => Ok(bytes),
+            None => self.bytes(),
+        }
     }
 
     /// Writes all of it in one commit, or nothing.
@@ -187,12 +198,24 @@ impl Store {
         drop(writing);
         tx.prepare_cached("UPDATE chain SET head_seq = ?1, head_hash = ?2, probes = probes + 1")?
             .execute(params![head.seq, head.hash.0])?;
+        // Asked here, where the file is locked already: each question of its own would lock it twice more.
+        let (ends, bytes) = (ends(&tx), bytes(&tx));
         tx.commit()?;
         self.head = head;
         self.commits += 1;
-        self.say_head();
+        self.after_batch = bytes.ok();
+        self.say_ends(ends);
         Ok(applied)
     }
+}
+
+fn bytes(db: &Connection) -> rusqlite::Result<u64> {
+    let pragma = |sql: &str| {
+        let mut statement = db.prepare_cached(sql)?;
+        statement.query_row([], |row| row.get::<_, i64>(0))
+    };
+    let (pages, page) = (pragma("PRAGMA page_count")?, pragma("PRAGMA page_size")?);
+    Ok((pages * page).unsigned_abs())
 }
 
 /// One transaction.

@@ -217,7 +217,7 @@ impl Writer {
             .store(self.shared.now_ms() + 1, Ordering::Release);
         let result = work(store);
         let gone = store.place.gone(&self.options.path);
-        let bytes = result.as_ref().ok().and_then(|_| store.bytes().ok());
+        let bytes = result.as_ref().ok().and_then(|_| store.bytes_now().ok());
         self.shared.busy_since.store(0, Ordering::Release);
         let counters = &self.shared.counters;
         match result {

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -17,17 +17,66 @@ use crate::cargo::{metadata, target_dir};
 /// Longest wait for one read, and for the gate to begin or end: callgrind makes it some 50 times slower.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Instructions of the whole process, when it has served so many exchanges.
-pub(super) fn instructions(binary: &Path, scene: &Scene, exchanges: u32) -> Result<u64, String> {
+/// A function that the worker's thread alone runs.
+const OF_THE_WORKER: &str = "proxy::acceptor::run";
+
+/// Instructions of a process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instructions {
+    /// Of all its threads.
+    pub(super) all: u64,
+    /// Of the thread that serves.
+    pub(super) worker: u64,
+}
+
+/// Instructions of the gate when it has served so many exchanges.
+pub(super) fn instructions(
+    binary: &Path,
+    scene: &Scene,
+    exchanges: u32,
+) -> Result<Instructions, String> {
     let dir = target_dir(&metadata()?)?.join("instructions");
+    std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let profile = dir.join(format!("{}.out", scene.name));
+    for (_, earlier) in profiles(&profile)? {
+        std::fs::remove_file(&earlier).map_err(|cause| format!("{}: {cause}", earlier.display()))?;
+    }
     let mut callgrind = Command::new("valgrind");
     callgrind
-        .args(["--tool=callgrind", "--quiet"])
+        .args(["--tool=callgrind", "--quiet", "--separate-threads=yes"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(binary);
     run(callgrind, &dir, scene, exchanges)?;
-    total(&profile)
+    let mut counted = Instructions { all: 0, worker: 0 };
+    for (text, of) in profiles(&profile)? {
+        let total = total(&text).ok_or_else(|| format!("{} holds no total", of.display()))?;
+        counted.all += total;
+        if text.contains(OF_THE_WORKER) {
+            counted.worker += total;
+        }
+    }
+    if counted.worker == 0 {
+        return Err(format!("{}: no thread runs {OF_THE_WORKER}", scene.name));
+    }
+    Ok(counted)
+}
+
+/// What callgrind wrote of each thread: `<scene>.out-<thread>`.
+fn profiles(profile: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let fault = |cause: io::Error| format!("{}: {cause}", profile.display());
+    let (Some(dir), Some(name)) = (profile.parent(), profile.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let start = format!("{}-", name.to_string_lossy());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(fault)? {
+        let path = entry.map_err(fault)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(&start) {
+            found.push((std::fs::read_to_string(&path).map_err(fault)?, path));
+        }
+    }
+    Ok(found)
 }
 
 /// Starts a gate by this command, in this folder, has it serve so many exchanges, and ends it.
@@ -137,17 +186,13 @@ fn dialled(upstream: &TcpListener) -> Result<TcpStream, String> {
     }
 }
 
-/// The total that callgrind wrote.
-fn total(profile: &Path) -> Result<u64, String> {
-    let text = std::fs::read_to_string(profile)
-        .map_err(|cause| format!("{}: {cause}", profile.display()))?;
-    text.lines()
-        .filter_map(|line| {
-            line.strip_prefix("summary: ")
-                .or_else(|| line.strip_prefix("totals: "))
-        })
-        .find_map(|total| total.trim().parse().ok())
-        .ok_or_else(|| format!("{} holds no total", profile.display()))
+/// The total that callgrind wrote of one thread.
+fn total(profile: &str) -> Option<u64> {
+    let total = profile.lines().find_map(|line| {
+        line.strip_prefix("summary: ")
+            .or_else(|| line.strip_prefix("totals: "))
+    })?;
+    total.trim().parse().ok()
 }
 
 /// The process, killed when dropped.

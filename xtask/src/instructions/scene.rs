@@ -70,6 +70,21 @@ pub(super) const SCENES: &[Scene] = &[
         exchange: |wires| wires.goes_on(4 << 10, 1 << 10),
     },
     Scene {
+        name: "varied_1k_metered",
+        config: METERED,
+        exchange: |wires| wires.goes_on(0, 1 << 10),
+    },
+    Scene {
+        name: "code_32k_metered",
+        config: METERED,
+        exchange: |wires| wires.code(32 << 10),
+    },
+    Scene {
+        name: "stream_200_events_metered",
+        config: METERED,
+        exchange: Wires::stream,
+    },
+    Scene {
         name: "unknown_identity",
         config: ALL_POLICIES,
         exchange: Wires::unknown,
@@ -197,6 +212,26 @@ impl Wires {
         }
         let body = body(history, "");
         let last = format!(",{{\"role\":\"user\",\"content\":\"{said}\"}}],\"max_tokens\"");
+        self.answered(&request("race", &body.replace("],\"max_tokens\"", &last)))
+    }
+
+    /// A call with so many bytes of source code, no line of which was sent before.
+    fn code(&mut self, bytes: usize) -> Result<(), String> {
+        self.calls += 1;
+        let call = self.calls;
+        let mut code = String::new();
+        for line in 0.. {
+            if code.len() > bytes {
+                break;
+            }
+            code += &format!(
+                "    let block_{call}_{line} = self.allocate(request.tokens + {}, &mut free_{:x})?;\\n",
+                call * 7 + line,
+                call * 0x9E37 + line * 0x79B9
+            );
+        }
+        let body = body(0, "");
+        let last = format!(",{{\"role\":\"user\",\"content\":\"{code}\"}}],\"max_tokens\"");
         self.answered(&request("race", &body.replace("],\"max_tokens\"", &last)))
     }
 
