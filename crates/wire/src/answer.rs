@@ -6,9 +6,11 @@
 //! fault, never an answer without text.
 //! Not here: usage as it was reported (`usage`), what the members look like (`members`), tokens (the host).
 
+mod alike;
 mod members;
 
 use crate::sse::DataReader;
+use alike::Alike;
 use members::{Choice, Delta, Document, Item, Message, Part};
 
 /// Where a piece of text belongs.
@@ -72,7 +74,7 @@ pub struct Reader {
 #[derive(Debug)]
 enum Form {
     Document(Vec<u8>),
-    Events(DataReader),
+    Events(DataReader, Alike),
 }
 
 impl Reader {
@@ -80,7 +82,7 @@ impl Reader {
     pub const fn new(streamed: bool, longest: usize) -> Self {
         Self {
             form: if streamed {
-                Form::Events(DataReader::new())
+                Form::Events(DataReader::new(), Alike::new())
             } else {
                 Form::Document(Vec::new())
             },
@@ -104,10 +106,10 @@ impl Reader {
                 document.extend_from_slice(bytes);
                 document.len()
             }
-            Form::Events(events) => {
+            Form::Events(events, alike) => {
                 let fault = &mut self.fault;
                 events.push(bytes, |data| {
-                    if data.trim_ascii() != b"[DONE]" && document(data, &mut take).is_none() {
+                    if event(data, alike, &mut take).is_none() {
                         *fault = Some(Fault::Unreadable);
                     }
                 });
@@ -131,7 +133,7 @@ impl Reader {
             Form::Document(bytes) if whole => document(&bytes, &mut take).ok_or(Fault::Unreadable),
             // Half a document says little, and reads as nothing.
             Form::Document(_) => Err(Fault::Unreadable),
-            Form::Events(events) => {
+            Form::Events(events, _) => {
                 // An event that the end cut off is still read, if it is whole JSON.
                 if let Some(data) = events.unfinished() {
                     let _is_whole = document(&data, &mut take);
@@ -142,9 +144,28 @@ impl Reader {
     }
 }
 
+/// Tells of an event's text; `None` where it cannot be read.
+fn event(data: &[u8], alike: &mut Alike, take: &mut impl FnMut(Piece<'_>)) -> Option<()> {
+    if data.trim_ascii() == b"[DONE]" || alike.read(data, take).is_some() {
+        return Some(());
+    }
+    let (mut pieces, mut text) = (0, None);
+    document(data, &mut |piece| {
+        pieces += 1;
+        if let Piece::Text(choice, lane, said) = piece {
+            text = alike::place(data, said).map(|place| (choice, lane, place));
+        }
+        take(piece);
+    })?;
+    if let (1, Some((choice, lane, place))) = (pieces, text) {
+        alike.learn(data, choice, lane, place);
+    }
+    Some(())
+}
+
 /// Tells of a document's text, or of an event's; `None` where it cannot be read.
 fn document(json: &[u8], take: &mut impl FnMut(Piece<'_>)) -> Option<()> {
-    let document: Document = serde_json::from_slice(json).ok()?;
+    let document: Document<'_> = serde_json::from_slice(json).ok()?;
     for choice in document.choices.iter().flatten() {
         of_choice(choice, take);
     }
@@ -187,7 +208,7 @@ fn document(json: &[u8], take: &mut impl FnMut(Piece<'_>)) -> Option<()> {
     Some(())
 }
 
-fn of_choice(choice: &Choice, take: &mut impl FnMut(Piece<'_>)) {
+fn of_choice(choice: &Choice<'_>, take: &mut impl FnMut(Piece<'_>)) {
     let index = choice.index.unwrap_or(0);
     say(index, Lane::Plain, choice.text.as_deref(), take);
     if let Some(message) = choice.delta.as_ref().or(choice.message.as_ref()) {
@@ -196,7 +217,7 @@ fn of_choice(choice: &Choice, take: &mut impl FnMut(Piece<'_>)) {
     ended(choice.finish_reason.as_deref(), take);
 }
 
-fn of_message(choice: u32, message: &Message, take: &mut impl FnMut(Piece<'_>)) {
+fn of_message(choice: u32, message: &Message<'_>, take: &mut impl FnMut(Piece<'_>)) {
     say(choice, Lane::Content, message.content.as_deref(), take);
     say(choice, Lane::Content, message.refusal.as_deref(), take);
     // Engines that renamed the member send both for a while.
@@ -230,7 +251,7 @@ fn lane_of_delta(kind: Option<&str>, place: u32) -> Option<Lane> {
 }
 
 /// One of a document's items: of a response, or a block of a message.
-fn of_item(item: &Item, place: u32, take: &mut impl FnMut(Piece<'_>)) {
+fn of_item(item: &Item<'_>, place: u32, take: &mut impl FnMut(Piece<'_>)) {
     let lane = if item.kind.as_deref() == Some("reasoning") {
         Lane::Reasoning
     } else {
