@@ -39,7 +39,8 @@ pub(super) fn instructions(
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let profile = dir.join(format!("{}.out", scene.name));
     for (_, earlier) in profiles(&profile)? {
-        std::fs::remove_file(&earlier).map_err(|cause| format!("{}: {cause}", earlier.display()))?;
+        std::fs::remove_file(&earlier)
+            .map_err(|cause| format!("{}: {cause}", earlier.display()))?;
     }
     let mut callgrind = Command::new("valgrind");
     callgrind

@@ -11,6 +11,8 @@ pub(super) struct Scene {
     /// The configuration below the listeners; `{upstream}` and `{dir}` stand for places.
     pub(super) config: &'static str,
     pub(super) exchange: fn(&mut Wires) -> Result<(), String>,
+    /// Of one that meters, the scenario that is the same without.
+    pub(super) unmetered: Option<&'static str>,
 }
 
 /// The gate's two sides.
@@ -28,66 +30,97 @@ pub(super) const SCENES: &[Scene] = &[
         name: "unary_1k_bare",
         config: BARE,
         exchange: |wires| wires.unary(1 << 10),
+        unmetered: None,
     },
     Scene {
         name: "unary_1k_all_policies",
         config: ALL_POLICIES,
         exchange: |wires| wires.unary(1 << 10),
+        unmetered: None,
     },
     Scene {
         name: "unary_32k_all_policies",
         config: ALL_POLICIES,
         exchange: |wires| wires.unary(32 << 10),
+        unmetered: None,
     },
     Scene {
         name: "stream_200_events",
         config: ALL_POLICIES,
         exchange: Wires::stream,
+        unmetered: None,
     },
     Scene {
         name: "unary_1k_key",
         config: KEY,
         exchange: |wires| wires.by(&format!("authorization: Bearer {THE_KEY}\r\n")),
+        unmetered: None,
     },
     Scene {
         name: "unary_1k_token",
         config: TOKEN,
         exchange: |wires| wires.by(&format!("authorization: Bearer {THE_TOKEN}\r\n")),
+        unmetered: None,
     },
     Scene {
         name: "unary_1k_token_and_rules",
         config: TOKEN_AND_RULES,
         exchange: |wires| wires.by(&format!("authorization: Bearer {THE_TOKEN}\r\n")),
+        unmetered: None,
     },
     Scene {
         name: "unary_1k_metered",
         config: METERED,
         exchange: |wires| wires.unary(1 << 10),
+        unmetered: Some("unary_1k_all_policies"),
+    },
+    Scene {
+        name: "conversation_5k_all_policies",
+        config: ALL_POLICIES,
+        exchange: |wires| wires.goes_on(4 << 10, 1 << 10),
+        unmetered: None,
     },
     Scene {
         name: "conversation_5k_metered",
         config: METERED,
         exchange: |wires| wires.goes_on(4 << 10, 1 << 10),
+        unmetered: Some("conversation_5k_all_policies"),
+    },
+    Scene {
+        name: "varied_1k_all_policies",
+        config: ALL_POLICIES,
+        exchange: |wires| wires.goes_on(0, 1 << 10),
+        unmetered: None,
     },
     Scene {
         name: "varied_1k_metered",
         config: METERED,
         exchange: |wires| wires.goes_on(0, 1 << 10),
+        unmetered: Some("varied_1k_all_policies"),
+    },
+    Scene {
+        name: "code_32k_all_policies",
+        config: ALL_POLICIES,
+        exchange: |wires| wires.code(32 << 10),
+        unmetered: None,
     },
     Scene {
         name: "code_32k_metered",
         config: METERED,
         exchange: |wires| wires.code(32 << 10),
+        unmetered: Some("code_32k_all_policies"),
     },
     Scene {
         name: "stream_200_events_metered",
         config: METERED,
         exchange: Wires::stream,
+        unmetered: Some("stream_200_events"),
     },
     Scene {
         name: "unknown_identity",
         config: ALL_POLICIES,
         exchange: Wires::unknown,
+        unmetered: None,
     },
 ];
 

@@ -7,10 +7,35 @@ use crate::harness::Gate;
 use crate::harness::streams::Streams;
 
 const RELOADS: usize = 300;
+/// Names of threads for blocking work.
+const POOLS: [&str; 2] = ["tokio-rt-worker", "callout-names"];
 const WARM: std::ops::RangeInclusive<usize> = 30..=90;
 
-/// Resident memory in KiB, threads, and descriptors of a process.
-fn resources(gate: &Gate) -> (u64, u64, usize) {
+/// What a process holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    /// Resident memory, KiB.
+    memory: u64,
+    /// Threads that were started by name.
+    threads: usize,
+    /// Threads of the runtimes' pools for blocking work, which end those that have had nothing to do for 10 s.
+    pool: usize,
+    descriptors: usize,
+}
+
+impl Held {
+    /// The most of both.
+    fn max(self, other: Self) -> Self {
+        Self {
+            memory: self.memory.max(other.memory),
+            threads: self.threads.max(other.threads),
+            pool: self.pool.max(other.pool),
+            descriptors: self.descriptors.max(other.descriptors),
+        }
+    }
+}
+
+fn resources(gate: &Gate) -> Held {
     let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id())).expect("it runs");
     let field = |name: &str| {
         let line = status
@@ -22,19 +47,29 @@ fn resources(gate: &Gate) -> (u64, u64, usize) {
             .and_then(|n| n.parse::<u64>().ok())
             .expect("a number")
     };
-    let open = std::fs::read_dir(format!("/proc/{}/fd", gate.id()))
-        .expect("it runs")
-        .count();
-    (field("VmRSS:"), field("Threads:"), open)
+    let list = |what: &str| {
+        let list = std::fs::read_dir(format!("/proc/{}/{what}", gate.id())).expect("it runs");
+        list.filter_map(Result::ok)
+    };
+    // A thread that ends while it is looked at is none.
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+    let (pool, named): (Vec<_>, Vec<_>) = list("task")
+        .filter_map(name)
+        .partition(|name| POOLS.contains(&name.trim()));
+    Held {
+        memory: field("VmRSS:"),
+        threads: named.len(),
+        pool: pool.len(),
+        descriptors: list("fd").count(),
+    }
 }
 
-/// The same, once there are no more threads than that, or after twice the time that a thread of the runtime's pool for
-/// blocking work stays when it has none (10 s).
-fn settled(gate: &Gate, threads: u64) -> (u64, u64, usize) {
+/// The same, once the pool is as small as that, or after twice the time that it keeps a thread for.
+fn settled(gate: &Gate, pool: usize) -> Held {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         let now = resources(gate);
-        if now.1 <= threads || Instant::now() > until {
+        if now.pool <= pool || Instant::now() > until {
             return now;
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -62,28 +97,31 @@ fn hundreds_of_reloads_leak_no_memory_threads_or_descriptors() {
     let gate = Gate::start(&config(0), &[]);
     let began = Instant::now();
     // The most of many moments: memory and threads of a warm gate come and go by megabytes.
-    let mut warm = (0, 0, 0);
+    let mut warm = Held::default();
     for n in 1..=RELOADS {
         reload(&gate, &config(n % 7));
         assert_eq!(call(&gate, "w").status, 200);
         if WARM.contains(&n) {
-            let now = resources(&gate);
-            warm = (warm.0.max(now.0), warm.1.max(now.1), warm.2.max(now.2));
+            warm = warm.max(resources(&gate));
         }
     }
-    let end = settled(&gate, warm.1);
+    let end = settled(&gate, warm.pool);
     println!(
-        "{RELOADS} reloads in {:?}; (KiB, threads, descriptors): {warm:?} to {end:?}",
+        "{RELOADS} reloads in {:?}: {warm:?} to {end:?}",
         began.elapsed()
     );
-    // A thread that came since has a heap of its own.
-    let heaps = 1 + end.1.saturating_sub(warm.1);
+    // A thread of the pool that came since has a heap of its own.
+    let heaps = 1 + end.pool.saturating_sub(warm.pool) as u64;
     assert!(
-        end.0 < warm.0 + heaps * 6 * 1024,
+        end.memory < warm.memory + heaps * 6 * 1024,
         "memory grew: {warm:?} to {end:?}"
     );
-    // Threads for blocking work come and go; one that leaked would have done so hundreds of times.
-    assert!(end.1 <= warm.1 + 2, "threads: {warm:?} to {end:?}");
-    assert!(end.2 <= warm.2 + 4, "descriptors: {warm:?} to {end:?}");
+    assert!(end.threads <= warm.threads, "threads: {warm:?} to {end:?}");
+    // It grows with what is asked of it at once; one that leaked would have done so hundreds of times.
+    assert!(end.pool <= warm.pool + 2, "pool: {warm:?} to {end:?}");
+    assert!(
+        end.descriptors <= warm.descriptors + 4,
+        "descriptors: {warm:?} to {end:?}"
+    );
     assert_eq!(gate.records(RELOADS).len(), RELOADS);
 }
