@@ -36,7 +36,8 @@ impl Default for TokenizerCache {
 
 impl TokenizerCache {
     /// The counter of a key. Workers never ask.
-    pub(crate) fn get(&self, key: u64) -> Option<Arc<Counter>> {
+    #[must_use]
+    pub fn get(&self, key: u64) -> Option<Arc<Counter>> {
         let [now, before] = &*self.counters.read().unwrap_or_else(PoisonError::into_inner);
         now.get(&key).or_else(|| before.get(&key)).cloned()
     }

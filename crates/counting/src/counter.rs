@@ -147,7 +147,9 @@ impl<R> Counter<R> {
                     [whole] => counter.prompt(operation, whole, clock_s),
                     pieces => counter.prompt(operation, &pieces.concat(), clock_s),
                 };
-                count.map_err(|_| Missed::Unreadable)
+                count
+                    .map(|prompt| prompt.count)
+                    .map_err(|_| Missed::Unreadable)
             }),
             None => Err(Missed::Long),
         };

@@ -8,17 +8,20 @@ use std::sync::Arc;
 use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
-use crate::count::{Certainty, Count, Doubt};
+use crate::count::{Certainty, Count, Doubt, Prompt};
 use crate::dialect::{self, Reader};
 use crate::known_messages::KnownMessages;
 use crate::memo::Memo;
 use crate::prompt::Kept;
+use crate::shape::{Feature, Shape};
 use crate::template::{Shown, Template, TemplateSettings, Templates};
 use crate::tree::{Member, Tree};
 use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
-use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt, rendered_limit, tokenizer_settings};
+use crate::{
+    BODY_LIMIT_BYTES, features, harmony, overhead, prompt, rendered_limit, tokenizer_settings,
+};
 
 /// Conversations of one body times the bytes of its template arguments: each of them is given all of those anew.
 const GIVEN_LIMIT: usize = 256 << 20;
@@ -127,21 +130,34 @@ impl Counter {
         operation: Operation,
         body: &[u8],
         engine_clock_s: i64,
-    ) -> Result<Count, Uncountable> {
+    ) -> Result<Prompt, Uncountable> {
         let body_bytes = body.len();
         if body_bytes > BODY_LIMIT_BYTES {
             return Err(Uncountable::TooLong(body_bytes));
         }
         if let Some(known) = &self.known
-            && let Some(tokens) = known.count(operation, body, &self.vocabulary, &self.words)
+            && let Some(counted) = known.count(operation, body, &self.vocabulary, &self.words)
         {
-            return Ok(Count::approximate(tokens, Doubt::TemplateUnknown));
+            return Ok(self.prompt_with(
+                Count::approximate(counted.tokens, Doubt::TemplateUnknown),
+                features::of_operation(operation).and(counted.shape),
+            ));
         }
-        let count = self.prompt_of(operation, &read(body)?, body_bytes, engine_clock_s)?;
-        Ok(match (self.doubt, count.certainty) {
+        let (count, shape) = self.prompt_of(operation, &read(body)?, body_bytes, engine_clock_s)?;
+        let count = match (self.doubt, count.certainty) {
             (Some(doubt), Certainty::Exact) => count.doubted(doubt),
             _ => count,
-        })
+        };
+        Ok(self.prompt_with(count, shape))
+    }
+
+    fn prompt_with(&self, count: Count, shape: Shape) -> Prompt {
+        let shape = shape.and(features::of_length(count.tokens));
+        let shape = match &self.rendering {
+            Rendering::Overhead => shape.common(features::WITHOUT_TEMPLATE),
+            Rendering::Harmony | Rendering::Template(_) => shape,
+        };
+        Prompt { count, shape }
     }
 
     fn prompt_of(
@@ -150,19 +166,24 @@ impl Counter {
         body: &Tree<'_>,
         body_bytes: usize,
         engine_clock_s: i64,
-    ) -> Result<Count, Uncountable> {
+    ) -> Result<(Count, Shape), Uncountable> {
         if prompt::is_plain(operation, body) {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
-            return prompt::count(operation, body, &self.vocabulary, is_harmony);
+            let count = prompt::count(operation, body, &self.vocabulary, is_harmony)?;
+            return Ok((count, features::of_plain(operation, body)));
         }
         if let Some(count) = self.handed_over(operation, body)? {
-            return Ok(count);
+            let shape = features::of_operation(operation).with(Feature::Numbers);
+            return Ok((count, shape));
         }
         let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Operation::Chat;
         let kept = Kept::read(operation, body).filter(|_| !is_whole);
         let conversations = self.conversations(operation, body, body_bytes)?;
+        let mut shape =
+            features::of_body(operation, body).with_if(conversations.len() > 1, Feature::Several);
         let (mut sum, mut rendered_bytes) = (Count::exact(0), 0_usize);
         for conversation in &conversations {
+            shape = shape.and(features::of_conversation(operation, conversation));
             let (count, bytes) = self.conversing(conversation, engine_clock_s)?;
             sum = sum.and(kept.map_or(count, |kept| kept.of(count)));
             rendered_bytes = rendered_bytes.saturating_add(bytes);
@@ -173,7 +194,7 @@ impl Counter {
         if matches!(self.rendering, Rendering::Harmony) && body.has_wide_number() {
             sum = sum.and(Count::approximate(0, Doubt::Number));
         }
-        Ok(sum)
+        Ok((sum, shape))
     }
 
     /// A prompt that another stage made already; vLLM does not look at the messages then.

@@ -20,6 +20,14 @@ pub(crate) fn is_plain(operation: Operation, body: &Tree<'_>) -> bool {
     }
 }
 
+/// Where a body has such a prompt.
+pub(crate) const fn member(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Embeddings => "input",
+        _ => "prompt",
+    }
+}
+
 /// How much of a prompt the engine keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
@@ -86,10 +94,7 @@ fn sum(
     is_harmony: bool,
     cut: impl Fn(u64) -> u64,
 ) -> Result<u64, Uncountable> {
-    let member = match operation {
-        Operation::Embeddings => "input",
-        _ => "prompt",
-    };
+    let member = member(operation);
     if body.get_text("suffix").is_some_and(|text| !text.is_empty()) {
         return Err(wrong("suffix", "absent: how it is placed differs by model"));
     }

@@ -22,7 +22,7 @@ fn files<'s>(
 fn prompt(counters: &Counters, key: u64) -> u64 {
     let body = br#"{"messages":[{"role":"user","content":"hello"}]}"#;
     let count = counters[&key].prompt(Operation::Chat, body, 0);
-    count.expect("countable").tokens
+    count.expect("countable").count.tokens
 }
 
 #[test]

@@ -10,7 +10,8 @@ use wire::dialect::Operation;
 const LOOP: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
 
 fn count(counter: &Counter, operation: Operation, body: &str) -> Result<Count, Uncountable> {
-    counter.prompt(operation, body.as_bytes(), CLOCK_S)
+    let prompt = counter.prompt(operation, body.as_bytes(), CLOCK_S);
+    prompt.map(|prompt| prompt.count)
 }
 
 /// The developer's message and what comes after it.
