@@ -386,6 +386,7 @@ impl<R> Reconciler<R> {
             let (prompt, completion) = (counts.prompt, counts.completion);
             by.charged(record.tokens, record.unconfirmed, prompt, completion)
         };
+        rest.record.prompt_doubt = counts.prompt_doubt.unwrap_or_default();
         rest.settle(tokens);
         self.sink().exchange(&rest.of.snapshot, &rest.record);
         (tokens, rest.record.charge)

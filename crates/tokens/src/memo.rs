@@ -35,7 +35,6 @@ pub(crate) struct Shaped {
 
 impl Shaped {
     const fn of_entry(entry: u64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
         let bits = (entry >> 32) as u32;
         Self {
             tokens: entry & u32::MAX as u64,

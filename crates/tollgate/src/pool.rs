@@ -26,6 +26,7 @@ pub(crate) fn start(
         match counts {
             Some(counts) => {
                 row.count(counts.prompt, counts.completion, counts.billed);
+                row.doubt(counts.prompt_doubt);
                 row.uncounted(counts.prompt_uncounted, counts.completion_uncounted);
             }
             None => row.uncounted(Some(LATE), Some(LATE)),

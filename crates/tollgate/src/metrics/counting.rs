@@ -2,10 +2,14 @@
 //!
 //! Not here: when an alarm goes off (`tokens::drift`), tokens by workload (`telemetry`).
 
+use std::collections::BTreeMap;
+
 use counting::{Direction, RESULTS};
 use policy::billing::BilledBy;
 use telemetry::Extra;
 use telemetry::extras::number;
+use tokens::Shape;
+use tokens::calibration::{Difference, Features};
 
 use crate::pool::Pool;
 
@@ -67,6 +71,75 @@ pub(super) fn of(counting: &Pool) -> Vec<Extra> {
         }
     }
     extras.extend(drift(counting));
+    extras.extend(marks(counting));
+    extras.extend(unread(counting));
+    extras
+}
+
+/// How far counts of prompts can be trusted, by what was compared.
+fn marks(counting: &Pool) -> Vec<Extra> {
+    let calibrations = counting.calibrations();
+    let mut extras = Vec::new();
+    for ((backend, model, _), calibration) in calibrations.all() {
+        let Features {
+            agreed,
+            differ,
+            open,
+        } = calibration.features();
+        let all = agreed.and(differ).and(open).len();
+        let help = "Features of prompts that were seen whose counts are exact, as a share.";
+        let share = f64::from(agreed.len()) / f64::from(all.max(1));
+        let extra = Extra::gauge("tollgate_token_exact", help, share);
+        extras.push(extra.with("backend", &backend).with("model", &model));
+        extras.extend(differing(&backend, &model, calibration.differences()));
+    }
+    for ((backend, model, _), differences) in calibrations.near() {
+        extras.extend(differing(&backend, &model, differences));
+    }
+    extras
+}
+
+/// Tokens by which calls with a feature differ, of all that do.
+fn differing(
+    backend: &str,
+    model: &str,
+    differences: impl IntoIterator<Item = Difference>,
+) -> Vec<Extra> {
+    let mut by_feature: BTreeMap<Shape, (i64, u64)> = BTreeMap::new();
+    for one in differences {
+        let (tokens, calls) = by_feature.entry(one.features).or_default();
+        *tokens = tokens.saturating_add(one.tokens);
+        *calls += one.calls;
+    }
+    let help = "Tokens that engines count beyond the gate's own, of a prompt with these features, on average.";
+    let all = by_feature.into_iter().map(|(features, (tokens, calls))| {
+        let mean = tokens as f64 / calls.max(1) as f64;
+        Extra::gauge("tollgate_token_shape_difference", help, mean)
+            .with("backend", backend)
+            .with("model", model)
+            .with("feature", &features.to_string())
+    });
+    all.collect()
+}
+
+/// Models of which calls have no count.
+fn unread(counting: &Pool) -> Vec<Extra> {
+    let mut extras = Vec::new();
+    for (model, unread) in counting.metrics().unreadable() {
+        let (_, uncounted) = unread.share.exchanges();
+        let help = "Calls that have no count because their prompt cannot be read or rendered.";
+        let total = number(uncounted);
+        extras.push(
+            Extra::counter("tollgate_token_uncounted_total", help, total).with("model", &model),
+        );
+        let help = "Whether too many of them have none (1) or not (0), and why the first had none.";
+        let on = f64::from(u8::from(unread.share.is_raised()));
+        extras.push(
+            Extra::gauge("tollgate_token_uncounted_alarm", help, on)
+                .with("model", &model)
+                .with("reason", unread.reason),
+        );
+    }
     extras
 }
 
