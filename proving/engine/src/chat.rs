@@ -18,7 +18,7 @@ use crate::logprobs::{check_entries, entries, of_prompt};
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Finish, Overrides, Plan};
-use crate::render::{Conversation, Effort, Tool};
+use crate::render::{Arguments, Conversation, Effort, Tool};
 use crate::sampling::{Sampling, StreamOptions};
 use crate::structured;
 use crate::tokenizer::TokenId;
@@ -35,6 +35,14 @@ pub(crate) struct ChatRequest {
     tool_choice: Option<Json>,
     #[serde(default)]
     reasoning_effort: Option<String>,
+    #[serde(default)]
+    add_generation_prompt: Option<bool>,
+    #[serde(default)]
+    continue_final_message: Option<bool>,
+    #[serde(default)]
+    chat_template: Option<Json>,
+    #[serde(default)]
+    chat_template_kwargs: Option<Json>,
     #[serde(flatten)]
     structured: structured::Asked,
     #[serde(default)]
@@ -75,6 +83,21 @@ pub(crate) struct Asked {
 }
 
 impl ChatRequest {
+    /// The prompt of the call, cut where it says so.
+    pub(crate) fn prompt(
+        &mut self,
+        config: &EngineConfig,
+        model: &Model,
+    ) -> Result<Vec<TokenId>, Refusal> {
+        let prompt = self.asked(model)?.prompt(model)?;
+        self.sampling.truncate(prompt, config.max_model_len)
+    }
+
+    /// Most tokens of the answer, if it says so.
+    pub(crate) fn cap(&self) -> Option<i64> {
+        self.max_completion_tokens.or(self.sampling.cap())
+    }
+
     /// Takes the messages out and checks them.
     pub(crate) fn asked(&mut self, model: &Model) -> Result<Asked, Refusal> {
         let harmony = model.format.is_harmony();
@@ -84,6 +107,12 @@ impl ChatRequest {
                 messages: parsed.messages,
                 tools: tools::offered(self.tools.as_deref())?,
                 effort: effort(self.reasoning_effort.as_deref(), harmony)?,
+                arguments: arguments(
+                    self.chat_template_kwargs.take(),
+                    self.chat_template.as_ref(),
+                    self.add_generation_prompt,
+                    self.continue_final_message,
+                )?,
             },
             media: parsed.media,
         })
@@ -334,6 +363,61 @@ impl AnswerWriter for Chat {
         });
         Bytes::from(answer.to_string())
     }
+}
+
+/// What a template is given: `own` is `chat_template_kwargs`, and what has members of its own wins over it, be it only by
+/// its default.
+pub(crate) fn arguments(
+    own: Option<Json>,
+    template: Option<&Json>,
+    opens: Option<bool>,
+    continues: Option<bool>,
+) -> Result<Arguments, Refusal> {
+    let own = match own {
+        None | Some(Json::Null) => Vec::new(),
+        Some(Json::Object(own)) => own,
+        Some(_) => {
+            let why = "chat_template_kwargs must be an object";
+            return Err(Refusal::bad_request(why).about("chat_template_kwargs"));
+        }
+    };
+    let of_own = own.iter().find(|(name, _)| name == "chat_template");
+    let given = [template, of_own.map(|(_, value)| value)];
+    if given.into_iter().flatten().any(|one| *one != Json::Null) {
+        return Err(Refusal::bad_request(
+            "Chat template is passed with request, but --trust-request-chat-template is not set. Refused request with \
+             untrusted chat template.",
+        ));
+    }
+    if (opens, continues) == (Some(true), Some(true)) {
+        return Err(Refusal::bad_request(
+            "Cannot set both `continue_final_message` and `add_generation_prompt` to True.",
+        ));
+    }
+    let said = [
+        ("add_generation_prompt", opens.unwrap_or(true)),
+        ("continue_final_message", continues.unwrap_or(false)),
+    ];
+    Ok(Arguments {
+        own,
+        said: said
+            .map(|(name, is)| (name.to_owned(), Json::Bool(is)))
+            .into(),
+    })
+}
+
+/// A conversation that a template is to write.
+pub(crate) fn conversation(
+    messages: Vec<Message>,
+    tools: Option<&[Json]>,
+    arguments: Arguments,
+) -> Result<Conversation, Refusal> {
+    Ok(Conversation {
+        messages: validate::messages(messages, false)?.messages,
+        tools: tools::offered(tools)?,
+        effort: Effort::default(),
+        arguments,
+    })
 }
 
 /// Reads `reasoning_effort`.

@@ -54,6 +54,8 @@ pub struct EngineConfig {
     /// Admit calls that leave it to the model whether a tool is called, as vLLM's option of this name. Harmony models
     /// admit them always.
     pub enable_auto_tool_choice: bool,
+    /// Answer `/v1/*/render`, which else are refused with 403, as vLLM's option of this name.
+    pub enable_scale_out: bool,
     /// Share of answers that call a tool when they may, from 0 to 1.
     pub tool_calls: f64,
     /// Most tokens that a prompt and its output may have together.
@@ -87,6 +89,7 @@ impl Default for EngineConfig {
             output_tokens: OutputLength::default(),
             enable_prompt_tokens_details: false,
             enable_auto_tool_choice: true,
+            enable_scale_out: false,
             tool_calls: 0.0,
             max_model_len: 131_072,
             seed: 0,

@@ -105,7 +105,7 @@ fn inputs(config: &EngineConfig, model: &Model, input: &Json) -> Result<Vec<Inpu
 }
 
 fn one(config: &EngineConfig, model: &Model, input: &Json) -> Result<Input, Refusal> {
-    let Some(ids) = completions::prompt(input, model) else {
+    let Some(ids) = completions::prompt(input, model, true) else {
         return Err(
             Refusal::bad_request("input must be text, token ids, or a list of either")
                 .about("input"),

@@ -17,6 +17,8 @@ use crate::tokenizer::{TokenId, Tokenizer};
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) format: Format,
+    /// How `/tokenize` writes a conversation: by a template, of Harmony's models too.
+    pub(crate) templated: Format,
     pub(crate) composer: Composer,
     /// The date in its prompts, where that is the day's and was not given.
     pub(crate) today: Vec<TokenId>,
@@ -49,6 +51,12 @@ impl Model {
                     _ => Vec::new(),
                 };
                 Ok(Self {
+                    templated: match &format {
+                        Format::Harmony { date } => {
+                            Format::Template(Arc::new(Template::of_gpt_oss(date)?))
+                        }
+                        other => other.clone(),
+                    },
                     format,
                     composer,
                     today,
@@ -60,6 +68,13 @@ impl Model {
     /// The prompt of a conversation. Refused where the template refuses it.
     pub(crate) fn prompt(&self, conversation: &Conversation) -> Result<Vec<TokenId>, Refusal> {
         self.format
+            .prompt(self.tokenizer(), conversation)
+            .map_err(|why| Refusal::bad_request(why).about("messages"))
+    }
+
+    /// What `/tokenize` makes of a conversation. Refused where the template refuses it.
+    pub(crate) fn templated(&self, conversation: &Conversation) -> Result<Vec<TokenId>, Refusal> {
+        self.templated
             .prompt(self.tokenizer(), conversation)
             .map_err(|why| Refusal::bad_request(why).about("messages"))
     }

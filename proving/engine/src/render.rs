@@ -59,6 +59,42 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<PromptMessage>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) effort: Effort,
+    pub(crate) arguments: Arguments,
+}
+
+/// What a template is given by name, beside messages and tools.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arguments {
+    /// The body's own `chat_template_kwargs`.
+    pub(crate) own: Vec<(String, Json)>,
+    /// What the dialect says; of a name that both have this one counts.
+    pub(crate) said: Vec<(String, Json)>,
+}
+
+impl Arguments {
+    /// All of them; what is null or `"auto"` is as if it were not there.
+    pub(crate) fn merged(&self) -> Vec<(String, Json)> {
+        let mut merged: Vec<(String, Json)> = Vec::new();
+        for (name, value) in self.own.iter().chain(&self.said) {
+            if *value == Json::Null || value.as_str() == Some("auto") {
+                continue;
+            }
+            match merged.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => known.clone_from(value),
+                None => merged.push((name.clone(), value.clone())),
+            }
+        }
+        merged
+    }
+
+    /// Whether the prompt ends with the beginning of an answer.
+    fn opens_answer(&self) -> bool {
+        let said = self
+            .said
+            .iter()
+            .rfind(|(name, _)| name == "add_generation_prompt");
+        said.is_none_or(|(_, value)| *value != Json::Bool(false))
+    }
 }
 
 /// How a model wants its conversations.
@@ -137,8 +173,10 @@ fn chatml(out: &mut Encoder<'_>, conversation: &Conversation) {
     for message in &conversation.messages {
         push(&message.role, &chatml_text(message));
     }
-    out.mark_or_text("<|im_start|>");
-    out.text("assistant\n");
+    if conversation.arguments.opens_answer() {
+        out.mark_or_text("<|im_start|>");
+        out.text("assistant\n");
+    }
 }
 
 fn chatml_text(message: &PromptMessage) -> String {

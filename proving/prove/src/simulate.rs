@@ -57,6 +57,9 @@ pub(crate) struct Simulate {
     /// was started without this flag; Harmony models take them always.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     enable_auto_tool_choice: bool,
+    /// Answer `/v1/*/render` with the tokens of a call's prompt, as a vLLM that was started with this flag.
+    #[arg(long)]
+    enable_scale_out: bool,
     /// Share of answers that call a tool when they may, from 0 to 1.
     #[arg(long, value_parser = share, default_value_t = 0.0)]
     tool_calls: f64,
@@ -135,6 +138,7 @@ fn config(options: &Simulate) -> io::Result<EngineConfig> {
         },
         enable_prompt_tokens_details: options.enable_prompt_tokens_details,
         enable_auto_tool_choice: options.enable_auto_tool_choice,
+        enable_scale_out: options.enable_scale_out,
         tool_calls: options.tool_calls,
         seed: options.seed,
         date: options.date.clone(),

@@ -3,9 +3,11 @@
 //! Invariant: a template can read its conversation and nothing else; it is bounded in recursion and in steps.
 //! Not here: reading the files, which is the caller's.
 
+use std::collections::BTreeMap;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use minijinja::{Environment, Error, ErrorKind, context};
+use minijinja::{Environment, Error, ErrorKind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,6 +26,17 @@ pub(crate) struct Template {
 }
 
 impl Template {
+    /// What stands in for the template of gpt-oss.
+    pub(crate) fn of_gpt_oss(date: &str) -> Result<Self, String> {
+        let source = include_str!("gpt_oss.jinja").to_owned();
+        Self::new(
+            source,
+            "<|startoftext|>".to_owned(),
+            "<|return|>".to_owned(),
+            date,
+        )
+    }
+
     /// Compiles `source`; `bos` and `eos` are the marks that templates call `bos_token` and `eos_token`.
     pub(crate) fn new(
         source: String,
@@ -84,16 +97,23 @@ impl Template {
             .environment
             .get_template("chat")
             .map_err(|error| error.to_string())?;
-        template
-            .render(context! {
-                messages => Serde(messages), tools => Serde((!tools.is_empty()).then_some(tools)),
-                add_generation_prompt => true, bos_token => &self.bos, eos_token => &self.eos,
-            })
-            .map_err(|error| {
-                error
-                    .detail()
-                    .map_or_else(|| error.to_string(), str::to_owned)
-            })
+        let mut given: BTreeMap<String, minijinja::Value> = BTreeMap::new();
+        let mut give = |name: &str, value: minijinja::Value| given.insert(name.to_owned(), value);
+        give("bos_token", self.bos.as_str().into());
+        give("eos_token", self.eos.as_str().into());
+        give("add_generation_prompt", true.into());
+        give("documents", ().into());
+        let tools = (!tools.is_empty()).then_some(tools);
+        give("tools", Serde(tools).into());
+        for (name, value) in conversation.arguments.merged() {
+            give(&name, Serde(value).into());
+        }
+        give("messages", Serde(messages).into());
+        template.render(given).map_err(|error| {
+            error
+                .detail()
+                .map_or_else(|| error.to_string(), str::to_owned)
+        })
     }
 }
 

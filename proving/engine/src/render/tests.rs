@@ -25,6 +25,7 @@ fn prompt(request: Request, date: &str) -> Vec<TokenId> {
         messages: validate::messages(request.messages, true).unwrap().messages,
         tools: tools::offered(request.tools.as_deref()).unwrap(),
         effort: crate::chat::effort(request.reasoning_effort.as_deref(), true).unwrap(),
+        ..Conversation::default()
     };
     let format = Format::Harmony {
         date: date.to_owned(),
