@@ -30,6 +30,8 @@ pub struct EngineConfig {
     pub models: Vec<String>,
     /// Vocabulary and template of all models, in place of the built-in ones.
     pub files: Option<ModelFiles>,
+    /// What templates are given unless a call says otherwise, a JSON object, as vLLM's option of this name.
+    pub default_chat_template_kwargs: Option<String>,
     /// The machine to simulate. All models share it. Without one, each call goes at its own pace: `ttft` and
     /// `inter_token`.
     pub hardware: Option<Hardware>,
@@ -78,6 +80,7 @@ impl Default for EngineConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             models: vec!["gpt-oss-120b".to_owned()],
             files: None,
+            default_chat_template_kwargs: None,
             hardware: None,
             dcgm: None,
             stream_interval: 1,

@@ -36,6 +36,10 @@ pub(crate) struct Asking {
     #[serde(default)]
     tool_choice: Option<Json>,
     #[serde(default)]
+    thinking: Option<Json>,
+    #[serde(default)]
+    output_config: Option<Json>,
+    #[serde(default)]
     chat_template_kwargs: Option<Json>,
 }
 
@@ -69,27 +73,49 @@ pub(crate) struct Asked {
 impl Asking {
     /// Checks it and makes the prompt of it.
     pub(crate) fn asked(&self, model: &Model) -> Result<Asked, Refusal> {
+        let harmony = model.format.is_harmony();
         let parsed = input::read(
             self.system.as_ref(),
             &self.messages,
-            model.format.is_harmony(),
+            harmony,
+            model.merges_system(),
         )?;
         let tools = input::tools(self.tools.as_deref())?;
         let choice = input::tool_choice(self.tool_choice.as_ref())?;
-        let effort = Effort::Medium;
+        let asked = self.effort(model);
+        let effort = chat::effort(asked, harmony)?;
+        let mut arguments = chat::arguments(self.chat_template_kwargs.clone(), None, None, None)?;
+        arguments.say_effort(asked);
         let mut prompt = model.prompt(&Conversation {
             messages: parsed.messages,
             tools: tools.clone(),
             effort,
-            arguments: chat::arguments(self.chat_template_kwargs.clone(), None, None, None)?,
+            arguments,
+            ..Conversation::default()
         })?;
         prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
         Ok(Asked {
             prompt,
-            tools,
+            tools: tools.unwrap_or_default(),
             choice,
             effort,
         })
+    }
+
+    /// How hard it asks to think; not at all wins.
+    fn effort(&self, model: &Model) -> Option<&str> {
+        let thinking = self
+            .thinking
+            .as_ref()
+            .and_then(|thinking| thinking.get("type"));
+        if thinking.and_then(Json::as_str) == Some("disabled") {
+            return Some(model.effort_of_no_thinking());
+        }
+        let output = self
+            .output_config
+            .as_ref()
+            .and_then(|output| output.get("effort"));
+        output.and_then(Json::as_str)
     }
 }
 
@@ -309,3 +335,6 @@ impl Block {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,13 +20,13 @@ use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
-use crate::render::{Conversation, Effort, PromptMessage, Tool};
+use crate::render::{Conversation, Effort, Format, Tool};
 use crate::sampling::Knobs;
 use crate::structured::{self, Constraint};
 use crate::tokenizer::TokenId;
 use crate::tools::{self, Auto};
 use crate::turn::{AnswerSpec, Channel};
-use crate::validate::{MEDIA_TOKENS, ParsedMessages};
+use crate::validate::{self, MEDIA_TOKENS};
 use item::Item;
 
 #[derive(Deserialize)]
@@ -74,23 +74,43 @@ impl ResponsesRequest {
         let harmony = model.format.is_harmony();
         let asked = self.reasoning.as_ref().and_then(|r| r.effort.as_deref());
         let effort = effort(asked, harmony)?;
-        let mut parsed = ParsedMessages::default();
-        if let Some(text) = &self.instructions {
-            parsed.messages.push(PromptMessage {
-                role: "system".to_owned(),
-                text: Some(text.clone()),
-                ..PromptMessage::default()
-            });
-        }
-        input::read(&self.input, &mut parsed, harmony)?;
+        let items = input::items(&self.input)?;
         let tools = tools::offered(self.tools.as_deref())?;
-        let mut prompt = model.prompt(&Conversation {
-            messages: parsed.messages,
-            tools: tools.clone(),
+        let continues = input::continues(&items);
+        let mut arguments = arguments(
+            self.chat_template_kwargs.clone(),
+            None,
+            Some(!continues),
+            Some(continues),
+        )?;
+        arguments.keeps_unset = true;
+        arguments.say_effort(asked);
+        let mut conversation = Conversation {
+            tools: self
+                .tools
+                .as_ref()
+                .filter(|tools| !tools.is_empty())
+                .map(|_| tools.clone()),
             effort,
-            arguments: arguments(self.chat_template_kwargs.clone(), None, None, None)?,
-        })?;
-        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+            arguments,
+            ..Conversation::default()
+        };
+        let mut media = 0;
+        if harmony {
+            conversation.of_items = true;
+            conversation.instructions.clone_from(&self.instructions);
+            conversation.messages = items;
+        } else {
+            let chat = input::chat(self.instructions.as_deref(), &items);
+            let parsed = validate::of_responses(chat)?;
+            (conversation.messages, media) = (parsed.messages, parsed.media);
+        }
+        let mut prompt = match &model.format {
+            // What a template writes is encoded as a plain prompt is, unlike in chat.
+            Format::Template(_) => model.tokenizer().with_special(model.prompt(&conversation)?),
+            Format::Harmony { .. } | Format::ChatMl => model.prompt(&conversation)?,
+        };
+        prompt.extend(std::iter::repeat_n(0, media * MEDIA_TOKENS));
         Ok(Asked {
             prompt,
             tools,

@@ -75,6 +75,9 @@ pub(crate) struct Simulate {
     /// A chat template in a file of its own.
     #[arg(long, requires = "tokenizer")]
     chat_template: Option<PathBuf>,
+    /// What templates are given unless a call says otherwise, a JSON object, as vLLM's option of this name.
+    #[arg(long, requires = "tokenizer")]
+    default_chat_template_kwargs: Option<String>,
     /// Date that system messages name, YYYY-MM-DD. Today's, if not given.
     #[arg(long)]
     date: Option<String>,
@@ -122,6 +125,7 @@ fn config(options: &Simulate) -> io::Result<EngineConfig> {
         hardware: preset.as_ref().map(Hardware::from),
         dcgm: options.dcgm,
         files: files(options)?,
+        default_chat_template_kwargs: options.default_chat_template_kwargs.clone(),
         api_key: options.api_key_file.as_deref().map(read_key).transpose()?,
         ttft: Duration::from_millis(options.ttft_ms),
         inter_token: Duration::from_millis(options.itl_ms),

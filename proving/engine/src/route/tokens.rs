@@ -20,7 +20,6 @@ use crate::model::Model;
 use crate::responses::ResponsesRequest;
 use crate::state::State;
 use crate::tokenizer::TokenId;
-use crate::validate::Message;
 
 /// Answers what a call counts.
 pub(super) fn of_call(state: &State, body: &[u8], asked: Tokens) -> Result<Answer, Refusal> {
@@ -92,7 +91,7 @@ struct Tokenize {
     #[serde(default)]
     prompt: Option<String>,
     #[serde(default)]
-    messages: Option<Vec<Message>>,
+    messages: Option<Vec<Json>>,
     #[serde(default)]
     tools: Option<Vec<Json>>,
     #[serde(default)]
