@@ -44,6 +44,10 @@ pub struct Counter {
     known: Option<KnownMessages>,
     /// What is doubtful of every prompt.
     doubt: Option<Doubt>,
+    /// Calls whose tool choice is none are rendered without their tools.
+    excludes_tools: bool,
+    /// The most tokens of a prompt and its answer, where it is known.
+    model_length: Option<u64>,
 }
 
 pub(crate) enum Rendering {
@@ -61,6 +65,8 @@ impl Counter {
             rendering,
             known: None,
             doubt: None,
+            excludes_tools: false,
+            model_length: None,
         }
     }
 
@@ -92,10 +98,13 @@ impl Counter {
     ) -> Result<Self, UnusableModel> {
         let fitted = tokenizer_settings::fit(tokenizer_json, &settings.tokenizer_config)?;
         let vocabulary = Vocabulary::own(&fitted.json)?;
+        let (excludes_tools, model_length) = (settings.excludes_tools, settings.model_length);
         let template = Template::new(&templates.into(), settings)?;
         let rendering = Rendering::Template(Box::new(template));
         Ok(Self {
             doubt: fitted.doubt,
+            excludes_tools,
+            model_length,
             ..Self::new(vocabulary, rendering)
         })
     }
@@ -169,7 +178,8 @@ impl Counter {
     ) -> Result<(Count, Shape), Uncountable> {
         if prompt::is_plain(operation, body) {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
-            let count = prompt::count(operation, body, &self.vocabulary, is_harmony)?;
+            let length = self.model_length;
+            let count = prompt::count(operation, body, &self.vocabulary, is_harmony, length)?;
             return Ok((count, features::of_plain(operation, body)));
         }
         if let Some(count) = self.handed_over(operation, body)? {
@@ -185,7 +195,7 @@ impl Counter {
         for conversation in &conversations {
             shape = shape.and(features::of_conversation(operation, conversation));
             let (count, bytes) = self.conversing(conversation, engine_clock_s)?;
-            sum = sum.and(kept.map_or(count, |kept| kept.of(count)));
+            sum = sum.and(kept.map_or(count, |kept| kept.of(count, self.model_length)));
             rendered_bytes = rendered_bytes.saturating_add(bytes);
             if rendered_bytes > rendered_limit(body_bytes) {
                 return Err(Uncountable::TooLong(rendered_bytes));
@@ -259,6 +269,11 @@ impl Counter {
         body_bytes: usize,
     ) -> Result<Vec<Conversation<'t>>, Uncountable> {
         let mut conversations = dialect::read(operation, body, self.reader())?;
+        if self.excludes_tools && chooses_no_tool(body) {
+            for conversation in &mut conversations {
+                conversation.tools = None;
+            }
+        }
         if let [first, _, ..] = conversations.as_slice() {
             let bytes = |(name, value): &Member<'_>| name.len() + value.bytes();
             let given: usize = first.own_arguments.iter().map(bytes).sum();
@@ -321,6 +336,13 @@ impl Counter {
         });
         texts.collect()
     }
+}
+
+/// Whether a body says that no tool may be called: `none`, which Anthropic's dialect writes as an object.
+fn chooses_no_tool(body: &Tree<'_>) -> bool {
+    let choice = body.get("tool_choice");
+    let word = choice.and_then(|choice| choice.text().or_else(|| choice.get_text("type")));
+    word == Some("none")
 }
 
 /// The token numbers that a prefill stage hands over for the prompt (`kv_transfer_params`): they are the prompt.

@@ -56,12 +56,14 @@ impl Kept {
         }
     }
 
-    pub(crate) fn of(self, count: Count) -> Count {
+    /// What is counted of a prompt. Where the model's length is known, a shorter prompt is known to be whole.
+    pub(crate) fn of(self, count: Count, model_length: Option<u64>) -> Count {
         match self {
             Self::Tokens(most) => Count {
                 tokens: count.tokens.min(most),
                 ..count
             },
+            Self::ModelLength if model_length.is_some_and(|most| count.tokens < most) => count,
             Self::ModelLength => count.doubted(Doubt::Truncated),
         }
     }
@@ -73,6 +75,7 @@ pub(crate) fn count(
     body: &Tree<'_>,
     vocabulary: &Vocabulary,
     is_harmony: bool,
+    model_length: Option<u64>,
 ) -> Result<Count, Uncountable> {
     let kept = Kept::read(operation, body);
     let cut = |tokens: u64| match kept {
@@ -81,8 +84,9 @@ pub(crate) fn count(
     };
     let tokens = sum(operation, body, vocabulary, is_harmony, cut)?;
     Ok(match kept {
-        Some(Kept::ModelLength) => Count::approximate(tokens, Doubt::Truncated),
-        _ => Count::exact(tokens),
+        // Of several prompts the sum is longer than each.
+        Some(kept @ Kept::ModelLength) => kept.of(Count::exact(tokens), model_length),
+        Some(Kept::Tokens(_)) | None => Count::exact(tokens),
     })
 }
 

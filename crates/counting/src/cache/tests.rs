@@ -15,7 +15,10 @@ fn files<'s>(
     settings: Option<&'s str>,
 ) -> (u64, &'s str, Build<'s>) {
     let bytes = |text: Option<&'s str>| text.map(str::as_bytes);
-    let build = move || from_files(tokenizer, bytes(template), bytes(settings));
+    let build = move || {
+        let engine = TemplateSettings::default();
+        from_files(tokenizer, bytes(template), bytes(settings), engine)
+    };
     (key, "tokenizers.m", Box::new(build))
 }
 
