@@ -35,6 +35,15 @@ struct Known {
     near: BTreeMap<Of, Calibration>,
     /// Models that the engine is to be asked about again.
     wanted: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// The tokenizers of the configuration; none where all are.
+    keys: Option<BTreeSet<u64>>,
+}
+
+impl Known {
+    /// Whether there is anything to know of a tokenizer: calls that began with one of the configuration before end yet.
+    fn has(&self, key: u64) -> bool {
+        self.keys.as_ref().is_none_or(|keys| keys.contains(&key))
+    }
 }
 
 /// A prompt that was counted.
@@ -70,12 +79,13 @@ impl Calibrations {
             Certainty::Approximate(doubt) if doubt != Doubt::TokenizerSettings
         );
         let mut known = self.known();
+        let is_gone = !known.has(of.2);
         let all = if is_near {
             &mut known.near
         } else {
             &mut known.of
         };
-        if reported.is_none() || (all.len() >= MODELS_MAX && !all.contains_key(of)) {
+        if reported.is_none() || is_gone || (all.len() >= MODELS_MAX && !all.contains_key(of)) {
             let none = Calibration::default();
             return all.get(of).unwrap_or(&none).judge(count, shape);
         }
@@ -117,7 +127,8 @@ impl Calibrations {
     ) {
         let of = (Arc::clone(backend), Arc::clone(model), key);
         let mut known = self.known();
-        if known.of.len() >= MODELS_MAX && !known.of.contains_key(&of) {
+        let is_new = !known.of.contains_key(&of);
+        if !known.has(key) || (is_new && known.of.len() >= MODELS_MAX) {
             return;
         }
         let change = told(known.of.entry(of.clone()).or_default());
@@ -137,6 +148,14 @@ impl Calibrations {
             .partition(|(backend, model)| may(backend, model));
         self.known().wanted.extend(later);
         now.into_iter().collect()
+    }
+
+    /// Forgets all tokenizers but those of a configuration, which has just been published.
+    pub fn keep_only(&self, keys: BTreeSet<u64>) {
+        let mut known = self.known();
+        known.of.retain(|(.., key), _| keys.contains(key));
+        known.near.retain(|(.., key), _| keys.contains(key));
+        known.keys = Some(keys);
     }
 
     /// A copy of what is known of each.

@@ -167,3 +167,20 @@ fn a_bounded_number_of_models_is_told_apart() {
         assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
     }
 }
+
+#[test]
+fn nothing_is_known_of_a_tokenizer_that_the_configuration_has_no_longer() {
+    let gate = Gate::new();
+    gate.ask(|_| 0);
+    assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
+    gate.calibrations.keep_only([7, 8].into());
+    assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
+    gate.calibrations.keep_only([8].into());
+    assert!(gate.calibrations.all().is_empty());
+    // Calls and questions that began before.
+    for _ in 0..5 {
+        assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
+    }
+    gate.ask(|_| 0);
+    assert!(gate.calibrations.all().is_empty());
+}
