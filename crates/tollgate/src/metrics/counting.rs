@@ -3,6 +3,7 @@
 //! Not here: when an alarm goes off (`tokens::drift`), tokens by workload (`telemetry`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use counting::{Direction, RESULTS};
 use policy::billing::BilledBy;
@@ -79,6 +80,7 @@ pub(super) fn of(counting: &Pool) -> Vec<Extra> {
 /// How far counts of prompts can be trusted, by what was compared.
 fn marks(counting: &Pool) -> Vec<Extra> {
     let calibrations = counting.calibrations();
+    let mut differing = Differing::new();
     let mut extras = Vec::new();
     for ((backend, model, _), calibration) in calibrations.all() {
         let Features {
@@ -91,35 +93,36 @@ fn marks(counting: &Pool) -> Vec<Extra> {
         let share = f64::from(agreed.len()) / f64::from(all.max(1));
         let extra = Extra::gauge("tollgate_token_exact", help, share);
         extras.push(extra.with("backend", &backend).with("model", &model));
-        extras.extend(differing(&backend, &model, calibration.differences()));
+        let differences = calibration.differences();
+        differences.for_each(|one| differs(&mut differing, &backend, &model, one));
     }
     for ((backend, model, _), differences) in calibrations.near() {
-        extras.extend(differing(&backend, &model, differences));
+        let differences = differences.into_iter();
+        differences.for_each(|one| differs(&mut differing, &backend, &model, one));
     }
+    let help = "Tokens that engines count beyond the gate's own, of a prompt with these features, on average.";
+    extras.extend(
+        differing
+            .into_iter()
+            .map(|((backend, model, features), (tokens, calls))| {
+                let mean = tokens as f64 / calls.max(1) as f64;
+                Extra::gauge("tollgate_token_shape_difference", help, mean)
+                    .with("backend", &backend)
+                    .with("model", &model)
+                    .with("feature", &features.to_string())
+            }),
+    );
     extras
 }
 
-/// Tokens by which calls with a feature differ, of all that do.
-fn differing(
-    backend: &str,
-    model: &str,
-    differences: impl IntoIterator<Item = Difference>,
-) -> Vec<Extra> {
-    let mut by_feature: BTreeMap<Shape, (i64, u64)> = BTreeMap::new();
-    for one in differences {
-        let (tokens, calls) = by_feature.entry(one.features).or_default();
-        *tokens = tokens.saturating_add(one.tokens);
-        *calls += one.calls;
-    }
-    let help = "Tokens that engines count beyond the gate's own, of a prompt with these features, on average.";
-    let all = by_feature.into_iter().map(|(features, (tokens, calls))| {
-        let mean = tokens as f64 / calls.max(1) as f64;
-        Extra::gauge("tollgate_token_shape_difference", help, mean)
-            .with("backend", backend)
-            .with("model", model)
-            .with("feature", &features.to_string())
-    });
-    all.collect()
+/// Tokens by which prompts differ, and how many do, by backend, model and features.
+type Differing = BTreeMap<(Arc<str>, Arc<str>, Shape), (i64, u64)>;
+
+fn differs(differing: &mut Differing, backend: &Arc<str>, model: &Arc<str>, one: Difference) {
+    let of = (Arc::clone(backend), Arc::clone(model), one.features);
+    let (tokens, calls) = differing.entry(of).or_default();
+    *tokens = tokens.saturating_add(one.tokens);
+    *calls += one.calls;
 }
 
 /// Models of which calls have no count.
