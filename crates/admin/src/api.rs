@@ -49,6 +49,7 @@ enum Is {
     Ledger,
     Limits,
     Reload,
+    Tokens,
 }
 
 const fn of(
@@ -73,7 +74,7 @@ const KEEPER: Option<Role> = Some(Role::Keys);
 
 /// Every resource, the index first.
 #[rustfmt::skip]
-const RESOURCES: [Resource; 12] = [
+const RESOURCES: [Resource; 13] = [
     of("", READ, None, Is::Index, "the resources that there are"),
     of("budgets", READ, READER, Is::Budgets, "budgets and what is left of their running periods"),
     of("caller", READ, None, Is::Caller, "who asks, and with which roles"),
@@ -86,6 +87,7 @@ const RESOURCES: [Resource; 12] = [
     of("ledger", READ, READER, Is::Ledger, "whether the ledger takes rows, and its head"),
     of("limits", READ, READER, Is::Limits, "limits and what is left of them"),
     of("reload", "POST", OPERATOR, Is::Reload, "reads the configuration anew"),
+    of("tokens", READ, READER, Is::Tokens, "how the gate's counts of prompts stand to those of engines"),
 ];
 
 /// Whether a path is of the API.
@@ -155,6 +157,7 @@ fn shown(is: Is, caller: &Principal, gateway: &impl Gateway) -> Result<Value, Re
         Is::Health => health(gateway.health()),
         Is::Ledger => ledger(gateway)?,
         Is::Limits => json!({ "limits": gateway.limits() }),
+        Is::Tokens => tokens(gateway)?,
         Is::Index => index(),
         Is::Drain | Is::Keys | Is::Key | Is::Rotation | Is::Reload => return Err(broken()),
     })
@@ -177,6 +180,15 @@ pub(crate) fn ledger(gateway: &impl Gateway) -> Result<Value, Refusal> {
         )
     };
     gateway.ledger().ok_or_else(none)
+}
+
+/// How the gate's counts stand to those of engines.
+fn tokens(gateway: &impl Gateway) -> Result<Value, Refusal> {
+    let none = || {
+        let says = "nothing is counted: no tokenizers were configured when the gate started";
+        refusal(StatusCode::NOT_FOUND, "no_tokenizers", says)
+    };
+    gateway.tokens().ok_or_else(none)
 }
 
 fn index() -> Value {

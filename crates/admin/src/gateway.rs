@@ -30,6 +30,8 @@ pub trait Gateway: Send + Sync + 'static {
     fn budgets(&self) -> Vec<Budget>;
     /// The ledger's state, where there is a ledger.
     fn ledger(&self) -> Option<Value>;
+    /// How the gate's counts stand to those of engines, where the gate counts.
+    fn tokens(&self) -> Option<Value>;
     /// The page for Prometheus.
     fn metrics(&self) -> impl Future<Output = String> + Send;
     /// Reads the configuration anew, and gives its version. It waits for files.

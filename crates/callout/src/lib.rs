@@ -1,4 +1,5 @@
-//! What the gate asks of outside services: who a caller is, whether it may call, which credential an upstream takes.
+//! What the gate asks of outside services: who a caller is, whether it may call, which credential an upstream takes,
+//! what a prompt counts.
 //!
 //! Invariant: it waits on a thread and a runtime of its own, never on a worker's; a worker hands a question over and
 //! gets a future back. Everything has a bound, and whoever cannot be answered is told so, in time.
@@ -10,6 +11,7 @@ mod address;
 mod client;
 mod client_auth;
 mod dial;
+mod engine_tokens;
 mod ext_authz;
 mod fault;
 mod form;
@@ -34,6 +36,9 @@ mod fixture;
 pub use about_token::TOKEN_BYTES_MAX;
 pub use client::{Bounds, Client, Protocol};
 pub use client_auth::ClientAuth;
+pub use engine_tokens::{
+    AskedBy, EngineCount, EngineModel, EnginePlace, EngineQuestion, EngineSays, EngineTokens,
+};
 pub use ext_authz::{
     Authorized, AuthzFacts, AuthzHeader, AuthzPeer, AuthzRequest, AuthzTransport, Denial, ExtAuthz,
     ExtAuthzSettings,
@@ -51,7 +56,7 @@ pub use kubernetes::{
 pub use openid::{Code, OpenId, Provider};
 pub use questions::{QuestionCounts, Questions};
 pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
-pub use service::{Answered, Handle, QUESTIONS_MAX, Service};
+pub use service::{Answered, Handle, QUESTIONS_MAX, Running, Service};
 pub use tls::{ClientIdentity, Tls, TlsFault};
 pub use token::{
     AccessToken, CallerExchange, ContainerKeys, Grant, Impersonation, InstanceKeys, Issued,

@@ -141,7 +141,7 @@ impl Handle {
     }
 
     /// Runs a task there until it ends or what is returned is dropped.
-    pub(crate) fn run(&self, task: impl Future<Output = ()> + Send + 'static) -> Running {
+    pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) -> Running {
         Running(self.runtime.spawn(task).abort_handle())
     }
 
@@ -160,7 +160,8 @@ impl Handle {
 
 /// A task that ends with this.
 #[derive(Debug)]
-pub(crate) struct Running(AbortHandle);
+#[must_use = "a task whose end is dropped is not run"]
+pub struct Running(AbortHandle);
 
 impl Drop for Running {
     fn drop(&mut self) {

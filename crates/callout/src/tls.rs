@@ -60,6 +60,18 @@ impl Tls {
         Ok(Self(Arc::new(config)))
     }
 
+    /// Trust in nobody, for what is only ever spoken to in clear.
+    ///
+    /// # Errors
+    /// [`TlsFault`] when there is no version of TLS to speak, which no build is without.
+    pub fn nobody() -> Result<Self, TlsFault> {
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        Ok(Self(Arc::new(config)))
+    }
+
     /// The same, for one who speaks these protocols.
     pub(crate) fn speaking(&self, protocols: &[&[u8]]) -> Arc<ClientConfig> {
         let mut config = ClientConfig::clone(&self.0);

@@ -66,6 +66,10 @@ pub struct Host {
     pub tokenizers: Vec<TokenizerSource>,
     /// Who counts tokens, and within which bounds.
     pub counting: Settings,
+    /// How engines are asked what prompts count; none where they are not.
+    pub calibration: Option<Calibration>,
+    /// Where each of the snapshot's backends is asked, in their order.
+    pub asked: Vec<AskedAt>,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
     /// Where the document names what is written.
@@ -275,7 +279,54 @@ pub enum Vocabulary {
         template: Option<Vec<u8>>,
         /// `tokenizer_config.json`: special tokens, and often the template.
         settings: Option<Vec<u8>>,
+        /// What the engine was started with.
+        engine: EngineStart,
     },
+}
+
+/// What a model's engine was started with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EngineStart {
+    /// A JSON object, or nothing.
+    pub default_arguments: String,
+    /// Calls whose tool choice is none are rendered without their tools.
+    pub excludes_tools: bool,
+    /// How the chat template is given content.
+    pub content: ContentFormat,
+    /// The most tokens of a prompt and its answer, where the document says.
+    pub model_length: Option<u64>,
+}
+
+/// How a chat template is given content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ContentFormat {
+    /// As the template reads it.
+    #[default]
+    Auto,
+    /// As text.
+    Text,
+    /// As a list of parts.
+    Parts,
+}
+
+/// How engines are asked what prompts count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calibration {
+    /// How often.
+    pub every: Duration,
+    /// How long one question may take.
+    pub timeout: Duration,
+}
+
+/// Where a backend is asked what prompts count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskedAt {
+    /// Nowhere.
+    Off,
+    /// At its own addresses.
+    Own,
+    /// At another one: an API root, as in a backend's `url`.
+    Other(String),
 }
 
 /// Where spans of sampled exchanges are sent.

@@ -10,13 +10,14 @@ pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
-    AccessLog, AccessReviewSource, AdminLogin, ApiServer, AuthorityRules, AwsFrom, AwsSource,
-    AzureProof, AzureSource, ClaimNames, ClientCertificate, ClientProof, ClientTls, ContainerToken,
-    CredentialKind, CredentialSource, ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom,
-    GoogleSource, Host, IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient,
-    LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece, ReviewedAction, Tls,
-    TokenReviewSource, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary,
-    WorkloadFrom, WrittenRule,
+    AccessLog, AccessReviewSource, AdminLogin, ApiServer, AskedAt, AuthorityRules, AwsFrom,
+    AwsSource, AzureProof, AzureSource, Calibration, ClaimNames, ClientCertificate, ClientProof,
+    ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EngineStart,
+    ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host,
+    IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource,
+    MadeCredential, MadeKind, OtlpProtocol, Piece, ReviewedAction, Tls, TokenReviewSource,
+    TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
+    WrittenRule,
 };
 pub use lower::Loaded;
 pub use redact::Redacted;

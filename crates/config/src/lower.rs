@@ -11,7 +11,7 @@ use policy::snapshot::{Bounds, Snapshot};
 
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, Place};
 use crate::fault::{Fault, Faults};
-use crate::host::{ClientCertificate, Host, UpstreamCredential};
+use crate::host::{AskedAt, ClientCertificate, Host, UpstreamCredential};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
 use crate::schema::{self, Document};
@@ -75,6 +75,8 @@ struct Lowering<'a> {
 struct Made {
     credentials: Vec<(UpstreamCredential, Place)>,
     certificates: Vec<ClientCertificate>,
+    /// Where each backend is asked what prompts count.
+    asked: Vec<AskedAt>,
 }
 
 /// Lowers a parsed document.
@@ -151,11 +153,13 @@ impl Lowering<'_> {
         let Made {
             credentials: made,
             certificates,
+            asked,
         } = std::mem::take(&mut self.made);
         if let Some(host) = &mut host {
             host.credentials = credentials;
             host.upstream_credentials = made.into_iter().map(|(made, _)| made).collect();
             host.client_certificates = certificates;
+            host.asked = asked;
             host.rules = authority.rules;
             host.ext_authz = authority.ext_authz;
             host.access_review = authority.access_review;

@@ -8,6 +8,7 @@ pub(crate) mod admin;
 pub(crate) mod authority;
 pub(crate) mod backend;
 pub(crate) mod budget;
+pub(crate) mod calibration;
 pub(crate) mod credential;
 pub(crate) mod identity;
 pub(crate) mod ledger;
@@ -23,6 +24,7 @@ use self::admin::Admin;
 use self::authority::Authority;
 pub(crate) use self::backend::{Backend, Credential, Pool};
 pub(crate) use self::budget::Budget;
+pub(crate) use self::calibration::{Calibration, EngineStart};
 use self::identity::Identity;
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::price::{Price, Tier};
@@ -196,6 +198,8 @@ record! {
         optional template: At<File>,
         /// Its tokenizer_config.json: special tokens, and often the template.
         optional settings: At<File>,
+        /// What its engine was started with, which no call tells.
+        optional engine: EngineStart,
     }
 }
 
@@ -218,6 +222,8 @@ record! {
         optional prompt_tolerance: At<Percent>,
         /// The same for the output, which is encoded again. Default 5 and eight tokens.
         optional output_tolerance: At<Percent>,
+        /// Whether engines are asked what prompts count, to hold that against what the gate counts: `off`, or how. Every 6h unless said.
+        optional calibration: Calibration,
     }
 }
 

@@ -36,7 +36,8 @@ impl Default for TokenizerCache {
 
 impl TokenizerCache {
     /// The counter of a key. Workers never ask.
-    pub(crate) fn get(&self, key: u64) -> Option<Arc<Counter>> {
+    #[must_use]
+    pub fn get(&self, key: u64) -> Option<Arc<Counter>> {
         let [now, before] = &*self.counters.read().unwrap_or_else(PoisonError::into_inner);
         now.get(&key).or_else(|| before.get(&key)).cloned()
     }
@@ -86,7 +87,7 @@ impl TokenizerCache {
 }
 
 /// A counter of a model's own files: `tokenizer.json`, the chat template, and `tokenizer_config.json`, which has the
-/// special tokens, and the templates where none is given.
+/// special tokens, and the templates where none is given; `engine` says what the engine was started with.
 ///
 /// # Errors
 /// When they cannot be read, or there is no template.
@@ -94,6 +95,7 @@ pub fn from_files(
     tokenizer: &[u8],
     template: Option<&[u8]>,
     settings: Option<&[u8]>,
+    engine: TemplateSettings,
 ) -> Result<Counter, String> {
     let tokenizer_config = match settings {
         Some(settings) => std::str::from_utf8(settings)
@@ -116,7 +118,7 @@ pub fn from_files(
     let given = TemplateSettings {
         special_tokens: special_tokens(&settings),
         tokenizer_config,
-        ..TemplateSettings::default()
+        ..engine
     };
     Counter::from_template(tokenizer, templates, given).map_err(|error| error.to_string())
 }

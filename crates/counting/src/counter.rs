@@ -13,7 +13,7 @@ use bytes::Bytes;
 use policy::counting::Uncounted;
 use policy::operation::Operation;
 use policy::record::Tokens;
-use tokens::Count;
+use tokens::{Count, Prompt, Shape, Uncountable};
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
@@ -59,6 +59,8 @@ pub(crate) struct Begun {
 pub(crate) struct Ended {
     /// As it may be a label.
     pub(crate) model: Arc<str>,
+    /// That of the endpoint that answered.
+    pub(crate) backend: Option<Arc<str>>,
     pub(crate) tokens: Tokens,
     /// The answer was forwarded to its end.
     pub(crate) is_whole: bool,
@@ -85,7 +87,11 @@ pub(crate) struct Counter<R> {
 
 /// An exchange that has not ended.
 pub(crate) struct Open {
-    prompt: Result<Count, Missed>,
+    /// Its tokenizer's.
+    key: u64,
+    prompt: Result<Prompt, Missed>,
+    /// Why it could not be read.
+    unreadable: Option<Box<Uncountable>>,
     /// `None` where the answer has no text.
     answer: Option<Result<Answer, Missed>>,
     /// Of the exchange, and of a document that is read when it is whole.
@@ -140,6 +146,7 @@ impl<R> Counter<R> {
             mut permit,
         } = begun;
         let counter = self.cache.get(key)?;
+        let mut unreadable = None;
         let prompt = match request {
             Some(_) if self.is_hurried() => Err(Missed::Late),
             Some(request) => guarded(|| {
@@ -147,7 +154,10 @@ impl<R> Counter<R> {
                     [whole] => counter.prompt(operation, whole, clock_s),
                     pieces => counter.prompt(operation, &pieces.concat(), clock_s),
                 };
-                count.map_err(|_| Missed::Unreadable)
+                count.map_err(|why| {
+                    unreadable = Some(Box::new(why));
+                    Missed::Unreadable
+                })
             }),
             None => Err(Missed::Long),
         };
@@ -156,7 +166,9 @@ impl<R> Counter<R> {
         let has_text = operation != Operation::Embeddings;
         let answer = has_text.then(|| Ok(Answer::new(counter, streamed, self.longest)));
         Some(Open {
+            key,
             prompt,
+            unreadable,
             answer,
             permits: vec![permit],
         })
@@ -185,21 +197,23 @@ impl<R> Counter<R> {
     }
 
     fn end(&self, id: u64, open: Option<Open>, ended: Ended) {
-        let (prompt, output, permits) = match open {
-            Some(Open {
-                prompt,
-                answer,
-                permits,
-            }) => {
-                let answer = answer.filter(|_| ended.has_answer);
-                let output = answer.map(|answer| found(answer?, &ended));
-                (Some(prompt), output, permits)
-            }
-            None => (Some(Err(Missed::Unreadable)), None, Vec::new()),
-        };
+        let Open {
+            key,
+            prompt,
+            unreadable,
+            answer,
+            permits,
+        } = open.unwrap_or_else(Open::unknown);
+        let answer = answer.filter(|_| ended.has_answer);
+        let output = answer.map(|answer| found(answer?, &ended));
+        let shape = prompt.map_or(Shape::NONE, |prompt| prompt.shape);
+        let prompt = Some(prompt.map(|prompt| prompt.count));
+        let backend = ended.backend.unwrap_or_else(|| Arc::from(""));
         let counted = Counted {
             id,
-            model: ended.model,
+            of: (backend, ended.model, key),
+            shape,
+            unreadable,
             tokens: ended.tokens,
             is_whole: ended.is_whole,
             prompt,
@@ -209,6 +223,19 @@ impl<R> Counter<R> {
         };
         self.reconciler
             .send(ReconcileEvent::Counted(Box::new(counted)));
+    }
+}
+
+impl Open {
+    /// One whose tokenizer is gone.
+    const fn unknown() -> Self {
+        Self {
+            key: 0,
+            prompt: Err(Missed::Unreadable),
+            unreadable: None,
+            answer: None,
+            permits: Vec::new(),
+        }
     }
 }
 

@@ -174,8 +174,10 @@ impl Counting for CountHandle {
         let Some(tokenizer) = tokenizer(of, model) else {
             return rest;
         };
+        let backend = record.backend.and_then(|id| of.backend(id));
         let ended = Ended {
             model: label(of, tokenizer, model),
+            backend: backend.map(|backend| Arc::clone(&backend.name)),
             tokens: record.tokens,
             is_whole: record.outcome == Outcome::Completed,
             is_broken: tally.is_broken,

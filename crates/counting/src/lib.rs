@@ -15,6 +15,7 @@
 mod answer;
 mod bell;
 mod cache;
+mod calibrations;
 mod counter;
 mod exchange_id;
 mod handle;
@@ -36,12 +37,13 @@ use policy::record::Sink;
 
 use bell::Bell;
 pub use cache::{Counters, TokenizerCache, from_files};
+pub use calibrations::{Calibrations, Of};
 use counter::{CountEvent, Counter, Open};
 use handle::CountHandle;
 use memory::MemoryBudget;
-pub use metrics::{Direction, DriftMetrics, LATE, RESULTS, Series};
+pub use metrics::{Direction, DriftMetrics, LATE, RESULTS, Series, Unread};
 pub use reconciler::{Counts, RowSender, Settle};
-use reconciler::{Reconciler, SharedSink, ToReconciler, Tolerances, inbox};
+use reconciler::{Reconciler, SharedSink, ToReconciler, Tolerances, Witnesses, inbox};
 use shared_queue::SharedQueue;
 
 /// How long the last counts may take when the gate ends.
@@ -54,6 +56,7 @@ pub struct CountingPool<R> {
     cache: Arc<TokenizerCache>,
     memory: Arc<MemoryBudget>,
     metrics: Arc<DriftMetrics>,
+    calibrations: Arc<Calibrations>,
     /// Where exchanges are recorded once they are counted.
     sink: SharedSink,
     queue: Arc<SharedQueue<CountEvent, Open>>,
@@ -83,10 +86,12 @@ impl<R: Send + 'static> CountingPool<R> {
     ) -> Result<Self, String> {
         let threads = settings.threads.on(cpus);
         let (reconciler, events) = inbox();
+        let metrics = Arc::<DriftMetrics>::default();
         let mut pool = Self {
             cache,
             memory: MemoryBudget::new(settings.queue_bytes),
-            metrics: Arc::default(),
+            calibrations: Arc::new(Calibrations::new(Arc::clone(&metrics))),
+            metrics,
             sink: Arc::new(Mutex::new(sink)),
             queue: Arc::new(SharedQueue::new(threads)),
             reconciler,
@@ -114,8 +119,13 @@ impl<R: Send + 'static> CountingPool<R> {
             })?;
         }
         let tolerances = Tolerances::new(settings.prompt_per_mille, settings.output_per_mille);
-        let (metrics, sink) = (Arc::clone(&pool.metrics), Arc::clone(&pool.sink));
-        let reconciler = Reconciler::new(settle, metrics, tolerances, settings.wait, sink);
+        let witnesses = Witnesses {
+            metrics: Arc::clone(&pool.metrics),
+            calibrations: Arc::clone(&pool.calibrations),
+            tolerances,
+        };
+        let sink = Arc::clone(&pool.sink);
+        let reconciler = Reconciler::new(settle, witnesses, settings.wait, sink);
         let is_over = Arc::clone(&pool.is_over);
         pool.spawn("reconciler".to_owned(), move || {
             reconciler.run(&events, &is_over);
@@ -153,6 +163,12 @@ impl<R: Send + 'static> CountingPool<R> {
     #[must_use]
     pub fn cache(&self) -> &TokenizerCache {
         &self.cache
+    }
+
+    /// How our counts stand to those of engines.
+    #[must_use]
+    pub fn calibrations(&self) -> Arc<Calibrations> {
+        Arc::clone(&self.calibrations)
     }
 
     /// What counting has come to.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use policy::billing::BilledBy;
 use tokens::drift::{Change, Drift, Tolerance};
-use tokens::{Certainty, Count};
+use tokens::{Certainty, Count, Uncountable};
 
 /// Models and directions that are told apart; any more are `other`.
 const SERIES_MAX: usize = 1000;
@@ -65,6 +65,7 @@ pub const LATE: &str = RESULTS[6];
 #[derive(Debug, Default)]
 pub struct DriftMetrics {
     series: Mutex<BTreeMap<(Arc<str>, Direction), Series>>,
+    unread: Mutex<BTreeMap<Arc<str>, Unread>>,
     /// By whose count the route is billed by, and direction.
     results: [[[AtomicU64; RESULTS.len()]; 2]; 2],
     busy_nanos: AtomicU64,
@@ -79,6 +80,31 @@ pub struct Series {
     /// How often the alarm went off.
     pub alarms: u64,
 }
+
+/// Calls of one model that have no count because their prompt cannot be read, or be rendered.
+#[derive(Debug, Clone)]
+pub struct Unread {
+    /// Calls, and those among them: it is the alarm of drift, on one outcome or the other.
+    pub share: Drift,
+    /// Why the first of them was not, in a word.
+    pub reason: &'static str,
+    /// And in a sentence.
+    why: String,
+}
+
+/// What the alarm hears of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Nothing: what differs has another reason, or nothing was exact yet.
+    Nothing,
+    /// The call.
+    Call,
+    /// The call, of an engine that makes the same of the probes.
+    CallOfKnown,
+}
+
+/// Letters that are kept of why a prompt has no count.
+const WHY_LETTERS: usize = 200;
 
 /// What can become of an exchange's tokens in one direction.
 pub const RESULTS: [&str; 7] = [
@@ -143,7 +169,19 @@ impl DriftMetrics {
         model: &Arc<str>,
         direction: Direction,
         tolerance: Tolerance,
+        sides: (u64, u64),
+    ) {
+        self.compare_prompt(model, direction, tolerance, sides, Heard::Call);
+    }
+
+    /// The same, where the alarm hears of some calls alone; sums have them all.
+    pub(crate) fn compare_prompt(
+        &self,
+        model: &Arc<str>,
+        direction: Direction,
+        tolerance: Tolerance,
         (reported, counted): (u64, u64),
+        heard: Heard,
     ) {
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = all.len() < SERIES_MAX || all.contains_key(&(Arc::clone(model), direction));
@@ -158,12 +196,33 @@ impl DriftMetrics {
                 drift: Drift::new(tolerance),
                 alarms: 0,
             });
-        match series.drift.observe_within(tolerance, reported, counted) {
+        let change = match heard {
+            Heard::Nothing => {
+                series.drift.note(tolerance, reported, counted);
+                Change::None
+            }
+            Heard::Call | Heard::CallOfKnown => {
+                series.drift.observe_within(tolerance, reported, counted)
+            }
+        };
+        match change {
             Change::None => {}
             Change::Raised => {
                 series.alarms += 1;
                 let ((reported, counted), (exchanges, outside)) =
                     (series.drift.tokens(), series.drift.exchanges());
+                if heard == Heard::CallOfKnown {
+                    tracing::warn!(
+                        model = &*model,
+                        direction = direction.as_str(),
+                        reported,
+                        counted,
+                        exchanges,
+                        outside,
+                        "the engine reports other tokens than it makes: asked for probes since, it makes those that the gate counts"
+                    );
+                    return;
+                }
                 tracing::warn!(
                     model = &*model,
                     direction = direction.as_str(),
@@ -180,6 +239,74 @@ impl DriftMetrics {
                 "the engine's tokens are again those that the gate counts"
             ),
         }
+    }
+
+    /// An engine changed between two times that it was asked: no more has to be seen for the alarm.
+    pub(crate) fn changed(&self, model: &Arc<str>) {
+        self.of_prompts(model, |series| {
+            if series.drift.raise() == Change::Raised {
+                series.alarms += 1;
+            }
+        });
+    }
+
+    /// It is again as it was.
+    pub(crate) fn agrees(&self, model: &Arc<str>) {
+        self.of_prompts(model, |series| {
+            series.drift.clear();
+        });
+    }
+
+    fn of_prompts(&self, model: &Arc<str>, change: impl FnOnce(&mut Series)) {
+        let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = (Arc::clone(model), Direction::Prompt);
+        if all.len() < SERIES_MAX || all.contains_key(&of) {
+            change(all.entry(of).or_insert_with(|| Series {
+                drift: Drift::new(Tolerance::EXACT),
+                alarms: 0,
+            }));
+        }
+    }
+
+    /// A prompt was counted of a model of which others are not.
+    pub(crate) fn read(&self, model: &Arc<str>) {
+        let mut all = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unread) = all.get_mut(model)
+            && unread.share.observe(0, 0) == Change::Cleared
+        {
+            tracing::info!(model = &**model, "calls are counted again");
+        }
+    }
+
+    /// A prompt has no count.
+    pub(crate) fn unread(&self, model: &Arc<str>, why: &Uncountable) {
+        let mut all = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= SERIES_MAX && !all.contains_key(model) {
+            return;
+        }
+        let unread = all.entry(Arc::clone(model)).or_insert_with(|| Unread {
+            share: Drift::new(Tolerance::EXACT),
+            reason: why.as_str(),
+            why: why.to_string().chars().take(WHY_LETTERS).collect(),
+        });
+        if unread.share.observe(1, 0) == Change::Raised {
+            let (calls, uncounted) = unread.share.exchanges();
+            tracing::warn!(
+                model = &**model,
+                uncounted,
+                calls,
+                reason = unread.reason,
+                why = unread.why,
+                "calls are not counted: more than a seventh of the last ones; why is said of the first"
+            );
+        }
+    }
+
+    /// Models of which some call had no count because its prompt could not be read.
+    #[must_use]
+    pub fn unreadable(&self) -> BTreeMap<Arc<str>, Unread> {
+        let all = self.unread.lock();
+        all.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Every model and direction that was compared.

@@ -11,16 +11,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use policy::counting::Uncounted;
 use policy::fast_hash::Mix;
 use policy::price::Charge;
 use policy::record::{Count as Billed, Sink, Tokens};
 use tokens::drift::Tolerance;
-use tokens::{Certainty, Count};
+use tokens::{Certainty, Count, Shape, Uncountable};
 
 use crate::bell::{Bell, SLEEP};
+use crate::calibrations::{Calibrations, Of, Prompted};
 use crate::exchange_id::billed_by;
 use crate::memory::Permit;
 use crate::metrics::{Direction, DriftMetrics, Missed};
@@ -38,6 +39,8 @@ pub struct Counts {
     pub prompt: Option<u64>,
     /// Tokens of the output.
     pub completion: Option<u64>,
+    /// Why the prompt's count is not exact.
+    pub prompt_doubt: Option<&'static str>,
     /// Why the prompt has no count, where it should have one.
     pub prompt_uncounted: Option<&'static str>,
     /// The same of the output.
@@ -74,6 +77,47 @@ impl Tolerances {
             (Direction::Prompt, Certainty::Exact) => self.exact,
             (Direction::Prompt, Certainty::Approximate(_)) => self.overhead,
         }
+    }
+}
+
+impl Witnesses {
+    /// Puts in place of what the prompt's count says of itself what the engine's counts of such prompts say of it.
+    fn judge(&self, counted: &mut Counted) {
+        match &mut counted.prompt {
+            Some(Ok(count)) => {
+                let reported = match counted.tokens.prompt {
+                    Billed::Reported(reported) if counted.is_whole => Some(reported),
+                    _ => None,
+                };
+                let prompt = Prompted {
+                    count: *count,
+                    shape: counted.shape,
+                    reported,
+                    tolerance: self.tolerances.of(Direction::Prompt, *count),
+                };
+                count.certainty = self.calibrations.take(&counted.of, prompt, unix_s());
+                self.metrics.read(&counted.of.1);
+            }
+            Some(Err(Missed::Unreadable)) => {
+                if let Some(why) = &counted.unreadable {
+                    self.metrics.unread(&counted.of.1, why);
+                }
+            }
+            Some(Err(_)) | None => {}
+        }
+    }
+}
+
+fn unix_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0))
+}
+
+/// Why a count is not exact, in a word.
+fn doubt(count: Count) -> Option<&'static str> {
+    match count.certainty {
+        Certainty::Exact => None,
+        Certainty::Approximate(doubt) => Some(doubt.as_str()),
     }
 }
 
@@ -166,7 +210,12 @@ impl<R> RowSender<R> {
 /// What an exchange came to by our own count.
 pub(crate) struct Counted {
     pub(crate) id: u64,
-    pub(crate) model: Arc<str>,
+    /// Whose count it is.
+    pub(crate) of: Of,
+    /// What the prompt is made of.
+    pub(crate) shape: Shape,
+    /// Why it could not be read.
+    pub(crate) unreadable: Option<Box<Uncountable>>,
     /// What was known without it.
     pub(crate) tokens: Tokens,
     pub(crate) is_whole: bool,
@@ -178,10 +227,16 @@ pub(crate) struct Counted {
     pub(crate) permits: Vec<Permit>,
 }
 
+/// What reports are held against, and with what it is told.
+pub(crate) struct Witnesses {
+    pub(crate) metrics: Arc<DriftMetrics>,
+    pub(crate) calibrations: Arc<Calibrations>,
+    pub(crate) tolerances: Tolerances,
+}
+
 pub(crate) struct Reconciler<R> {
     settle: Settle<R>,
-    metrics: Arc<DriftMetrics>,
-    tolerances: Tolerances,
+    witnesses: Witnesses,
     /// How long a row waits.
     patience: Duration,
     /// Where exchanges are recorded once they are counted.
@@ -204,15 +259,13 @@ pub(crate) type SharedSink = Arc<Mutex<Box<dyn Sink + Send>>>;
 impl<R> Reconciler<R> {
     pub(crate) fn new(
         settle: Settle<R>,
-        metrics: Arc<DriftMetrics>,
-        tolerances: Tolerances,
+        witnesses: Witnesses,
         patience: Duration,
         sink: SharedSink,
     ) -> Self {
         Self {
             settle,
-            metrics,
-            tolerances,
+            witnesses,
             patience,
             sink,
             held: HashMap::default(),
@@ -270,11 +323,13 @@ impl<R> Reconciler<R> {
         let held = self.held.remove(&counted.id);
         let by = billed_by(counted.id);
         let rest = counted.rest.take();
+        self.witnesses.judge(&mut counted);
         let own = |found: Found| found.and_then(Result::ok).map(|count| count.tokens);
         let why = |found: Found| found.and_then(Result::err).map(Missed::as_str);
         let mut counts = Counts {
             prompt: own(counted.prompt),
             completion: own(counted.output),
+            prompt_doubt: counted.prompt.and_then(Result::ok).and_then(doubt),
             prompt_uncounted: why(counted.prompt),
             completion_uncounted: why(counted.output),
             billed: None,
@@ -293,16 +348,23 @@ impl<R> Reconciler<R> {
             match found {
                 Some(Ok(count)) => {
                     if !is_told {
-                        self.metrics.counted(by, direction, count);
+                        self.witnesses.metrics.counted(by, direction, count);
                     }
-                    if let (Billed::Reported(reported), true) = (billed, counted.is_whole) {
-                        let tolerance = self.tolerances.of(direction, count);
+                    // Prompts have been compared already.
+                    if direction == Direction::Output
+                        && let (Billed::Reported(reported), true) = (billed, counted.is_whole)
+                    {
+                        let witnesses = &self.witnesses;
+                        let tolerance = witnesses.tolerances.of(direction, count);
                         let sides = (reported, count.tokens);
-                        self.metrics
-                            .compare(&counted.model, direction, tolerance, sides);
+                        witnesses
+                            .metrics
+                            .compare(&counted.of.1, direction, tolerance, sides);
                     }
                 }
-                Some(Err(missed)) if !is_told => self.metrics.missed(by, direction, missed),
+                Some(Err(missed)) if !is_told => {
+                    self.witnesses.metrics.missed(by, direction, missed);
+                }
                 Some(Err(_)) | None => {}
             }
         }
@@ -324,6 +386,7 @@ impl<R> Reconciler<R> {
             let (prompt, completion) = (counts.prompt, counts.completion);
             by.charged(record.tokens, record.unconfirmed, prompt, completion)
         };
+        rest.record.prompt_doubt = counts.prompt_doubt.unwrap_or_default();
         rest.settle(tokens);
         self.sink().exchange(&rest.of.snapshot, &rest.record);
         (tokens, rest.record.charge)
@@ -339,7 +402,8 @@ impl<R> Reconciler<R> {
             self.due.pop_front();
             if let Some(row) = self.held.remove(&id) {
                 for direction in Direction::ALL {
-                    self.metrics.missed(billed_by(id), direction, Missed::Late);
+                    let metrics = &self.witnesses.metrics;
+                    metrics.missed(billed_by(id), direction, Missed::Late);
                 }
                 if self.late.len() < MOST_LATE {
                     self.late.insert(id);

@@ -2,8 +2,8 @@
 //!
 //! `hash = SHA-256(previous hash ‖ encoding)`. Encoding: the label `tollgate ledger row`, the
 //! version as two bytes, `seq` as eight, then each column of the version in order, as `encoded` has
-//! values. All numbers are big-endian two's complement. Version 4 has all of
-//! `columns::COLUMNS`, version 3 the first 56, version 2 the first 53 and version 1 the first 44; a row has the lowest version
+//! values. All numbers are big-endian two's complement. Version 5 has all of
+//! `columns::COLUMNS`, version 4 the first 58, version 3 the first 56, version 2 the first 53 and version 1 the first 44; a row has the lowest version
 //! whose missing columns are all NULL. No two rows have the same encoding.
 //! Invariant: whoever alters, removes or inserts a row without the rest of the chain is found.
 //! Whoever rewrites the whole file from that row on is found only by a head that was kept elsewhere.
@@ -14,12 +14,18 @@ use std::fmt;
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2, WIDTH_V3};
+use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2, WIDTH_V3, WIDTH_V4};
 use crate::encoded::{Encoded, Encoder, Values};
 use crate::hex::{hex, unhex};
 
 /// The versions of the encoding, and how many columns each has.
-const VERSIONS: [(u16, usize); 4] = [(1, WIDTH_V1), (2, WIDTH_V2), (3, WIDTH_V3), (4, WIDTH)];
+const VERSIONS: [(u16, usize); 5] = [
+    (1, WIDTH_V1),
+    (2, WIDTH_V2),
+    (3, WIDTH_V3),
+    (4, WIDTH_V4),
+    (5, WIDTH),
+];
 const LABEL: &[u8] = b"tollgate ledger row";
 /// Bytes before the columns: the hash before, the label, the version and the number.
 const HEAD: usize = 32 + LABEL.len() + 2 + 8;
@@ -165,7 +171,11 @@ mod tests {
         tagged.named.who.tags = Some("{}".into());
         let mut uncounted = settlement(1);
         uncounted.uncounted(None, Some("late"));
+        let mut doubted = uncounted.clone();
+        doubted.count(Some(100), None, None);
+        doubted.doubt(Some("differs"));
         for (row, version, columns) in [
+            (doubted, 5, 59),
             (plain, 1, 44),
             (later, 2, 53),
             (known, 3, 56),

@@ -35,6 +35,8 @@ pub(crate) const WIDTH_V1: usize = 44;
 pub(crate) const WIDTH_V2: usize = 53;
 /// Columns of version 3, likewise.
 pub(crate) const WIDTH_V3: usize = 56;
+/// Columns of version 4, likewise.
+pub(crate) const WIDTH_V4: usize = 58;
 
 /// What a column says of a row that is written by a node.
 type Of = for<'a> fn(&'a Settlement, &'a str) -> ValueRef<'a>;
@@ -194,12 +196,14 @@ const ROW: &[(&str, Kind, Of)] = &[
     ("completion_uncounted", Text, |row, _| {
         some_text(row.completion.uncounted)
     }),
+    // Version 5.
+    ("prompt_doubt", Text, |row, _| some_text(row.prompt.doubt)),
 ];
 
 /// Number of columns.
 pub(crate) const WIDTH: usize = ROW.len();
 
-/// All columns of a row, in the order of the canonical encoding. Version 4 of the encoding is this
+/// All columns of a row, in the order of the canonical encoding. Version 5 of the encoding is this
 /// list: a change is a new version, which adds columns at the end.
 pub const COLUMNS: [(&str, Kind); WIDTH] = {
     let mut columns = [("", Bytes); WIDTH];

@@ -90,6 +90,8 @@ pub struct Witnesses {
     pub counted: Option<u64>,
     /// Why the gate has no count of its own where it should have one, in a word.
     pub uncounted: Option<&'static str>,
+    /// Why that count is not exact, in a word; none where it is, or is not told.
+    pub doubt: Option<&'static str>,
 }
 
 /// What an exchange was charged by.
@@ -166,6 +168,11 @@ impl Settlement {
     pub fn uncounted(&mut self, prompt: Option<&'static str>, completion: Option<&'static str>) {
         self.prompt.uncounted = prompt;
         self.completion.uncounted = completion.filter(|_| self.record.has_text_to_count());
+    }
+
+    /// Says why the gate's count of the prompt is not exact, where it has one.
+    pub fn doubt(&mut self, prompt: Option<&'static str>) {
+        self.prompt.doubt = prompt.filter(|_| self.prompt.counted.is_some());
     }
 
     /// Puts the gate's counts beside what was reported, and in place of what is billed what `billed` says.

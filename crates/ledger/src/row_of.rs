@@ -67,5 +67,6 @@ fn witnesses(billed: Count, said: Option<u64>) -> Witnesses {
         reported: of(matches!(billed, Count::Reported(_))).or(said),
         counted: of(matches!(billed, Count::Counted(_))),
         uncounted: None,
+        doubt: None,
     }
 }

@@ -120,6 +120,8 @@ pub struct Record {
     /// Why the gate does not count it although its model is counted, in a word of
     /// `tollgate_counting_exchanges_total`; else empty.
     pub uncounted: &'static str,
+    /// Why the gate's count of the prompt is not exact, in a word, where it is told once it is counted; else empty.
+    pub prompt_doubt: &'static str,
     /// Request body bytes received.
     pub bytes_in: u64,
     /// Response body bytes forwarded.

@@ -4,7 +4,8 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use tokens::{BuiltIn, Counter, Ending, Lane, TemplateSettings};
+use tokens::calibration::Calibration;
+use tokens::{BuiltIn, Counter, Ending, Feature, Lane, Shape, TemplateSettings, probes};
 use wire::dialect::Operation;
 
 fn main() {
@@ -84,5 +85,20 @@ fn a_streamed_answer_of_400_pieces(bencher: Bencher<'_, '_>) {
             output.push(0, Lane::Content, piece).expect("countable");
         }
         output.finish(Ending::Stop)
+    });
+}
+
+/// What the thread that reconciles does for each prompt that was reported, after an engine was asked for all probes.
+#[divan::bench]
+fn a_comparison(bencher: Bencher<'_, '_>) {
+    let mut calibration = Calibration::default();
+    for probe in probes::all() {
+        calibration.probe(probe.name, probe.shape, 50, 50, 1);
+    }
+    calibration.asked(1);
+    let shape = Shape::of(&[Feature::Chat, Feature::System, Feature::Tools]);
+    bencher.bench_local(|| {
+        let change = calibration.answer(black_box(shape), 200, 200, 2);
+        (change.is_for_alarm, calibration.mark(shape))
     });
 }

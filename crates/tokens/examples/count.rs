@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => Operation::Embeddings,
         };
         match counter.prompt(operation, prompt.body.get().as_bytes(), clock) {
-            Ok(count) => println!("{}", count.tokens),
+            Ok(prompt) => println!("{}", prompt.count.tokens),
             Err(error) => println!("{error}"),
         }
         line.clear();
@@ -73,11 +73,11 @@ fn text(counter: &Counter, mut input: impl Read) -> Result<(), Box<dyn std::erro
     let body = serde_json::to_vec(&serde_json::json!({ "prompt": Value::String(text.clone()) }))?;
     counter.prompt(Operation::Completions, &body, 0)?;
     let started = std::time::Instant::now();
-    let count = counter.prompt(Operation::Completions, &body, 0)?;
+    let prompt = counter.prompt(Operation::Completions, &body, 0)?;
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{} tokens, {:.1} MB/s",
-        count.tokens,
+        prompt.count.tokens,
         text.len() as f64 / 1e6 / seconds
     );
     Ok(())

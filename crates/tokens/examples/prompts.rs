@@ -48,7 +48,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[inline(never)]
 fn counted(counter: &Counter, bodies: &[String]) -> Result<u64, tokens::Uncountable> {
     bodies.iter().try_fold(0, |sum, body| {
-        Ok(sum + counter.prompt(Operation::Chat, body.as_bytes(), 0)?.tokens)
+        Ok(sum
+            + counter
+                .prompt(Operation::Chat, body.as_bytes(), 0)?
+                .count
+                .tokens)
     })
 }
 

@@ -31,15 +31,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut line = json!({"template": name, "dialect": dialect, "body": body});
         match counter.shown(operation, text.as_bytes(), CLOCK_S) {
             Ok(Some(shown)) => {
-                let count = counter.prompt(operation, text.as_bytes(), CLOCK_S);
+                let prompt = counter.prompt(operation, text.as_bytes(), CLOCK_S);
                 // As text: its members have an order.
                 line["arguments"] = shown.arguments.into();
                 match shown.text {
                     Ok(text) => line["text"] = text.into(),
                     Err(why) => line["refused"] = why.to_string().into(),
                 }
-                line["exact"] = count
-                    .is_ok_and(|count| count.certainty == Certainty::Exact)
+                line["exact"] = prompt
+                    .is_ok_and(|prompt| prompt.count.certainty == Certainty::Exact)
                     .into();
             }
             Ok(None) => {}

@@ -61,6 +61,8 @@ pub(crate) struct Conversation<'t> {
     pub(crate) keeps_unset: bool,
     /// The turns are items of the Responses API: Harmony makes a message of each, be it empty.
     pub(crate) of_items: bool,
+    /// System messages that stood between others were put into the first one.
+    pub(crate) merged_system: bool,
 }
 
 /// One message of a conversation.

@@ -2,6 +2,8 @@
 //!
 //! Not here: refusals to count (`uncountable`).
 
+use crate::shape::Shape;
+
 /// A number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
@@ -9,6 +11,15 @@ pub struct Count {
     pub tokens: u64,
     /// Whether the engine must have counted the same.
     pub certainty: Certainty,
+}
+
+/// A prompt's count, and what there is in it that may be rendered in a way of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// Its tokens.
+    pub count: Count,
+    /// What it is made of.
+    pub shape: Shape,
 }
 
 /// Whether a count can be held against the engine's.
@@ -45,6 +56,12 @@ pub enum Doubt {
     /// The settings beside the tokenizer name a class that may build another one than its file says.
     #[error("the tokenizer's settings may make another one of it than its file says")]
     TokenizerSettings,
+    /// Nothing of this shape was compared with the engine that serves the model.
+    #[error("nobody compared such a prompt with the engine yet")]
+    NotCompared,
+    /// For prompts of this shape the engine's count is another.
+    #[error("the engine counts such prompts otherwise")]
+    Differs,
     /// The prompt is cut to the model's length, which is not known.
     #[error("the engine cuts the prompt to a length that is not known")]
     Truncated,
@@ -61,6 +78,8 @@ impl Doubt {
             Self::Number => "number",
             Self::Language => "language",
             Self::TokenizerSettings => "tokenizer_settings",
+            Self::NotCompared => "not_compared",
+            Self::Differs => "differs",
             Self::Truncated => "truncated",
         }
     }

@@ -8,17 +8,20 @@ use std::sync::Arc;
 use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
-use crate::count::{Certainty, Count, Doubt};
+use crate::count::{Certainty, Count, Doubt, Prompt};
 use crate::dialect::{self, Reader};
 use crate::known_messages::KnownMessages;
 use crate::memo::Memo;
 use crate::prompt::Kept;
+use crate::shape::{Feature, Shape};
 use crate::template::{Shown, Template, TemplateSettings, Templates};
 use crate::tree::{Member, Tree};
 use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
-use crate::{BODY_LIMIT_BYTES, harmony, overhead, prompt, rendered_limit, tokenizer_settings};
+use crate::{
+    BODY_LIMIT_BYTES, features, harmony, overhead, prompt, rendered_limit, tokenizer_settings,
+};
 
 /// Conversations of one body times the bytes of its template arguments: each of them is given all of those anew.
 const GIVEN_LIMIT: usize = 256 << 20;
@@ -41,6 +44,10 @@ pub struct Counter {
     known: Option<KnownMessages>,
     /// What is doubtful of every prompt.
     doubt: Option<Doubt>,
+    /// Calls whose tool choice is none are rendered without their tools.
+    excludes_tools: bool,
+    /// The most tokens of a prompt and its answer, where it is known.
+    model_length: Option<u64>,
 }
 
 pub(crate) enum Rendering {
@@ -58,6 +65,8 @@ impl Counter {
             rendering,
             known: None,
             doubt: None,
+            excludes_tools: false,
+            model_length: None,
         }
     }
 
@@ -89,10 +98,13 @@ impl Counter {
     ) -> Result<Self, UnusableModel> {
         let fitted = tokenizer_settings::fit(tokenizer_json, &settings.tokenizer_config)?;
         let vocabulary = Vocabulary::own(&fitted.json)?;
+        let (excludes_tools, model_length) = (settings.excludes_tools, settings.model_length);
         let template = Template::new(&templates.into(), settings)?;
         let rendering = Rendering::Template(Box::new(template));
         Ok(Self {
             doubt: fitted.doubt,
+            excludes_tools,
+            model_length,
             ..Self::new(vocabulary, rendering)
         })
     }
@@ -127,21 +139,34 @@ impl Counter {
         operation: Operation,
         body: &[u8],
         engine_clock_s: i64,
-    ) -> Result<Count, Uncountable> {
+    ) -> Result<Prompt, Uncountable> {
         let body_bytes = body.len();
         if body_bytes > BODY_LIMIT_BYTES {
             return Err(Uncountable::TooLong(body_bytes));
         }
         if let Some(known) = &self.known
-            && let Some(tokens) = known.count(operation, body, &self.vocabulary, &self.words)
+            && let Some(counted) = known.count(operation, body, &self.vocabulary, &self.words)
         {
-            return Ok(Count::approximate(tokens, Doubt::TemplateUnknown));
+            return Ok(self.prompt_with(
+                Count::approximate(counted.tokens, Doubt::TemplateUnknown),
+                features::of_operation(operation).and(counted.shape),
+            ));
         }
-        let count = self.prompt_of(operation, &read(body)?, body_bytes, engine_clock_s)?;
-        Ok(match (self.doubt, count.certainty) {
+        let (count, shape) = self.prompt_of(operation, &read(body)?, body_bytes, engine_clock_s)?;
+        let count = match (self.doubt, count.certainty) {
             (Some(doubt), Certainty::Exact) => count.doubted(doubt),
             _ => count,
-        })
+        };
+        Ok(self.prompt_with(count, shape))
+    }
+
+    fn prompt_with(&self, count: Count, shape: Shape) -> Prompt {
+        let shape = shape.and(features::of_length(count.tokens));
+        let shape = match &self.rendering {
+            Rendering::Overhead => shape.common(features::WITHOUT_TEMPLATE),
+            Rendering::Harmony | Rendering::Template(_) => shape,
+        };
+        Prompt { count, shape }
     }
 
     fn prompt_of(
@@ -150,21 +175,27 @@ impl Counter {
         body: &Tree<'_>,
         body_bytes: usize,
         engine_clock_s: i64,
-    ) -> Result<Count, Uncountable> {
+    ) -> Result<(Count, Shape), Uncountable> {
         if prompt::is_plain(operation, body) {
             let is_harmony = matches!(self.rendering, Rendering::Harmony);
-            return prompt::count(operation, body, &self.vocabulary, is_harmony);
+            let length = self.model_length;
+            let count = prompt::count(operation, body, &self.vocabulary, is_harmony, length)?;
+            return Ok((count, features::of_plain(operation, body)));
         }
         if let Some(count) = self.handed_over(operation, body)? {
-            return Ok(count);
+            let shape = features::of_operation(operation).with(Feature::Numbers);
+            return Ok((count, shape));
         }
         let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Operation::Chat;
         let kept = Kept::read(operation, body).filter(|_| !is_whole);
         let conversations = self.conversations(operation, body, body_bytes)?;
+        let mut shape =
+            features::of_body(operation, body).with_if(conversations.len() > 1, Feature::Several);
         let (mut sum, mut rendered_bytes) = (Count::exact(0), 0_usize);
         for conversation in &conversations {
+            shape = shape.and(features::of_conversation(operation, conversation));
             let (count, bytes) = self.conversing(conversation, engine_clock_s)?;
-            sum = sum.and(kept.map_or(count, |kept| kept.of(count)));
+            sum = sum.and(kept.map_or(count, |kept| kept.of(count, self.model_length)));
             rendered_bytes = rendered_bytes.saturating_add(bytes);
             if rendered_bytes > rendered_limit(body_bytes) {
                 return Err(Uncountable::TooLong(rendered_bytes));
@@ -173,7 +204,7 @@ impl Counter {
         if matches!(self.rendering, Rendering::Harmony) && body.has_wide_number() {
             sum = sum.and(Count::approximate(0, Doubt::Number));
         }
-        Ok(sum)
+        Ok((sum, shape))
     }
 
     /// A prompt that another stage made already; vLLM does not look at the messages then.
@@ -238,6 +269,11 @@ impl Counter {
         body_bytes: usize,
     ) -> Result<Vec<Conversation<'t>>, Uncountable> {
         let mut conversations = dialect::read(operation, body, self.reader())?;
+        if self.excludes_tools && chooses_no_tool(body) {
+            for conversation in &mut conversations {
+                conversation.tools = None;
+            }
+        }
         if let [first, _, ..] = conversations.as_slice() {
             let bytes = |(name, value): &Member<'_>| name.len() + value.bytes();
             let given: usize = first.own_arguments.iter().map(bytes).sum();
@@ -300,6 +336,13 @@ impl Counter {
         });
         texts.collect()
     }
+}
+
+/// Whether a body says that no tool may be called: `none`, which Anthropic's dialect writes as an object.
+fn chooses_no_tool(body: &Tree<'_>) -> bool {
+    let choice = body.get("tool_choice");
+    let word = choice.and_then(|choice| choice.text().or_else(|| choice.get_text("type")));
+    word == Some("none")
 }
 
 /// The token numbers that a prefill stage hands over for the prompt (`kv_transfer_params`): they are the prompt.

@@ -41,7 +41,9 @@ impl Tolerance {
         per_mille: 50,
     };
 
-    const fn holds(self, reported: u64, counted: u64) -> bool {
+    /// Whether a report lies so near to the count.
+    #[must_use]
+    pub const fn holds(self, reported: u64, counted: u64) -> bool {
         let allowed = self
             .tokens
             .saturating_add(counted.saturating_mul(self.per_mille) / 1000);
@@ -94,14 +96,11 @@ impl Drift {
 
     /// The same with a tolerance of its own, for a count that is less certain than the others.
     pub fn observe_within(&mut self, tolerance: Tolerance, reported: u64, counted: u64) -> Change {
-        self.reported = self.reported.saturating_add(reported);
-        self.counted = self.counted.saturating_add(counted);
-        self.exchanges += 1;
+        self.note(tolerance, reported, counted);
         let threshold = FALSE_ALARM_EXCHANGES.ln();
         let step = if tolerance.holds(reported, counted) {
             ((1.0 - DRIFTED_SHARE) / (1.0 - HONEST_SHARE)).ln()
         } else {
-            self.outside += 1;
             (DRIFTED_SHARE / HONEST_SHARE).ln()
         };
         // The ceiling lets an alarm end some forty good exchanges after the fault did, however long that lasted.
@@ -115,6 +114,34 @@ impl Drift {
             return Change::Cleared;
         }
         Change::None
+    }
+
+    /// Takes one that says nothing to the alarm.
+    pub fn note(&mut self, tolerance: Tolerance, reported: u64, counted: u64) {
+        self.reported = self.reported.saturating_add(reported);
+        self.counted = self.counted.saturating_add(counted);
+        self.exchanges += 1;
+        self.outside += u64::from(!tolerance.holds(reported, counted));
+    }
+
+    /// Raises the alarm, which is known to be right.
+    pub fn raise(&mut self) -> Change {
+        self.score = 2.0 * FALSE_ALARM_EXCHANGES.ln();
+        if self.is_raised {
+            return Change::None;
+        }
+        self.is_raised = true;
+        Change::Raised
+    }
+
+    /// Ends it.
+    pub fn clear(&mut self) -> Change {
+        self.score = 0.0;
+        if !self.is_raised {
+            return Change::None;
+        }
+        self.is_raised = false;
+        Change::Cleared
     }
 
     /// Reported over counted tokens, less one; none before anything was counted.

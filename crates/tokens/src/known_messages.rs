@@ -16,9 +16,12 @@ use wire::dialect::Operation;
 
 use body::Body;
 
+use crate::conversation::Turn;
 use crate::dialect::{Reader, chat, messages};
-use crate::memo::Memo;
+use crate::features;
+use crate::memo::{Memo, Shaped};
 use crate::overhead;
+use crate::shape::{Feature, Shape};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;
@@ -55,14 +58,14 @@ impl KnownMessages {
         }
     }
 
-    /// The tokens of a prompt; none where the tree is to say.
+    /// The tokens of a prompt, and its shape without its API; none where the tree is to say.
     pub(crate) fn count(
         &self,
         operation: Operation,
         body: &[u8],
         vocabulary: &Vocabulary,
         words: &Words,
-    ) -> Option<u64> {
+    ) -> Option<Shaped> {
         let kinds = match operation {
             Operation::Chat => &self.chat,
             Operation::Messages => &self.messages,
@@ -80,46 +83,68 @@ impl KnownMessages {
         kinds: &Kinds,
         vocabulary: &Vocabulary,
         words: &Words,
-    ) -> Result<u64, Uncountable> {
+    ) -> Result<Shaped, Uncountable> {
         let is_chat = operation == Operation::Chat;
         if is_chat && body.has_functions {
             return Err(wrong("functions", "given as `tools`"));
         }
-        let mut tokens = overhead::PRIMING;
+        let (mut tokens, mut shape) = (overhead::PRIMING, Shape::NONE);
         if !is_chat && let Some(turn) = messages::system_prompt(body.system.as_ref())? {
             tokens += overhead::count_turn(&turn, vocabulary, words)?;
+            shape = features::of_turn(&turn);
         }
         for message in &body.messages {
-            tokens += self.memo.remembered(kinds.message, message, || {
+            let known = self.memo.remembered(kinds.message, message, || {
                 let message = read(message)?;
                 if is_chat {
-                    return overhead::count_turn(
-                        &chat::turn(&message, Reader::Overhead)?,
-                        vocabulary,
-                        words,
-                    );
+                    let turn = chat::turn(&message, Reader::Overhead)?;
+                    return count_turns(&[turn], vocabulary, words);
                 }
                 let mut turns = Vec::new();
                 messages::turns(&message, &mut turns)?;
-                turns.iter().try_fold(0, |sum, turn| {
-                    Ok(sum + overhead::count_turn(turn, vocabulary, words)?)
-                })
+                count_turns(&turns, vocabulary, words)
             })?;
+            // Each turn before it has counted for something.
+            let is_first = tokens == overhead::PRIMING;
+            tokens += known.tokens;
+            shape = shape.and(features::placed(known.shape, is_first));
         }
         tokens += overhead::for_tools(body.tools.len());
         for tool in &body.tools {
-            tokens += self.memo.remembered(kinds.tool, tool, || {
+            let known = self.memo.remembered(kinds.tool, tool, || {
                 let tool = read(tool)?;
                 let tool = if is_chat {
                     chat::tool(&tool)?
                 } else {
                     messages::tool(&tool)?
                 };
-                overhead::count_tool(&tool, vocabulary)
+                Ok(Shaped {
+                    tokens: overhead::count_tool(&tool, vocabulary)?,
+                    shape: features::of_tool(&tool),
+                })
             })?;
+            tokens += known.tokens;
+            shape = shape.and(known.shape);
         }
-        Ok(tokens)
+        let is_given = body.has_tools && !is_chat;
+        Ok(Shaped {
+            tokens,
+            shape: shape.with_if(is_given, Feature::Tools),
+        })
     }
+}
+
+fn count_turns(
+    turns: &[Turn<'_>],
+    vocabulary: &Vocabulary,
+    words: &Words,
+) -> Result<Shaped, Uncountable> {
+    let (mut tokens, mut shape) = (0, Shape::NONE);
+    for turn in turns {
+        tokens += overhead::count_turn(turn, vocabulary, words)?;
+        shape = shape.and(features::of_turn(turn));
+    }
+    Ok(Shaped { tokens, shape })
 }
 
 fn read(json: &str) -> Result<Tree<'_>, Uncountable> {

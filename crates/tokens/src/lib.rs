@@ -15,17 +15,21 @@
     clippy::panic
 )]
 
+pub mod calibration;
 mod conversation;
 mod count;
 mod counter;
 mod dialect;
 pub mod drift;
+mod features;
 mod harmony;
 mod known_messages;
 mod memo;
 mod output;
 mod overhead;
+pub mod probes;
 mod prompt;
+mod shape;
 mod template;
 mod tokenizer_settings;
 mod tree;
@@ -33,11 +37,12 @@ mod uncountable;
 mod vocabulary;
 mod words;
 
-pub use count::{Certainty, Count, Doubt};
+pub use count::{Certainty, Count, Doubt, Prompt};
 pub use counter::{BuiltIn, Counter};
 pub use dialect::is_counted;
 pub use memo::{Memo, MemoStats};
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
+pub use shape::{Feature, LONG, Shape};
 #[doc(hidden)]
 pub use template::Shown;
 pub use template::{ContentForm, TemplateSettings, Templates};

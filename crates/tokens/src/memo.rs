@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use crate::shape::Shape;
+
 /// Shorter texts are counted as fast as they are looked up, bytes.
 const SHORTEST: usize = 128;
 /// Texts that share a place.
@@ -21,8 +23,31 @@ const WAYS: usize = 4;
 /// Locks; who counts takes one for some nanoseconds.
 const SHARDS: usize = 64;
 
-/// One text: its hash and its tokens. All zero is nobody's.
+/// One text: its hash and its tokens, or what a JSON value counts ([`Shaped`]). All zero is nobody's.
 type Entry = (u128, u64);
+
+/// What a JSON value counts, and its shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shaped {
+    pub(crate) tokens: u64,
+    pub(crate) shape: Shape,
+}
+
+impl Shaped {
+    const fn of_entry(entry: u64) -> Self {
+        let bits = (entry >> 32) as u32;
+        Self {
+            tokens: entry & u32::MAX as u64,
+            shape: Shape::from_bits(bits),
+        }
+    }
+
+    /// Both halves in one; none for more tokens than a body can have.
+    fn entry(self) -> Option<u64> {
+        let tokens = u32::try_from(self.tokens).ok()?;
+        Some(u64::from(self.shape.bits()) << 32 | u64::from(tokens))
+    }
+}
 
 /// What is remembered, by all who count.
 #[derive(Debug)]
@@ -118,15 +143,17 @@ impl Memo {
         &self,
         kind: u64,
         json: &str,
-        count: impl FnOnce() -> Result<u64, E>,
-    ) -> Result<u64, E> {
+        count: impl FnOnce() -> Result<Shaped, E>,
+    ) -> Result<Shaped, E> {
         let hash = self.hash(kind, json);
-        if let Some(tokens) = self.find(hash, json.len() as u64) {
-            return Ok(tokens);
+        if let Some(entry) = self.find(hash, json.len() as u64) {
+            return Ok(Shaped::of_entry(entry));
         }
-        let tokens = count()?;
-        self.keep(hash, None, tokens);
-        Ok(tokens)
+        let counted = count()?;
+        if let Some(entry) = counted.entry() {
+            self.keep(hash, None, entry);
+        }
+        Ok(counted)
     }
 
     fn hash(&self, vocabulary: u64, text: &str) -> u128 {

@@ -20,6 +20,14 @@ pub(crate) fn is_plain(operation: Operation, body: &Tree<'_>) -> bool {
     }
 }
 
+/// Where a body has such a prompt.
+pub(crate) const fn member(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Embeddings => "input",
+        _ => "prompt",
+    }
+}
+
 /// How much of a prompt the engine keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
@@ -48,12 +56,14 @@ impl Kept {
         }
     }
 
-    pub(crate) fn of(self, count: Count) -> Count {
+    /// What is counted of a prompt. Where the model's length is known, a shorter prompt is known to be whole.
+    pub(crate) fn of(self, count: Count, model_length: Option<u64>) -> Count {
         match self {
             Self::Tokens(most) => Count {
                 tokens: count.tokens.min(most),
                 ..count
             },
+            Self::ModelLength if model_length.is_some_and(|most| count.tokens < most) => count,
             Self::ModelLength => count.doubted(Doubt::Truncated),
         }
     }
@@ -65,6 +75,7 @@ pub(crate) fn count(
     body: &Tree<'_>,
     vocabulary: &Vocabulary,
     is_harmony: bool,
+    model_length: Option<u64>,
 ) -> Result<Count, Uncountable> {
     let kept = Kept::read(operation, body);
     let cut = |tokens: u64| match kept {
@@ -73,8 +84,9 @@ pub(crate) fn count(
     };
     let tokens = sum(operation, body, vocabulary, is_harmony, cut)?;
     Ok(match kept {
-        Some(Kept::ModelLength) => Count::approximate(tokens, Doubt::Truncated),
-        _ => Count::exact(tokens),
+        // Of several prompts the sum is longer than each.
+        Some(kept @ Kept::ModelLength) => kept.of(Count::exact(tokens), model_length),
+        Some(Kept::Tokens(_)) | None => Count::exact(tokens),
     })
 }
 
@@ -86,10 +98,7 @@ fn sum(
     is_harmony: bool,
     cut: impl Fn(u64) -> u64,
 ) -> Result<u64, Uncountable> {
-    let member = match operation {
-        Operation::Embeddings => "input",
-        _ => "prompt",
-    };
+    let member = member(operation);
     if body.get_text("suffix").is_some_and(|text| !text.is_empty()) {
         return Err(wrong("suffix", "absent: how it is placed differs by model"));
     }

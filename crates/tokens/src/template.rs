@@ -67,6 +67,12 @@ pub struct TemplateSettings {
     pub default_arguments: String,
     /// The settings beside the tokenizer (`tokenizer_config.json`), or nothing: they may change what is a token.
     pub tokenizer_config: String,
+    /// Calls whose tool choice is none are rendered without their tools (vLLM's
+    /// `--exclude-tools-when-tool-choice-none`).
+    pub excludes_tools: bool,
+    /// The most tokens of a prompt and its answer (vLLM's `--max-model-len`), where it is known: a shorter prompt is
+    /// never cut.
+    pub model_length: Option<u64>,
 }
 
 /// How a template takes the content of a message (vLLM's `--chat-template-content-format`).

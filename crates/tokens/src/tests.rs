@@ -14,7 +14,7 @@ mod vllm;
 use crate::{ContentForm, Counter, TemplateSettings};
 
 /// 2025-06-28, when the golden cases were rendered.
-const CLOCK_S: i64 = 1_751_112_000;
+pub(crate) const CLOCK_S: i64 = 1_751_112_000;
 
 pub(crate) fn vectors(name: &str) -> String {
     let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -23,7 +23,7 @@ pub(crate) fn vectors(name: &str) -> String {
     std::fs::read_to_string(place).expect("the vectors are committed")
 }
 
-fn tiny(template: &str) -> Counter {
+pub(crate) fn tiny(template: &str) -> Counter {
     let settings = TemplateSettings {
         special_tokens: vec![
             ("bos_token".to_owned(), "<s>".to_owned()),

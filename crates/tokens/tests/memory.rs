@@ -69,7 +69,7 @@ fn taken(counter: &Counter, operation: Operation, body: &str) -> (Taken, Result<
         most: (MOST.get() - held).unsigned_abs(),
         in_all: TAKEN.get().unsigned_abs(),
     };
-    (taken, count.map(|count| count.tokens))
+    (taken, count.map(|prompt| prompt.count.tokens))
 }
 
 /// Every kind of counter, warm: each holds some megabytes of what is known of pieces.

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::explain::Explain;
 use crate::keys::Keys;
+use crate::tokens::Tokens;
 use crate::usage::Usage;
 
 /// An AI gateway: every token passes the gate; every token is counted.
@@ -93,6 +94,8 @@ pub(crate) enum Verb {
     /// Nothing is needed: no account, no GPU, no file. The set-up is that of the documentation:
     /// two tiers, three identities, three policies.
     Demo(Demo),
+    /// Compare what the gate counts with what engines count, without a call.
+    Tokens(Tokens),
     /// Say what was used, by whom, and what it costs: reports, exports, statements.
     ///
     /// The answers come from the ledger that a gate writes; it may be running.

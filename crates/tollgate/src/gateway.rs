@@ -18,6 +18,7 @@ use policy::snapshot;
 use policy::subject::Whose;
 
 use crate::budget::now_ms;
+use crate::calibration::said::as_json;
 use crate::identity::KeysState;
 use crate::keyring::{self, Keyring, Rotation, Wanted};
 use crate::metrics;
@@ -61,6 +62,11 @@ impl Gateway for Running {
 
     fn ledger(&self) -> Option<serde_json::Value> {
         self.outlets.ledger.as_ref().map(metrics::ledger::state)
+    }
+
+    fn tokens(&self) -> Option<serde_json::Value> {
+        let calibrator = self.outlets.calibrator.as_ref();
+        calibrator.map(|calibrator| as_json(&calibrator.known()))
     }
 
     async fn metrics(&self) -> String {

@@ -6,6 +6,7 @@
 mod allocator;
 mod authority;
 mod budget;
+mod calibration;
 mod check;
 mod cli;
 mod conditions;
@@ -30,6 +31,7 @@ mod seldom;
 mod serve;
 mod services;
 mod source;
+mod tokens;
 mod traces;
 mod usage;
 mod watch;
@@ -54,10 +56,7 @@ fn main() -> ExitCode {
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Demo(demo) => demo::run(&demo),
         cli::Verb::Explain(asked) => match explain::explain(&asked) {
-            Ok((text, is_let_in)) => match told(text.trim_end()) {
-                ExitCode::SUCCESS if !is_let_in => ExitCode::FAILURE,
-                told => told,
-            },
+            Ok((text, is_let_in)) => judged(&text, is_let_in),
             Err(fault) => {
                 complain(&format!("tollgate: {fault}"));
                 ExitCode::FAILURE
@@ -71,6 +70,17 @@ fn main() -> ExitCode {
             }
         },
         cli::Verb::Schema => told(config::json_schema().trim_end()),
+        cli::Verb::Tokens(asked) => match tokens::tokens(&asked) {
+            Ok((text, is_good)) => judged(&text, is_good),
+            Err(tokens::Fault::Asked(says)) => {
+                complain(&format!("tollgate tokens: {says}"));
+                ExitCode::from(2)
+            }
+            Err(tokens::Fault::Said(says)) => {
+                complain(&format!("tollgate tokens: {says}"));
+                ExitCode::FAILURE
+            }
+        },
         cli::Verb::Usage(usage) => usage::usage(&usage),
         cli::Verb::Version => told(&format!("tollgate {}", env!("CARGO_PKG_VERSION"))),
     }
@@ -82,6 +92,14 @@ fn leave_no_core() {
     let core = rlimit::Resource::CORE;
     if let Err(error) = core.get_hard().and_then(|hard| core.set(0, hard)) {
         tracing::warn!(%error, "cannot forbid core files, which hold secrets");
+    }
+}
+
+/// Prints an answer, which is a failure where it is not good.
+fn judged(text: &str, is_good: bool) -> ExitCode {
+    match told(text.trim_end()) {
+        ExitCode::SUCCESS if !is_good => ExitCode::FAILURE,
+        told => told,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Not here: what exchanges leave behind, budgets, spans, memory and CPU time (`telemetry`).
 
+mod calibration;
 mod counting;
 mod identity;
 pub(crate) mod ledger;
@@ -87,6 +88,9 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     ));
     if let Some(counting) = &running.outlets.counting {
         extras.extend(counting::of(counting));
+    }
+    if let Some(calibrator) = &running.outlets.calibrator {
+        extras.extend(calibration::of(calibrator));
     }
     if let Some(traces) = &running.outlets.traces {
         extras.extend(of_traces(traces.stats()));

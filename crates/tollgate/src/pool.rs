@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use config::{TokenizerSource, Vocabulary};
+use config::{ContentFormat, EngineStart, TokenizerSource, Vocabulary};
 use counting::{Counters, CountingPool, Counts, LATE, TokenizerCache};
 use ledger::{Defer, Intake, Settlement};
 use policy::counting::Settings;
 use telemetry::WorkerMetrics;
-use tokens::{BuiltIn, Counter};
+use tokens::{BuiltIn, ContentForm, Counter, TemplateSettings};
 
 /// The pool; rows of the ledger wait in it.
 pub(crate) type Pool = CountingPool<Box<Settlement>>;
@@ -26,6 +26,7 @@ pub(crate) fn start(
         match counts {
             Some(counts) => {
                 row.count(counts.prompt, counts.completion, counts.billed);
+                row.doubt(counts.prompt_doubt);
                 row.uncounted(counts.prompt_uncounted, counts.completion_uncounted);
             }
             None => row.uncounted(Some(LATE), Some(LATE)),
@@ -64,6 +65,25 @@ fn counter(vocabulary: &Vocabulary) -> Result<Counter, String> {
             tokenizer,
             template,
             settings,
-        } => counting::from_files(tokenizer, template.as_deref(), settings.as_deref()),
+            engine,
+        } => {
+            let (template, settings) = (template.as_deref(), settings.as_deref());
+            counting::from_files(tokenizer, template, settings, given(engine))
+        }
+    }
+}
+
+/// What a template is given by an engine that was started so.
+fn given(engine: &EngineStart) -> TemplateSettings {
+    TemplateSettings {
+        content: match engine.content {
+            ContentFormat::Auto => ContentForm::Detect,
+            ContentFormat::Text => ContentForm::Text,
+            ContentFormat::Parts => ContentForm::Parts,
+        },
+        default_arguments: engine.default_arguments.clone(),
+        excludes_tools: engine.excludes_tools,
+        model_length: engine.model_length,
+        ..TemplateSettings::default()
     }
 }

@@ -25,6 +25,8 @@ use telemetry::{AccessLog, Conditions, Traces};
 use tokio::sync::Notify;
 
 use crate::authority;
+use crate::calibration::Calibrator;
+use crate::calibration::engines::Engines;
 use crate::credential;
 use crate::fixed::{Fixed, fixed};
 use crate::identity;
@@ -64,6 +66,8 @@ pub(crate) struct Outlets {
     /// Who counts, where the gate was started with tokenizers.
     pub(crate) counting: Option<Pool>,
     pub(crate) traces: Option<Traces>,
+    /// Who asks engines what prompts count, where the gate counts.
+    pub(crate) calibrator: Option<Calibrator>,
     /// What the log tells of.
     pub(crate) conditions: Mutex<Conditions>,
 }
@@ -121,6 +125,8 @@ pub(crate) struct Current {
     pub(crate) people: Option<Arc<dyn People>>,
     /// Files of keys as they were last read.
     pub(crate) key_files: Arc<[identity::KeysState]>,
+    /// Engines that are asked what prompts count.
+    pub(crate) engines: Arc<Engines>,
     /// Issuers whose keys are used.
     issuers: Arc<[String]>,
 }
@@ -174,6 +180,7 @@ pub(crate) fn publication(
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
     let revision = Arc::new(revision(loaded.snapshot));
+    let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
     let current = Current {
         revision: Arc::clone(&revision),
         document: Arc::new(loaded.document.json().clone()),
@@ -182,6 +189,7 @@ pub(crate) fn publication(
         keyring,
         people: people.flatten(),
         key_files: key_files.into(),
+        engines: Arc::new(engines),
         issuers: issuers.into(),
     };
     Ok((
@@ -318,6 +326,9 @@ impl Running {
     fn publish(&self, publication: &RuntimeConfig, current: Current) {
         self.gate.publish(publication);
         self.services.keep_only_issuers(&current.issuers);
+        if let Some(calibrator) = &self.outlets.calibrator {
+            calibrator.take(&current.engines);
+        }
         *self
             .current
             .lock()
@@ -394,7 +405,9 @@ impl Running {
         match result {
             Ok((counters, (publication, current))) => {
                 if let Some(counting) = &self.outlets.counting {
+                    let keys = counters.keys().copied().collect();
                     counting.cache().put(counters);
+                    counting.calibrations().keep_only(keys);
                 }
                 let watched = Arc::clone(&current.watched);
                 let version = current.revision.snapshot.version.clone();

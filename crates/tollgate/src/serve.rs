@@ -19,6 +19,7 @@ use proxy::quota;
 use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::calibration::Calibrator;
 use crate::running::{Origin, Outlets, Running, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
@@ -126,6 +127,7 @@ pub(crate) fn start(
         let facts = WorkerMetrics::new(log.as_ref().map(AccessLog::lines));
         facts.with_spans(traces.as_ref().map(Traces::spans))
     };
+    let counters = Arc::clone(&cache);
     let counting =
         counted.map(|settings| pool::start(&settings, quota.time(), cache, intake, facts()));
     let counting = counting.transpose()?;
@@ -171,11 +173,21 @@ pub(crate) fn start(
             "more workers than the CPU quota carries"
         );
     }
+    let calibrator = match &counting {
+        None => None,
+        Some(counting) => Some(Calibrator::start(
+            &services.handle()?,
+            counters,
+            counting.calibrations(),
+            Arc::clone(&current.engines),
+        )),
+    };
     let outlets = Outlets {
         log,
         ledger,
         counting,
         traces,
+        calibrator,
         conditions: Mutex::new(conditions),
     };
     let running = Running::new(gate, outlets, quota, workers, origin, current, services);

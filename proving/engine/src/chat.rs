@@ -18,23 +18,33 @@ use crate::logprobs::{check_entries, entries, of_prompt};
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Finish, Overrides, Plan};
-use crate::render::{Conversation, Effort, Tool};
+use crate::render::{Arguments, Conversation, Effort, Tool};
 use crate::sampling::{Sampling, StreamOptions};
 use crate::structured;
 use crate::tokenizer::TokenId;
 use crate::tools::{self, Auto, Forced};
 use crate::turn::{AnswerSpec, Channel, Turn};
-use crate::validate::{self, MEDIA_TOKENS, Message};
+use crate::validate::{self, MEDIA_TOKENS};
 
 #[derive(Deserialize)]
 pub(crate) struct ChatRequest {
-    messages: Vec<Message>,
+    messages: Vec<Json>,
     #[serde(default)]
     tools: Option<Vec<Json>>,
     #[serde(default)]
     tool_choice: Option<Json>,
     #[serde(default)]
     reasoning_effort: Option<String>,
+    #[serde(default)]
+    add_generation_prompt: Option<bool>,
+    #[serde(default)]
+    continue_final_message: Option<bool>,
+    #[serde(default)]
+    chat_template: Option<Json>,
+    #[serde(default)]
+    chat_template_kwargs: Option<Json>,
+    #[serde(default)]
+    documents: Option<Json>,
     #[serde(flatten)]
     structured: structured::Asked,
     #[serde(default)]
@@ -75,15 +85,42 @@ pub(crate) struct Asked {
 }
 
 impl ChatRequest {
+    /// The prompt of the call, cut where it says so.
+    pub(crate) fn prompt(
+        &mut self,
+        config: &EngineConfig,
+        model: &Model,
+    ) -> Result<Vec<TokenId>, Refusal> {
+        let prompt = self.asked(model)?.prompt(model)?;
+        self.sampling.truncate(prompt, config.max_model_len)
+    }
+
+    /// Most tokens of the answer, if it says so.
+    pub(crate) fn cap(&self) -> Option<i64> {
+        self.max_completion_tokens.or(self.sampling.cap())
+    }
+
     /// Takes the messages out and checks them.
     pub(crate) fn asked(&mut self, model: &Model) -> Result<Asked, Refusal> {
         let harmony = model.format.is_harmony();
         let parsed = validate::messages(std::mem::take(&mut self.messages), harmony)?;
+        let asked = self.reasoning_effort.as_deref();
+        let effort = effort(asked, harmony)?;
+        let mut arguments = arguments(
+            self.chat_template_kwargs.take(),
+            self.chat_template.as_ref(),
+            self.add_generation_prompt,
+            self.continue_final_message,
+        )?;
+        arguments.say("documents", self.documents.take());
+        arguments.say_effort(asked);
         Ok(Asked {
             conversation: Conversation {
                 messages: parsed.messages,
-                tools: tools::offered(self.tools.as_deref())?,
-                effort: effort(self.reasoning_effort.as_deref(), harmony)?,
+                tools: given(self.tools.as_deref())?,
+                effort,
+                arguments,
+                ..Conversation::default()
             },
             media: parsed.media,
         })
@@ -133,7 +170,7 @@ impl Chat {
             .sampling
             .truncate(asked.prompt(model)?, config.max_model_len)?;
         let content = request.structured.constraint()?;
-        let tool = request.tool(&asked.conversation.tools, config, model, &prompt)?;
+        let tool = request.tool(asked.conversation.tools(), config, model, &prompt)?;
         let spec = AnswerSpec {
             harmony,
             reasoning_eighths: eighths(effort),
@@ -336,21 +373,84 @@ impl AnswerWriter for Chat {
     }
 }
 
-/// Reads `reasoning_effort`.
+/// What a template is given: `own` is `chat_template_kwargs`, and what has members of its own wins over it, be it only by
+/// its default.
+pub(crate) fn arguments(
+    own: Option<Json>,
+    template: Option<&Json>,
+    opens: Option<bool>,
+    continues: Option<bool>,
+) -> Result<Arguments, Refusal> {
+    let own = match own {
+        None | Some(Json::Null) => Vec::new(),
+        Some(Json::Object(own)) => own,
+        Some(_) => {
+            let why = "chat_template_kwargs must be an object";
+            return Err(Refusal::bad_request(why).about("chat_template_kwargs"));
+        }
+    };
+    let of_own = own.iter().find(|(name, _)| name == "chat_template");
+    let given = [template, of_own.map(|(_, value)| value)];
+    if given.into_iter().flatten().any(|one| *one != Json::Null) {
+        return Err(Refusal::bad_request(
+            "Chat template is passed with request, but --trust-request-chat-template is not set. Refused request with \
+             untrusted chat template.",
+        ));
+    }
+    if (opens, continues) == (Some(true), Some(true)) {
+        return Err(Refusal::bad_request(
+            "Cannot set both `continue_final_message` and `add_generation_prompt` to True.",
+        ));
+    }
+    let said = [
+        ("add_generation_prompt", opens.unwrap_or(true)),
+        ("continue_final_message", continues.unwrap_or(false)),
+    ];
+    Ok(Arguments {
+        own,
+        said: said
+            .map(|(name, is)| (name.to_owned(), Json::Bool(is)))
+            .into(),
+        keeps_unset: false,
+    })
+}
+
+/// Tools of a chat, if there are any: an empty list is none, which vLLM refuses.
+pub(crate) fn given(tools: Option<&[Json]>) -> Result<Option<Vec<Tool>>, Refusal> {
+    let offered = tools::offered(tools)?;
+    Ok(tools.filter(|tools| !tools.is_empty()).map(|_| offered))
+}
+
+/// A conversation that a template is to write.
+pub(crate) fn conversation(
+    messages: Vec<Json>,
+    tools: Option<&[Json]>,
+    arguments: Arguments,
+) -> Result<Conversation, Refusal> {
+    Ok(Conversation {
+        messages: validate::messages(messages, false)?.messages,
+        tools: given(tools)?,
+        arguments,
+        ..Conversation::default()
+    })
+}
+
+/// Reads `reasoning_effort`. Harmony has three; a template is told any that vLLM knows.
 pub(crate) fn effort(asked: Option<&str>, harmony: bool) -> Result<Effort, Refusal> {
+    let about = |why: String| Err(Refusal::bad_request(why).about("reasoning_effort"));
     match asked {
         None | Some("medium") => Ok(Effort::Medium),
-        Some("low" | "minimal") => Ok(Effort::Low),
+        Some("low") => Ok(Effort::Low),
         Some("high") => Ok(Effort::High),
-        Some("none") if !harmony => Ok(Effort::Low),
-        Some(other) if harmony && other == "none" => Err(Refusal::bad_request(
-            "Harmony does not support reasoning_effort='none'",
-        )
-        .about("reasoning_effort")),
-        Some(other) => Err(
-            Refusal::bad_request(format!("unknown reasoning_effort {other:?}"))
-                .about("reasoning_effort"),
-        ),
+        Some("none") if harmony => {
+            about("Harmony does not support reasoning_effort='none'".to_owned())
+        }
+        Some(other @ ("minimal" | "xhigh" | "max")) if harmony => about(format!(
+            "reasoning_effort='{other}' is not supported by Harmony. Supported values are: high, medium, low."
+        )),
+        Some("none" | "minimal") => Ok(Effort::Low),
+        Some("xhigh" | "max") => Ok(Effort::High),
+        Some(other) => about(format!("unknown reasoning_effort {other:?}")),
     }
 }
 
@@ -379,3 +479,6 @@ pub(crate) fn usage(prompt_tokens: u64, completion_tokens: usize) -> Value {
         "completion_tokens": completion_tokens, "prompt_tokens_details": null,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,8 @@ const MAX_PROMPTS: usize = 128;
 pub(crate) struct CompletionRequest {
     prompt: Json,
     #[serde(default)]
+    add_special_tokens: Option<bool>,
+    #[serde(default)]
     logprobs: Option<i64>,
     #[serde(default)]
     echo: Option<bool>,
@@ -79,6 +81,22 @@ impl Echoed {
 }
 
 impl CompletionRequest {
+    /// Its prompts, cut where it says so.
+    pub(crate) fn asked(
+        &self,
+        config: &EngineConfig,
+        model: &Model,
+    ) -> Result<Vec<Vec<TokenId>>, Refusal> {
+        let truncated = |prompt| self.sampling.truncate(prompt, config.max_model_len);
+        let prompts = prompts(&self.prompt, model, self.add_special_tokens.unwrap_or(true))?;
+        prompts.into_iter().map(truncated).collect()
+    }
+
+    /// Most tokens of an answer.
+    pub(crate) fn cap(&self) -> Option<i64> {
+        self.sampling.cap().or(Some(DEFAULT_CAP))
+    }
+
     fn check(&self, tokenizer: &Tokenizer) -> Result<(), Refusal> {
         let about = |why: &str| Err(Refusal::bad_request(why).about("logprobs"));
         if let Some(..=-2) = self.logprobs {
@@ -147,12 +165,7 @@ impl Completion {
     ) -> Result<(Self, bool), Refusal> {
         let tokenizer = model.tokenizer();
         request.check(tokenizer)?;
-        let truncated = |prompt| request.sampling.truncate(prompt, config.max_model_len);
-        let prompts = prompts(&request.prompt, model)?;
-        let prompts = prompts
-            .into_iter()
-            .map(truncated)
-            .collect::<Result<_, _>>()?;
+        let prompts = request.asked(config, model)?;
         let (lengths, only_prompt) = request.lengths()?;
         // A plain prompt is continued as text, whatever the model's format.
         let spec = AnswerSpec {
@@ -245,7 +258,7 @@ impl Completion {
 }
 
 /// A text, a list of token ids, or a list of either.
-fn prompts(value: &Json, model: &Model) -> Result<Vec<Vec<TokenId>>, Refusal> {
+fn prompts(value: &Json, model: &Model, adds_special: bool) -> Result<Vec<Vec<TokenId>>, Refusal> {
     let fault = |why: &str| Refusal::bad_request(why).about("prompt");
     match value {
         Json::Array(several)
@@ -257,13 +270,13 @@ fn prompts(value: &Json, model: &Model) -> Result<Vec<Vec<TokenId>>, Refusal> {
             several
                 .iter()
                 .map(|one| {
-                    prompt(one, model)
+                    prompt(one, model, adds_special)
                         .ok_or_else(|| fault("a prompt must be a string or token ids"))
                         .and_then(|prompt| known(prompt, model))
                 })
                 .collect()
         }
-        one => match prompt(one, model) {
+        one => match prompt(one, model, adds_special) {
             Some(prompt) => Ok(vec![known(prompt, model)?]),
             None => Err(fault(
                 "prompt must be a string, a list of token ids, or a list of either",
@@ -285,9 +298,9 @@ fn known(prompt: Vec<TokenId>, model: &Model) -> Result<Vec<TokenId>, Refusal> {
 }
 
 /// One prompt; empty ones are refused.
-pub(crate) fn prompt(value: &Json, model: &Model) -> Option<Vec<TokenId>> {
+pub(crate) fn prompt(value: &Json, model: &Model, adds_special: bool) -> Option<Vec<TokenId>> {
     let ids = match value {
-        Json::String(text) => model.tokenizer().encode(text),
+        Json::String(text) => model.tokenizer().encode_prompt(text, adds_special),
         Json::Array(ids) => ids.iter().map(token_id).collect::<Option<_>>()?,
         _ => return None,
     };

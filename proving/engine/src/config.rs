@@ -30,6 +30,8 @@ pub struct EngineConfig {
     pub models: Vec<String>,
     /// Vocabulary and template of all models, in place of the built-in ones.
     pub files: Option<ModelFiles>,
+    /// What templates are given unless a call says otherwise, a JSON object, as vLLM's option of this name.
+    pub default_chat_template_kwargs: Option<String>,
     /// The machine to simulate. All models share it. Without one, each call goes at its own pace: `ttft` and
     /// `inter_token`.
     pub hardware: Option<Hardware>,
@@ -54,6 +56,8 @@ pub struct EngineConfig {
     /// Admit calls that leave it to the model whether a tool is called, as vLLM's option of this name. Harmony models
     /// admit them always.
     pub enable_auto_tool_choice: bool,
+    /// Answer `/v1/*/render`, which else are refused with 403, as vLLM's option of this name.
+    pub enable_scale_out: bool,
     /// Share of answers that call a tool when they may, from 0 to 1.
     pub tool_calls: f64,
     /// Most tokens that a prompt and its output may have together.
@@ -76,6 +80,7 @@ impl Default for EngineConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             models: vec!["gpt-oss-120b".to_owned()],
             files: None,
+            default_chat_template_kwargs: None,
             hardware: None,
             dcgm: None,
             stream_interval: 1,
@@ -87,6 +92,7 @@ impl Default for EngineConfig {
             output_tokens: OutputLength::default(),
             enable_prompt_tokens_details: false,
             enable_auto_tool_choice: true,
+            enable_scale_out: false,
             tool_calls: 0.0,
             max_model_len: 131_072,
             seed: 0,

@@ -7,6 +7,7 @@ use experiment::random::Rng;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::chat;
 use crate::completions;
 use crate::config::EngineConfig;
 use crate::error::Refusal;
@@ -14,6 +15,7 @@ use crate::generation::Identity;
 use crate::json::Json;
 use crate::model::Model;
 use crate::text::hash;
+use crate::tokenizer::TokenId;
 
 const DEFAULT_DIMENSIONS: usize = 384;
 const MAX_DIMENSIONS: usize = 8192;
@@ -23,7 +25,23 @@ const MAX_NUMBERS: usize = 1 << 20;
 
 #[derive(Deserialize)]
 pub(crate) struct EmbeddingRequest {
-    input: Json,
+    #[serde(default)]
+    input: Option<Json>,
+    /// A conversation in place of `input`, or conversations.
+    #[serde(default)]
+    messages: Option<Json>,
+    #[serde(default)]
+    add_generation_prompt: Option<bool>,
+    #[serde(default)]
+    continue_final_message: Option<bool>,
+    #[serde(default)]
+    chat_template: Option<Json>,
+    #[serde(default)]
+    chat_template_kwargs: Option<Json>,
+    #[serde(default)]
+    add_special_tokens: Option<bool>,
+    #[serde(default)]
+    truncate_prompt_tokens: Option<i64>,
     #[serde(default)]
     dimensions: Option<usize>,
     #[serde(default)]
@@ -52,7 +70,11 @@ pub(crate) fn answer(
                 .about("dimensions"),
         );
     }
-    let inputs = inputs(config, model, &request.input)?;
+    let inputs = request.asked(config, model)?;
+    let inputs = inputs
+        .iter()
+        .map(|ids| Input::of(config, ids))
+        .collect::<Result<Vec<_>, _>>()?;
     if inputs.len() * dimensions > MAX_NUMBERS {
         let why = format!(
             "{} vectors of {dimensions} dimensions are more than {MAX_NUMBERS} numbers, the most of one answer",
@@ -87,44 +109,114 @@ struct Input {
     hash: u64,
 }
 
-fn inputs(config: &EngineConfig, model: &Model, input: &Json) -> Result<Vec<Input>, Refusal> {
-    match input {
-        Json::Array(several)
-            if (1..=MAX_INPUTS).contains(&several.len())
-                && several
+impl EmbeddingRequest {
+    /// Its prompts, cut where it says so.
+    pub(crate) fn asked(
+        &self,
+        config: &EngineConfig,
+        model: &Model,
+    ) -> Result<Vec<Vec<TokenId>>, Refusal> {
+        let prompts = self.prompts(model)?;
+        let kept = |prompt| self.kept(prompt, config.max_model_len);
+        prompts.into_iter().map(kept).collect()
+    }
+
+    fn prompts(&self, model: &Model) -> Result<Vec<Vec<TokenId>>, Refusal> {
+        let refused = |why: &str| Err(Refusal::bad_request(why).about("input"));
+        let is_message = |one: &Json| matches!(one, Json::Object(_));
+        let is_messages = |one: &Json| one.as_array().is_some_and(|all| all.iter().any(is_message));
+        let given = match (&self.input, &self.messages) {
+            (Some(_), Some(_)) => return refused("give either input or messages"),
+            (Some(input), None) => input,
+            (None, Some(messages)) => messages,
+            (None, None) => return refused("validation error: missing field `input`"),
+        };
+        let several = given
+            .as_array()
+            .filter(|all| (1..=MAX_INPUTS).contains(&all.len()));
+        if is_messages(given) {
+            return Ok(vec![self.conversation(given, model)?]);
+        }
+        if self.messages.is_some() || several.is_some_and(|all| all.iter().any(is_messages)) {
+            let Some(several) = several else {
+                return refused("messages must be a list of messages, or of such lists");
+            };
+            return several
+                .iter()
+                .map(|one| self.conversation(one, model))
+                .collect();
+        }
+        let adds_special = self.add_special_tokens.unwrap_or(true);
+        let text = |one: &Json| {
+            completions::prompt(one, model, adds_special).ok_or_else(|| {
+                let why = "input must be text, token ids, or a list of either";
+                Refusal::bad_request(why).about("input")
+            })
+        };
+        match several {
+            Some(several)
+                if several
                     .iter()
                     .all(|one| matches!(one, Json::String(_) | Json::Array(_))) =>
-        {
-            several
-                .iter()
-                .map(|one| self::one(config, model, one))
-                .collect()
+            {
+                several.iter().map(text).collect()
+            }
+            _ => Ok(vec![text(given)?]),
         }
-        other => Ok(vec![one(config, model, other)?]),
+    }
+
+    /// A conversation, which opens no answer unless it is told to.
+    fn conversation(&self, messages: &Json, model: &Model) -> Result<Vec<TokenId>, Refusal> {
+        let arguments = chat::arguments(
+            self.chat_template_kwargs.clone(),
+            self.chat_template.as_ref(),
+            Some(self.add_generation_prompt.unwrap_or(false)),
+            self.continue_final_message,
+        )?;
+        let messages = messages.as_array().unwrap_or_default().to_vec();
+        let prompt = model.templated(&chat::conversation(messages, None, arguments)?)?;
+        Ok(match self.add_special_tokens {
+            Some(true) => model.tokenizer().with_special(prompt),
+            _ => prompt,
+        })
+    }
+
+    /// The end of a prompt, where the call says how much.
+    fn kept(&self, mut prompt: Vec<TokenId>, most: usize) -> Result<Vec<TokenId>, Refusal> {
+        let Some(kept) = self.truncate_prompt_tokens else {
+            return Ok(prompt);
+        };
+        let kept = if kept == -1 {
+            most
+        } else {
+            usize::try_from(kept).unwrap_or(0)
+        };
+        if kept == 0 || kept > most {
+            let why = format!("truncate_prompt_tokens must be -1 or between 1 and {most}");
+            return Err(Refusal::bad_request(why).about("truncate_prompt_tokens"));
+        }
+        prompt.drain(..prompt.len().saturating_sub(kept));
+        Ok(prompt)
     }
 }
 
-fn one(config: &EngineConfig, model: &Model, input: &Json) -> Result<Input, Refusal> {
-    let Some(ids) = completions::prompt(input, model) else {
-        return Err(
-            Refusal::bad_request("input must be text, token ids, or a list of either")
-                .about("input"),
-        );
-    };
-    if ids.len() > config.max_model_len {
-        return Err(Refusal::bad_request(format!(
-            "This model's maximum context length is {} tokens. However, your request has {} input tokens.",
-            config.max_model_len, ids.len()
-        ))
-        .about("input"));
+impl Input {
+    fn of(config: &EngineConfig, ids: &[TokenId]) -> Result<Self, Refusal> {
+        if ids.len() > config.max_model_len {
+            return Err(Refusal::bad_request(format!(
+                "This model's maximum context length is {} tokens. However, your request has {} input tokens.",
+                config.max_model_len, ids.len()
+            ))
+            .about("input"));
+        }
+        let hash = ids
+            .iter()
+            .fold(config.seed, |h, id| hash(h, &id.to_le_bytes()));
+        Ok(Self {
+            tokens: ids.len() as u64,
+            hash,
+        })
     }
-    let hash = ids
-        .iter()
-        .fold(config.seed, |h, id| hash(h, &id.to_le_bytes()));
-    Ok(Input {
-        tokens: ids.len() as u64,
-        hash,
-    })
 }
 
 fn vector(hash: u64, dimensions: usize) -> Vec<f32> {

@@ -61,6 +61,15 @@ impl Refusal {
         )
     }
 
+    /// Paths that a flag turns on.
+    pub(crate) fn scale_out_disabled() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "PermissionDeniedError",
+            "Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.",
+        )
+    }
+
     pub(crate) fn method() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,

@@ -3,7 +3,7 @@
 //! Invariant: of two equal members the last one's value counts, at the first one's place, as in Python.
 //! Not here: numbers beyond what `serde_json` holds.
 
-use std::fmt;
+use std::{fmt, io};
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -58,6 +58,32 @@ impl Json {
         }
     }
 
+    /// As Python's `json.dumps(ensure_ascii=False)`: a space after `:` and `,`.
+    pub(crate) fn dumps_unicode(&self) -> String {
+        let mut out = Vec::new();
+        let mut writer = serde_json::Serializer::with_formatter(&mut out, Spaced);
+        let written = self.serialize(&mut writer);
+        debug_assert!(written.is_ok(), "JSON is written into memory");
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// As Python's `json.dumps`: what is beyond ASCII is escaped.
+    pub(crate) fn dumps(&self) -> String {
+        let mut out = String::new();
+        for letter in self.dumps_unicode().chars() {
+            let mut units = [0; 2];
+            match letter {
+                ' '..='\u{7e}' => out.push(letter),
+                _ => {
+                    for unit in letter.encode_utf16(&mut units) {
+                        out.push_str(&format!("\\u{unit:04x}"));
+                    }
+                }
+            }
+        }
+        out
+    }
+
     pub(crate) fn is_true(&self) -> bool {
         *self == Self::Bool(true)
     }
@@ -70,6 +96,43 @@ impl Json {
     /// Reads a typed request out of it; unknown members are passed over.
     pub(crate) fn into_typed<T: DeserializeOwned>(self) -> Result<T, serde_json::Error> {
         T::deserialize(self)
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+/// An object of these members, in this order.
+pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Json)>) -> Json {
+    let owned = |(name, value): (&str, Json)| (name.to_owned(), value);
+    Json::Object(members.into_iter().map(owned).collect())
+}
+
+/// Python's separators.
+pub(crate) struct Spaced;
+
+impl serde_json::ser::Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        out: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        out.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        out: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        out.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
     }
 }
 

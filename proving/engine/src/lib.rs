@@ -17,6 +17,8 @@ pub mod faults;
 pub mod fixed;
 mod generation;
 pub mod ground_truth;
+#[cfg(test)]
+mod habits;
 mod inspect;
 mod json;
 mod listener;

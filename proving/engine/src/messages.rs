@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chat::eighths;
+use crate::chat::{self, eighths};
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
@@ -18,28 +18,105 @@ use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
-use crate::render::{Conversation, Effort};
+use crate::render::{Conversation, Effort, Tool};
 use crate::sampling::Knobs;
+use crate::tokenizer::TokenId;
 use crate::tools::{self, Auto};
 use crate::turn::{AnswerSpec, Channel, Turn};
 use crate::validate::MEDIA_TOKENS;
 
+/// What a prompt follows from.
 #[derive(Deserialize)]
-pub(crate) struct MessagesRequest {
+pub(crate) struct Asking {
     messages: Vec<Json>,
-    max_tokens: i64,
     #[serde(default)]
     system: Option<Json>,
-    #[serde(default)]
-    stream: Option<bool>,
-    #[serde(default)]
-    stop_sequences: Option<Vec<String>>,
     #[serde(default)]
     tools: Option<Vec<Json>>,
     #[serde(default)]
     tool_choice: Option<Json>,
+    #[serde(default)]
+    thinking: Option<Json>,
+    #[serde(default)]
+    output_config: Option<Json>,
+    #[serde(default)]
+    chat_template_kwargs: Option<Json>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct MessagesRequest {
+    #[serde(flatten)]
+    pub(crate) asking: Asking,
+    max_tokens: i64,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stop_sequences: Option<Vec<String>>,
     #[serde(flatten)]
     knobs: Knobs,
+}
+
+impl MessagesRequest {
+    pub(crate) fn cap(&self) -> Option<i64> {
+        Some(self.max_tokens)
+    }
+}
+
+/// What a request asks a model with.
+pub(crate) struct Asked {
+    pub(crate) prompt: Vec<TokenId>,
+    tools: Vec<Tool>,
+    choice: Option<Json>,
+    effort: Effort,
+}
+
+impl Asking {
+    /// Checks it and makes the prompt of it.
+    pub(crate) fn asked(&self, model: &Model) -> Result<Asked, Refusal> {
+        let harmony = model.format.is_harmony();
+        let parsed = input::read(
+            self.system.as_ref(),
+            &self.messages,
+            harmony,
+            model.merges_system(),
+        )?;
+        let tools = input::tools(self.tools.as_deref())?;
+        let choice = input::tool_choice(self.tool_choice.as_ref())?;
+        let asked = self.effort(model);
+        let effort = chat::effort(asked, harmony)?;
+        let mut arguments = chat::arguments(self.chat_template_kwargs.clone(), None, None, None)?;
+        arguments.say_effort(asked);
+        let mut prompt = model.prompt(&Conversation {
+            messages: parsed.messages,
+            tools: tools.clone(),
+            effort,
+            arguments,
+            ..Conversation::default()
+        })?;
+        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        Ok(Asked {
+            prompt,
+            tools: tools.unwrap_or_default(),
+            choice,
+            effort,
+        })
+    }
+
+    /// How hard it asks to think; not at all wins.
+    fn effort(&self, model: &Model) -> Option<&str> {
+        let thinking = self
+            .thinking
+            .as_ref()
+            .and_then(|thinking| thinking.get("type"));
+        if thinking.and_then(Json::as_str) == Some("disabled") {
+            return Some(model.effort_of_no_thinking());
+        }
+        let output = self
+            .output_config
+            .as_ref()
+            .and_then(|output| output.get("effort"));
+        output.and_then(Json::as_str)
+    }
 }
 
 pub(crate) struct Messages {
@@ -61,16 +138,12 @@ impl Messages {
     ) -> Result<(Self, bool), Refusal> {
         request.knobs.check()?;
         let harmony = model.format.is_harmony();
-        let parsed = input::read(request.system.as_ref(), &request.messages, harmony)?;
-        let tools = input::tools(request.tools.as_deref())?;
-        let choice = input::tool_choice(request.tool_choice.as_ref())?;
-        let effort = Effort::Medium;
-        let mut prompt = model.prompt(&Conversation {
-            messages: parsed.messages,
-            tools: tools.clone(),
+        let Asked {
+            prompt,
+            tools,
+            choice,
             effort,
-        })?;
-        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        } = request.asking.asked(model)?;
         let auto = Auto::of(config, harmony);
         let seed = model.seed(config.seed, &prompt);
         let tool = tools::chosen(&tools, choice.as_ref(), auto, seed)?;
@@ -262,3 +335,6 @@ impl Block {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::config::{EngineConfig, ModelFiles};
 use crate::error::Refusal;
+use crate::json::{Json, object};
 use crate::render::template::Template;
 use crate::render::{Conversation, Format};
 use crate::text::{self, Composer};
@@ -17,6 +18,8 @@ use crate::tokenizer::{TokenId, Tokenizer};
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) format: Format,
+    /// How `/tokenize` writes a conversation: by a template, of Harmony's models too.
+    pub(crate) templated: Format,
     pub(crate) composer: Composer,
     /// The date in its prompts, where that is the day's and was not given.
     pub(crate) today: Vec<TokenId>,
@@ -28,7 +31,7 @@ impl Model {
         let given = config
             .files
             .as_ref()
-            .map(|files| from_files(files, date))
+            .map(|files| from_files(files, config, date))
             .transpose()?;
         config
             .models
@@ -49,6 +52,12 @@ impl Model {
                     _ => Vec::new(),
                 };
                 Ok(Self {
+                    templated: match &format {
+                        Format::Harmony { date } => {
+                            Format::Template(Arc::new(Template::of_gpt_oss(date)?))
+                        }
+                        other => other.clone(),
+                    },
                     format,
                     composer,
                     today,
@@ -60,6 +69,56 @@ impl Model {
     /// The prompt of a conversation. Refused where the template refuses it.
     pub(crate) fn prompt(&self, conversation: &Conversation) -> Result<Vec<TokenId>, Refusal> {
         self.format
+            .prompt(self.tokenizer(), conversation)
+            .map_err(|why| Refusal::bad_request(why).about("messages"))
+    }
+
+    /// Whether system messages among Anthropic's are put before all others: by Harmony's template, too, which is not
+    /// what its calls are written by, and fails where vLLM tries it.
+    pub(crate) fn merges_system(&self) -> bool {
+        match &self.format {
+            Format::Harmony { .. } => true,
+            Format::ChatMl => false,
+            Format::Template(template) => template.wants_system_first(),
+        }
+    }
+
+    /// The effort that stands for no thinking: `low` where the template does not take `none` or makes nothing of it.
+    pub(crate) fn effort_of_no_thinking(&self) -> &'static str {
+        let said = |effort: &str| {
+            let mut asked = Conversation {
+                messages: vec![object([
+                    ("role", Json::from("user")),
+                    ("content", Json::from("Hi")),
+                ])],
+                ..Conversation::default()
+            };
+            asked
+                .arguments
+                .say("add_generation_prompt", Some(Json::Bool(true)));
+            asked.arguments.say_effort(Some(effort));
+            self.format.prompt(self.tokenizer(), &asked).ok()
+        };
+        let takes = match self.format {
+            Format::Harmony { .. } | Format::ChatMl => None,
+            Format::Template(_) => said("none"),
+        };
+        let others = ["low", "medium", "high", "xhigh", "max"];
+        match takes {
+            Some(none)
+                if others
+                    .iter()
+                    .all(|other| said(other).as_ref() != Some(&none)) =>
+            {
+                "none"
+            }
+            _ => "low",
+        }
+    }
+
+    /// What `/tokenize` makes of a conversation. Refused where the template refuses it.
+    pub(crate) fn templated(&self, conversation: &Conversation) -> Result<Vec<TokenId>, Refusal> {
+        self.templated
             .prompt(self.tokenizer(), conversation)
             .map_err(|why| Refusal::bad_request(why).about("messages"))
     }
@@ -84,21 +143,36 @@ impl Model {
     }
 }
 
-fn from_files(files: &ModelFiles, date: &str) -> Result<(Composer, Format), String> {
+fn from_files(
+    files: &ModelFiles,
+    config: &EngineConfig,
+    date: &str,
+) -> Result<(Composer, Format), String> {
     let tokenizer = Tokenizer::from_json(&files.tokenizer).map_err(|error| error.to_string())?;
     let format = match (&files.config, &files.chat_template) {
-        (Some(config), own) => {
-            Format::Template(Arc::new(Template::from_config(config, own.clone(), date)?))
+        (Some(settings), own) => Some(Template::from_config(settings, own.clone(), date)?),
+        (None, Some(own)) => Some(Template::new(Some(own), None, None, None, date)?),
+        (None, None) => None,
+    };
+    let format = match format {
+        Some(mut template) => {
+            template.defaults = defaults(config)?;
+            Format::Template(Arc::new(template))
         }
-        (None, Some(own)) => Format::Template(Arc::new(Template::new(
-            own.clone(),
-            String::new(),
-            String::new(),
-            date,
-        )?)),
-        (None, None) => Format::ChatMl,
+        None => Format::ChatMl,
     };
     Ok((Composer::new(&tokenizer)?, format))
+}
+
+/// What `chat_template_kwargs` are given to every template.
+fn defaults(config: &EngineConfig) -> Result<Vec<(String, Json)>, String> {
+    let Some(text) = &config.default_chat_template_kwargs else {
+        return Ok(Vec::new());
+    };
+    match serde_json::from_str(text) {
+        Ok(Json::Object(members)) => Ok(members),
+        _ => Err("default_chat_template_kwargs: must be a JSON object".to_owned()),
+    }
 }
 
 fn is_gpt_oss(name: &str) -> bool {

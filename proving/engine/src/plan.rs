@@ -284,7 +284,7 @@ fn choice(
 }
 
 /// Most tokens that this call may generate.
-fn output_limit(
+pub(crate) fn output_limit(
     max_model_len: usize,
     prompt_tokens: u64,
     cap: Option<i64>,

@@ -6,18 +6,15 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-
-use crate::chat::ChatRequest;
+use crate::chat::{self, ChatRequest};
 use crate::config::{EngineConfig, ModelFiles};
 use crate::error::Refusal;
 use crate::json::Json;
 use crate::model::Model;
 use crate::render::encoder::Encoder;
 pub use crate::render::encoder::Memo;
-use crate::render::{Conversation, Format, PromptMessage};
+use crate::render::{Conversation, Format};
 use crate::tokenizer::TokenId;
-use crate::tools;
 use crate::validate::{self, MEDIA_TOKENS};
 
 /// A model whose prompts are made, never answered. Cheap to clone.
@@ -97,7 +94,7 @@ impl PromptModel {
             read: messages.iter().map(|_| None).collect(),
             messages,
             conversation: Conversation {
-                tools: tools::offered(tools.as_deref()).map_err(text)?,
+                tools: chat::given(tools.as_deref()).map_err(text)?,
                 ..Conversation::default()
             },
             shown: Vec::new(),
@@ -111,7 +108,7 @@ pub struct SessionPrompts<'a> {
     model: &'a Model,
     messages: Vec<Cow<'a, str>>,
     /// The messages that were read, each with how many of its parts are no text.
-    read: Vec<Option<(PromptMessage, usize)>>,
+    read: Vec<Option<(Json, usize)>>,
     conversation: Conversation,
     /// Which messages the conversation has now.
     shown: Vec<usize>,
@@ -161,7 +158,7 @@ impl SessionPrompts<'_> {
         Ok(out.into_ids().len().saturating_sub(of_prompt).max(1))
     }
 
-    fn message(&mut self, place: usize) -> Result<&(PromptMessage, usize), String> {
+    fn message(&mut self, place: usize) -> Result<&(Json, usize), String> {
         let harmony = self.model.format.is_harmony();
         let text = self
             .messages
@@ -175,10 +172,9 @@ impl SessionPrompts<'_> {
     }
 }
 
-fn read(message: &str, harmony: bool) -> Result<(PromptMessage, usize), String> {
+fn read(message: &str, harmony: bool) -> Result<(Json, usize), String> {
     let json: Json = serde_json::from_str(message).map_err(|error| error.to_string())?;
-    let message = validate::Message::deserialize(json).map_err(|error| error.to_string())?;
-    let mut parsed = validate::messages(vec![message], harmony).map_err(text)?;
+    let mut parsed = validate::messages(vec![json], harmony).map_err(text)?;
     let message = parsed.messages.pop().unwrap_or_default();
     Ok((message, parsed.media))
 }

@@ -4,8 +4,13 @@
 //! engine that is simulated, where templates are text too).
 //! Not here: reading requests (`validate`, `responses::input`), vocabularies (`tokenizer`).
 
+mod arguments;
 pub(crate) mod encoder;
+mod form;
 pub(crate) mod harmony;
+mod parsed;
+mod python;
+mod strftime;
 pub(crate) mod template;
 mod typescript;
 
@@ -13,6 +18,7 @@ use std::sync::Arc;
 
 use crate::json::Json;
 use crate::tokenizer::{TokenId, Tokenizer};
+pub(crate) use arguments::Arguments;
 use encoder::Encoder;
 
 /// A function that the model may call.
@@ -23,25 +29,6 @@ pub(crate) struct Tool {
     pub(crate) parameters: Option<Json>,
     /// The tool as the request has it, which templates expect.
     pub(crate) whole: Json,
-}
-
-/// A call that an earlier answer made.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct PromptToolCall {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) arguments: String,
-}
-
-/// One message, whichever API it came by.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct PromptMessage {
-    pub(crate) role: String,
-    pub(crate) text: Option<String>,
-    pub(crate) reasoning: Option<String>,
-    pub(crate) calls: Vec<PromptToolCall>,
-    /// Of a tool's answer: the call that it answers.
-    pub(crate) call_id: Option<String>,
 }
 
 /// How hard a model is asked to think.
@@ -56,9 +43,22 @@ pub(crate) enum Effort {
 /// Everything that a prompt follows from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversation {
-    pub(crate) messages: Vec<PromptMessage>,
-    pub(crate) tools: Vec<Tool>,
+    /// Messages as objects of the chat dialect, whichever API they came by; or items of responses.
+    pub(crate) messages: Vec<Json>,
+    /// For Harmony, the messages are items of responses, each of which is read by itself.
+    pub(crate) of_items: bool,
+    /// Of responses in Harmony, whose own member it is.
+    pub(crate) instructions: Option<String>,
+    /// None where none were given: a template tells that from an empty list.
+    pub(crate) tools: Option<Vec<Tool>>,
     pub(crate) effort: Effort,
+    pub(crate) arguments: Arguments,
+}
+
+impl Conversation {
+    pub(crate) fn tools(&self) -> &[Tool] {
+        self.tools.as_deref().unwrap_or_default()
+    }
 }
 
 /// How a model wants its conversations.
@@ -95,7 +95,7 @@ impl Format {
         conversation: &Conversation,
     ) -> Result<(), String> {
         match self {
-            Self::Harmony { date } => harmony::prompt(out, conversation, date),
+            Self::Harmony { date } => harmony::prompt(out, conversation, date)?,
             Self::ChatMl => chatml(out, conversation),
             Self::Template(template) => out.marked(&template.render(conversation)?),
         }
@@ -104,11 +104,11 @@ impl Format {
 
     /// Writes what a model generates for `message` to be read out of it: from after its name to its last mark. A
     /// template says nothing of that: there it is the text, the calls and one mark.
-    pub(crate) fn write_answer(&self, out: &mut Encoder<'_>, message: &PromptMessage) {
+    pub(crate) fn write_answer(&self, out: &mut Encoder<'_>, message: &Json) {
         match self {
             Self::Harmony { .. } => harmony::answer(out, message),
             Self::ChatMl | Self::Template(_) => {
-                if let Some(reasoning) = &message.reasoning {
+                if let Some(reasoning) = message.get("reasoning").and_then(Json::as_str) {
                     out.text(reasoning);
                 }
                 out.text(&chatml_text(message));
@@ -126,25 +126,47 @@ fn chatml(out: &mut Encoder<'_>, conversation: &Conversation) {
         out.mark_or_text("<|im_end|>");
         out.text("\n");
     };
-    if !conversation.tools.is_empty() {
+    if !conversation.tools().is_empty() {
         let tools: Vec<String> = conversation
-            .tools
+            .tools()
             .iter()
             .map(|tool| tool.whole.to_string())
             .collect();
         push("system", &format!("Tools:\n{}", tools.join("\n")));
     }
     for message in &conversation.messages {
-        push(&message.role, &chatml_text(message));
+        let role = message.get("role").and_then(Json::as_str);
+        push(role.unwrap_or_default(), &chatml_text(message));
     }
-    out.mark_or_text("<|im_start|>");
-    out.text("assistant\n");
+    if conversation.arguments.opens_answer() {
+        out.mark_or_text("<|im_start|>");
+        out.text("assistant\n");
+    }
 }
 
-fn chatml_text(message: &PromptMessage) -> String {
-    let mut text = message.text.clone().unwrap_or_default();
-    for call in &message.calls {
-        text.push_str(&format!("\n{}({})", call.name, call.arguments));
+fn chatml_text(message: &Json) -> String {
+    let mut text = String::new();
+    for part in match message.get("content") {
+        Some(Json::Array(parts)) => parts.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    } {
+        let said = part.get("text").unwrap_or(part).as_str();
+        if !text.is_empty() && said.is_some_and(|said| !said.is_empty()) {
+            text.push('\n');
+        }
+        text.push_str(said.unwrap_or_default());
+    }
+    let calls = message.get("tool_calls").and_then(Json::as_array);
+    for call in calls.unwrap_or_default() {
+        let function = call.get("function").unwrap_or(&Json::Null);
+        let said = |name| {
+            function
+                .get(name)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+        };
+        text.push_str(&format!("\n{}({})", said("name"), said("arguments")));
     }
     text
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::chat::{effort, eighths};
+use crate::chat::{arguments, effort, eighths};
 use crate::config::EngineConfig;
 use crate::error::Refusal;
 use crate::generation::Identity;
@@ -20,12 +20,13 @@ use crate::json::Json;
 use crate::model::Model;
 use crate::pace::{AnswerWriter, Events};
 use crate::plan::{Choice, Finish, LengthSpec, Overrides, Plan};
-use crate::render::{Conversation, PromptMessage};
+use crate::render::{Conversation, Effort, Format, Tool};
 use crate::sampling::Knobs;
 use crate::structured::{self, Constraint};
+use crate::tokenizer::TokenId;
 use crate::tools::{self, Auto};
 use crate::turn::{AnswerSpec, Channel};
-use crate::validate::{MEDIA_TOKENS, ParsedMessages};
+use crate::validate::{self, MEDIA_TOKENS};
 use item::Item;
 
 #[derive(Deserialize)]
@@ -46,6 +47,8 @@ pub(crate) struct ResponsesRequest {
     #[serde(default)]
     previous_response_id: Option<String>,
     #[serde(default)]
+    chat_template_kwargs: Option<Json>,
+    #[serde(default)]
     text: Option<Json>,
     #[serde(flatten)]
     structured: structured::Asked,
@@ -53,7 +56,72 @@ pub(crate) struct ResponsesRequest {
     knobs: Knobs,
 }
 
+/// What a request asks a model with.
+pub(crate) struct Asked {
+    pub(crate) prompt: Vec<TokenId>,
+    tools: Vec<Tool>,
+    effort: Effort,
+}
+
 impl ResponsesRequest {
+    /// Checks what a prompt follows from, and makes it.
+    pub(crate) fn asked(&self, model: &Model) -> Result<Asked, Refusal> {
+        if let Some(id) = &self.previous_response_id {
+            return Err(Refusal::not_found(format!(
+                "Response with id '{id}' not found."
+            )));
+        }
+        let harmony = model.format.is_harmony();
+        let asked = self.reasoning.as_ref().and_then(|r| r.effort.as_deref());
+        let effort = effort(asked, harmony)?;
+        let items = input::items(&self.input)?;
+        let tools = tools::offered(self.tools.as_deref())?;
+        let continues = input::continues(&items);
+        let mut arguments = arguments(
+            self.chat_template_kwargs.clone(),
+            None,
+            Some(!continues),
+            Some(continues),
+        )?;
+        arguments.keeps_unset = true;
+        arguments.say_effort(asked);
+        let mut conversation = Conversation {
+            tools: self
+                .tools
+                .as_ref()
+                .filter(|tools| !tools.is_empty())
+                .map(|_| tools.clone()),
+            effort,
+            arguments,
+            ..Conversation::default()
+        };
+        let mut media = 0;
+        if harmony {
+            conversation.of_items = true;
+            conversation.instructions.clone_from(&self.instructions);
+            conversation.messages = items;
+        } else {
+            let chat = input::chat(self.instructions.as_deref(), &items);
+            let parsed = validate::of_responses(chat)?;
+            (conversation.messages, media) = (parsed.messages, parsed.media);
+        }
+        let mut prompt = match &model.format {
+            // What a template writes is encoded as a plain prompt is, unlike in chat.
+            Format::Template(_) => model.tokenizer().with_special(model.prompt(&conversation)?),
+            Format::Harmony { .. } | Format::ChatMl => model.prompt(&conversation)?,
+        };
+        prompt.extend(std::iter::repeat_n(0, media * MEDIA_TOKENS));
+        Ok(Asked {
+            prompt,
+            tools,
+            effort,
+        })
+    }
+
+    pub(crate) fn cap(&self) -> Option<i64> {
+        self.max_output_tokens
+    }
+
     /// What the text has to be: by `text.format`, or by vLLM's own members.
     fn constraint(&self) -> Result<Option<Constraint>, Refusal> {
         let format = self.text.as_ref().and_then(|text| text.get("format"));
@@ -89,31 +157,13 @@ impl Responses {
         who: Identity,
         overrides: Overrides,
     ) -> Result<(Self, bool), Refusal> {
-        if let Some(id) = &request.previous_response_id {
-            return Err(Refusal::not_found(format!(
-                "Response with id '{id}' not found."
-            )));
-        }
         request.knobs.check()?;
         let harmony = model.format.is_harmony();
-        let asked = request.reasoning.as_ref().and_then(|r| r.effort.as_deref());
-        let effort = effort(asked, harmony)?;
-        let mut parsed = ParsedMessages::default();
-        if let Some(text) = &request.instructions {
-            parsed.messages.push(PromptMessage {
-                role: "system".to_owned(),
-                text: Some(text.clone()),
-                ..PromptMessage::default()
-            });
-        }
-        input::read(&request.input, &mut parsed, harmony)?;
-        let tools = tools::offered(request.tools.as_deref())?;
-        let mut prompt = model.prompt(&Conversation {
-            messages: parsed.messages,
-            tools: tools.clone(),
+        let Asked {
+            prompt,
+            tools,
             effort,
-        })?;
-        prompt.extend(std::iter::repeat_n(0, parsed.media * MEDIA_TOKENS));
+        } = request.asked(model)?;
         let auto = Auto::of(config, harmony);
         let seed = model.seed(config.seed, &prompt);
         let tool = tools::chosen(&tools, request.tool_choice.as_ref(), auto, seed)?;

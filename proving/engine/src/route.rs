@@ -2,13 +2,14 @@
 //!
 //! Invariant: under `/v1` nothing is read before the key was checked; every refusal has vLLM's shape.
 //! Not here: what each dialect accepts and says, which paths there are (`table`), the engine's own pages (`admin`,
-//! `pages`), a call's way through the engine (`call`), its count as HTTP (`metered`).
+//! `pages`), tokens without an answer (`tokens`), a call's way through the engine (`call`), its count as HTTP (`metered`).
 
 mod admin;
 mod call;
 mod metered;
 mod pages;
 mod table;
+mod tokens;
 
 use std::convert::Infallible;
 use std::io;
@@ -94,6 +95,7 @@ async fn api(
     let answered = match read {
         Ok(body) => match operation {
             Ok(Api::Models) => model_cards(state, head.uri.path()),
+            Ok(Api::Tokens(asked)) => tokens::of_call(state, &body, asked),
             Ok(Api::Work(work)) => perform(state, head, &body, seen, work).await,
             Err(refusal) => Err(refusal),
         },

@@ -74,6 +74,11 @@ impl Sampling {
         }
     }
 
+    /// Most tokens of the answer, if the call says so.
+    pub(crate) fn cap(&self) -> Option<i64> {
+        self.max_tokens
+    }
+
     pub(crate) fn check(&self, tokenizer: &Tokenizer) -> Result<(), Refusal> {
         self.check_stream()?;
         if let Some(least @ ..=-2) = self.truncate_prompt_tokens {

@@ -31,6 +31,8 @@ const CL100K_SIZE: usize = 100_277;
 pub struct Tokenizer {
     kind: Kind,
     marks: Arc<BTreeMap<String, TokenId>>,
+    /// What its post-processor puts before and behind a prompt.
+    special: Arc<(Vec<TokenId>, Vec<TokenId>)>,
     vocabulary_size: usize,
 }
 
@@ -62,6 +64,7 @@ impl Tokenizer {
         Self {
             kind: Kind::Tiktoken(bpe),
             marks: Arc::new(marks.collect()),
+            special: Arc::default(),
             vocabulary_size: O200K_SIZE,
         }
     }
@@ -74,6 +77,7 @@ impl Tokenizer {
         Self {
             kind: Kind::Tiktoken(tiktoken_rs::cl100k_base_singleton()),
             marks: Arc::new(marks.collect()),
+            special: Arc::default(),
             vocabulary_size: CL100K_SIZE,
         }
     }
@@ -94,6 +98,7 @@ impl Tokenizer {
             .filter(|(_, added)| added.special);
         let marks = Arc::new(marks.map(|(id, added)| (added.content, id)).collect());
         Ok(Self {
+            special: Arc::new(special(&inner)),
             vocabulary_size: inner.get_vocab_size(true),
             kind: Kind::File(Arc::new(inner)),
             marks,
@@ -130,6 +135,22 @@ impl Tokenizer {
             Piece::Mark(id) => ids.push(id),
         });
         ids
+    }
+
+    /// The ids of a plain prompt, in which marks are marks, and what is put around every prompt if `adds_special`.
+    pub(crate) fn encode_prompt(&self, text: &str, adds_special: bool) -> Vec<TokenId> {
+        let ids = self.encode_marked(text);
+        if adds_special {
+            self.with_special(ids)
+        } else {
+            ids
+        }
+    }
+
+    /// A prompt with what is put around every prompt.
+    pub(crate) fn with_special(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
+        let (before, behind) = &*self.special;
+        [before.as_slice(), &ids, behind].concat()
     }
 
     /// Hands on the marks of `text` and what is between them, in order; of two marks at one place the longer counts.
@@ -252,6 +273,22 @@ impl Tokenizer {
             .collect();
         all.sort_unstable();
         all.into_iter().take(limit).map(|(_, word)| word).collect()
+    }
+}
+
+/// What a post-processor adds to any text: what one that is known has more with it than without.
+fn special(inner: &tokenizers::Tokenizer) -> (Vec<TokenId>, Vec<TokenId>) {
+    let ids = |adds| {
+        let encoded = inner.encode_fast("a", adds);
+        encoded.map(|e| e.get_ids().to_vec()).unwrap_or_default()
+    };
+    let (bare, whole) = (ids(false), ids(true));
+    let at = whole
+        .windows(bare.len().max(1))
+        .position(|within| within == bare);
+    match at {
+        Some(at) => (whole[..at].to_vec(), whole[at + bare.len()..].to_vec()),
+        None => Default::default(),
     }
 }
 

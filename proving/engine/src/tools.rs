@@ -7,7 +7,7 @@ use experiment::random::Rng;
 
 use crate::config::EngineConfig;
 use crate::error::Refusal;
-use crate::json::Json;
+use crate::json::{Json, object};
 use crate::render::Tool;
 use crate::structured::Constraint;
 
@@ -20,25 +20,41 @@ pub(crate) struct Forced {
     pub(crate) named: bool,
 }
 
+/// A function as a prompt shows it. `deferred` is what its tool says of it in chat, beside it.
+pub(crate) fn of_function(function: &Json, deferred: Option<&Json>) -> Tool {
+    let member = |name: &str| function.get(name).filter(|value| **value != Json::Null);
+    let deferred = deferred.filter(|value| **value != Json::Null);
+    let all = ["name", "description", "parameters"];
+    let mut shown: Vec<(&str, Json)> = all
+        .map(|name| (name, member(name).cloned().unwrap_or_default()))
+        .into();
+    shown.extend(member("strict").map(|value| ("strict", value.clone())));
+    let defers = member("defer_loading").or(deferred);
+    shown.extend(defers.map(|value| ("defer_loading", value.clone())));
+    let mut whole = vec![
+        ("type", Json::from("function")),
+        ("function", object(shown)),
+    ];
+    whole.extend(deferred.map(|value| ("defer_loading", value.clone())));
+    let text = |name: &str| member(name).and_then(Json::as_str).unwrap_or_default();
+    Tool {
+        name: text("name").to_owned(),
+        description: text("description").to_owned(),
+        parameters: member("parameters").cloned(),
+        whole: object(whole),
+    }
+}
+
 /// Tools of the chat or the responses dialect, as a prompt shows them.
 pub(crate) fn offered(tools: Option<&[Json]>) -> Result<Vec<Tool>, Refusal> {
     let mut offered = Vec::new();
     for tool in tools.unwrap_or_default() {
         let kind = tool.get("type").and_then(Json::as_str);
         match function(tool) {
-            Some(inner) if kind.is_none_or(|k| k == "function") => offered.push(Tool {
-                name: name(inner).unwrap_or_default().to_owned(),
-                description: inner
-                    .get("description")
-                    .and_then(Json::as_str)
-                    .unwrap_or_default()
-                    .to_owned(),
-                parameters: inner
-                    .get("parameters")
-                    .filter(|p| **p != Json::Null)
-                    .cloned(),
-                whole: tool.clone(),
-            }),
+            Some(inner) if kind.is_none_or(|k| k == "function") => {
+                let deferred = tool.get("function").and(tool.get("defer_loading"));
+                offered.push(of_function(inner, deferred));
+            }
             _ if kind.is_none_or(|k| k == "function") => {
                 return Err(fault("a tool needs a type, and a function tool a name").about("tools"));
             }

@@ -1,135 +1,151 @@
 //! The shape of chat messages: who may speak, and what a message must hold.
 //!
-//! Invariant: a message that passes has a known role, readable content, and what its role requires.
+//! Invariant: a message that passes has a role and readable content, what its role requires, and its calls have their
+//! members in the order in which vLLM holds them.
 //! Not here: the rest of a chat request (`chat`), how messages become a prompt (`render`).
-
-use serde::Deserialize;
 
 use crate::error::Refusal;
 use crate::json::Json;
-use crate::render::{PromptMessage, PromptToolCall};
 
 /// What a part that is no text (image, sound, file) counts, in place of what a vision model would make of it.
 pub(crate) const MEDIA_TOKENS: usize = 256;
 
-/// One message of a chat.
-#[derive(Deserialize)]
-pub(crate) struct Message {
-    role: String,
-    #[serde(default)]
-    content: Option<Json>,
-    #[serde(default, alias = "reasoning_content")]
-    reasoning: Option<String>,
-    #[serde(default)]
-    tool_calls: Option<Vec<ToolCall>>,
-    #[serde(default)]
-    tool_call_id: Option<String>,
-    #[serde(default)]
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ToolCall {
-    id: String,
-    function: CalledFunction,
-}
-
-#[derive(Deserialize)]
-struct CalledFunction {
-    name: String,
-    arguments: String,
-}
-
-/// The messages of a prompt, and how many of their parts were no text.
+/// The messages of a prompt, as objects of the chat dialect, and how many of their parts were no text.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedMessages {
-    pub(crate) messages: Vec<PromptMessage>,
+    pub(crate) messages: Vec<Json>,
     pub(crate) media: usize,
 }
 
-/// Checks all messages. `harmony` models know no `function` role and see no images.
-pub(crate) fn messages(messages: Vec<Message>, harmony: bool) -> Result<ParsedMessages, Refusal> {
+/// Checks the messages that responses are read as, whose calls are in order.
+pub(crate) fn of_responses(messages: Vec<Json>) -> Result<ParsedMessages, Refusal> {
+    let mut parsed = ParsedMessages::default();
+    for (i, message) in messages.into_iter().enumerate() {
+        let why = |why: String| fault(i, &why).about("input");
+        let message = one(message, &mut parsed.media, Calls::AsTheyAre).map_err(why)?;
+        parsed.messages.push(message);
+    }
+    Ok(parsed)
+}
+
+/// What becomes of the members of calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    Ordered,
+    AsTheyAre,
+}
+
+/// Checks all messages. Harmony has five roles and passes over what is no text; a template is given any role.
+pub(crate) fn messages(messages: Vec<Json>, harmony: bool) -> Result<ParsedMessages, Refusal> {
     if messages.is_empty() {
         return Err(fault(0, "at least one message is required"));
     }
     let mut parsed = ParsedMessages::default();
     for (i, message) in messages.into_iter().enumerate() {
-        message.check(i, harmony)?;
-        let prompt_message = message
-            .into_prompt_message(&mut parsed.media, between(harmony))
-            .map_err(|why| fault(i, &why))?;
-        if harmony && parsed.media > 0 {
-            return Err(fault(i, "this model is not a multimodal model"));
+        let message =
+            one(message, &mut parsed.media, Calls::Ordered).map_err(|why| fault(i, &why))?;
+        let role = message
+            .get("role")
+            .and_then(Json::as_str)
+            .unwrap_or_default();
+        if harmony && !["system", "developer", "user", "assistant", "tool"].contains(&role) {
+            return Err(fault(i, &format!("Unknown role: {role}")));
         }
-        parsed.messages.push(prompt_message);
+        parsed.messages.push(message);
+    }
+    if harmony {
+        parsed.media = 0;
     }
     Ok(parsed)
 }
 
-impl Message {
-    fn check(&self, i: usize, harmony: bool) -> Result<(), Refusal> {
-        let calls = self
-            .tool_calls
-            .as_ref()
-            .is_some_and(|calls| !calls.is_empty());
-        match self.role.as_str() {
-            "system" | "developer" | "user" => self.need_content(i),
-            "assistant" if self.content.is_none() && self.reasoning.is_none() && !calls => {
-                Err(fault(i, "an assistant message needs content or tool_calls"))
+fn one(message: Json, media: &mut usize, order: Calls) -> Result<Json, String> {
+    let Json::Object(mut members) = message else {
+        return Err("a message must be an object".to_owned());
+    };
+    let position = |members: &[(String, Json)], name: &str| {
+        members.iter().position(|(known, _)| known == name)
+    };
+    if let Some(at) = position(&members, "reasoning_content")
+        && members
+            .iter()
+            .all(|(name, value)| name != "reasoning" || *value == Json::Null)
+    {
+        members.retain(|(name, _)| name != "reasoning");
+        let at = at.min(position(&members, "reasoning_content").unwrap_or(at));
+        "reasoning".clone_into(&mut members[at].0);
+    }
+    let role = match members.iter().find(|(name, _)| name == "role") {
+        Some((_, Json::String(role))) => role.clone(),
+        Some(_) => return Err("role must be a string".to_owned()),
+        None => return Err("needs a role".to_owned()),
+    };
+    for (name, value) in &mut members {
+        let is_text = matches!(value, Json::String(_) | Json::Null);
+        match name.as_str() {
+            "content" => check(value, media)?,
+            "reasoning" | "tool_call_id" if !is_text => {
+                return Err(format!("{name} must be a string"));
             }
-            "assistant" => Ok(()),
-            "tool" if self.tool_call_id.is_none() => {
-                Err(fault(i, "a tool message needs tool_call_id"))
-            }
-            "tool" => self.need_content(i),
-            "function" if !harmony && self.name.is_none() => {
-                Err(fault(i, "a function message needs name"))
-            }
-            "function" if !harmony => Ok(()),
-            role => Err(fault(i, &format!("Unknown role: {role}"))),
+            "tool_calls" if role == "assistant" && order == Calls::Ordered => calls(value)?,
+            _ => {}
         }
     }
+    Ok(Json::Object(members))
+}
 
-    fn need_content(&self, i: usize) -> Result<(), Refusal> {
-        self.content
-            .as_ref()
-            .map(drop)
-            .ok_or_else(|| fault(i, &format!("a {} message needs content", self.role)))
-    }
-
-    fn into_prompt_message(
-        self,
-        media: &mut usize,
-        between: &str,
-    ) -> Result<PromptMessage, String> {
-        let text = self
-            .content
-            .as_ref()
-            .map(|content| self::content(content, media, between))
-            .transpose()?;
-        let calls = self
-            .tool_calls
-            .unwrap_or_default()
-            .into_iter()
-            .map(|call| PromptToolCall {
-                id: call.id,
-                name: call.function.name,
-                arguments: call.function.arguments,
-            });
-        Ok(PromptMessage {
-            role: self.role,
-            text,
-            reasoning: self.reasoning,
-            calls: calls.collect(),
-            call_id: self.tool_call_id,
-        })
+/// Whether content is a text, parts, or nothing.
+fn check(content: &Json, media: &mut usize) -> Result<(), String> {
+    match content {
+        Json::Null | Json::String(_) => Ok(()),
+        Json::Array(parts) => parts
+            .iter()
+            .try_for_each(|part| text_of(part, media).map(drop)),
+        _ => Err("content must be a string or a list of parts".to_owned()),
     }
 }
 
-/// What stands between the texts of one message: vLLM hands them to a template as lines, and encodes each by itself in
-/// Harmony.
-pub(crate) fn between(harmony: bool) -> &'static str {
-    if harmony { "" } else { "\n" }
+/// Puts the members of calls into vLLM's order, and refuses what is no call.
+fn calls(calls: &mut Json) -> Result<(), String> {
+    let calls = match calls {
+        Json::Array(calls) => calls,
+        Json::Null => return Ok(()),
+        _ => return Err("tool_calls must be a list".to_owned()),
+    };
+    for call in calls {
+        let Json::Object(members) = call else {
+            return Err("a tool call must be an object".to_owned());
+        };
+        ordered(members, &["id", "function", "type"]);
+        let function = members.iter_mut().find(|(name, _)| name == "function");
+        let Some((_, Json::Object(function))) = function else {
+            return Err("a tool call needs a function".to_owned());
+        };
+        ordered(function, &["arguments", "name"]);
+        for (name, value) in
+            ["name", "arguments"].map(|name| (name, function.iter().find(|(n, _)| n == name)))
+        {
+            if !matches!(value, Some((_, Json::String(_)))) {
+                return Err(format!(
+                    "the function of a tool call needs a string member {name}"
+                ));
+            }
+        }
+        if !matches!(members.first(), Some((id, Json::String(_))) if id == "id") {
+            return Err("a tool call needs a string member id".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The named members first, in this order.
+fn ordered(members: &mut [(String, Json)], first: &[&str]) {
+    members.sort_by_key(|(name, _)| {
+        first
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or(first.len())
+    });
 }
 
 /// The text of content that is a text or a list of parts, and in `media` how many are none; says what is wrong with
@@ -138,46 +154,50 @@ pub(crate) fn content(value: &Json, media: &mut usize, between: &str) -> Result<
     match value {
         Json::String(text) => Ok(text.clone()),
         Json::Array(parts) => {
-            let mut whole = String::new();
-            parts
-                .iter()
-                .try_for_each(|one| part(one, &mut whole, media, between))?;
-            Ok(whole)
+            let mut texts = Vec::new();
+            for part in parts {
+                texts.extend(text_of(part, media)?.filter(|text| !text.is_empty()));
+            }
+            Ok(texts.join(between))
         }
         _ => Err("content must be a string or a list of parts".to_owned()),
     }
 }
 
-fn part(part: &Json, whole: &mut String, media: &mut usize, between: &str) -> Result<(), String> {
+/// The text of a part; none of one that is another medium, which is counted.
+fn text_of<'j>(part: &'j Json, media: &mut usize) -> Result<Option<&'j str>, String> {
+    if let Json::String(text) = part {
+        return Ok(Some(text));
+    }
     let kind = part
         .get("type")
         .and_then(Json::as_str)
         .ok_or("a content part needs a type")?;
     match kind {
-        "text" | "input_text" | "output_text" | "refusal" => {
-            let member = if kind == "refusal" { "refusal" } else { "text" };
-            let text = part.get(member).and_then(Json::as_str);
-            let text =
-                text.ok_or_else(|| format!("a {kind} part needs a string member {member}"))?;
-            append(whole, text, between);
+        "text" | "input_text" | "output_text" | "refusal" | "thinking" => {
+            let member = if matches!(kind, "refusal" | "thinking") {
+                kind
+            } else {
+                "text"
+            };
+            match part.get(member) {
+                Some(Json::String(text)) => Ok(Some(text)),
+                _ => Err(format!("a {kind} part needs a string member {member}")),
+            }
         }
         "image_url" | "input_audio" | "audio_url" | "video_url" | "file" => {
             part.get(kind)
                 .ok_or_else(|| format!("a {kind} part needs a member {kind}"))?;
             *media += 1;
+            Ok(None)
         }
-        "input_image" | "input_file" => *media += 1,
-        other => return Err(format!("Unknown part type: {other}")),
+        "input_image" | "input_file" => {
+            *media += 1;
+            Ok(None)
+        }
+        "tool_reference" => Ok(None),
+        other => Err(format!("Unknown part type: {other}")),
     }
-    Ok(())
-}
-
-/// Adds a text to those before it.
-pub(crate) fn append(whole: &mut String, text: &str, between: &str) {
-    if !whole.is_empty() && !text.is_empty() {
-        whole.push_str(between);
-    }
-    whole.push_str(text);
 }
 
 fn fault(i: usize, why: &str) -> Refusal {

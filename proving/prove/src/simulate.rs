@@ -57,6 +57,9 @@ pub(crate) struct Simulate {
     /// was started without this flag; Harmony models take them always.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     enable_auto_tool_choice: bool,
+    /// Answer `/v1/*/render` with the tokens of a call's prompt, as a vLLM that was started with this flag.
+    #[arg(long)]
+    enable_scale_out: bool,
     /// Share of answers that call a tool when they may, from 0 to 1.
     #[arg(long, value_parser = share, default_value_t = 0.0)]
     tool_calls: f64,
@@ -72,6 +75,9 @@ pub(crate) struct Simulate {
     /// A chat template in a file of its own.
     #[arg(long, requires = "tokenizer")]
     chat_template: Option<PathBuf>,
+    /// What templates are given unless a call says otherwise, a JSON object, as vLLM's option of this name.
+    #[arg(long, requires = "tokenizer")]
+    default_chat_template_kwargs: Option<String>,
     /// Date that system messages name, YYYY-MM-DD. Today's, if not given.
     #[arg(long)]
     date: Option<String>,
@@ -119,6 +125,7 @@ fn config(options: &Simulate) -> io::Result<EngineConfig> {
         hardware: preset.as_ref().map(Hardware::from),
         dcgm: options.dcgm,
         files: files(options)?,
+        default_chat_template_kwargs: options.default_chat_template_kwargs.clone(),
         api_key: options.api_key_file.as_deref().map(read_key).transpose()?,
         ttft: Duration::from_millis(options.ttft_ms),
         inter_token: Duration::from_millis(options.itl_ms),
@@ -135,6 +142,7 @@ fn config(options: &Simulate) -> io::Result<EngineConfig> {
         },
         enable_prompt_tokens_details: options.enable_prompt_tokens_details,
         enable_auto_tool_choice: options.enable_auto_tool_choice,
+        enable_scale_out: options.enable_scale_out,
         tool_calls: options.tool_calls,
         seed: options.seed,
         date: options.date.clone(),

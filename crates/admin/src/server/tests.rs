@@ -140,6 +140,10 @@ impl Gateway for Fake {
         self.ledger.clone()
     }
 
+    fn tokens(&self) -> Option<Value> {
+        self.ledger.as_ref().map(|_| json!({ "models": [] }))
+    }
+
     async fn metrics(&self) -> String {
         "one 1\n".to_owned()
     }
@@ -379,8 +383,7 @@ fn the_api_lists_its_resources_and_each_is_there() {
             resource["name"].as_str().expect("a name")
         })
         .collect();
-    let all =
-        "budgets caller config drain health keys keys/{id} keys/{id}/rotate ledger limits reload";
+    let all = "budgets caller config drain health keys keys/{id} keys/{id}/rotate ledger limits reload tokens";
     assert_eq!(names.join(" "), all);
     assert_eq!(served.json("/api/v1/"), index);
     let (status, _, body) = served.ask("HEAD", "/api/v1/config", "");
@@ -437,6 +440,7 @@ fn errors_are_json_with_a_code_and_a_message() {
         ("GET", "/api/v1/nothing", 404, "unknown_resource"),
         ("GET", "/api/v1/limits/1", 404, "unknown_resource"),
         ("GET", "/api/v1/ledger", 404, "no_ledger"),
+        ("GET", "/api/v1/tokens", 404, "no_tokenizers"),
         ("POST", "/api/v1/limits", 405, "method_not_allowed"),
         ("DELETE", "/api/v1", 405, "method_not_allowed"),
         ("POST", "/config", 405, "method_not_allowed"),

@@ -12,6 +12,7 @@ use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
 
 use super::proxy::Way;
 use crate::decode::{At, Field, MapOf, Place};
+use crate::host::AskedAt;
 use crate::mask::quoted;
 use crate::scalar::Name;
 use crate::schema::Backend;
@@ -124,6 +125,8 @@ impl super::Lowering<'_> {
                 auth,
             });
         }
+        let asked = self.asked(written, at_root);
+        self.made.asked.push(asked);
         snapshot.backends.push(snapshot::Backend {
             name: Arc::from(name.value.0.as_str()),
             endpoints,
@@ -218,6 +221,22 @@ impl super::Lowering<'_> {
                 String::new()
             }
         }
+    }
+
+    /// Where it is asked what prompts count.
+    fn asked(&mut self, written: &Backend, at_root: bool) -> AskedAt {
+        let Some(at) = written.tokens.get() else {
+            return AskedAt::Own;
+        };
+        let Some(target) = &at.value.0 else {
+            return AskedAt::Off;
+        };
+        if target.base_path.is_empty() && !at_root {
+            let says = format!("{} has no path", at.shown);
+            let hint = "write the API's root, which is /v1 for most engines";
+            self.findings.fault(&at.place, says, hint);
+        }
+        AskedAt::Other(super::identity::address(target))
     }
 
     fn models(&mut self, written: &Backend) -> Vec<Arc<str>> {

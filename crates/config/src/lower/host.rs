@@ -81,6 +81,8 @@ impl super::Lowering<'_> {
             upstream_credentials: Vec::new(),
             client_certificates: Vec::new(),
             counting: self.counting(document.counting.get()),
+            calibration: self.calibration(document.counting.get()),
+            asked: Vec::new(),
             traces: self.traces(&document.traces),
             lines: Lines {
                 access_log: document.access_log.get().map(|at| at.place.line),

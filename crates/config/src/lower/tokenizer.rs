@@ -12,7 +12,7 @@ use policy::snapshot::Tokenizer;
 use sha2::{Digest, Sha256};
 
 use crate::decode::{At, MapOf};
-use crate::host::{TokenizerSource, Vocabulary};
+use crate::host::{Calibration, ContentFormat, EngineStart, TokenizerSource, Vocabulary};
 use crate::scalar::{BuiltIn, File, Pattern, Size};
 use crate::schema;
 
@@ -23,6 +23,10 @@ const MIB: usize = 1 << 20;
 const BACKPRESSURE_MAX: Duration = Duration::from_secs(10);
 /// Who waits less settles rows without counts that come a moment later.
 const WAIT_MIN: Duration = Duration::from_secs(1);
+/// Engines are not asked more often than that.
+const EVERY_MIN: Duration = Duration::from_secs(60);
+/// A question that has no answer by then gets none.
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 impl super::Lowering<'_> {
     /// What counts which models, and what it is made of.
@@ -85,7 +89,40 @@ impl super::Lowering<'_> {
             tokenizer: tokenizer??,
             template: template?,
             settings: settings?,
+            engine: files.engine.get().map(engine).unwrap_or_default(),
         })
+    }
+
+    /// How engines are asked; none where they are not.
+    pub(super) fn calibration(
+        &mut self,
+        written: Option<&schema::Counting>,
+    ) -> Option<Calibration> {
+        let mut calibration = Calibration {
+            every: Duration::from_secs(6 * 60 * 60),
+            timeout: Duration::from_secs(5),
+        };
+        let on = match written.and_then(|written| written.calibration.get()) {
+            None => return Some(calibration),
+            Some(schema::Calibration::Off) => return None,
+            Some(schema::Calibration::On(on)) => on,
+        };
+        if let Some(at) = on.every.get() {
+            calibration.every = at.value.0;
+            if at.value.0 < EVERY_MIN {
+                let says = format!("{} asks engines too often", at.shown);
+                let hint = "write 1m or more; a change is noticed by what calls count";
+                self.findings.fault(&at.place, says, hint);
+            }
+        }
+        if let Some(at) = on.timeout.get() {
+            calibration.timeout = at.value.0;
+            if at.value.0 > TIMEOUT_MAX {
+                let says = format!("{} is too long to wait for one answer", at.shown);
+                self.findings.fault(&at.place, says, "write 1m or less");
+            }
+        }
+        Some(calibration)
     }
 
     /// The bounds, as written or as they are by default.
@@ -149,6 +186,19 @@ impl super::Lowering<'_> {
     }
 }
 
+fn engine(written: &schema::EngineStart) -> EngineStart {
+    let arguments = written.default_chat_template_kwargs.get();
+    let excludes = written.exclude_tools_when_tool_choice_none.get();
+    let content = written.content_format.get();
+    let length = written.max_model_len.get();
+    EngineStart {
+        default_arguments: arguments.map_or(String::new(), |json| json.0.clone()),
+        excludes_tools: excludes.is_some_and(|at| at.value.0),
+        content: content.map_or_else(ContentFormat::default, |at| at.value.0),
+        model_length: length.map(|at| u64::from(at.value.0)),
+    }
+}
+
 /// The same for the same content, wherever it stands.
 fn key(vocabulary: &Vocabulary) -> u64 {
     let mut hash = Sha256::new();
@@ -165,6 +215,7 @@ fn key(vocabulary: &Vocabulary) -> u64 {
             tokenizer,
             template,
             settings,
+            engine,
         } => {
             part("tokenizer", tokenizer);
             for (name, content) in [("template", template), ("settings", settings)] {
@@ -172,6 +223,16 @@ fn key(vocabulary: &Vocabulary) -> u64 {
                     part(name, content);
                 }
             }
+            let EngineStart {
+                default_arguments,
+                excludes_tools,
+                content,
+                model_length,
+            } = engine;
+            part("default_arguments", default_arguments.as_bytes());
+            part("excludes_tools", &[u8::from(*excludes_tools)]);
+            part("content", &[*content as u8]);
+            part("model_length", &model_length.unwrap_or(0).to_be_bytes());
         }
     }
     let digest = hash.finalize();

@@ -2,6 +2,7 @@
 //!
 //! Not here: what they become (`lower`).
 
+use super::calibration::Asked;
 use super::credential::{ClientCertificate, UpstreamCredential};
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
@@ -44,6 +45,8 @@ record! {
         optional at_root: At<Flag>,
         /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.
         optional proxy: Proxy,
+        /// Where it is asked what prompts count: off, or the API root of the engine that answers for it. At its own addresses unless said.
+        optional tokens: At<Asked>,
     }
 }
 

@@ -43,7 +43,7 @@ admin: { bearer: { file: secrets/admin }, bearers: { ops: { file: secrets/a, rol
 client_address: { record: shortened, trusted_proxies: [10.0.0.0/8], proxy_protocol: required }
 backends:
   a: { url: https://one.example/v1, credential: { file: secrets/a, header: x-api-key, scheme: \"\" }, at_root: false, ca: gate.pem }
-  b: { url: http://127.0.0.1:1, at_root: true, credential: { env: KEY }, proxy: none }
+  b: { url: http://127.0.0.1:1, at_root: true, credential: { env: KEY }, proxy: none, tokens: off }
   c: { url: http://127.0.0.1:1/v1, proxy: { url: http://127.0.0.1:3128, credential: { file: secrets/proxy } } }
   d: { url: https://one.example/v1, credential: { oauth: { token_url: https://login.example/token, client_id: gate, client_auth: post, client_secret: { file: secrets/a }, scope: [a], audience: b, resource: c, fields: { d: e }, ca: gate.pem } } }
   e: { url: https://one.example/v1, credential: { oauth: { token_url: https://login.example/token, client_id: gate, private_key: { file: gate.key, id: k, algorithm: PS256 } } } }
@@ -59,8 +59,8 @@ backends:
   o: { url: https://one.example/v1, credential: { aws: { region: r, imds: true, container: false } }, client_certificate: { certificate: gate.pem, key: gate.key }, headers: { x-own: a }, query: { b: c } }
 routes:
   - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
-tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json } }
-counting: { threads: 1, queue: 1MiB, longest: 1MiB, wait: 1s, prompt_tolerance: 1, output_tolerance: 2 }
+tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json, engine: { default_chat_template_kwargs: { enable_thinking: false }, exclude_tools_when_tool_choice_none: true, content_format: openai, max_model_len: 4096 } } }
+counting: { calibration: { every: 1h, timeout: 1s }, threads: 1, queue: 1MiB, longest: 1MiB, wait: 1s, prompt_tolerance: 1, output_tolerance: 2 }
 ledger: { path: usage.db, postgres: { file: secrets/db } }
 ";
 

@@ -12,7 +12,7 @@ use policy::retry::{Ejection, Retries};
 use policy::snapshot::{AddedHeader, AddedMember, Bounds, PoolBounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
-use crate::{Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
+use crate::{EngineStart, Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
 
 /// The header of a lone header source as one line; several sources with a line each, in order.
 fn identity(loaded: &Loaded, out: &mut String) {
@@ -257,16 +257,26 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
                 tokenizer,
                 template,
                 settings,
+                engine,
             } => {
                 let length = |content: &Option<Vec<u8>>| content.as_ref().map(Vec::len);
                 let (template, settings) = (length(template), length(settings));
-                format!("files {} {template:?} {settings:?}", tokenizer.len())
+                let engine = match *engine == EngineStart::default() {
+                    true => String::new(),
+                    false => format!(" {engine:?}"),
+                };
+                format!(
+                    "files {} {template:?} {settings:?}{engine}",
+                    tokenizer.len()
+                )
             }
         };
         writeln!(out, "tokenizer {:?} {made_of}", tokenizer.models).unwrap();
     }
     if !s.tokenizers.is_empty() {
         writeln!(out, "{:?}", loaded.host.counting).unwrap();
+        let asked = (loaded.host.calibration, &loaded.host.asked);
+        writeln!(out, "asked {asked:?}").unwrap();
     }
     writeln!(out, "watched {:?}", loaded.watched).unwrap();
     warned(&loaded.warnings, &mut out);

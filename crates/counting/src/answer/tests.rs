@@ -20,7 +20,7 @@ fn counted(streamed: bool, batches: &[&[u8]], whole: bool) -> Result<Output, Mis
 fn text(text: &str) -> u64 {
     let body = serde_json::json!({ "prompt": text }).to_string();
     let count = Counter::harmony().prompt(Operation::Completions, body.as_bytes(), 0);
-    count.expect("countable").tokens
+    count.expect("countable").count.tokens
 }
 
 const REASONING: &str = "Let me see what they want. ";

@@ -15,14 +15,17 @@ fn files<'s>(
     settings: Option<&'s str>,
 ) -> (u64, &'s str, Build<'s>) {
     let bytes = |text: Option<&'s str>| text.map(str::as_bytes);
-    let build = move || from_files(tokenizer, bytes(template), bytes(settings));
+    let build = move || {
+        let engine = TemplateSettings::default();
+        from_files(tokenizer, bytes(template), bytes(settings), engine)
+    };
     (key, "tokenizers.m", Box::new(build))
 }
 
 fn prompt(counters: &Counters, key: u64) -> u64 {
     let body = br#"{"messages":[{"role":"user","content":"hello"}]}"#;
     let count = counters[&key].prompt(Operation::Chat, body, 0);
-    count.expect("countable").tokens
+    count.expect("countable").count.tokens
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn begin(permit: Permit) -> CountEvent {
 fn end(last: Option<(Vec<u8>, Permit)>) -> CountEvent {
     CountEvent::End(Box::new(Ended {
         model: "m".into(),
+        backend: None,
         tokens: Tokens::default(),
         is_whole: true,
         is_broken: false,

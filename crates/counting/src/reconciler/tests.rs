@@ -31,7 +31,9 @@ fn counted(id: u64, prompt: Found, output: Found) -> ReconcileEvent<&'static str
     let count = |tokens: u64| Billed::Reported(tokens);
     ReconcileEvent::Counted(Box::new(Counted {
         id,
-        model: "m".into(),
+        of: ("b".into(), "m".into(), 7),
+        shape: Shape::NONE,
+        unreadable: None,
         tokens: Tokens {
             prompt: count(10),
             completion: count(20),
@@ -66,8 +68,11 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
     let metrics = Arc::new(DriftMetrics::default());
     let mut reconciler = Reconciler::new(
         Box::new(move |row, counts| kept.lock().expect("no panic").push((row, counts))),
-        Arc::clone(&metrics),
-        Tolerances::new(None, None),
+        Witnesses {
+            metrics: Arc::clone(&metrics),
+            calibrations: Arc::new(Calibrations::new(Arc::clone(&metrics))),
+            tolerances: Tolerances::new(None, None),
+        },
         PATIENCE,
         Arc::new(Mutex::new(Box::new(Nowhere))),
     );
@@ -106,6 +111,7 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
         Some(Counts {
             prompt: Some(prompt),
             completion,
+            prompt_doubt: (prompt != 10).then_some("differs"),
             prompt_uncounted: None,
             completion_uncounted: completion.is_none().then_some("busy"),
             billed: None,

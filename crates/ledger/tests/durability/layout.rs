@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::rows::{admission, admitted, flushed, id, opened, options, settlement};
 
 /// Older layouts, each with the first column that it does not have.
-const OLDER: [(i64, usize); 3] = [(1, 44), (2, 53), (3, 56)];
+const OLDER: [(i64, usize); 4] = [(1, 44), (2, 53), (3, 56), (4, 58)];
 
 /// Turns the file into one of an older layout.
 fn set_back(path: &std::path::Path, layout: i64, first_added: usize) {
@@ -88,6 +88,8 @@ fn a_file_of_an_older_layout_is_readable_and_migrated_by_a_writer() {
         let mut row = settlement(5);
         row.named.who = who();
         row.uncounted(Some("busy"), Some("late"));
+        row.prompt.counted = Some(40);
+        row.doubt(Some("not_compared"));
         ledger.intake().settle(row);
         let mut open = admission(6);
         open.named.who = who();
@@ -119,6 +121,7 @@ fn a_file_of_an_older_layout_is_readable_and_migrated_by_a_writer() {
             let prompt = (is(4) || is(5)).then_some("busy");
             assert_eq!(row.text("prompt_uncounted"), prompt);
             assert_eq!(row.text("completion_uncounted"), is(5).then_some("late"));
+            assert_eq!(row.text("prompt_doubt"), is(5).then_some("not_compared"));
             Ok(())
         });
         all.expect("rows");

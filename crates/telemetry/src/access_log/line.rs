@@ -70,6 +70,12 @@ pub(super) fn write(
         .piece(if record.streamed { &STREAMED } else { &WHOLE })
         .decimal(u64::from(record.attempts));
     let mut out = tokens(out, &record.tokens);
+    if !record.prompt_doubt.is_empty() {
+        out = out.text(
+            const { &opening("prompt_doubt") },
+            Some(record.prompt_doubt),
+        );
+    }
     if !record.estimate_reason.is_empty() || record.unconfirmed.attempts > 0 {
         out = estimate(out, record);
     }

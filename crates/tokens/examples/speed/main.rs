@@ -52,8 +52,8 @@ fn main() {
     for (name, text) in texts {
         let body = serde_json::json!({ "prompt": text }).to_string();
         let with_json = column("with JSON", |_| {
-            let count = ours.prompt(Operation::Completions, body.as_bytes(), 0);
-            count.map_or(0, |count| count.tokens)
+            let prompt = ours.prompt(Operation::Completions, body.as_bytes(), 0);
+            prompt.map_or(0, |prompt| prompt.count.tokens)
         });
         line(&name, &text, columns.iter().chain([&with_json]));
     }

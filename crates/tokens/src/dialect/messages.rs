@@ -48,6 +48,7 @@ pub(super) fn read<'t>(
     if merges {
         for message in messages.iter().filter(|message| is_system(message)) {
             if let Some(text) = inline_system(message)? {
+                conversation.merged_system = true;
                 match &mut leading {
                     None => leading = Some(text),
                     Some(before) => before.to_mut().push_str(&text),

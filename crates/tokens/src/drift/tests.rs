@@ -43,7 +43,7 @@ fn another_tokenizer_is_noticed_within_a_hundred_exchanges() {
     let count = |counter: &Counter, text: &str| {
         let body = serde_json::json!({ "prompt": text }).to_string();
         let count = counter.prompt(Operation::Completions, body.as_bytes(), 0);
-        count.expect("countable").tokens
+        count.expect("countable").count.tokens
     };
     // English of a few words, where the two vocabularies agree most.
     let words = [

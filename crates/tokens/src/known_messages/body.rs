@@ -16,6 +16,8 @@ use crate::tree::Tree;
 pub(super) struct Body<'a> {
     pub(super) messages: Vec<&'a str>,
     pub(super) tools: Vec<&'a str>,
+    /// There is a list of tools, be it empty.
+    pub(super) has_tools: bool,
     /// The member, unless it is null.
     pub(super) system: Option<Tree<'a>>,
     /// There is a member of this name, and it is not null.
@@ -52,6 +54,8 @@ impl<'a> Body<'a> {
             return None;
         }
         parts.messages = messages?;
+        let tools = tools.flatten();
+        parts.has_tools = tools.is_some();
         parts.tools = tools.unwrap_or_default();
         parts.system = system.filter(|it| *it != Tree::Null);
         parts.has_functions = functions.is_some_and(|it| it != Tree::Null);
@@ -128,12 +132,13 @@ impl<'a> Rest<'a> {
         Some(values)
     }
 
-    fn list_or_null(&mut self) -> Option<Vec<&'a str>> {
+    /// The values in a list; none in place of it where null is.
+    fn list_or_null(&mut self) -> Option<Option<Vec<&'a str>>> {
         self.skip_blanks();
         if self.body.get(self.at) == Some(&b'n') {
-            return (self.value()? == "null").then(Vec::new);
+            return (self.value()? == "null").then_some(None);
         }
-        self.list()
+        self.list().map(Some)
     }
 }
 

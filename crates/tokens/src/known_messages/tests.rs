@@ -136,7 +136,7 @@ fn a_message_that_is_known_is_not_read_again() {
     let count = |messages: &str| {
         let body = format!(r#"{{"messages":[{messages}]}}"#);
         let count = counter.prompt(Operation::Chat, body.as_bytes(), 0);
-        count.expect("countable").tokens
+        count.expect("countable").count.tokens
     };
     let one = count(message);
     let two = count(&format!("{message},{message}"));

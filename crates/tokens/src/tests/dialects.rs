@@ -5,7 +5,8 @@ use crate::{BuiltIn, Certainty, Count, Counter, Doubt, Uncountable};
 use wire::dialect::Operation;
 
 fn count(counter: &Counter, operation: Operation, body: &str) -> Result<Count, Uncountable> {
-    counter.prompt(operation, body.as_bytes(), CLOCK_S)
+    let prompt = counter.prompt(operation, body.as_bytes(), CLOCK_S);
+    prompt.map(|prompt| prompt.count)
 }
 
 #[test]

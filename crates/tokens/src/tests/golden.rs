@@ -43,7 +43,7 @@ fn check(file: &str, counter: &Counter) -> usize {
             let text: String = serde_json::from_str(text.trim()).expect("a JSON string");
             let shown = counter.rendered(operation, body.as_bytes(), CLOCK_S);
             assert_eq!(shown, Ok(text), "{file} {name}");
-            let count = count.map(|count| format!("tokens={}", count.tokens));
+            let count = count.map(|count| format!("tokens={}", count.count.tokens));
             assert_eq!(count.as_deref(), Ok(tokens), "{file} {name}");
         }
         checked += 1;

@@ -70,7 +70,7 @@ impl<'c> Case<'c> {
         };
         let body = self.body.as_bytes();
         let count = match self.counter.prompt(self.operation, body, CLOCK_S) {
-            Ok(count) => count,
+            Ok(prompt) => prompt.count,
             Err(why) => return Ok(Some(why.as_str().to_owned())),
         };
         if let Certainty::Approximate(doubt) = count.certainty {

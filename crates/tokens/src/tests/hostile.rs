@@ -197,7 +197,10 @@ fn two_hundred_thousand_arguments_are_put_together() {
     );
     let counter = tiny("{{ n199999 }}");
     let count = counter.prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
-    assert_eq!(count.map(|count| count.certainty), Ok(Certainty::Exact));
+    assert_eq!(
+        count.map(|prompt| prompt.count.certainty),
+        Ok(Certainty::Exact)
+    );
 }
 
 #[test]

@@ -4,13 +4,14 @@
 //! Not here: templates and their arguments (`habits`).
 
 use super::{CLOCK_S, tiny, vectors};
-use crate::{BuiltIn, Certainty, Count, Counter, Doubt, Uncountable};
+use crate::{BuiltIn, Certainty, Count, Counter, Doubt, TemplateSettings, Uncountable};
 use wire::dialect::Operation;
 
 const LOOP: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}";
 
 fn count(counter: &Counter, operation: Operation, body: &str) -> Result<Count, Uncountable> {
-    counter.prompt(operation, body.as_bytes(), CLOCK_S)
+    let prompt = counter.prompt(operation, body.as_bytes(), CLOCK_S);
+    prompt.map(|prompt| prompt.count)
 }
 
 /// The developer's message and what comes after it.
@@ -153,6 +154,70 @@ fn a_prompt_that_is_cut_is_as_long_as_it_is_cut_to() {
     let body = r#"{"messages":[{"role":"user","content":"a"}],"truncate_prompt_tokens":1}"#;
     let counted = count(&Counter::harmony(), Operation::Chat, body).expect("countable");
     assert!(counted.tokens > 1 && counted.certainty == Certainty::Exact);
+}
+
+fn started(excludes_tools: bool, model_length: Option<u64>) -> Counter {
+    let template = "{% for t in tools %}{{ t.function.name }}\n{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}";
+    let settings = TemplateSettings {
+        excludes_tools,
+        model_length,
+        ..TemplateSettings::default()
+    };
+    let tokenizer = vectors("tiny_tokenizer.json");
+    Counter::from_template(tokenizer.as_bytes(), template, settings).expect("usable")
+}
+
+#[test]
+fn a_prompt_that_is_shorter_than_the_models_length_is_whole() {
+    let bodies = [
+        (
+            Operation::Chat,
+            r#"{"messages":[{"role":"user","content":"abc"}],"truncate_prompt_tokens":-1}"#,
+        ),
+        (
+            Operation::Responses,
+            r#"{"input":"abc","truncation":"auto"}"#,
+        ),
+        (
+            Operation::Completions,
+            r#"{"prompt":"abc","truncate_prompt_tokens":-1}"#,
+        ),
+    ];
+    for (operation, body) in bodies {
+        let certainty = |length| {
+            let counter = started(false, length);
+            let count = count(&counter, operation, body).expect("countable");
+            (count.tokens, count.certainty)
+        };
+        let (tokens, doubted) = certainty(None);
+        assert_eq!(doubted, Certainty::Approximate(Doubt::Truncated), "{body}");
+        assert_eq!(certainty(Some(tokens + 1)), (tokens, Certainty::Exact));
+        // Of a prompt as long as the model the engine may keep room for an answer.
+        assert_eq!(certainty(Some(tokens)), (tokens, doubted), "{body}");
+    }
+}
+
+#[test]
+fn tools_that_may_not_be_called_are_left_out_where_the_engine_leaves_them_out() {
+    let tool = r#"[{"type":"function","function":{"name":"look_it_up"}}]"#;
+    let named = r#"[{"name":"look_it_up","input_schema":{"type":"object"}}]"#;
+    let chat = |rest: &str| format!(r#"{{"messages":[{{"role":"user","content":"a"}}]{rest}}}"#);
+    for (operation, tools, none) in [
+        (Operation::Chat, tool, r#""none""#),
+        (Operation::Messages, named, r#"{"type":"none"}"#),
+    ] {
+        let count = |excludes, rest: &str| {
+            let counter = started(excludes, None);
+            count(&counter, operation, &chat(rest))
+                .expect("countable")
+                .tokens
+        };
+        let (with, without) = (format!(r#","tools":{tools}"#), "");
+        let none = format!(r#","tools":{tools},"tool_choice":{none}"#);
+        assert_eq!(count(false, &none), count(false, &with));
+        assert_eq!(count(true, &none), count(true, without));
+        assert_ne!(count(true, &with), count(true, without));
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn content(counter: &Counter, pieces: &[&str]) -> u64 {
 fn whole(counter: &Counter, text: &str) -> u64 {
     let body = serde_json::json!({ "prompt": text }).to_string();
     let count = counter.prompt(Operation::Completions, body.as_bytes(), 0);
-    count.expect("countable").tokens
+    count.expect("countable").count.tokens
 }
 
 fn cut<'a>(mut text: &'a str, random: &mut Random, longest: usize) -> Vec<&'a str> {

@@ -19,7 +19,7 @@ fn count(settings: &str, prompt: &str) -> (u64, Certainty) {
     let body = serde_json::json!({ "prompt": prompt }).to_string();
     let counter = counter(&vectors("tiny_tokenizer.json"), settings);
     let count = counter.prompt(Operation::Completions, body.as_bytes(), CLOCK_S);
-    let count = count.expect("countable");
+    let count = count.expect("countable").count;
     (count.tokens, count.certainty)
 }
 
@@ -94,5 +94,5 @@ fn a_class_that_builds_the_tokenizer_anew_is_doubted() {
         r#"{"tokenizer_class":"Qwen2TokenizerFast"}"#,
     );
     let count = qwen.prompt(Operation::Completions, br#"{"prompt":"a"}"#, CLOCK_S);
-    assert_eq!(count.expect("countable").certainty, Certainty::Exact);
+    assert_eq!(count.expect("countable").count.certainty, Certainty::Exact);
 }

@@ -2,10 +2,15 @@
 //!
 //! Not here: when an alarm goes off (`tokens::drift`), tokens by workload (`telemetry`).
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use counting::{Direction, RESULTS};
 use policy::billing::BilledBy;
 use telemetry::Extra;
 use telemetry::extras::number;
+use tokens::Shape;
+use tokens::calibration::{Difference, Features};
 
 use crate::pool::Pool;
 
@@ -67,6 +72,77 @@ pub(super) fn of(counting: &Pool) -> Vec<Extra> {
         }
     }
     extras.extend(drift(counting));
+    extras.extend(marks(counting));
+    extras.extend(unread(counting));
+    extras
+}
+
+/// How far counts of prompts can be trusted, by what was compared.
+fn marks(counting: &Pool) -> Vec<Extra> {
+    let calibrations = counting.calibrations();
+    let mut differing = Differing::new();
+    let mut extras = Vec::new();
+    for ((backend, model, _), calibration) in calibrations.all() {
+        let Features {
+            agreed,
+            differ,
+            open,
+        } = calibration.features();
+        let all = agreed.and(differ).and(open).len();
+        let help = "Features of prompts that were seen whose counts are exact, as a share.";
+        let share = f64::from(agreed.len()) / f64::from(all.max(1));
+        let extra = Extra::gauge("tollgate_token_exact", help, share);
+        extras.push(extra.with("backend", &backend).with("model", &model));
+        let differences = calibration.differences();
+        differences.for_each(|one| differs(&mut differing, &backend, &model, one));
+    }
+    for ((backend, model, _), differences) in calibrations.near() {
+        let differences = differences.into_iter();
+        differences.for_each(|one| differs(&mut differing, &backend, &model, one));
+    }
+    let help = "Tokens that engines count beyond the gate's own, of a prompt with these features, on average.";
+    extras.extend(
+        differing
+            .into_iter()
+            .map(|((backend, model, features), (tokens, calls))| {
+                let mean = tokens as f64 / calls.max(1) as f64;
+                Extra::gauge("tollgate_token_shape_difference", help, mean)
+                    .with("backend", &backend)
+                    .with("model", &model)
+                    .with("feature", &features.to_string())
+            }),
+    );
+    extras
+}
+
+/// Tokens by which prompts differ, and how many do, by backend, model and features.
+type Differing = BTreeMap<(Arc<str>, Arc<str>, Shape), (i64, u64)>;
+
+fn differs(differing: &mut Differing, backend: &Arc<str>, model: &Arc<str>, one: Difference) {
+    let of = (Arc::clone(backend), Arc::clone(model), one.features);
+    let (tokens, calls) = differing.entry(of).or_default();
+    *tokens = tokens.saturating_add(one.tokens);
+    *calls += one.calls;
+}
+
+/// Models of which calls have no count.
+fn unread(counting: &Pool) -> Vec<Extra> {
+    let mut extras = Vec::new();
+    for (model, unread) in counting.metrics().unreadable() {
+        let (_, uncounted) = unread.share.exchanges();
+        let help = "Calls that have no count because their prompt cannot be read or rendered.";
+        let total = number(uncounted);
+        extras.push(
+            Extra::counter("tollgate_token_uncounted_total", help, total).with("model", &model),
+        );
+        let help = "Whether too many of them have none (1) or not (0), and why the first had none.";
+        let on = f64::from(u8::from(unread.share.is_raised()));
+        extras.push(
+            Extra::gauge("tollgate_token_uncounted_alarm", help, on)
+                .with("model", &model)
+                .with("reason", unread.reason),
+        );
+    }
     extras
 }
 

@@ -39,12 +39,13 @@ struct CountingGate {
 }
 
 impl CountingGate {
-    /// `counting` is the part of the configuration for tokenizers and counting bounds.
+    /// `counting` is the part of the configuration for tokenizers and counting bounds. The engine is asked for nothing
+    /// but the calls of a test.
     fn start(engine: std::net::SocketAddr, counting: &str, files: &[(&str, &[u8])]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let ledger = dir.path().join("usage.db");
         let config = format!(
-            "backends: {{ up: {{ url: http://{engine}/v1 }} }}\n\
+            "backends: {{ up: {{ url: http://{engine}/v1, tokens: off }} }}\n\
              routes: [ {{ workload: w, backend: up, forward_headers: [x-fault, x-engine-tokens] }} ]\n\
              ledger: {{ path: {} }}\n{counting}\n",
             ledger.display()

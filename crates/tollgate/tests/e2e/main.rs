@@ -9,6 +9,7 @@ mod bodies;
 mod browser;
 mod browser_login;
 mod budgets;
+mod calibration;
 mod charging;
 mod cli;
 mod client_addresses;

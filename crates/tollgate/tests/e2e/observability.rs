@@ -326,7 +326,7 @@ fn the_metrics_page_is_well_formed_and_documented() {
                 family
                     .samples
                     .iter()
-                    .all(|(_, _, v)| v.is_finite() && (*v >= 0.0 || name.ends_with("_ratio"))),
+                    .all(|(_, _, v)| v.is_finite() && (*v >= 0.0 || may_be_negative(name))),
                 "{name}"
             ),
         }
@@ -367,6 +367,11 @@ fn the_metrics_page_is_well_formed_and_documented() {
         1.0
     );
     promtool(&page);
+}
+
+/// Whether a metric is of a difference.
+fn may_be_negative(name: &str) -> bool {
+    name.ends_with("_ratio") || name.ends_with("_difference")
 }
 
 /// Checks the page with Prometheus's own tool.

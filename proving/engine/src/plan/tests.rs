@@ -14,6 +14,7 @@ fn model(harmony: bool) -> Model {
         Format::ChatMl
     };
     Model {
+        templated: format.clone(),
         format,
         composer: Composer::new(&Tokenizer::o200k()).unwrap(),
         today: Vec::new(),

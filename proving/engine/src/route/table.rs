@@ -32,6 +32,16 @@ pub(super) enum Operation {
 pub(super) enum Api {
     Models,
     Work(Work),
+    /// What a call would be read as, in tokens: no work for a model.
+    Tokens(Tokens),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tokens {
+    /// Of a message and its tools, as a number.
+    Count,
+    /// Of any call, as ids; only where [`enable_scale_out`](crate::EngineConfig::enable_scale_out) says so.
+    Render(Work),
 }
 
 /// Work for a model; counted in `/load`.
@@ -72,7 +82,8 @@ impl Operation {
     /// Members that a body cannot do without.
     pub(super) fn required(self) -> &'static [&'static str] {
         match self {
-            Self::Api(Api::Work(work)) => work.required(),
+            Self::Api(Api::Work(work) | Api::Tokens(Tokens::Render(work))) => work.required(),
+            Self::Api(Api::Tokens(Tokens::Count)) => &["messages"],
             Self::Page(Page::Detokenize) => &["tokens"],
             Self::Api(Api::Models) | Self::Page(_) | Self::Inspection(_) => &[],
         }
@@ -141,6 +152,10 @@ const fn work(work: Work) -> Operation {
     Operation::Api(Api::Work(work))
 }
 
+const fn render(work: Work) -> Operation {
+    Operation::Api(Api::Tokens(Tokens::Render(work)))
+}
+
 const fn page(page: Page) -> Operation {
     Operation::Page(page)
 }
@@ -171,6 +186,36 @@ pub(super) const ROUTES: &[Route] = &[
         POST,
         work(Work::Messages),
         "Anthropic's messages",
+    ),
+    metered(
+        "/v1/messages/count_tokens",
+        POST,
+        Operation::Api(Api::Tokens(Tokens::Count)),
+        "Tokens of Anthropic's messages",
+    ),
+    metered(
+        "/v1/chat/completions/render",
+        POST,
+        render(Work::Chat),
+        "Prompt of a chat",
+    ),
+    metered(
+        "/v1/completions/render",
+        POST,
+        render(Work::Completions),
+        "Prompts of a plain completion",
+    ),
+    metered(
+        "/v1/responses/render",
+        POST,
+        render(Work::Responses),
+        "Prompt of a response",
+    ),
+    metered(
+        "/v1/messages/render",
+        POST,
+        render(Work::Messages),
+        "Prompt of Anthropic's messages",
     ),
     metered("/v1/embeddings", POST, work(Work::Embeddings), "Embeddings"),
     metered("/score", POST, work(Work::Score), "Scores of pairs"),

@@ -315,7 +315,7 @@ fn a_message_with_tools_is_counted_as_the_same_chat() {
     let same = json!({"model": "gpt-oss-120b", "messages": [
         {"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "Weather?"},
         {"role": "assistant", "tool_calls": [{"id": "t1", "type": "function",
-            "function": {"name": "weather", "arguments": "{\"city\":\"Ulm\"}"}}]},
+            "function": {"name": "weather", "arguments": "{\"city\": \"Ulm\"}"}}]},
         {"role": "tool", "tool_call_id": "t1", "content": "rain"}],
         "tools": [{"type": "function", "function": {"name": "weather", "description": "Of a city.", "parameters": schema}}]});
     let chat = post_chat(engine.addr(), &same);
@@ -332,7 +332,7 @@ fn an_invalid_message_is_refused() {
         (json!({"max_tokens": null}), "validation error"),
         (json!({"messages": []}), "at least one"),
         (
-            json!({"messages": [{"role": "system", "content": "x"}]}),
+            json!({"messages": [{"role": "robot", "content": "x"}]}),
             "Unknown role",
         ),
         (

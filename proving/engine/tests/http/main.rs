@@ -19,3 +19,4 @@ mod pages;
 mod parameters;
 mod streams;
 mod structured;
+mod tokens;

@@ -50,7 +50,10 @@ fn every_path_that_is_told_answers_and_no_other_method_does() {
 
 #[test]
 fn what_a_path_requires_is_what_its_refusal_misses() {
-    let engine = start(fast());
+    let engine = start(EngineConfig {
+        enable_scale_out: true,
+        ..fast()
+    });
     let document = get(engine.addr(), "/openapi.json").json();
     let mut seen = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -73,7 +76,7 @@ fn what_a_path_requires_is_what_its_refusal_misses() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 17);
+    assert_eq!(seen, 23);
 }
 
 #[test]

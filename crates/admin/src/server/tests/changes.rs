@@ -32,6 +32,7 @@ fn each_role_opens_its_own_resources_and_no_other() {
         ("GET", "/api/v1/config", "read"),
         ("GET", "/api/v1/health", "read"),
         ("GET", "/api/v1/ledger", "read"),
+        ("GET", "/api/v1/tokens", "read"),
         ("GET", "/api/v1/limits", "read"),
         ("POST", "/api/v1/reload", "operate"),
         ("POST", "/api/v1/drain", "operate"),

@@ -265,6 +265,7 @@ fn the_manual_lists_exactly_these_fields() {
     full.tokens.reasoning = Some(1);
     full.tokens.invalid = true;
     full.estimate_reason = "upstream_timeout";
+    full.prompt_doubt = "not_compared";
     full.unconfirmed.add(30, 12);
     full.trace = Some(policy::trace::Trace {
         id: 0xabc,

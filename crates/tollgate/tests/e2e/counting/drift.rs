@@ -3,13 +3,46 @@
 use std::time::Duration;
 
 use engine::EngineConfig;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CountingGate, engine};
 use crate::harness::eventually;
 
+/// Calls that agree before anything is done to them: three make a prompt's shape exact.
+const HONEST: usize = 3;
+
+/// What came of up to a hundred calls.
+struct Watched {
+    /// The number of the call at which the alarm of this direction was raised.
+    at: Option<usize>,
+    log: String,
+    /// By how many tokens prompts of chat completions differ, as a metric.
+    differ_by: f64,
+    /// Why the count of the last call's prompt is not exact.
+    last_doubt: Value,
+}
+
 /// The number of the call at which the alarm of this direction is raised, of at most a hundred.
 fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Option<usize> {
+    let Watched { at, log, .. } = watched(counting, model, headers, direction, HONEST);
+    let messages = [
+        "the engine's tokens are not those that the gate counts",
+        "the engine reports other tokens than it makes",
+    ];
+    if at.is_some() {
+        assert!(messages.iter().any(|message| log.contains(message)));
+    }
+    at
+}
+
+/// Calls until the alarm of this direction is raised, or a hundred; the first `honest` of them have no headers.
+fn watched(
+    counting: &str,
+    model: &str,
+    headers: &[&str],
+    direction: &str,
+    honest: usize,
+) -> Watched {
     let engine = engine(EngineConfig {
         models: vec![model.into()],
         ..EngineConfig::default()
@@ -20,12 +53,14 @@ fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Op
         format!("direction=\"{direction}\""),
     ];
     let labels = [labels[0].as_str(), labels[1].as_str()];
-    let mut at = None;
+    let (mut at, mut last) = (None, 0);
     for n in 1..=100 {
         let question = format!("Why does the build fail in the third module, for the {n}th time?");
         let body = json!({"model": model, "stream": n % 2 == 0, "max_tokens": 40,
             "messages": [{"role": "user", "content": question}]});
+        let headers = if n > honest { headers } else { &[] };
         counted.chat(&format!("c{n}"), headers, &body);
+        last = n;
         let results = |gate: &crate::harness::Gate| {
             gate.metric("tollgate_token_drift_exchanges_total", &labels)
         };
@@ -44,11 +79,20 @@ fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Op
                 .metric("tollgate_token_drift_alarms_total", &labels),
             1.0
         );
-        let message = "the engine's tokens are not those that the gate counts";
-        assert!(counted.gate.log().contains(message));
     }
+    let labels = ["feature=\"chat\""];
+    let differ_by = counted
+        .gate
+        .metric("tollgate_token_shape_difference", &labels);
+    let log = counted.gate.log();
+    let rows = counted.end();
     engine.stop();
-    at
+    Watched {
+        at,
+        log,
+        differ_by,
+        last_doubt: rows[&format!("c{last}")]["prompt_doubt"].clone(),
+    }
 }
 
 const HARMONY: &str = "tokenizers: { \"*\": harmony }\n";
@@ -66,11 +110,33 @@ fn u7_an_engine_that_misreports_usage_is_flagged_within_a_hundred_calls() {
 }
 
 #[test]
-fn u7_a_wrong_tokenizer_is_flagged_within_a_hundred_calls() {
+fn u7_a_wrong_tokenizer_is_told_of_and_accuses_nobody() {
     // For any model but gpt-oss, the engine uses cl100k and ChatML.
-    let at = flagged("tokenizers: { other: harmony }", "other", &[], "input");
-    println!("swapped: {at:?}");
-    assert!(at.is_some());
+    let told = watched("tokenizers: { other: harmony }", "other", &[], "input", 0);
+    let message = "the gate and the engine count prompts with this otherwise";
+    assert_eq!(told.log.matches(message).count(), 1, "{}", told.log);
+    assert_eq!(told.at, None);
+    assert!(told.differ_by != 0.0);
+    assert_eq!(told.last_doubt, "differs");
+}
+
+#[test]
+fn a_prompt_is_exact_once_three_calls_like_it_agreed() {
+    let engine = engine(EngineConfig::default());
+    let counting = "tokenizers: { gpt-oss-120b: harmony }";
+    let mut counted = CountingGate::start(engine.addr(), counting, &[]);
+    for n in 0..5 {
+        let body = json!({"model": "gpt-oss-120b", "max_tokens": 5,
+            "messages": [{"role": "user", "content": format!("The {n}th question")}]});
+        counted.chat(&format!("c{n}"), &[], &body);
+    }
+    let rows = counted.end();
+    let doubts = (0..5).map(|n| rows[&format!("c{n}")]["prompt_doubt"].clone());
+    let doubts: Vec<Value> = doubts.collect();
+    assert!(doubts[3..].iter().all(Value::is_null), "{doubts:?}");
+    let is_open = |doubt: &Value| doubt.is_null() || doubt == "not_compared";
+    assert!(doubts.iter().all(is_open), "{doubts:?}");
+    engine.stop();
 }
 
 #[test]

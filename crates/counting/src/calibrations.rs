@@ -1,0 +1,228 @@
+//! What is known of how our counts stand to those of each engine, by backend, model and tokenizer.
+//!
+//! Calls that are reported feed it, and so does who asks engines; the mark of a prompt comes from it.
+//! Invariant: at most [`MODELS_MAX`] are told apart, and what is beyond is never exact. Only the thread that reconciles,
+//! one that asks engines and a scrape take its lock.
+//! Not here: what follows from a comparison (`tokens::calibration`), asking engines (the host), the alarm (`metrics`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokens::calibration::{Calibration, Change, Difference, Says};
+use tokens::drift::Tolerance;
+use tokens::{Certainty, Count, Doubt, Shape};
+
+use crate::metrics::{Direction, DriftMetrics, Heard};
+
+/// Models of backends that are told apart.
+const MODELS_MAX: usize = 1000;
+
+/// Whose count it is: the backend, the model as it may be a label, and the tokenizer's key.
+pub type Of = (Arc<str>, Arc<str>, u64);
+
+/// All of them.
+#[derive(Debug)]
+pub struct Calibrations {
+    known: Mutex<Known>,
+    metrics: Arc<DriftMetrics>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Of counts that are exact but for what the engine makes of the call.
+    of: BTreeMap<Of, Calibration>,
+    /// Of counts that are near for a reason of their own: which of their shapes are not near is all that is asked of it.
+    near: BTreeMap<Of, Calibration>,
+    /// Models that the engine is to be asked about again.
+    wanted: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// The tokenizers of the configuration; none where all are.
+    keys: Option<BTreeSet<u64>>,
+}
+
+impl Known {
+    /// Whether there is anything to know of a tokenizer: calls that began with one of the configuration before end yet.
+    fn has(&self, key: u64) -> bool {
+        self.keys.as_ref().is_none_or(|keys| keys.contains(&key))
+    }
+}
+
+/// A prompt that was counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prompted {
+    pub(crate) count: Count,
+    pub(crate) shape: Shape,
+    /// What the engine reports, where all of it went there and came back.
+    pub(crate) reported: Option<u64>,
+    /// How far that may lie from our count until the alarm hears of it.
+    pub(crate) tolerance: Tolerance,
+}
+
+impl Calibrations {
+    pub(crate) fn new(metrics: Arc<DriftMetrics>) -> Self {
+        Self {
+            known: Mutex::default(),
+            metrics,
+        }
+    }
+
+    /// Takes a prompt, and says how far its count can be trusted. One whose report is another is not exact, whoever is
+    /// wrong.
+    pub(crate) fn take(&self, of: &Of, prompt: Prompted, now_s: i64) -> Certainty {
+        let Prompted {
+            count,
+            shape,
+            reported,
+            tolerance,
+        } = prompt;
+        let is_near = matches!(
+            count.certainty,
+            Certainty::Approximate(doubt) if doubt != Doubt::TokenizerSettings
+        );
+        let mut known = self.known();
+        let is_gone = !known.has(of.2);
+        let all = if is_near {
+            &mut known.near
+        } else {
+            &mut known.of
+        };
+        if reported.is_none() || is_gone || (all.len() >= MODELS_MAX && !all.contains_key(of)) {
+            let none = Calibration::default();
+            return all.get(of).unwrap_or(&none).judge(count, shape);
+        }
+        let calibration = all.entry(of.clone()).or_default();
+        let Some(reported) = reported else {
+            return calibration.judge(count, shape);
+        };
+        let is_same = reported == count.tokens;
+        let agrees = is_same || (is_near && tolerance.holds(reported, count.tokens));
+        let change = calibration.answer_within(shape, reported, count.tokens, agrees, now_s);
+        let certainty = match calibration.judge(count, shape) {
+            Certainty::Exact if !is_same => Certainty::Approximate(Doubt::Differs),
+            certainty => certainty,
+        };
+        if change.asks_again && !is_near {
+            known.wanted.insert((Arc::clone(&of.0), Arc::clone(&of.1)));
+        }
+        drop(known);
+        let heard = match (change.is_for_alarm, change.makes_the_same) {
+            (false, _) => Heard::Nothing,
+            (true, false) => Heard::Call,
+            (true, true) => Heard::CallOfKnown,
+        };
+        let sides = (reported, count.tokens);
+        let direction = Direction::Prompt;
+        self.metrics
+            .compare_prompt(&of.1, direction, tolerance, sides, heard);
+        self.tell(of, &change);
+        certainty
+    }
+
+    /// Hands what an engine said of probes to what is known of a model, by `told`, and tells what is new of it.
+    pub fn probed(
+        &self,
+        backend: &Arc<str>,
+        model: &Arc<str>,
+        key: u64,
+        told: impl FnOnce(&mut Calibration) -> Change,
+    ) {
+        let of = (Arc::clone(backend), Arc::clone(model), key);
+        let mut known = self.known();
+        let is_new = !known.of.contains_key(&of);
+        if !known.has(key) || (is_new && known.of.len() >= MODELS_MAX) {
+            return;
+        }
+        let change = told(known.of.entry(of.clone()).or_default());
+        drop(known);
+        self.tell(&of, &change);
+    }
+
+    /// The models of backends that an engine is to be asked about again because their calls differ, of those that `may`
+    /// be; they are not wanted any more then.
+    pub fn wanted(
+        &self,
+        mut may: impl FnMut(&Arc<str>, &Arc<str>) -> bool,
+    ) -> Vec<(Arc<str>, Arc<str>)> {
+        let wanted = std::mem::take(&mut self.known().wanted);
+        let (now, later): (BTreeSet<_>, BTreeSet<_>) = wanted
+            .into_iter()
+            .partition(|(backend, model)| may(backend, model));
+        self.known().wanted.extend(later);
+        now.into_iter().collect()
+    }
+
+    /// Forgets all tokenizers but those of a configuration, which has just been published.
+    pub fn keep_only(&self, keys: BTreeSet<u64>) {
+        let mut known = self.known();
+        known.of.retain(|(.., key), _| keys.contains(key));
+        known.near.retain(|(.., key), _| keys.contains(key));
+        known.keys = Some(keys);
+    }
+
+    /// A copy of what is known of each.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<Of, Calibration> {
+        self.known().of.clone()
+    }
+
+    /// Whose counts are near for a reason of their own, and what differs there by more than it may.
+    #[must_use]
+    pub fn near(&self) -> BTreeMap<Of, Vec<Difference>> {
+        let known = self.known();
+        let near = known.near.iter();
+        near.map(|(of, calibration)| (of.clone(), calibration.differences().collect()))
+            .collect()
+    }
+
+    fn tell(&self, (backend, model, _): &Of, change: &Change) {
+        for says in &change.says {
+            match says {
+                Says::Differs(difference) => told(backend, model, difference),
+                Says::Changed(difference, before_s) => {
+                    let features = difference.features.to_string();
+                    tracing::warn!(
+                        backend = &**backend,
+                        model = &**model,
+                        calls_with = features,
+                        probe = difference.probe,
+                        reported = difference.first.reported,
+                        counted = difference.first.counted,
+                        agreed_at_unix_s = before_s,
+                        "the engine counts such prompts otherwise than when it was asked before: its template, its tokenizer or its settings changed"
+                    );
+                    self.metrics.changed(model);
+                }
+                Says::Agrees(features) => {
+                    let features = features.to_string();
+                    tracing::info!(
+                        backend = &**backend,
+                        model = &**model,
+                        calls_with = features,
+                        "the engine and the gate count such prompts alike again"
+                    );
+                    self.metrics.agrees(model);
+                }
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn told(backend: &str, model: &str, difference: &Difference) {
+    let features = difference.features.to_string();
+    tracing::warn!(
+        backend,
+        model,
+        calls_with = features,
+        probe = difference.probe,
+        reported = difference.first.reported,
+        counted = difference.first.counted,
+        since_unix_s = difference.first_s,
+        "the gate and the engine count prompts with this otherwise; such counts are approximate, and nobody is accused"
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,491 @@
+//! What is known of how our count of one model's prompts stands to that of the engine that serves it.
+//!
+//! A feature of prompts agrees by one probe, or by [`ANSWERS`] calls whose reports equal our counts, since it last
+//! differed. A count is exact where every feature of its call agrees. A difference is laid to the feature that calls
+//! have that differ and others have not: it is then a shape that is read in two ways, and nobody's fault until somebody
+//! looked. A difference that no feature explains, of calls that agreed before, is for the alarm (`drift`).
+//! Invariant: pure, in constant memory, and the same for the same calls in the same order.
+//! Not here: asking an engine, who keeps a calibration and for which model (the host), the alarm's arithmetic (`drift`).
+
+mod culprits;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::count::{Certainty, Count, Doubt};
+use crate::shape::{Feature, Shape};
+use culprits::{Seen, Sign};
+
+/// Calls whose reports have to equal our counts before a feature of theirs agrees that no probe was asked for.
+pub const ANSWERS: u8 = 3;
+/// Calls in a row that agree until a difference is over.
+pub const CLEARED_AFTER: u8 = 40;
+/// Calls that are looked at to find what differs.
+const RECENT: usize = 64;
+/// Differences that are kept; there are no more features.
+const DIFFERENCES_MAX: usize = 32;
+/// Probes that are kept.
+const PROBES_MAX: usize = 128;
+
+/// One model of one engine, against one tokenizer of ours.
+#[derive(Clone, Debug, Default)]
+pub struct Calibration {
+    features: [Standing; Feature::COUNT],
+    probes: BTreeMap<&'static str, Probed>,
+    /// What the probes that differ have that others have not.
+    probed_to_differ: Shape,
+    /// When a round of probes ended, seconds since 1970, and the one before.
+    asked_at_s: [Option<i64>; 2],
+    recent: VecDeque<Answered>,
+    /// Of calls, the first to differ first.
+    differences: Vec<Difference>,
+}
+
+/// How one feature stands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    /// Some probe or call had it.
+    is_seen: bool,
+    /// Calls that agreed since it last differed.
+    answers: u8,
+    /// It agreed at some time.
+    has_agreed: bool,
+    /// A call differed because of it, as far as can be told, and not enough have agreed since.
+    differs: bool,
+}
+
+/// What came of a probe.
+#[derive(Clone, Copy, Debug)]
+struct Probed {
+    shape: Shape,
+    tokens: Pair,
+    /// The round before agreed.
+    agreed_before: bool,
+    /// When it last agreed, or first differed.
+    since_s: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    seen: Seen,
+    at_s: i64,
+}
+
+/// Both numbers of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// By the engine.
+    pub reported: u64,
+    /// By us.
+    pub counted: u64,
+}
+
+/// Prompts that the engine counts in another way than we do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What those have that differ, and others have not.
+    pub features: Shape,
+    /// The probe that differs; none where calls do.
+    pub probe: Option<&'static str>,
+    /// The first that differed.
+    pub first: Pair,
+    /// When that was, seconds since 1970.
+    pub first_s: i64,
+    /// When one differed last.
+    pub last_s: i64,
+    /// How many differed.
+    pub calls: u64,
+    /// Tokens reported beyond those counted, of all of them.
+    pub tokens: i64,
+}
+
+/// What a call or a round of probes comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The alarm is to hear of this call: its shape had agreed, and no feature explains what differs.
+    pub is_for_alarm: bool,
+    /// A shape that had agreed differs: it is worth asking the engine again.
+    pub asks_again: bool,
+    /// The engine was asked since calls began to differ, and makes the same of the probes as we do.
+    pub makes_the_same: bool,
+    /// What is to be told.
+    pub says: Vec<Says>,
+}
+
+/// What is told once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// Prompts with these features are counted in two ways.
+    Differs(Difference),
+    /// They were counted in one way before: the engine changed, after this time (seconds since 1970).
+    Changed(Difference, i64),
+    /// They are counted in one way again.
+    Agrees(Shape),
+}
+
+/// The features that were seen, by how they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Counts of prompts with them are exact.
+    pub agreed: Shape,
+    /// They differ.
+    pub differ: Shape,
+    /// Too few were compared.
+    pub open: Shape,
+}
+
+impl Pair {
+    fn sign(self) -> Sign {
+        self.reported.cmp(&self.counted)
+    }
+
+    fn difference(self) -> i64 {
+        let (reported, counted) = (i128::from(self.reported), i128::from(self.counted));
+        i64::try_from(reported - counted).unwrap_or(i64::MAX)
+    }
+}
+
+impl Difference {
+    fn of(features: Shape, probe: Option<&'static str>, first: Pair, at_s: i64) -> Self {
+        Self {
+            features,
+            probe,
+            first,
+            first_s: at_s,
+            last_s: at_s,
+            calls: 1,
+            tokens: first.difference(),
+        }
+    }
+
+    /// Tokens reported beyond those counted, of a call on average.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.tokens as f64 / self.calls.max(1) as f64
+    }
+}
+
+impl Calibration {
+    /// Takes what the engine says of a probe; the round is over when [`Self::asked`] says so.
+    pub fn probe(
+        &mut self,
+        name: &'static str,
+        shape: Shape,
+        reported: u64,
+        counted: u64,
+        now_s: i64,
+    ) {
+        if self.probes.len() >= PROBES_MAX && !self.probes.contains_key(name) {
+            return;
+        }
+        let tokens = Pair { reported, counted };
+        let agrees = reported == counted;
+        let before = self.probes.get(name);
+        let since_s = match before {
+            Some(before) if !agrees && !before.agrees() => before.since_s,
+            _ => now_s,
+        };
+        let probed = Probed {
+            shape,
+            tokens,
+            agreed_before: before.is_some_and(Probed::agrees),
+            since_s,
+        };
+        self.probes.insert(name, probed);
+        self.each(shape, |standing| standing.is_seen = true);
+    }
+
+    /// The engine was asked for all probes that it takes. A probe that was not asked for in this round keeps what it had.
+    pub fn asked(&mut self, now_s: i64) -> Change {
+        let before = self.probed_to_differ;
+        let seen: Vec<Seen> = self.probes.values().map(Probed::seen).collect();
+        self.probed_to_differ = culprits::explaining(&seen);
+        self.asked_at_s = [Some(now_s), self.asked_at_s[0]];
+        let agreed = self.probed_to_agree();
+        self.each(agreed, |standing| standing.has_agreed = true);
+        let mut says = Vec::new();
+        for feature in self.probed_to_differ.without(before).features() {
+            says.extend(self.told_of(feature));
+        }
+        let over = before.without(self.probed_to_differ).common(agreed);
+        if !over.is_empty() {
+            self.differences
+                .retain(|one| one.features.common(over).is_empty());
+            self.each(over, |standing| standing.differs = false);
+            says.push(Says::Agrees(over));
+        }
+        // What was told once is no news in the next round.
+        for probed in self.probes.values_mut() {
+            probed.agreed_before = false;
+        }
+        Change {
+            says,
+            ..Change::default()
+        }
+    }
+
+    /// What is told of a feature that probes differ for since this round.
+    fn told_of(&self, feature: Feature) -> Option<Says> {
+        let with = || self.probes.iter().filter(|(_, it)| it.shape.has(feature));
+        let mut differing = with().filter(|(_, it)| !it.agrees());
+        let (name, first) = differing.next()?;
+        let features = Shape::NONE.with(feature);
+        let mut difference = Difference::of(features, Some(*name), first.tokens, first.since_s);
+        let mut changed = first.agreed_before;
+        for (_, more) in differing {
+            difference.calls += 1;
+            difference.tokens = difference.tokens.saturating_add(more.tokens.difference());
+            changed |= more.agreed_before;
+        }
+        Some(match self.asked_at_s {
+            [_, Some(before)] if changed => Says::Changed(difference, before),
+            _ => Says::Differs(difference),
+        })
+    }
+
+    /// Takes a call that the engine reported.
+    pub fn answer(&mut self, shape: Shape, reported: u64, counted: u64, now_s: i64) -> Change {
+        self.answer_within(shape, reported, counted, reported == counted, now_s)
+    }
+
+    /// The same for counts that agree although they are not the same.
+    pub fn answer_within(
+        &mut self,
+        shape: Shape,
+        reported: u64,
+        counted: u64,
+        agrees: bool,
+        now_s: i64,
+    ) -> Change {
+        let tokens = Pair { reported, counted };
+        let sign = if agrees { Sign::Equal } else { tokens.sign() };
+        let had_agreed = self.has_agreed(shape);
+        if self.recent.len() >= RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Answered {
+            seen: Seen { shape, sign },
+            at_s: now_s,
+        });
+        self.each(shape, |standing| standing.is_seen = true);
+        if sign == Sign::Equal {
+            return Change {
+                is_for_alarm: had_agreed,
+                says: self.agreed(shape),
+                ..Change::default()
+            };
+        }
+        self.differed(shape, tokens, had_agreed, now_s)
+    }
+
+    /// A call agreed; what is over by that.
+    fn agreed(&mut self, shape: Shape) -> Vec<Says> {
+        self.each(shape, |standing| {
+            standing.answers = standing.answers.saturating_add(1);
+            if standing.answers >= ANSWERS {
+                standing.has_agreed = true;
+                standing.differs = false;
+            }
+        });
+        if self.differences.is_empty() {
+            return Vec::new();
+        }
+        // What probes differ for is over when they agree.
+        let long = self.shape_of(|standing| standing.answers >= CLEARED_AFTER);
+        let long = long.without(self.probed_to_differ);
+        let mut over = Shape::NONE;
+        self.differences.retain(|one| {
+            let is_over = one.features.without(long).is_empty();
+            if is_over {
+                over = over.and(one.features);
+            }
+            !is_over
+        });
+        let says = (!over.is_empty()).then_some(Says::Agrees(over));
+        says.into_iter().collect()
+    }
+
+    fn differed(&mut self, shape: Shape, tokens: Pair, had_agreed: bool, now_s: i64) -> Change {
+        let seen = || self.recent.iter().map(|one| one.seen);
+        let suspects = culprits::suspects(shape, seen());
+        let told = shape.common(self.probed_to_differ);
+        let apart = culprits::told_apart(shape, seen());
+        let repeats = culprits::repeated(shape, seen());
+        self.each(suspects, |standing| {
+            standing.answers = 0;
+            standing.differs = true;
+        });
+        let features = if !told.is_empty() {
+            Some(told)
+        } else if let Some(feature) = apart {
+            Some(Shape::NONE.with(feature))
+        } else if !had_agreed && let Some(common) = repeats {
+            let fresh = common.without(self.shape_of(|standing| standing.has_agreed));
+            Some(if fresh.is_empty() { common } else { fresh })
+        } else {
+            None
+        };
+        let mut change = Change {
+            is_for_alarm: had_agreed && features.is_none(),
+            asks_again: had_agreed,
+            makes_the_same: self.makes_the_same(shape),
+            says: Vec::new(),
+        };
+        let Some(features) = features else {
+            return change;
+        };
+        if let Some(known) = self.open_difference(features) {
+            known.calls += 1;
+            known.tokens = known.tokens.saturating_add(tokens.difference());
+            known.last_s = now_s;
+            return change;
+        }
+        if self.differences.len() < DIFFERENCES_MAX {
+            let new = Difference::of(features, None, tokens, now_s);
+            self.differences.push(new);
+            // What a probe found was told then.
+            if told.is_empty() {
+                change.says.push(Says::Differs(new));
+            }
+        }
+        change
+    }
+
+    fn open_difference(&mut self, features: Shape) -> Option<&mut Difference> {
+        let mut all = self.differences.iter_mut();
+        all.find(|one| one.features == features)
+    }
+
+    /// Whether the engine was asked since calls began to differ, and makes of these features what we make.
+    fn makes_the_same(&self, shape: Shape) -> bool {
+        let mut all = self.recent.iter();
+        let first = all.find(|one| one.seen.sign != Sign::Equal);
+        let asked = self.asked_at_s[0].zip(first.map(|one| one.at_s));
+        let is_after = asked.is_some_and(|(asked, first)| asked >= first);
+        is_after && shape.common(self.probed_to_differ).is_empty()
+    }
+
+    /// How far counts of prompts of this shape can be trusted, by what was compared.
+    #[must_use]
+    pub fn mark(&self, shape: Shape) -> Certainty {
+        let Features { agreed, differ, .. } = self.features();
+        if !shape.common(differ).is_empty() {
+            return Certainty::Approximate(Doubt::Differs);
+        }
+        if shape.without(agreed).is_empty() {
+            Certainty::Exact
+        } else {
+            Certainty::Approximate(Doubt::NotCompared)
+        }
+    }
+
+    /// How far this count can be trusted: what it is doubted for itself counts first, but settings that may make another
+    /// tokenizer are no matter where the engine counts the same.
+    #[must_use]
+    pub fn judge(&self, count: Count, shape: Shape) -> Certainty {
+        match count.certainty {
+            Certainty::Exact | Certainty::Approximate(Doubt::TokenizerSettings) => self.mark(shape),
+            doubted @ Certainty::Approximate(_) => doubted,
+        }
+    }
+
+    /// The features that were seen, by how they stand.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        let probed = self.probed_to_agree();
+        let told = self.differences.iter();
+        let told = told.fold(Shape::NONE, |shape, one| shape.and(one.features));
+        let (mut agreed, mut differ) = (Shape::NONE, self.probed_to_differ.and(told));
+        let mut open = Shape::NONE;
+        for feature in Feature::ALL {
+            let one = Shape::NONE.with(feature);
+            let standing = self.standing(feature);
+            if differ.has(feature) || !standing.is_seen {
+            } else if probed.has(feature) || standing.answers >= ANSWERS {
+                agreed = agreed.and(one);
+            } else if standing.differs {
+                differ = differ.and(one);
+            } else {
+                open = open.and(one);
+            }
+        }
+        Features {
+            agreed,
+            differ,
+            open,
+        }
+    }
+
+    /// What differs: probes first, by name, then calls.
+    pub fn differences(&self) -> impl Iterator<Item = Difference> {
+        let probes = self.probes.iter().filter(|(_, probed)| !probed.agrees());
+        let probes = probes.map(|(name, probed)| {
+            let features = probed.shape.common(self.probed_to_differ);
+            Difference::of(features, Some(*name), probed.tokens, probed.since_s)
+        });
+        probes.chain(self.differences.iter().copied())
+    }
+
+    /// Probes that agree, and those that differ.
+    #[must_use]
+    pub fn probes(&self) -> (usize, usize) {
+        let agree = self.probes.values().filter(|it| it.agrees()).count();
+        (agree, self.probes.len() - agree)
+    }
+
+    /// When the engine was asked last, seconds since 1970.
+    #[must_use]
+    pub const fn asked_at_s(&self) -> Option<i64> {
+        self.asked_at_s[0]
+    }
+
+    /// Whether calls of this shape were exact at some time, and are not known to differ since.
+    fn has_agreed(&self, shape: Shape) -> bool {
+        let told = self.differences.iter();
+        let told = told.fold(self.probed_to_differ, |shape, one| shape.and(one.features));
+        shape.common(told).is_empty()
+            && shape
+                .features()
+                .all(|feature| self.standing(feature).has_agreed)
+    }
+
+    fn probed_to_agree(&self) -> Shape {
+        let agreeing = self.probes.values().filter(|probed| probed.agrees());
+        let agreed = agreeing.fold(Shape::NONE, |shape, probed| shape.and(probed.shape));
+        agreed.without(self.probed_to_differ)
+    }
+
+    fn standing(&self, feature: Feature) -> Standing {
+        let standing = self.features.get(feature as usize);
+        standing.copied().unwrap_or_default()
+    }
+
+    fn each(&mut self, shape: Shape, change: impl Fn(&mut Standing)) {
+        for feature in shape.features() {
+            if let Some(standing) = self.features.get_mut(feature as usize) {
+                change(standing);
+            }
+        }
+    }
+
+    fn shape_of(&self, holds: impl Fn(Standing) -> bool) -> Shape {
+        let all = Feature::ALL.into_iter();
+        all.filter(|feature| holds(self.standing(*feature)))
+            .fold(Shape::NONE, Shape::with)
+    }
+}
+
+impl Probed {
+    const fn agrees(&self) -> bool {
+        self.tokens.reported == self.tokens.counted
+    }
+
+    fn seen(&self) -> Seen {
+        Seen {
+            shape: self.shape,
+            sign: self.tokens.sign(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

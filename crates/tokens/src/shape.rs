@@ -1,0 +1,256 @@
+//! The shape of a call: which of the things that are rendered in ways of their own its prompt has in it.
+//!
+//! What agrees with the engine for one shape says nothing of another: a template may be right about words and wrong
+//! about tools. So counts are compared, and believed, by feature (`calibration`).
+//! Invariant: a shape is made of the call alone; the same body has the same shape, whether it is read or remembered.
+//! Not here: finding the features of a body (`features`).
+
+use std::fmt;
+
+/// One thing that a prompt may have in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Feature {
+    /// A call of chat completions.
+    Chat,
+    /// A text completion.
+    Text,
+    /// A call of the Responses API.
+    Responses,
+    /// A call of Anthropic's Messages API.
+    Messages,
+    /// A call for embeddings.
+    Embeddings,
+    /// Something that the assistant said before.
+    History,
+    /// Tools, also an empty list of them where that is not the same as none.
+    Tools,
+    /// A tool whose schema has more than plain members: objects, lists, choices or references in members.
+    Nested,
+    /// Tools that the call forbids to use (`tool_choice: none`).
+    Forbidden,
+    /// The assistant's calls of tools.
+    Calls,
+    /// What tools answered.
+    Answers,
+    /// A system prompt.
+    System,
+    /// A system message behind another message.
+    InlineSystem,
+    /// A developer's message.
+    Developer,
+    /// A message of any other role, which only templates know.
+    Roles,
+    /// A message that names who speaks.
+    Names,
+    /// A message of several parts, or of one that has more than its text.
+    Parts,
+    /// A message without text.
+    Empty,
+    /// What the assistant thought before.
+    Reasoning,
+    /// An effort, or thinking that is switched off.
+    Effort,
+    /// Arguments for the chat template.
+    Arguments,
+    /// Documents.
+    Documents,
+    /// A last message that is to be continued.
+    Continued,
+    /// A prompt that is cut.
+    Truncated,
+    /// Special tokens where the API adds none by itself, or none where it adds some.
+    Special,
+    /// Several prompts in one call.
+    Several,
+    /// Token numbers in place of text.
+    Numbers,
+    /// Text beyond ASCII.
+    Unicode,
+    /// Text in which something looks like a special token.
+    Marks,
+    /// A prompt of at least [`LONG`] tokens.
+    Long,
+}
+
+/// From so many tokens on a prompt is long.
+pub const LONG: u64 = 4096;
+
+impl Feature {
+    /// How many there are.
+    pub const COUNT: usize = 30;
+
+    /// All of them, in the order in which they are named.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Chat,
+        Self::Text,
+        Self::Responses,
+        Self::Messages,
+        Self::Embeddings,
+        Self::History,
+        Self::Tools,
+        Self::Nested,
+        Self::Forbidden,
+        Self::Calls,
+        Self::Answers,
+        Self::System,
+        Self::InlineSystem,
+        Self::Developer,
+        Self::Roles,
+        Self::Names,
+        Self::Parts,
+        Self::Empty,
+        Self::Reasoning,
+        Self::Effort,
+        Self::Arguments,
+        Self::Documents,
+        Self::Continued,
+        Self::Truncated,
+        Self::Special,
+        Self::Several,
+        Self::Numbers,
+        Self::Unicode,
+        Self::Marks,
+        Self::Long,
+    ];
+
+    /// The word for it, in metrics and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Text => "text",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Embeddings => "embeddings",
+            Self::History => "history",
+            Self::Tools => "tools",
+            Self::Nested => "nested",
+            Self::Forbidden => "forbidden",
+            Self::Calls => "calls",
+            Self::Answers => "answers",
+            Self::System => "system",
+            Self::InlineSystem => "inline_system",
+            Self::Developer => "developer",
+            Self::Roles => "roles",
+            Self::Names => "names",
+            Self::Parts => "parts",
+            Self::Empty => "empty",
+            Self::Reasoning => "reasoning",
+            Self::Effort => "effort",
+            Self::Arguments => "arguments",
+            Self::Documents => "documents",
+            Self::Continued => "continued",
+            Self::Truncated => "truncated",
+            Self::Special => "special",
+            Self::Several => "several",
+            Self::Numbers => "numbers",
+            Self::Unicode => "unicode",
+            Self::Marks => "marks",
+            Self::Long => "long",
+        }
+    }
+}
+
+/// The features of one call.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shape(u32);
+
+impl Shape {
+    /// Nothing in particular.
+    pub const NONE: Self = Self(0);
+
+    /// These features.
+    #[must_use]
+    pub const fn of(features: &[Feature]) -> Self {
+        let (mut shape, mut rest) = (Self::NONE, features);
+        while let [feature, others @ ..] = rest {
+            shape = shape.with(*feature);
+            rest = others;
+        }
+        shape
+    }
+
+    /// This feature, too.
+    #[must_use]
+    pub const fn with(self, feature: Feature) -> Self {
+        Self(self.0 | 1 << feature as u32)
+    }
+
+    /// This feature, too, if that is so.
+    #[must_use]
+    pub const fn with_if(self, is_so: bool, feature: Feature) -> Self {
+        if is_so { self.with(feature) } else { self }
+    }
+
+    /// The features of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The features that both have.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The features that the other has not.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether it has this feature.
+    #[must_use]
+    pub const fn has(self, feature: Feature) -> bool {
+        self.0 & 1 << feature as u32 != 0
+    }
+
+    /// Whether it has none at all.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many it has.
+    #[must_use]
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Its features, in the order in which they are named.
+    pub fn features(self) -> impl Iterator<Item = Feature> {
+        Feature::ALL.into_iter().filter(move |one| self.has(*one))
+    }
+
+    /// As a number, for who remembers it.
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// From its number.
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+}
+
+/// The words of its features with `+` between them.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, feature) in self.features().enumerate() {
+            let between = if place == 0 { "" } else { "+" };
+            write!(f, "{between}{}", feature.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shape({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests;

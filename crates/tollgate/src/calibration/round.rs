@@ -1,0 +1,202 @@
+//! One engine is asked what the probes count for one model.
+//!
+//! Invariant: one question at a time; what is no count is none, and an engine in trouble is left alone at once.
+//! Not here: who is asked (`engines`), what follows from the answers (`tokens::calibration`).
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use callout::{AskedBy, EngineQuestion, EngineSays, EngineTokens, Fault};
+use policy::operation::Operation;
+use tokens::calibration::{Calibration, Change};
+use tokens::probes::{self, Probe};
+use tokens::{Counter, Shape};
+
+use super::engines::Model;
+use crate::services::now_s;
+
+/// What an engine said of all probes.
+#[derive(Debug, Clone)]
+pub(crate) struct Round {
+    pub(crate) model: Model,
+    /// The ways in which it was asked.
+    pub(crate) by: BTreeSet<AskedBy>,
+    pub(crate) asked: Vec<Asked>,
+    /// The most tokens of a prompt and its answer, where it says.
+    pub(crate) model_length: Option<u64>,
+    pub(crate) took: Duration,
+}
+
+/// A probe, and what came of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) name: &'static str,
+    pub(crate) operation: Operation,
+    pub(crate) shape: Shape,
+    pub(crate) came: Came,
+}
+
+/// What came of a probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// The engine counts as we do.
+    Same(u64),
+    /// It does not; with the numbers of its tokens, where it says.
+    Other {
+        reported: u64,
+        counted: u64,
+        ids: Vec<u32>,
+    },
+    /// The engine takes no such call, or we cannot count it.
+    Refused,
+    /// There is no way to ask it this.
+    Unasked,
+}
+
+/// Asks for everything.
+///
+/// # Errors
+/// [`Fault`] where the engine cannot be asked now.
+pub(crate) async fn ask(
+    engine: &EngineTokens,
+    model: &Model,
+    counter: &Counter,
+) -> Result<Round, Fault> {
+    let began = Instant::now();
+    let mut round = Round {
+        model: model.clone(),
+        by: BTreeSet::new(),
+        asked: Vec::with_capacity(probes::COUNT),
+        model_length: None,
+        took: Duration::ZERO,
+    };
+    for probe in probes::all() {
+        let came = came_of(engine, model, counter, &probe, &mut round).await?;
+        round.asked.push(Asked {
+            name: probe.name,
+            operation: probe.operation,
+            shape: probe.shape,
+            came,
+        });
+    }
+    round.took = began.elapsed();
+    Ok(round)
+}
+
+async fn came_of(
+    engine: &EngineTokens,
+    model: &Model,
+    counter: &Counter,
+    probe: &Probe,
+    round: &mut Round,
+) -> Result<Came, Fault> {
+    let question = EngineQuestion {
+        model: &model.name,
+        operation: probe.operation,
+        body: &probe.body,
+        is_harmony: model.is_harmony,
+    };
+    let counted = |clock_s| {
+        let prompt = counter.prompt(probe.operation, probe.body.as_bytes(), clock_s);
+        prompt.map(|prompt| prompt.count.tokens)
+    };
+    let asked_s = clock();
+    let Ok(before) = counted(asked_s) else {
+        return Ok(Came::Refused);
+    };
+    let count = match engine.count(&question).await {
+        Ok(EngineSays::Counts(count)) => count,
+        Ok(EngineSays::Refuses(_)) => return Ok(Came::Refused),
+        Ok(EngineSays::Nothing) | Err(Fault::Garbage(_) | Fault::Large(_)) => {
+            return Ok(Came::Unasked);
+        }
+        Err(fault) => return Err(fault),
+    };
+    round.by.insert(count.by);
+    round.model_length = round.model_length.or(count.model_length);
+    // Many templates write the day, which may have changed meanwhile.
+    let is_same = count.tokens == before || counted(clock()) == Ok(count.tokens);
+    Ok(if is_same {
+        Came::Same(count.tokens)
+    } else {
+        Came::Other {
+            reported: count.tokens,
+            counted: before,
+            ids: count.ids,
+        }
+    })
+}
+
+/// Seconds since 1970.
+pub(crate) fn clock() -> i64 {
+    i64::try_from(now_s()).unwrap_or(0)
+}
+
+impl Round {
+    /// What several engines of one backend say: the first that differs counts.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        for (mine, theirs) in self.asked.iter_mut().zip(other.asked) {
+            let is_more_telling = match (&mine.came, &theirs.came) {
+                (Came::Other { .. }, _) | (_, Came::Unasked) => false,
+                (_, Came::Other { .. }) => true,
+                (Came::Same(_), _) => false,
+                (Came::Refused | Came::Unasked, _) => true,
+            };
+            if is_more_telling {
+                *mine = theirs;
+            }
+        }
+        self.by.extend(other.by);
+        self.model_length = self.model_length.or(other.model_length);
+        self.took += other.took;
+        self
+    }
+
+    /// The same without the numbers of tokens, which are for a look at once.
+    pub(crate) fn without_ids(mut self) -> Self {
+        for asked in &mut self.asked {
+            if let Came::Other { ids, .. } = &mut asked.came {
+                *ids = Vec::new();
+            }
+        }
+        self
+    }
+
+    /// Probes by what came of them: same, other, refused; those that it could not be asked are in none.
+    pub(crate) fn counts(&self) -> [usize; 3] {
+        let mut counts = [0; 3];
+        for asked in &self.asked {
+            match asked.came {
+                Came::Same(_) => counts[0] += 1,
+                Came::Other { .. } => counts[1] += 1,
+                Came::Refused => counts[2] += 1,
+                Came::Unasked => {}
+            }
+        }
+        counts
+    }
+
+    /// Whether anything was compared.
+    pub(crate) fn says_anything(&self) -> bool {
+        let [same, other, _] = self.counts();
+        same + other > 0
+    }
+
+    /// Hands all of it to what is known of the model.
+    pub(crate) fn told_to(&self, calibration: &mut Calibration, now_s: i64) -> Change {
+        for Asked {
+            name, shape, came, ..
+        } in &self.asked
+        {
+            let (reported, counted) = match *came {
+                Came::Same(tokens) => (tokens, tokens),
+                Came::Other {
+                    reported, counted, ..
+                } => (reported, counted),
+                Came::Refused | Came::Unasked => continue,
+            };
+            calibration.probe(name, *shape, reported, counted, now_s);
+        }
+        calibration.asked(now_s)
+    }
+}

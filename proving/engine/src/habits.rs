@@ -1,0 +1,195 @@
+//! The cases in `vectors/tokens`: what vLLM's own functions make of bodies and templates, held against the engine's.
+//!
+//! Invariant: the engine agrees with all but the named ones, which it makes in another way or refuses.
+//! Not here: the gate's own reading of them, which shares no code with this one.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::chat::ChatRequest;
+use crate::completions::CompletionRequest;
+use crate::config::{EngineConfig, ModelFiles};
+use crate::embeddings::EmbeddingRequest;
+use crate::json::Json;
+use crate::messages::Asking;
+use crate::model::Model;
+use crate::responses::ResponsesRequest;
+use crate::tokenizer::TokenId;
+
+/// Cases of `habits.txt` that are another here: all about functions of the template's language.
+const DIFFERENT: &[&str] = &[
+    "18 floats",
+    "20 function_partition",
+    "20 function_percent",
+    "20 function_wordwrap",
+    "20 function_numbers",
+    "20 function_slices",
+    "20 function_indent",
+    "20 function_cyclers",
+    "20 function_texts",
+    "20 function_escapes",
+];
+
+fn vectors(name: &str) -> String {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/tokens");
+    std::fs::read_to_string(dir.join(name)).expect("a file of vectors")
+}
+
+fn model(
+    name: &str,
+    files: Option<ModelFiles>,
+    arguments: Option<String>,
+) -> Result<Model, String> {
+    let config = EngineConfig {
+        models: vec![name.to_owned()],
+        files,
+        default_chat_template_kwargs: arguments,
+        ..EngineConfig::default()
+    };
+    Model::all(&config, "2025-06-28")?
+        .pop()
+        .ok_or_else(|| "no model".to_owned())
+}
+
+fn templated(template: &Value, server: &Value) -> Result<Model, String> {
+    let named = |name: &str| serde_json::json!({"name": name, "template": template[name]});
+    let template = match template {
+        Value::String(_) => template.clone(),
+        _ => ["default", "tool_use"].map(named).to_vec().into(),
+    };
+    let config =
+        serde_json::json!({"bos_token": "<s>", "eos_token": "</s>", "chat_template": template});
+    let files = ModelFiles {
+        tokenizer: vectors("tiny_tokenizer.json"),
+        config: Some(config.to_string()),
+        chat_template: None,
+    };
+    let defaults = server.get("default_chat_template_kwargs");
+    model("tiny", Some(files), defaults.map(Value::to_string))
+}
+
+/// The prompt of a body, as its call would be read.
+fn prompt(model: &Model, dialect: &str, body: &str) -> Result<Vec<TokenId>, String> {
+    fn typed<T: DeserializeOwned>(body: &str) -> Result<T, String> {
+        let body: Json = serde_json::from_str(body).map_err(|error| error.to_string())?;
+        body.into_typed().map_err(|error| error.to_string())
+    }
+    let config = EngineConfig::default();
+    let only = |mut all: Vec<Vec<TokenId>>| all.pop().unwrap_or_default();
+    match dialect {
+        "chat" => typed::<ChatRequest>(body)?.prompt(&config, model),
+        "messages" => typed::<Asking>(body)?
+            .asked(model)
+            .map(|asked| asked.prompt),
+        "responses" => typed::<ResponsesRequest>(body)?
+            .asked(model)
+            .map(|asked| asked.prompt),
+        "completions" => typed::<CompletionRequest>(body)?
+            .asked(&config, model)
+            .map(only),
+        "embeddings" => typed::<EmbeddingRequest>(body)?
+            .asked(&config, model)
+            .map(only),
+        other => return Err(format!("{other} is no dialect")),
+    }
+    .map_err(|refusal| refusal.message().to_owned())
+}
+
+/// Says what is another than the case has it.
+fn check(prompt: Result<Vec<TokenId>, String>, model: &Model, outcome: &str) -> Result<(), String> {
+    let ids = match (prompt, outcome.trim()) {
+        (Err(_), "refused") => return Ok(()),
+        (Ok(_), "refused") => return Err("is not refused".to_owned()),
+        (prompt, _) => prompt?,
+    };
+    let (tokens, text) = outcome.split_once('\n').expect("tokens and text");
+    let tokens = tokens.strip_prefix("tokens=").expect("tokens");
+    let text: String = serde_json::from_str(text.trim()).expect("a JSON string");
+    let shown = model
+        .tokenizer()
+        .decode(&ids)
+        .map_err(|id| format!("token {id}"))?;
+    // Of what was cut the count is told, and the whole text; what is put around plain prompts is no text of theirs.
+    let is_shown =
+        shown == text || text.ends_with(&shown) || shown.strip_prefix("<s>") == Some(&text);
+    if is_shown && tokens == ids.len().to_string() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} tokens and not {tokens}\n  theirs {text:?}\n  ours   {shown:?}",
+        ids.len()
+    ))
+}
+
+fn cases(file: &str) -> Vec<(String, String)> {
+    let text = vectors(file);
+    let cases = text.split("\n=== ").skip(1);
+    let case = |case: &str| {
+        let (title, rest) = case.split_once('\n').expect("a name");
+        (title.to_owned(), rest.to_owned())
+    };
+    cases.map(case).collect()
+}
+
+#[test]
+fn habits_are_vllms() {
+    let (mut agree, mut different, mut said) = (0, Vec::new(), Vec::new());
+    let all = cases("habits.txt");
+    for (title, rest) in &all {
+        let (name, dialect) = title.split_once(": ").expect("a dialect");
+        let mut parts = rest.split("\n---\n");
+        let mut next = || parts.next().expect("three parts");
+        let (template, body, outcome) = (next(), next(), next());
+        let (template, server) = template.split_once('\n').unwrap_or((template, "{}"));
+        let [template, server] =
+            [template, server].map(|text| serde_json::from_str(text).expect("JSON"));
+        let held = templated(&template, &server)
+            .and_then(|model| check(prompt(&model, dialect, body), &model, outcome));
+        match held {
+            Ok(()) => agree += 1,
+            Err(why) => {
+                different.push(name);
+                said.push(format!("{name}: {why}"));
+            }
+        }
+    }
+    println!("{agree} of {} agree", all.len());
+    assert_eq!(different, DIFFERENT, "\n{}", said.join("\n"));
+    assert_eq!(all.len(), 131);
+}
+
+#[test]
+fn harmony_and_two_templates_are_what_other_implementations_render() {
+    let gpt_oss = model("gpt-oss-120b", None, None).expect("a built-in model");
+    let of_file =
+        |name: &str| templated(&Value::String(vectors(name)), &Value::Null).expect("a template");
+    let models = [
+        ("harmony.txt", gpt_oss, 60),
+        ("chatml.txt", of_file("chatml.jinja"), 30),
+        ("headers.txt", of_file("headers.jinja"), 30),
+    ];
+    let mut said = Vec::new();
+    for (file, model, count) in models {
+        let all = cases(file);
+        for (title, rest) in &all {
+            let (body, outcome) = rest.split_once("\n---\n").expect("an outcome");
+            let dialect = if title.contains("responses") {
+                "responses"
+            } else {
+                "chat"
+            };
+            if let Err(why) = check(prompt(&model, dialect, body), &model, outcome) {
+                said.push(format!("{file} {title}: {why}"));
+            }
+        }
+        assert_eq!(all.len(), count, "{file}");
+    }
+    assert!(
+        said.is_empty(),
+        "{} differ:\n{}",
+        said.len(),
+        said.join("\n")
+    );
+}
