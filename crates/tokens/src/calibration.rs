@@ -3,7 +3,8 @@
 //! A feature of prompts agrees by one probe, or by [`ANSWERS`] calls whose reports equal our counts, since it last
 //! differed. A count is exact where every feature of its call agrees. A difference is laid to the feature that calls
 //! have that differ and others have not: it is then a shape that is read in two ways, and nobody's fault until somebody
-//! looked. A difference that no feature explains, of calls that agreed before, is for the alarm (`drift`).
+//! looked. A difference that no feature explains, of calls whose very shape agreed before, is for the alarm (`drift`): features
+//! that agree by themselves may yet differ together.
 //! Invariant: pure, in constant memory, and the same for the same calls in the same order.
 //! Not here: asking an engine, who keeps a calibration and for which model (the host), the alarm's arithmetic (`drift`).
 
@@ -23,6 +24,11 @@ pub const CLEARED_AFTER: u8 = 40;
 const RECENT: usize = 64;
 /// Differences that are kept; there are no more features.
 const DIFFERENCES_MAX: usize = 32;
+/// Shapes that are remembered because a call of just that shape agreed.
+const SHAPES_MAX: usize = 128;
+/// Calls in a row, of several shapes, that have to differ where the engine makes the same of the probes and no call of just
+/// their shape was seen to agree.
+const ALL_DIFFER: usize = 8;
 /// Probes that are kept.
 const PROBES_MAX: usize = 128;
 
@@ -36,6 +42,8 @@ pub struct Calibration {
     /// When a round of probes ended, seconds since 1970, and the one before.
     asked_at_s: [Option<i64>; 2],
     recent: VecDeque<Answered>,
+    /// Of calls that agreed, those that were seen first are forgotten first.
+    agreed_shapes: VecDeque<Shape>,
     /// Of calls, the first to differ first.
     differences: Vec<Difference>,
 }
@@ -279,6 +287,12 @@ impl Calibration {
 
     /// A call agreed; what is over by that.
     fn agreed(&mut self, shape: Shape) -> Vec<Says> {
+        if !self.agreed_shapes.contains(&shape) {
+            if self.agreed_shapes.len() >= SHAPES_MAX {
+                self.agreed_shapes.pop_front();
+            }
+            self.agreed_shapes.push_back(shape);
+        }
         self.each(shape, |standing| {
             standing.answers = standing.answers.saturating_add(1);
             if standing.answers >= ANSWERS {
@@ -310,6 +324,7 @@ impl Calibration {
         let told = shape.common(self.probed_to_differ);
         let apart = culprits::told_apart(shape, seen());
         let repeats = culprits::repeated(shape, seen());
+        let is_change = (had_agreed && self.has_agreed_whole(shape)) || self.all_differ(shape);
         self.each(suspects, |standing| {
             standing.answers = 0;
             standing.differs = true;
@@ -318,14 +333,14 @@ impl Calibration {
             Some(told)
         } else if let Some(feature) = apart {
             Some(Shape::NONE.with(feature))
-        } else if !had_agreed && let Some(common) = repeats {
+        } else if !is_change && let Some(common) = repeats {
             let fresh = common.without(self.shape_of(|standing| standing.has_agreed));
             Some(if fresh.is_empty() { common } else { fresh })
         } else {
             None
         };
         let mut change = Change {
-            is_for_alarm: had_agreed && features.is_none(),
+            is_for_alarm: is_change && features.is_none(),
             asks_again: had_agreed,
             makes_the_same: self.makes_the_same(shape),
             says: Vec::new(),
@@ -355,6 +370,23 @@ impl Calibration {
         all.find(|one| one.features == features)
     }
 
+    /// Whether a call or a probe of just this shape agreed: what features do together is no matter then.
+    fn has_agreed_whole(&self, shape: Shape) -> bool {
+        let mut probes = self.probes.values();
+        self.agreed_shapes.contains(&shape)
+            || probes.any(|probed| probed.shape == shape && probed.agrees())
+    }
+
+    /// Whether nothing agrees any more, whatever its shape, of an engine that makes the same of probes as we do.
+    fn all_differ(&self, shape: Shape) -> bool {
+        let last = || self.recent.iter().rev().take(ALL_DIFFER);
+        let is_other = |one: &Answered| one.seen.shape != shape;
+        shape.without(self.probed_to_agree()).is_empty()
+            && self.recent.len() >= ALL_DIFFER
+            && last().all(|one| one.seen.sign != Sign::Equal)
+            && last().any(is_other)
+    }
+
     /// Whether the engine was asked since calls began to differ, and makes of these features what we make.
     fn makes_the_same(&self, shape: Shape) -> bool {
         let mut all = self.recent.iter();
@@ -368,7 +400,7 @@ impl Calibration {
     #[must_use]
     pub fn mark(&self, shape: Shape) -> Certainty {
         let Features { agreed, differ, .. } = self.features();
-        if !shape.common(differ).is_empty() {
+        if !shape.common(differ).is_empty() || self.is_told(shape) {
             return Certainty::Approximate(Doubt::Differs);
         }
         if shape.without(agreed).is_empty() {
@@ -392,7 +424,11 @@ impl Calibration {
     #[must_use]
     pub fn features(&self) -> Features {
         let probed = self.probed_to_agree();
-        let told = self.differences.iter();
+        // Of several features that differ together each may agree by itself.
+        let told = self
+            .differences
+            .iter()
+            .filter(|one| one.features.len() == 1);
         let told = told.fold(Shape::NONE, |shape, one| shape.and(one.features));
         let (mut agreed, mut differ) = (Shape::NONE, self.probed_to_differ.and(told));
         let mut open = Shape::NONE;
@@ -440,12 +476,17 @@ impl Calibration {
 
     /// Whether calls of this shape were exact at some time, and are not known to differ since.
     fn has_agreed(&self, shape: Shape) -> bool {
-        let told = self.differences.iter();
-        let told = told.fold(self.probed_to_differ, |shape, one| shape.and(one.features));
-        shape.common(told).is_empty()
+        shape.common(self.probed_to_differ).is_empty()
+            && !self.is_told(shape)
             && shape
                 .features()
                 .all(|feature| self.standing(feature).has_agreed)
+    }
+
+    /// Whether calls with all features of one that differs are among those of this shape.
+    fn is_told(&self, shape: Shape) -> bool {
+        let mut told = self.differences.iter();
+        told.any(|one| one.features.without(shape).is_empty())
     }
 
     fn probed_to_agree(&self) -> Shape {

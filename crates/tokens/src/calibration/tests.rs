@@ -185,7 +185,7 @@ fn an_engine_that_lies_in_its_reports_is_found_by_the_alarm() {
     let mut gate = Gate::new();
     gate.ask(|_| 0);
     for _ in 0..20 {
-        assert!(!gate.call(USER, 0) && !gate.call(AGENT, 0));
+        assert!(!gate.call(USER, 0) && !gate.call(AGENT, 0) && !gate.call(TURNS, 0));
     }
     assert!(!gate.call(USER, 50));
     // It is asked again, and makes the same of the probes.
@@ -197,6 +197,39 @@ fn an_engine_that_lies_in_its_reports_is_found_by_the_alarm() {
     assert_eq!(gate.alarm.observe(250, 200), drift::Change::Raised);
     assert_eq!(gate.calibration.mark(AGENT), Certainty::Exact);
     assert!(gate.said.is_empty(), "{:?}", gate.said);
+}
+
+#[test]
+fn an_engine_that_lies_from_the_first_call_on_is_found_once_calls_of_several_shapes_differ() {
+    let mut gate = Gate::new();
+    gate.ask(|_| 0);
+    let shapes = [
+        Shape::of(&[Chat, System, Tools, Unicode, Calls, ToolAnswers, History]),
+        Shape::of(&[Chat, System, Tools, Unicode]),
+    ];
+    let at = (0..30).position(|nth: usize| gate.call(shapes[nth % 2], 50));
+    assert!(at.is_some_and(|at| at < 15), "{at:?}");
+}
+
+#[test]
+fn features_that_differ_only_together_accuse_nobody_however_many_come_in_a_row() {
+    for is_asked in [true, false] {
+        let mut gate = Gate::new();
+        let together = Shape::of(&[Chat, Unicode, Tools, System]);
+        if is_asked {
+            gate.ask(|_| 0);
+        }
+        for _ in 0..5 {
+            for other in [Unicode, Tools, System] {
+                assert!(!gate.call(USER.with(other), 0));
+            }
+        }
+        assert!(!(0..100).any(|_| gate.call(together, 5)));
+        assert_eq!(gate.said.len(), 1, "{:?}", gate.said);
+        assert_eq!(gate.calibration.mark(together), DIFFERS);
+        let larger = together.with(History);
+        assert_ne!(gate.calibration.mark(larger), Certainty::Exact);
+    }
 }
 
 #[test]
@@ -290,5 +323,6 @@ fn memory_is_bounded_whatever_comes() {
         gate.said.clear();
     }
     assert!(gate.calibration.recent.len() <= RECENT);
+    assert!(gate.calibration.agreed_shapes.len() <= SHAPES_MAX);
     assert!(gate.calibration.differences.len() <= DIFFERENCES_MAX);
 }
