@@ -45,6 +45,9 @@ pub enum Doubt {
     /// The settings beside the tokenizer name a class that may build another one than its file says.
     #[error("the tokenizer's settings may make another one of it than its file says")]
     TokenizerSettings,
+    /// Pictures were counted by the rule that is documented for the model.
+    #[error("pictures were counted by the rule that is documented for the model")]
+    Media,
     /// The prompt is cut to the model's length, which is not known.
     #[error("the engine cuts the prompt to a length that is not known")]
     Truncated,
@@ -61,6 +64,7 @@ impl Doubt {
             Self::Number => "number",
             Self::Language => "language",
             Self::TokenizerSettings => "tokenizer_settings",
+            Self::Media => "media",
             Self::Truncated => "truncated",
         }
     }

@@ -11,6 +11,7 @@ use crate::conversation::Conversation;
 use crate::count::{Certainty, Count, Doubt};
 use crate::dialect::{self, Reader};
 use crate::known_messages::KnownMessages;
+use crate::media::MediaRule;
 use crate::memo::Memo;
 use crate::prompt::Kept;
 use crate::template::{Shown, Template, TemplateSettings, Templates};
@@ -41,6 +42,8 @@ pub struct Counter {
     known: Option<KnownMessages>,
     /// What is doubtful of every prompt.
     doubt: Option<Doubt>,
+    /// How pictures are counted, where that is known.
+    media: Option<MediaRule>,
 }
 
 pub(crate) enum Rendering {
@@ -58,6 +61,7 @@ impl Counter {
             rendering,
             known: None,
             doubt: None,
+            media: None,
         }
     }
 
@@ -75,7 +79,19 @@ impl Counter {
             BuiltIn::O200k => Vocabulary::o200k(),
             BuiltIn::Cl100k => Vocabulary::cl100k(),
         };
-        Self::new(vocabulary, Rendering::Overhead)
+        Self {
+            media: Some(MediaRule::Tiles),
+            ..Self::new(vocabulary, Rendering::Overhead)
+        }
+    }
+
+    /// The same counter, which counts pictures by this rule.
+    #[must_use]
+    pub fn seeing(self, rule: MediaRule) -> Self {
+        Self {
+            media: Some(rule),
+            ..self
+        }
     }
 
     /// For any model with a `tokenizer.json` and a chat template, or one more for tools, rendered as vLLM does.
@@ -137,7 +153,16 @@ impl Counter {
         {
             return Ok(Count::approximate(tokens, Doubt::TemplateUnknown));
         }
-        let count = self.prompt_of(operation, &read(body)?, body_bytes, engine_clock_s)?;
+        let mut tree = read(body)?;
+        let seen = self.media.as_ref().and_then(|rule| rule.take(&mut tree));
+        if seen.is_some() && handed_over_ids(&tree).is_some() {
+            // An engine passes over ids beside a picture.
+            return Err(Uncountable::Part("image".to_owned()));
+        }
+        let count = self.prompt_of(operation, &tree, body_bytes, engine_clock_s)?;
+        if let Some(tokens) = seen {
+            return Ok(Count::approximate(count.tokens + tokens, Doubt::Media));
+        }
         Ok(match (self.doubt, count.certainty) {
             (Some(doubt), Certainty::Exact) => count.doubted(doubt),
             _ => count,

@@ -22,6 +22,7 @@ mod dialect;
 pub mod drift;
 mod harmony;
 mod known_messages;
+mod media;
 mod memo;
 mod output;
 mod overhead;
@@ -36,6 +37,7 @@ mod words;
 pub use count::{Certainty, Count, Doubt};
 pub use counter::{BuiltIn, Counter};
 pub use dialect::is_counted;
+pub use media::MediaRule;
 pub use memo::{Memo, MemoStats};
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
 #[doc(hidden)]
