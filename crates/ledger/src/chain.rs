@@ -100,7 +100,10 @@ impl Link {
         let mut encoder = Encoder::new();
         values.for_each(|value| encoder.push(&value));
         let holds = |(_, width): &(u16, usize)| encoder.used() <= *width;
-        let (version, width) = VERSIONS.into_iter().find(holds).unwrap_or(VERSIONS[VERSIONS.len() - 1]);
+        let (version, width) = VERSIONS
+            .into_iter()
+            .find(holds)
+            .unwrap_or(VERSIONS[VERSIONS.len() - 1]);
         let columns = encoder.finish(width);
         Self { version, columns }
     }

@@ -82,11 +82,7 @@ impl Opening {
         )
     }
 
-    fn encode(
-        id: RecordId,
-        values: &[ValueRef<'_>; WITHOUT_WHO - 1],
-        who: &Attribution,
-    ) -> Self {
+    fn encode(id: RecordId, values: &[ValueRef<'_>; WITHOUT_WHO - 1], who: &Attribution) -> Self {
         // Where nobody is known, the sum is the one that earlier builds made.
         let summed = if who.is_empty() {
             WITHOUT_WHO

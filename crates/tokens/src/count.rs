@@ -62,6 +62,9 @@ pub enum Doubt {
     /// For prompts of this shape the engine's count is another.
     #[error("the engine counts such prompts otherwise")]
     Differs,
+    /// Pictures were counted by the rule that is documented for the model.
+    #[error("pictures were counted by the rule that is documented for the model")]
+    Media,
     /// The prompt is cut to the model's length, which is not known.
     #[error("the engine cuts the prompt to a length that is not known")]
     Truncated,
@@ -80,6 +83,7 @@ impl Doubt {
             Self::TokenizerSettings => "tokenizer_settings",
             Self::NotCompared => "not_compared",
             Self::Differs => "differs",
+            Self::Media => "media",
             Self::Truncated => "truncated",
         }
     }

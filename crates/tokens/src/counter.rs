@@ -11,6 +11,7 @@ use crate::conversation::Conversation;
 use crate::count::{Certainty, Count, Doubt, Prompt};
 use crate::dialect::{self, Reader};
 use crate::known_messages::KnownMessages;
+use crate::media::MediaRule;
 use crate::memo::Memo;
 use crate::prompt::Kept;
 use crate::shape::{Feature, Shape};
@@ -48,6 +49,8 @@ pub struct Counter {
     excludes_tools: bool,
     /// The most tokens of a prompt and its answer, where it is known.
     model_length: Option<u64>,
+    /// How pictures are counted, where that is known.
+    media: Option<MediaRule>,
 }
 
 pub(crate) enum Rendering {
@@ -67,6 +70,7 @@ impl Counter {
             doubt: None,
             excludes_tools: false,
             model_length: None,
+            media: None,
         }
     }
 
@@ -84,7 +88,19 @@ impl Counter {
             BuiltIn::O200k => Vocabulary::o200k(),
             BuiltIn::Cl100k => Vocabulary::cl100k(),
         };
-        Self::new(vocabulary, Rendering::Overhead)
+        Self {
+            media: Some(MediaRule::Tiles),
+            ..Self::new(vocabulary, Rendering::Overhead)
+        }
+    }
+
+    /// The same counter, which counts pictures by this rule.
+    #[must_use]
+    pub fn seeing(self, rule: MediaRule) -> Self {
+        Self {
+            media: Some(rule),
+            ..self
+        }
     }
 
     /// For any model with a `tokenizer.json` and a chat template, or one more for tools, rendered as vLLM does.
@@ -152,7 +168,17 @@ impl Counter {
                 features::of_operation(operation).and(counted.shape),
             ));
         }
-        let (count, shape) = self.prompt_of(operation, &read(body)?, body_bytes, engine_clock_s)?;
+        let mut tree = read(body)?;
+        let seen = self.media.as_ref().and_then(|rule| rule.take(&mut tree));
+        if seen.is_some() && handed_over_ids(&tree).is_some() {
+            // An engine passes over ids beside a picture.
+            return Err(Uncountable::Part("image".to_owned()));
+        }
+        let (count, shape) = self.prompt_of(operation, &tree, body_bytes, engine_clock_s)?;
+        if let Some(tokens) = seen {
+            let count = Count::approximate(count.tokens + tokens, Doubt::Media);
+            return Ok(self.prompt_with(count, shape));
+        }
         let count = match (self.doubt, count.certainty) {
             (Some(doubt), Certainty::Exact) => count.doubted(doubt),
             _ => count,

@@ -1,0 +1,328 @@
+//! Sizes by headers, whole and damaged, and tokens by the rules that are documented.
+
+use serde_json::{Value, json};
+use wire::dialect::Operation;
+
+use super::header::{Size, size};
+use super::{MAX_PICTURES, MediaRule, patches};
+use crate::tests::{random::Random, vectors};
+use crate::{BuiltIn, Certainty, Counter, Doubt, TemplateSettings, Uncountable};
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for three in bytes.chunks(3) {
+        let word =
+            three.iter().fold(0_u32, |w, b| w << 8 | u32::from(*b)) << (8 * (3 - three.len()));
+        for at in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * at)) as usize & 63];
+            out.push(if at <= three.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}
+
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let head = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice();
+    [
+        head,
+        &width.to_be_bytes(),
+        &height.to_be_bytes(),
+        &[8, 2, 0, 0, 0],
+    ]
+    .concat()
+}
+
+fn jpeg(width: u16, height: u16) -> Vec<u8> {
+    let profile = [[0xff, 0xe2, 0xff, 0xff].as_slice(), &[0; 0xfffd]].concat();
+    let frame = [0xff, 0xff, 0xc2, 0, 17, 8];
+    [
+        [0xff, 0xd8].as_slice(),
+        &profile,
+        &profile,
+        &frame,
+        &height.to_be_bytes(),
+        &width.to_be_bytes(),
+    ]
+    .concat()
+}
+
+fn pictures() -> Vec<Vec<u8>> {
+    let riff = |chunk: &[u8]| [b"RIFF\0\0\0\0WEBP".as_slice(), chunk].concat();
+    vec![
+        png(640, 480),
+        jpeg(640, 480),
+        [b"GIF89a".as_slice(), &[0x80, 2, 0xe0, 1, 0]].concat(),
+        riff(
+            &[
+                b"VP8X\x0a\0\0\0\0\0\0\0".as_slice(),
+                &[0x7f, 2, 0, 0xdf, 1, 0],
+            ]
+            .concat(),
+        ),
+        riff(
+            &[
+                b"VP8L\0\0\0\0\x2f".as_slice(),
+                &(639_u32 | 479 << 14).to_le_bytes(),
+            ]
+            .concat(),
+        ),
+        riff(
+            &[
+                b"VP8 \0\0\0\0\0\0\0\x9d\x01\x2a".as_slice(),
+                &[0x80, 2, 0xe0, 1],
+            ]
+            .concat(),
+        ),
+    ]
+}
+
+#[test]
+fn a_picture_tells_its_size() {
+    let wanted = Size {
+        width: 640,
+        height: 480,
+    };
+    for picture in pictures() {
+        assert_eq!(
+            size(&base64(&picture)),
+            Some(wanted),
+            "{:?}",
+            &picture[..16]
+        );
+    }
+}
+
+#[test]
+fn what_is_cut_or_damaged_has_no_size_or_a_sane_one() {
+    let mut random = Random::announced();
+    for picture in pictures() {
+        let whole = size(&base64(&picture));
+        for length in (0..picture.len().min(64)).chain([picture.len() - 1]) {
+            let cut = size(&base64(&picture[..length]));
+            assert!(cut.is_none() || cut == whole, "{length} bytes: {cut:?}");
+            assert!(cut.is_none() || length >= 10);
+        }
+        for _ in 0..(200_000 / picture.len()).clamp(20, 2000) {
+            let mut damaged = picture.clone();
+            for _ in 0..=random.below(4) {
+                let at = random.below(damaged.len().min(40));
+                damaged[at] = u8::try_from(random.below(256)).unwrap();
+            }
+            if let Some(Size { width, height }) = size(&base64(&damaged)) {
+                assert!((1..=32_768).contains(&width) && (1..=32_768).contains(&height));
+            }
+        }
+    }
+    for none in [
+        "",
+        "=",
+        "é",
+        "AAAA",
+        "iVBORw0KGgo",
+        &base64(&png(0, 5)),
+        &base64(&png(1, 1 << 20)),
+    ] {
+        assert_eq!(size(none), None, "{none}");
+    }
+    // A JPEG of nothing but segments is not followed for ever, nor one that names a length of none.
+    assert_eq!(size(&base64(&[0xff, 0xd8].repeat(200_000))), None);
+    assert_eq!(size(&base64(&[0xff, 0xd8, 0xff, 0xe0, 0, 0])), None);
+}
+
+#[test]
+fn patches_are_those_of_smart_resize() {
+    // By the function of that name in transformers.
+    for (width, height, side, least, most, tokens) in [
+        (640, 480, 28, 3136, 1_003_520, Some(391)),
+        (1, 1, 28, 3136, 1_003_520, Some(4)),
+        (28, 28, 28, 3136, 1_003_520, Some(4)),
+        (4000, 3000, 28, 3136, 1_003_520, Some(1230)),
+        (2000, 10, 28, 3136, 1_003_520, Some(29)),
+        (2001, 10, 28, 3136, 1_003_520, None),
+        (2076, 43, 28, 3136, 12_845_056, Some(148)),
+        (63, 4905, 28, 3136, 12_845_056, Some(350)),
+        (31, 26, 28, 3136, 12_845_056, Some(6)),
+        (3675, 8694, 28, 3136, 12_845_056, Some(16_268)),
+        (35, 37, 32, 65_536, 16_777_216, Some(72)),
+        (64, 27, 32, 65_536, 16_777_216, Some(78)),
+        (8476, 3361, 32, 65_536, 16_777_216, Some(16_240)),
+    ] {
+        let size = Size { width, height };
+        assert_eq!(
+            patches(size, side, least, most),
+            tokens,
+            "{width} x {height}"
+        );
+    }
+}
+
+#[test]
+fn a_rule_is_read_from_a_models_files() {
+    let rule = |config: Value, sizes: Option<Value>| {
+        let sizes = sizes.map(|sizes| sizes.to_string());
+        MediaRule::of_model(
+            config.to_string().as_bytes(),
+            sizes.as_ref().map(String::as_bytes),
+        )
+    };
+    let of_qwen = |side, least, most| Some(MediaRule::Patches { side, least, most });
+    let sizes =
+        json!({"patch_size": 14, "merge_size": 2, "min_pixels": 3136, "max_pixels": 12_845_056});
+    let qwen = json!({"model_type": "qwen2_5_vl"});
+    assert_eq!(
+        rule(qwen.clone(), Some(sizes)),
+        of_qwen(28, 3136, 12_845_056)
+    );
+    let sizes = json!({"patch_size": 16, "merge_size": 2, "size": {"shortest_edge": 65536, "longest_edge": 16_777_216}});
+    assert_eq!(
+        rule(json!({"model_type": "qwen3_vl"}), Some(sizes)),
+        of_qwen(32, 65_536, 16_777_216)
+    );
+    let llava = json!({"model_type": "llava", "vision_config": {"image_size": 336, "patch_size": 14},
+        "vision_feature_select_strategy": "default"});
+    assert_eq!(rule(llava, None), Some(MediaRule::Each(576)));
+    let gemma = json!({"model_type": "gemma3", "mm_tokens_per_image": 256});
+    assert_eq!(rule(gemma, None), Some(MediaRule::Each(260)));
+    for (config, sizes) in [
+        (json!({"model_type": "llama"}), None),
+        (json!(5), None),
+        (qwen.clone(), None),
+        (
+            qwen.clone(),
+            Some(json!({"patch_size": 14, "merge_size": 2, "min_pixels": 9, "max_pixels": 1})),
+        ),
+        (
+            qwen,
+            Some(json!({"patch_size": 0, "merge_size": 2, "min_pixels": 1, "max_pixels": 9})),
+        ),
+        (
+            json!({"model_type": "llava", "vision_config": {"image_size": 336, "patch_size": 0}}),
+            None,
+        ),
+        (
+            json!({"model_type": "gemma3", "mm_tokens_per_image": 0}),
+            None,
+        ),
+    ] {
+        assert_eq!(rule(config.clone(), sizes), None, "{config}");
+    }
+    assert_eq!(MediaRule::of_model(b"{", None), None);
+}
+
+fn openai(model: &str, part: &Value) -> Result<u64, Uncountable> {
+    let counter = Counter::without_template(BuiltIn::O200k);
+    let count = |content: Value| {
+        let body = json!({"model": model, "messages": [{"role": "user", "content": content}]});
+        let prompt = counter.prompt(Operation::Chat, body.to_string().as_bytes(), 0);
+        prompt.map(|prompt| prompt.count)
+    };
+    let text = json!({"type": "text", "text": "What is it?"});
+    let (with, without) = (count(json!([text, part]))?, count(json!([text]))?);
+    assert_eq!(with.certainty, Certainty::Approximate(Doubt::Media));
+    assert_eq!(
+        without.certainty,
+        Certainty::Approximate(Doubt::TemplateUnknown)
+    );
+    Ok(with.tokens - without.tokens)
+}
+
+fn image(width: u32, height: u32, detail: &str) -> Value {
+    let url = format!("data:image/png;base64,{}", base64(&png(width, height)));
+    json!({"type": "image_url", "image_url": {"url": url, "detail": detail}})
+}
+
+#[test]
+fn openais_tiles_are_those_of_its_documentation() {
+    // "1024 x 1024: 765", "2048 x 4096: 1105", "4096 x 8192 in low detail: 85".
+    assert_eq!(openai("gpt-4o", &image(1024, 1024, "high")), Ok(765));
+    assert_eq!(
+        openai("openai/gpt-4o-2024-08-06", &image(2048, 4096, "high")),
+        Ok(1105)
+    );
+    assert_eq!(openai("gpt-4o", &image(4096, 8192, "low")), Ok(85));
+    assert_eq!(openai("gpt-4o-mini", &image(512, 512, "auto")), Ok(8500));
+    assert_eq!(openai("o1", &image(1, 1, "high")), Ok(225));
+    let far = |detail: &str| json!({"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": detail}});
+    assert_eq!(openai("gpt-4o", &far("low")), Ok(85));
+    let part = Err(Uncountable::Part("image_url".to_owned()));
+    for model in [
+        "gpt-4.1-mini",
+        "gpt-5",
+        "gemini-flash",
+        "gpt-4o-audio-preview",
+        "",
+    ] {
+        assert_eq!(openai(model, &image(512, 512, "low")), part, "{model}");
+    }
+    assert_eq!(openai("gpt-4o", &far("high")), part);
+    let broken = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}});
+    assert_eq!(openai("gpt-4o", &broken), part);
+    let sound = json!({"type": "input_audio", "input_audio": {"data": "", "format": "wav"}});
+    assert_eq!(
+        openai("gpt-4o", &sound),
+        Err(Uncountable::Part("input_audio".to_owned()))
+    );
+}
+
+#[test]
+fn a_picture_of_a_model_with_a_template_is_counted_in_every_dialect_by_its_rule() {
+    let template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    let tokenizer = vectors("tiny_tokenizer.json");
+    let counter = || {
+        Counter::from_template(tokenizer.as_bytes(), template, TemplateSettings::default()).unwrap()
+    };
+    let rule = MediaRule::Patches {
+        side: 28,
+        least: 3136,
+        most: 1_003_520,
+    };
+    let sees = counter().seeing(rule);
+    let (data, patches) = (base64(&png(640, 480)), 391 + 2);
+    let url = format!("data:image/png;base64,{data}");
+    let text = json!({"type": "text", "text": "hello world"});
+    let said = |content: Value| json!([{"role": "user", "content": content}]);
+    for (operation, body) in [
+        (
+            Operation::Chat,
+            json!({"messages": said(json!([text, {"type": "image_url", "image_url": {"url": url}}]))}),
+        ),
+        (
+            Operation::Messages,
+            json!({"messages": said(json!([text,
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}]))}),
+        ),
+        (
+            Operation::Responses,
+            json!({"input": said(json!([{"type": "input_text", "text": "hello world"},
+            {"type": "input_image", "image_url": url}]))}),
+        ),
+    ] {
+        let body = body.to_string();
+        let count = sees.prompt(operation, body.as_bytes(), 0).unwrap().count;
+        let words = counter().text("hello world").unwrap();
+        let adds = u64::from(operation == Operation::Responses);
+        assert_eq!(count.tokens, words + adds + patches, "{operation:?}");
+        assert_eq!(count.certainty, Certainty::Approximate(Doubt::Media));
+        let blind = counter().prompt(operation, body.as_bytes(), 0);
+        assert!(matches!(blind, Err(Uncountable::Part(_))), "{operation:?}");
+    }
+    // Tokens that another stage hands over are not those of a body with pictures.
+    let body = json!({"messages": said(json!([{"type": "image_url", "image_url": {"url": url}}])),
+        "kv_transfer_params": {"prompt_token_ids": [1, 2]}});
+    assert!(
+        sees.prompt(Operation::Chat, body.to_string().as_bytes(), 0)
+            .is_err()
+    );
+    // More pictures than are counted are not left out.
+    let many = vec![json!({"type": "image_url", "image_url": {"url": url}}); MAX_PICTURES + 1];
+    let body = json!({"messages": said(json!(many))}).to_string();
+    assert!(matches!(
+        sees.prompt(Operation::Chat, body.as_bytes(), 0),
+        Err(Uncountable::Part(_))
+    ));
+}
