@@ -24,6 +24,7 @@ mod logging;
 mod login;
 mod marks;
 mod metrics;
+mod pages;
 mod pool;
 mod running;
 mod seldom;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     match command.verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
+        cli::Verb::Completions(asked) => told(pages::completions(asked.shell).trim_end()),
         cli::Verb::Demo(demo) => demo::run(&demo),
         cli::Verb::Explain(asked) => match explain::explain(&asked) {
             Ok((text, is_let_in)) => match told(text.trim_end()) {
@@ -69,6 +71,16 @@ fn main() -> ExitCode {
                 complain(&format!("tollgate: {fault}"));
                 ExitCode::FAILURE
             }
+        },
+        cli::Verb::Man(asked) => match asked.dir {
+            None => told(pages::whole().trim_end()),
+            Some(dir) => match pages::write(&dir) {
+                Ok(count) => told(&format!("{count} pages in {}", dir.display())),
+                Err(fault) => {
+                    complain(&format!("tollgate: {fault}"));
+                    ExitCode::FAILURE
+                }
+            },
         },
         cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Usage(usage) => usage::usage(&usage),
