@@ -14,6 +14,7 @@ mod demo;
 mod explain;
 mod fixed;
 mod gateway;
+mod host;
 mod identity;
 mod issuers;
 mod keyring;
