@@ -22,6 +22,7 @@ pub use lower::Loaded;
 pub use redact::Redacted;
 pub use schema::json_schema;
 pub use sources::Sources;
+pub use starter::{FoundEngine, starter};
 
 mod decode;
 mod document;
@@ -35,6 +36,7 @@ mod redact;
 mod scalar;
 mod schema;
 mod sources;
+mod starter;
 mod target;
 mod vars;
 

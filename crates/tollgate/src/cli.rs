@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::explain::Explain;
+use crate::init::Init;
 use crate::keys::Keys;
 use crate::usage::Usage;
 
@@ -65,6 +66,16 @@ pub(crate) enum LogFormat {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Write a configuration to start from, by what is found here.
+    ///
+    /// Found are the variables OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY and the like, and engines of this
+    /// machine on the ports that vLLM, SGLang, Ollama, llama.cpp, LM Studio and LiteLLM listen on, which
+    /// are asked for their models. No secret is written, and no file is replaced.
+    #[command(before_help = "Examples:\n  \
+        tollgate init                      writes tollgate.yaml\n  \
+        tollgate init --engine http://10.0.0.7:8000/v1 -o gate.yaml\n  \
+        tollgate init --print > gate.yaml")]
+    Init(Init),
     /// Run the gate.
     ///
     /// The configuration is the file that -c names, else tollgate.yaml of the current directory.

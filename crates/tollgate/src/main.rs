@@ -16,6 +16,7 @@ mod fixed;
 mod gateway;
 mod host;
 mod identity;
+mod init;
 mod issuers;
 mod keyring;
 mod keys;
@@ -41,7 +42,7 @@ mod writable;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 /// Chosen by measurement: see docs/decisions/0003-allocator.md.
 #[global_allocator]
@@ -54,7 +55,9 @@ fn main() -> ExitCode {
     match command.verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
-        cli::Verb::Completions(asked) => told(pages::completions(asked.shell).trim_end()),
+        cli::Verb::Completions(asked) => {
+            told(pages::completions(cli::Cli::command(), asked.shell).trim_end())
+        }
         cli::Verb::Demo(demo) => demo::run(&demo),
         cli::Verb::Explain(asked) => match explain::explain(&asked) {
             Ok((text, is_let_in)) => match told(text.trim_end()) {
@@ -66,6 +69,13 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        cli::Verb::Init(asked) => match init::init(&asked) {
+            Ok(text) => told(text.trim_end()),
+            Err(fault) => {
+                complain(&format!("tollgate init: {fault}"));
+                ExitCode::FAILURE
+            }
+        },
         cli::Verb::Keys(asked) => match keys::keys(&asked) {
             Ok(text) => told(text.trim_end()),
             Err(fault) => {
@@ -74,8 +84,8 @@ fn main() -> ExitCode {
             }
         },
         cli::Verb::Man(asked) => match asked.dir {
-            None => told(pages::whole().trim_end()),
-            Some(dir) => match pages::write(&dir) {
+            None => told(pages::whole(cli::Cli::command()).trim_end()),
+            Some(dir) => match pages::write(cli::Cli::command(), &dir) {
                 Ok(count) => told(&format!("{count} pages in {}", dir.display())),
                 Err(fault) => {
                     complain(&format!("tollgate: {fault}"));

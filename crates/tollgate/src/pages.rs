@@ -7,33 +7,31 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::cli::Cli;
-
 /// What `shell` needs to complete the command line.
-pub(crate) fn completions(shell: Shell) -> String {
+pub(crate) fn completions(mut line: Command, shell: Shell) -> String {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "tollgate", &mut text);
+    clap_complete::generate(shell, &mut line, "tollgate", &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The manual page of the whole.
-pub(crate) fn whole() -> String {
-    page(&built())
+pub(crate) fn whole(line: Command) -> String {
+    page(&built(line))
 }
 
 /// Writes a page for the whole and one for each verb, and gives how many.
 ///
 /// # Errors
 /// What cannot be written, and why.
-pub(crate) fn write(dir: &Path) -> Result<usize, String> {
+pub(crate) fn write(line: Command, dir: &Path) -> Result<usize, String> {
     let cannot =
         |path: &Path, cause: io::Error| format!("cannot write {}: {cause}", path.display());
     fs::create_dir_all(dir).map_err(|cause| cannot(dir, cause))?;
-    let root = built();
+    let root = built(line);
     let verbs = with_verbs(&root);
     for verb in &verbs {
         let path = dir.join(format!("{}.1", name(verb)));
@@ -43,10 +41,10 @@ pub(crate) fn write(dir: &Path) -> Result<usize, String> {
 }
 
 /// The command line with what clap adds to it, and without the verb `help`: a page that says what `--help` does.
-fn built() -> Command {
-    let mut command = Cli::command().disable_help_subcommand(true);
-    command.build();
-    command
+fn built(line: Command) -> Command {
+    let mut line = line.disable_help_subcommand(true);
+    line.build();
+    line
 }
 
 /// A command and all that is below it, in the order of its help.
@@ -87,7 +85,19 @@ fn page(command: &Command) -> String {
     if command.get_after_help().is_some() {
         drop(man.render_extra_section(&mut text));
     }
-    String::from_utf8_lossy(&text).into_owned()
+    in_ascii(&String::from_utf8_lossy(&text))
+}
+
+/// A page that needs no guess at its encoding.
+fn in_ascii(page: &str) -> String {
+    let letter = |letter: char| {
+        if letter.is_ascii() {
+            letter.to_string()
+        } else {
+            format!("\\[u{:04X}]", u32::from(letter))
+        }
+    };
+    page.chars().map(letter).collect()
 }
 
 /// What stands above the help, as a section whose lines stay as they are.

@@ -1,10 +1,14 @@
 //! Each verb has an example that the command line takes, and a page that says it.
 
-use clap::{Parser, ValueEnum};
+use clap::{Command, CommandFactory, Parser, ValueEnum};
 use clap_complete::Shell;
 
-use super::{built, completions, name, page, with_verbs};
+use super::{completions, name, page, with_verbs};
 use crate::cli::Cli;
+
+fn built() -> Command {
+    super::built(Cli::command())
+}
 
 /// The words of a line as a shell makes them: up to a redirection, a pipe or a remark, without the variables before.
 fn words(line: &str) -> Vec<String> {
@@ -64,6 +68,7 @@ fn a_page_is_the_same_each_time_and_says_its_examples() {
     for (verb, again) in with_verbs(&root).into_iter().zip(with_verbs(&again)) {
         let text = page(verb);
         assert_eq!(text, page(again));
+        assert!(text.is_ascii(), "{text}");
         let version = env!("CARGO_PKG_VERSION");
         let title = format!(".TH {} 1  \"tollgate {version}\"", name(verb));
         assert!(text.contains(&title), "no {title} in {text}");
@@ -83,7 +88,7 @@ fn a_page_is_the_same_each_time_and_says_its_examples() {
 fn every_shell_is_told_of_every_verb() {
     let root = built();
     for shell in Shell::value_variants() {
-        let text = completions(*shell);
+        let text = completions(Cli::command(), *shell);
         for verb in with_verbs(&root) {
             assert!(
                 text.contains(verb.get_name()),

@@ -4,6 +4,7 @@
 
 mod check;
 mod demo;
+mod init;
 mod pages;
 mod run;
 mod width;
@@ -30,6 +31,7 @@ fn help_lists_commands_exit_codes_signals_and_environment() {
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
     for line in [
         "Usage: tollgate [OPTIONS] <COMMAND>",
+        "  init         Write a configuration to start from, by what is found here",
         "  run          Run the gate",
         "  check        Say everything that is wrong with a configuration",
         "  demo         Run two simulated engines and the gate in front of them",

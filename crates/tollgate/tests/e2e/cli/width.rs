@@ -29,6 +29,7 @@ fn every_page_of_help_fits_eighty_columns() {
     let mut pages: Vec<Vec<&str>> = vec![vec![]];
     pages.extend(
         [
+            "init",
             "run",
             "check",
             "demo",
