@@ -1,8 +1,9 @@
 //! `cargo xtask dist`: what is shipped. An archive whose binary runs on old systems, its symbols apart, a Debian package,
 //! and the sums of all of them.
 //!
-//! Invariant: the same commit and the same tools give the same bytes: times are the commit's, owners are 0, orders are
-//! sorted, and no directory of the machine is in the binary. (It is in the symbols: of what zig compiles by itself.)
+//! Invariant: packing gives the same bytes of the same binary: times are the commit's, owners are 0, orders are sorted; and no
+//! directory of the machine is in the binary. (It is in the symbols: of what zig compiles by itself.) One time is not the
+//! commit's yet: mimalloc holds `__TIME__`, which zig's cache may keep of an earlier build.
 //! Not here: the profile that it is built with (`Cargo.toml`), a build laid out by a profile of the hot path (`pgo`).
 
 mod archive;
