@@ -1,8 +1,11 @@
 //! Writes the built-in vocabularies and the classes of characters in the form in which they are read: as they lie in the
 //! program's file, without a copy in memory.
 //!
-//! The vocabularies are those of the `bpe-openai` crate, the classes those of `regex-syntax`, whose tables the reference
+//! The vocabularies are the rank files of `vocabularies/`, the classes those of `regex-syntax`, whose tables the reference
 //! tokenizers' patterns are compiled with.
+//!
+//! Invariant: no tokenizer is compiled or built for this. It runs without optimisation, and before anything that counts
+//! can be compiled.
 
 #[path = "src/vocabulary/pairs.rs"]
 #[expect(dead_code, reason = "a part of the module is for reading")]
@@ -13,7 +16,8 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use bpe_openai::Tokenizer;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pairs::Merge;
 use regex_syntax::hir::{Class, HirKind};
 
@@ -27,12 +31,13 @@ const ROW: usize = 256;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/vocabulary/pairs.rs");
+    println!("cargo::rerun-if-changed=vocabularies");
     let dir = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where"));
     let write = |name: &str, bytes: &[u8]| {
         fs::write(dir.join(name), bytes).expect("cargo's directory can be written");
     };
-    write("o200k.pairs", &pairs_of(bpe_openai::o200k_base()));
-    write("cl100k.pairs", &pairs_of(bpe_openai::cl100k_base()));
+    write("o200k.pairs", &pairs_of(&ranked("o200k_base")));
+    write("cl100k.pairs", &pairs_of(&ranked("cl100k_base")));
     let (rows, characters) = classes();
     write("rows.classes", &rows);
     write("characters.classes", &characters);
@@ -54,32 +59,47 @@ fn ranges(pattern: &str) -> Vec<u8> {
     bytes
 }
 
+/// The bytes of a vocabulary's tokens by their rank, out of a file that names them in order.
+fn ranked(name: &str) -> Vec<Vec<u8>> {
+    let path = format!("vocabularies/{name}.tiktoken");
+    let text = fs::read_to_string(&path).unwrap_or_else(|cause| panic!("{path}: {cause}"));
+    let token = |(rank, line): (usize, &str)| {
+        let (bytes, number) = line.split_once(' ')?;
+        (number.parse() == Ok(rank)).then(|| STANDARD.decode(bytes).ok())?
+    };
+    let tokens = text.lines().enumerate().map(|numbered| {
+        let fault = numbered.0 + 1;
+        token(numbered).unwrap_or_else(|| panic!("{path}:{fault}: not the next token and its rank"))
+    });
+    tokens.collect()
+}
+
 /// The merges of a vocabulary in which a token's number is its rank.
 ///
 /// Two neighbours merge where together they are a token, lowest number first. Whatever stands around it, a token comes
 /// about by the merges that its own bytes undergo alone, so one pair a token is all there is.
-fn pairs_of(tokenizer: &Tokenizer) -> Vec<u8> {
-    let bpe = &tokenizer.bpe;
-    let count = u32::try_from(bpe.num_tokens()).expect("a vocabulary");
-    let numbers: HashMap<&[u8], u32> = (0..count).map(|id| (bpe.token_bytes(id), id)).collect();
-    let merges = (0..count).filter_map(|id| {
-        let bytes = bpe.token_bytes(id);
-        (bytes.len() > 1).then(|| {
-            let (left, right) = last_merge(bytes, &numbers);
-            Merge {
-                left,
-                right,
-                rank: id,
-                token: id,
-            }
-        })
+fn pairs_of(tokens: &[Vec<u8>]) -> Vec<u8> {
+    let count = u32::try_from(tokens.len()).expect("a vocabulary");
+    let numbers: HashMap<&[u8], u32> = tokens.iter().map(Vec::as_slice).zip(0..count).collect();
+    let long = tokens
+        .iter()
+        .zip(0..count)
+        .filter(|(bytes, _)| bytes.len() > 1);
+    let merges = long.map(|(bytes, id)| {
+        let (left, right) = last_merge(bytes, &numbers);
+        Merge {
+            left,
+            right,
+            rank: id,
+            token: id,
+        }
     });
     let merges: Vec<_> = merges.collect();
     let bytes = std::array::from_fn(|byte| {
         let byte = u8::try_from(byte).expect("as many as bytes");
         numbers[&[byte][..]]
     });
-    let tokens = (0..count).map(|id| bpe.token_bytes(id));
+    let tokens = tokens.iter().map(Vec::as_slice);
     pairs::write(&bytes, &merges, tokens).expect("numbers that fit")
 }
 

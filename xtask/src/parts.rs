@@ -86,6 +86,15 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "zope-interface==8.7",
 ];
 
+/// What `cargo xtask dist` links with: zig has the symbols of every glibc.
+pub(crate) const DIST_PACKAGES: &[&str] = &["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
+
+/// The oldest glibc that what is shipped runs on: that of Debian 10, RHEL 8 and Ubuntu 20.04.
+pub(crate) const DIST_GLIBC: &str = "2.28";
+
+/// The Debian whose minimal root the packages are tried in.
+pub(crate) const DIST_DEBIAN: &str = "bookworm";
+
 /// npm packages of the end-to-end tests.
 pub(crate) const NODE_PACKAGES: &str = include_str!("../node/package.json");
 

@@ -14,6 +14,7 @@ mod graph;
 mod least_versions;
 mod links;
 mod modules;
+mod profiles;
 mod purity;
 mod sizes;
 mod sources;
@@ -53,6 +54,7 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         sizes::faults(tree),
         circles::faults(tree),
         fuzz::faults(tree),
+        profiles::faults(tree, graph),
     ]
     .into_iter()
     .flatten()

@@ -13,14 +13,14 @@ use crate::lower::Loaded;
 use crate::sources::Sources;
 
 /// A provider, and how its variables are named.
-struct Provider {
-    name: &'static str,
+pub(crate) struct Provider {
+    pub(crate) name: &'static str,
     key: &'static str,
     url: &'static str,
     url_default: &'static str,
     /// The provider's own SDK leaves `/v1` out of the variable.
     url_lacks_root: bool,
-    models: &'static [&'static str],
+    pub(crate) models: &'static [&'static str],
 }
 
 const PROVIDERS: &[Provider] = &[
@@ -77,10 +77,7 @@ listen:
 /// [`Faults`] when no such variable is set, or one of them does not make sense.
 pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
     let path = Path::new("environment");
-    let present: Vec<&Provider> = PROVIDERS
-        .iter()
-        .filter(|p| set(sources, p.key).is_some() || set(sources, p.url).is_some())
-        .collect();
+    let present = present(sources);
     if present.is_empty() {
         let fault = Fault {
             path: String::new(),
@@ -104,6 +101,14 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
     Ok(loaded)
 }
 
+/// The providers of which a variable is set.
+pub(crate) fn present(sources: &dyn Sources) -> Vec<&'static Provider> {
+    PROVIDERS
+        .iter()
+        .filter(|p| set(sources, p.key).is_some() || set(sources, p.url).is_some())
+        .collect()
+}
+
 fn set(sources: &dyn Sources, name: &str) -> Option<String> {
     sources.var(name).filter(|value| !value.is_empty())
 }
@@ -116,29 +121,7 @@ fn document(present: &[&Provider], sources: &dyn Sources) -> String {
     });
     text.push_str("backends:\n");
     for p in present {
-        let written = set(sources, p.url);
-        let rootless = |url: &String| {
-            let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-            !rest.trim_end_matches('/').contains('/')
-        };
-        let root = if p.url_lacks_root && written.as_ref().is_some_and(rootless) {
-            "/v1"
-        } else {
-            ""
-        };
-        let separate = if written.is_some_and(|url| url.ends_with('/')) {
-            root.trim_start_matches('/')
-        } else {
-            root
-        };
-        let _ = write!(
-            text,
-            "  {}:\n    url: \"${{{}:-{}}}{separate}\"\n",
-            p.name, p.url, p.url_default
-        );
-        if set(sources, p.key).is_some() {
-            let _ = writeln!(text, "    credential: {{ env: {} }}", p.key);
-        }
+        p.write(&mut text, sources);
     }
     text.push_str("routes:\n");
     if let [first, _, ..] = present {
@@ -160,4 +143,33 @@ fn document(present: &[&Provider], sources: &dyn Sources) -> String {
         let _ = writeln!(text, "  - {{ workload: default, backend: {} }}", only.name);
     }
     text
+}
+
+impl Provider {
+    /// Its entry among the backends of a document.
+    pub(crate) fn write(&self, text: &mut String, sources: &dyn Sources) {
+        let written = set(sources, self.url);
+        let rootless = |url: &String| {
+            let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+            !rest.trim_end_matches('/').contains('/')
+        };
+        let root = if self.url_lacks_root && written.as_ref().is_some_and(rootless) {
+            "/v1"
+        } else {
+            ""
+        };
+        let separate = if written.is_some_and(|url| url.ends_with('/')) {
+            root.trim_start_matches('/')
+        } else {
+            root
+        };
+        let _ = write!(
+            text,
+            "  {}:\n    url: \"${{{}:-{}}}{separate}\"\n",
+            self.name, self.url, self.url_default
+        );
+        if set(sources, self.key).is_some() {
+            let _ = writeln!(text, "    credential: {{ env: {} }}", self.key);
+        }
+    }
 }

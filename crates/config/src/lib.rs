@@ -23,6 +23,7 @@ pub use lower::Loaded;
 pub use redact::Redacted;
 pub use schema::json_schema;
 pub use sources::Sources;
+pub use starter::{FoundEngine, starter};
 
 mod decode;
 mod document;
@@ -36,6 +37,7 @@ mod redact;
 mod scalar;
 mod schema;
 mod sources;
+mod starter;
 mod target;
 mod vars;
 

@@ -1,13 +1,16 @@
 //! The command line, as its help reads.
 //!
+//! Invariant: the help of each verb opens with an example that the command line takes (`pages` has the test).
 //! Not here: what the verbs do.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::explain::Explain;
+use crate::init::Init;
 use crate::keys::Keys;
 use crate::tokens::Tokens;
 use crate::usage::Usage;
@@ -23,12 +26,12 @@ use crate::usage::Usage;
         Clients talk to it as if it were OpenAI. It learns which workload is calling, chooses the \
         backend, holds limits, replaces the client's credential by its own, streams the answer, \
         and leaves one record for each exchange.",
-    after_help = "Examples:\n  \
+    before_help = "Examples:\n  \
         tollgate demo                      two simulated engines and the gate\n  \
         tollgate check                     every fault of tollgate.yaml at once\n  \
         tollgate run -c other.yaml         the gate, by another file\n  \
-        OPENAI_API_KEY=… tollgate run      the gate in front of OpenAI, no file needed\n\n\
-        Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.\n\
+        OPENAI_API_KEY=… tollgate run      the gate in front of OpenAI, no file needed",
+    after_help = "Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.\n\
         Signals: SIGTERM waits drain.delay, then drains and ends; SIGINT drains at once.\n\
         A further one ends the delay, and one during the drain ends what is left of it.\n\
         SIGHUP reloads."
@@ -64,6 +67,16 @@ pub(crate) enum LogFormat {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Write a configuration to start from, by what is found here.
+    ///
+    /// Found are the variables OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY and the like, and engines of this
+    /// machine on the ports that vLLM, SGLang, Ollama, llama.cpp, LM Studio and LiteLLM listen on, which
+    /// are asked for their models. No secret is written, and no file is replaced.
+    #[command(before_help = "Examples:\n  \
+        tollgate init                      writes tollgate.yaml\n  \
+        tollgate init --engine http://10.0.0.7:8000/v1 -o gate.yaml\n  \
+        tollgate init --print > gate.yaml")]
+    Init(Init),
     /// Run the gate.
     ///
     /// The configuration is the file that -c names, else tollgate.yaml of the current directory.
@@ -72,6 +85,10 @@ pub(crate) enum Verb {
     /// made from the environment: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
     /// ANTHROPIC_BASE_URL, GEMINI_API_KEY, GEMINI_BASE_URL; TOLLGATE_DATA and TOLLGATE_ADMIN say
     /// where it listens, and TOLLGATE_TRUST=anyone that whoever reaches it may call.
+    #[command(before_help = "Examples:\n  \
+        tollgate run                       by tollgate.yaml, else by the environment\n  \
+        tollgate run -c gate.yaml          by another file\n  \
+        tollgate --log-format json run     with a log for machines")]
     Run(Run),
     /// Say everything that is wrong with a configuration, and change nothing.
     ///
@@ -79,6 +96,7 @@ pub(crate) enum Verb {
     /// The configuration is the file that -c names, else tollgate.yaml of the current directory, else
     /// what `run` would make of the environment. Secrets, certificates, and the directories that the
     /// ledger and the access log are written to are looked at too.
+    #[command(before_help = "Example:\n  tollgate check -c gate.yaml")]
     Check(Check),
     /// Say what the gate would make of a call, and why: who calls, which route, which limits.
     ///
@@ -86,22 +104,47 @@ pub(crate) enum Verb {
     /// what a running gate has counted.
     Explain(Explain),
     /// Make, list, rotate and revoke keys that clients bring.
+    #[command(before_help = "Examples:\n  \
+        tollgate keys create --workload chat --expires 90d\n  \
+        tollgate keys list")]
     Keys(Keys),
     /// Print the JSON Schema of the configuration, for editors.
+    #[command(before_help = "Example:\n  tollgate schema > tollgate.schema.json")]
     Schema,
     /// Run two simulated engines and the gate in front of them.
     ///
     /// Nothing is needed: no account, no GPU, no file. The set-up is that of the documentation:
     /// two tiers, three identities, three policies.
+    #[command(before_help = "Examples:\n  \
+        tollgate demo\n  \
+        tollgate demo --print-config > tollgate.yaml")]
     Demo(Demo),
     /// Compare what the gate counts with what engines count, without a call.
     Tokens(Tokens),
     /// Say what was used, by whom, and what it costs: reports, exports, statements.
     ///
     /// The answers come from the ledger that a gate writes; it may be running.
+    #[command(before_help = "Examples:\n  \
+        tollgate usage report --by workload,model --period 2026-11\n  \
+        tollgate usage --ledger usage.db tail -f")]
     Usage(Usage),
     /// Print the version.
+    #[command(before_help = "Example:\n  tollgate version")]
     Version,
+    /// Print what a shell needs to complete this command line.
+    ///
+    /// Where it goes is the shell's: for bash a file tollgate in the directory completions of
+    /// bash-completion, for zsh a file _tollgate in a directory of $fpath, for fish
+    /// ~/.config/fish/completions/tollgate.fish.
+    #[command(before_help = "Examples:\n  \
+        tollgate completions bash > /etc/bash_completion.d/tollgate\n  \
+        tollgate completions zsh > ~/.zfunc/_tollgate")]
+    Completions(Completions),
+    /// Print the manual page, or write one for each verb.
+    #[command(before_help = "Examples:\n  \
+        tollgate man | man -l -            read the page of the whole\n  \
+        tollgate man share/man/man1        write a page for each verb")]
+    Man(Man),
 }
 
 /// Options of `run`.
@@ -118,6 +161,22 @@ pub(crate) struct Check {
     /// Configuration file [default: tollgate.yaml of the current directory, else the environment].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Where to write a page for each verb; it is made where it does not exist.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// Options of `demo`.

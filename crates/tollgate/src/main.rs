@@ -15,7 +15,9 @@ mod demo;
 mod explain;
 mod fixed;
 mod gateway;
+mod host;
 mod identity;
+mod init;
 mod issuers;
 mod keyring;
 mod keys;
@@ -25,6 +27,7 @@ mod logging;
 mod login;
 mod marks;
 mod metrics;
+mod pages;
 mod pool;
 mod running;
 mod seldom;
@@ -41,7 +44,7 @@ mod writable;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 /// Chosen by measurement: see docs/decisions/0003-allocator.md.
 #[global_allocator]
@@ -54,11 +57,21 @@ fn main() -> ExitCode {
     match command.verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
+        cli::Verb::Completions(asked) => {
+            told(pages::completions(cli::Cli::command(), asked.shell).trim_end())
+        }
         cli::Verb::Demo(demo) => demo::run(&demo),
         cli::Verb::Explain(asked) => match explain::explain(&asked) {
             Ok((text, is_let_in)) => judged(&text, is_let_in),
             Err(fault) => {
                 complain(&format!("tollgate: {fault}"));
+                ExitCode::FAILURE
+            }
+        },
+        cli::Verb::Init(asked) => match init::init(&asked) {
+            Ok(text) => told(text.trim_end()),
+            Err(fault) => {
+                complain(&format!("tollgate init: {fault}"));
                 ExitCode::FAILURE
             }
         },
@@ -68,6 +81,16 @@ fn main() -> ExitCode {
                 complain(&format!("tollgate: {fault}"));
                 ExitCode::FAILURE
             }
+        },
+        cli::Verb::Man(asked) => match asked.dir {
+            None => told(pages::whole(cli::Cli::command()).trim_end()),
+            Some(dir) => match pages::write(cli::Cli::command(), &dir) {
+                Ok(count) => told(&format!("{count} pages in {}", dir.display())),
+                Err(fault) => {
+                    complain(&format!("tollgate: {fault}"));
+                    ExitCode::FAILURE
+                }
+            },
         },
         cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Tokens(asked) => match tokens::tokens(&asked) {

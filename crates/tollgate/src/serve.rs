@@ -20,6 +20,7 @@ use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, 
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::calibration::Calibrator;
+use crate::host::Host;
 use crate::running::{Origin, Outlets, Running, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
@@ -113,6 +114,11 @@ pub(crate) fn start(
     let cache = Arc::new(TokenizerCache::default());
     cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
+    let bounds = &loaded.snapshot.bounds;
+    let host = Host::find(&loaded.host, bounds, &quota, workers, room());
+    for remark in host.remarks() {
+        tracing::warn!(see = "docs/operations.md#limits-of-the-host", "{remark}");
+    }
     let services = Services::default();
     let (publication, current) = publication(loaded, seeded, sources, Moment::Start(&services))?;
     let admin_listener = bind(admin, "admin")?;

@@ -1,7 +1,7 @@
 //! Whether what the gate writes can be written, asked before it is opened.
 //!
 //! Invariant: nothing is made or changed, so that `check` may ask on a machine where a gate runs.
-//! Not here: what is written (`ledger`, `telemetry`), whether a disk has room.
+//! Not here: what is written (`ledger`, `telemetry`), whether a disk has room (`host`).
 
 use std::io;
 use std::path::{Path, PathBuf};

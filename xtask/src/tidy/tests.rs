@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::graph::Graph;
 use super::tree::{File, Tree};
 use super::{
-    Fault, all_faults, arrows, circles, deny, fuzz, least_versions, links, purity, sizes, sources,
-    vectors,
+    Fault, all_faults, arrows, circles, deny, fuzz, least_versions, links, profiles, purity, sizes,
+    sources, vectors,
 };
 use crate::cargo::{metadata, root};
 
@@ -46,6 +46,33 @@ fn canary_an_arrow_that_is_not_listed_is_found() {
     assert!(
         impure.contains(&Fault::new("crate policy", "is pure but links hyper")),
         "{impure:?}"
+    );
+}
+
+#[test]
+fn what_is_saved_in_release_and_left_so_in_dist_is_found() {
+    let graph = graph_of_members(&[("slow", &[]), ("hot", &[])], None);
+    let faults = |text: &str| {
+        let faults = profiles::faults(&tree(&[("Cargo.toml", text)]), &graph);
+        let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        faults.join("\n")
+    };
+    let release = "[profile.release.package.slow]\nopt-level = 0\n\
+                   [profile.release.package.hot]\ncodegen-units = 1\n";
+    let says = "Cargo.toml, slow: has opt-level = 0 in `release`: `dist` has to say 3";
+    assert_eq!(faults(release), says);
+    let other = format!("{release}[profile.dist]\nopt-level = 3\n");
+    assert_eq!(faults(&other), says);
+    let weak = format!("{release}[profile.dist.package.slow]\nopt-level = 2\n");
+    assert_eq!(faults(&weak), says);
+    let whole = format!("{release}[profile.dist.package.slow]\nopt-level = 3\n");
+    assert_eq!(faults(&whole), "");
+    let gone = format!("{whole}[profile.dist.package.gone]\nopt-level = 3\n");
+    assert_eq!(faults(&gone), "Cargo.toml, gone: is no crate that is built");
+    let odd = "[profile.release.package.slow]\ndebug = true\n";
+    assert_eq!(
+        faults(odd),
+        "Cargo.toml, slow: sets debug, which `dist` cannot take back"
     );
 }
 

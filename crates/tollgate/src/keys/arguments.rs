@@ -21,14 +21,17 @@ pub(crate) struct Keys {
 pub(crate) enum Verb {
     /// Make a key and show it, once.
     #[command(
-        after_help = "Example:\n  tollgate keys create --workload chat --user ada --expires 90d"
+        before_help = "Example:\n  tollgate keys create --workload chat --user ada --expires 90d"
     )]
     Create(Create),
     /// The keys that there are, without their secrets.
+    #[command(before_help = "Example:\n  tollgate keys list --json")]
     List(List),
     /// Give a key another secret; the old one is good for a while yet.
+    #[command(before_help = "Example:\n  tollgate keys rotate kq3f7m2x9d --overlap 1h")]
     Rotate(Rotate),
     /// End a key for good.
+    #[command(before_help = "Example:\n  tollgate keys revoke kq3f7m2x9d")]
     Revoke(Revoke),
 }
 

@@ -29,24 +29,38 @@ pub(crate) struct Usage {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Question {
     /// Tokens, cost, errors and drift of a period, by whoever spent them.
+    #[command(
+        before_help = "Example:\n  tollgate usage report --by workload,model --period 2026-11"
+    )]
     Report(Report),
     /// The engines' word beside the gate's count.
+    #[command(before_help = "Example:\n  tollgate usage drift --by model --from 2026-11-01")]
     Drift(Drift),
     /// Single records for other programs.
+    #[command(
+        before_help = "Example:\n  tollgate usage export --form parquet --period 2026-11 -o november.parquet"
+    )]
     Export(Export),
     /// Look for damage and for records that were altered, removed or inserted; exit code 1 when there are.
+    #[command(before_help = "Example:\n  tollgate usage verify --json")]
     Verify(Verify),
     /// Copy the ledger, also while a gate writes it, and check the copy.
+    #[command(before_help = "Example:\n  tollgate usage --ledger usage.db backup copy.db")]
     Backup(Backup),
     /// Make a ledger that a gate opens of one that it refuses: keep what is whole, write down what is lost.
     ///
     /// The gate must not run. The files that were there are kept beside it, byte for byte. What is
     /// lost is no longer in any budget, and stands in the ledger for good: `verify` tells of it. A ledger
     /// that is whole is left as it is.
+    #[command(before_help = "Example:\n  tollgate usage --ledger usage.db salvage")]
     Salvage(Salvage),
     /// The newest records.
+    #[command(before_help = "Example:\n  tollgate usage tail -f")]
     Tail(Tail),
     /// A chargeback statement for people: HTML, or CSV.
+    #[command(
+        before_help = "Example:\n  tollgate usage statement --by workload --period 2026-11 -o november.html"
+    )]
     Statement(Statement),
 }
 

@@ -4,6 +4,8 @@
 
 mod check;
 mod demo;
+mod init;
+mod pages;
 mod run;
 mod width;
 
@@ -29,11 +31,14 @@ fn help_lists_commands_exit_codes_signals_and_environment() {
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
     for line in [
         "Usage: tollgate [OPTIONS] <COMMAND>",
-        "  run      Run the gate",
-        "  check    Say everything that is wrong with a configuration",
-        "  demo     Run two simulated engines and the gate in front of them",
-        "  version  Print the version",
-        "  schema   Print the JSON Schema of the configuration",
+        "  init         Write a configuration to start from, by what is found here",
+        "  run          Run the gate",
+        "  check        Say everything that is wrong with a configuration",
+        "  demo         Run two simulated engines and the gate in front of them",
+        "  version      Print the version",
+        "  schema       Print the JSON Schema of the configuration",
+        "  completions  Print what a shell needs to complete this command line",
+        "  man          Print the manual page, or write one for each verb",
         "every fault of tollgate.yaml at once",
         "Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.",
         "Signals: SIGTERM waits drain.delay, then drains and ends; SIGINT drains at once.",

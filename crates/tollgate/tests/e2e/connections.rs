@@ -171,6 +171,9 @@ fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
     })
     .expect("an engine");
     let gate = Gate::start_with_descriptors(128, &config(engine.addr(), ""));
+    let log = gate.log();
+    let said = "128 files may be open, so clients may have 32 connections: raise the hard limit";
+    assert!(log.contains(said), "{log}");
     let mut streaming = Connection::open(gate.data);
     let body = r#"{"model":"gpt-oss-120b","stream":true,"max_tokens":150,"messages":[{"role":"user","content":"Hi"}]}"#;
     streaming.send(&call(body));

@@ -5,6 +5,7 @@ use super::{FEW, FEWER, FEWEST, count, encode_few, encode_many};
 use crate::tests::random::Random;
 
 const O200K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.pairs"));
+const CL100K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.pairs"));
 
 fn whole(pairs: &Pairs<'_>, text: &[u8]) -> Vec<(u32, usize)> {
     let mut tokens = Vec::new();
@@ -78,5 +79,22 @@ fn a_merge_that_depends_on_the_far_end_is_found() {
             whole(&pairs, &text).len() as u64,
             u64::from(length).div_ceil(2)
         );
+    }
+}
+
+#[test]
+fn every_token_is_that_of_the_reference() {
+    let vocabularies = [
+        (O200K, bpe_openai::o200k_base()),
+        (CL100K, bpe_openai::cl100k_base()),
+    ];
+    for (block, reference) in vocabularies {
+        let pairs = Pairs::read(block).expect("a block");
+        let tokens = u32::try_from(reference.bpe.num_tokens()).expect("a vocabulary");
+        assert!(tokens > 100_000, "{tokens}");
+        for token in 0..tokens {
+            let bytes = reference.bpe.token_bytes(token);
+            assert_eq!(whole(&pairs, bytes), [(token, bytes.len())], "{bytes:?}");
+        }
     }
 }

@@ -27,7 +27,21 @@ fn every_page_of_help_fits_eighty_columns() {
         "statement",
     ];
     let mut pages: Vec<Vec<&str>> = vec![vec![]];
-    pages.extend(["run", "check", "demo", "schema", "usage"].map(|verb| vec![verb]));
+    pages.extend(
+        [
+            "init",
+            "run",
+            "check",
+            "demo",
+            "schema",
+            "usage",
+            "completions",
+            "man",
+            "keys",
+            "explain",
+        ]
+        .map(|verb| vec![verb]),
+    );
     pages.extend(usage.map(|question| vec!["usage", question]));
     for mut page in pages {
         page.push("--help");

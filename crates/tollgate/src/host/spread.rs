@@ -1,0 +1,50 @@
+//! Whether the kernel spreads connections over several listeners of one port, by trying.
+//!
+//! A kernel may take `SO_REUSEPORT` and give every connection to one listener all the same: sandboxes and emulations of
+//! Linux do.
+
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_reuseport;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+
+/// How many are tried: by chance all of them are with one listener once in 10^19.
+const CONNECTIONS: usize = 64;
+const BACKLOG: i32 = 128;
+/// Loopback answers in microseconds.
+const WITHIN: Duration = Duration::from_millis(200);
+
+/// `None` where it could not be tried.
+pub(super) fn is_spread() -> Option<bool> {
+    let first = listener(0)?;
+    let address = first.local_addr().ok()?;
+    let second = listener(address.port())?;
+    let connections: Vec<TcpStream> = (0..CONNECTIONS)
+        .map_while(|_| TcpStream::connect_timeout(&address, WITHIN).ok())
+        .collect();
+    let taken = [taken(&first), taken(&second)];
+    (connections.len() == CONNECTIONS).then(|| taken.iter().all(|taken| *taken > 0))
+}
+
+fn listener(port: u16) -> Option<TcpListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).ok()?;
+    set_socket_reuseport(&socket, true).ok()?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).ok()?;
+    listen(&socket, BACKLOG).ok()?;
+    Some(TcpListener::from(socket))
+}
+
+/// The connections that wait there.
+fn taken(listener: &TcpListener) -> usize {
+    std::iter::from_fn(|| listener.accept().ok()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn linux_spreads_connections() {
+        assert_eq!(super::is_spread(), Some(true));
+    }
+}

@@ -1,0 +1,96 @@
+//! Asks an address for its models, as any client of OpenAI's API would.
+//!
+//! Bounded: so long, so many bytes. Not here: TLS, so an `https` address is not asked.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use serde_json::Value;
+
+const CONNECT_WITHIN: Duration = Duration::from_millis(300);
+const READ_WITHIN: Duration = Duration::from_secs(1);
+/// Of an answer: a list of a thousand models and more.
+const ANSWER_BYTES: u64 = 1 << 20;
+
+/// What an engine said.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) models: Vec<String>,
+    /// 401 or 403.
+    pub(super) asks_for_a_key: bool,
+}
+
+/// `None` where nobody answers, or nobody who knows such a list.
+pub(super) fn models(url: &str) -> Option<Answer> {
+    let rest = url.strip_prefix("http://")?;
+    let (authority, path) = rest.split_once('/')?;
+    let address = match authority.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
+        _ => format!("{authority}:80"),
+    };
+    let address = address.to_socket_addrs().ok()?.next()?;
+    let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN).ok()?;
+    stream.set_read_timeout(Some(READ_WITHIN)).ok()?;
+    stream.set_write_timeout(Some(READ_WITHIN)).ok()?;
+    // 1.0: an answer without chunks, and the end of the connection after it.
+    let ask = format!(
+        "GET /{path}/models HTTP/1.0\r\nhost: {authority}\r\naccept: application/json\r\n\r\n"
+    );
+    stream.write_all(ask.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    let mut stream = stream.take(ANSWER_BYTES);
+    // Whoever keeps the connection is read until nothing comes.
+    drop(stream.read_to_end(&mut answer));
+    read(&String::from_utf8_lossy(&answer))
+}
+
+fn read(answer: &str) -> Option<Answer> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.")?.get(2..5)?;
+    if matches!(status, "401" | "403") {
+        return Some(Answer {
+            asks_for_a_key: true,
+            ..Answer::default()
+        });
+    }
+    let list: Value = serde_json::from_str(body)
+        .ok()
+        .filter(|_| status == "200")?;
+    let models = list.get("data")?.as_array()?.iter();
+    let names = models.filter_map(|model| Some(model.get("id")?.as_str()?.to_owned()));
+    Some(Answer {
+        models: names.collect(),
+        asks_for_a_key: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, read};
+
+    #[test]
+    fn a_list_a_refusal_and_anything_else_are_told_apart() {
+        let said =
+            |status: &str, body: &str| read(&format!("HTTP/1.1 {status}\r\na: b\r\n\r\n{body}"));
+        let list = r#"{"object":"list","data":[{"id":"a"},{"id":"b/c"},{"name":"d"}]}"#;
+        let models = vec!["a".to_owned(), "b/c".to_owned()];
+        let answer = Answer {
+            models,
+            asks_for_a_key: false,
+        };
+        assert_eq!(said("200 OK", list), Some(answer));
+        let refusal = said("401 Unauthorized", "").expect("an engine");
+        assert!(refusal.asks_for_a_key && refusal.models.is_empty());
+        for (status, body) in [
+            ("404 Not Found", list),
+            ("200 OK", "<html>"),
+            ("200 OK", "{}"),
+            ("200 OK", r#"{"data":{}}"#),
+            ("200", ""),
+        ] {
+            assert_eq!(said(status, body), None, "{status} {body}");
+        }
+        assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n"), None);
+    }
+}

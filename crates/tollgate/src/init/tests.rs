@@ -1,0 +1,115 @@
+//! What is found is written, and what is written is taken.
+
+use std::io;
+use std::path::Path;
+
+use config::{FoundEngine, Sources};
+use engine::{EngineConfig, spawn_thread};
+
+use super::{named, usual, with_root};
+
+/// A world with these variables.
+struct With(&'static [(&'static str, &'static str)]);
+
+impl Sources for With {
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn var(&self, name: &str) -> Option<String> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    }
+}
+
+fn engine_of(name: &str, port: u16, models: &[&str], asks_for_a_key: bool) -> FoundEngine {
+    FoundEngine {
+        name: name.to_owned(),
+        url: format!("http://127.0.0.1:{port}/v1"),
+        models: models.iter().map(|model| (*model).to_owned()).collect(),
+        asks_for_a_key,
+    }
+}
+
+#[test]
+fn what_is_written_is_taken_without_a_warning_whatever_was_found() {
+    let environments: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("OPENAI_API_KEY", "canary")],
+        &[
+            ("ANTHROPIC_API_KEY", "canary"),
+            ("GEMINI_API_KEY", "canary"),
+        ],
+        &[("OPENAI_BASE_URL", "http://127.0.0.1:9000/v1")],
+        &[
+            ("OPENAI_API_KEY", "canary"),
+            ("ANTHROPIC_API_KEY", "canary"),
+            ("GEMINI_API_KEY", "canary"),
+            ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9001"),
+        ],
+    ];
+    let odd = ["gpt-oss-120b", "a/b:c", "with ${A} \"quotes\"", "all*"];
+    let engines = [
+        engine_of("vllm", 8000, &odd, false),
+        engine_of("ollama", 11434, &["gpt-oss-120b", "llama3.2:3b"], false),
+        engine_of("litellm", 4000, &[], true),
+    ];
+    for environment in environments {
+        for many in 0..=engines.len() {
+            let engines = &engines[..many];
+            let text = config::starter(engines, &With(environment));
+            let path = Path::new("tollgate.yaml");
+            let loaded = config::parse_document(path, text.as_bytes(), &With(environment))
+                .unwrap_or_else(|faults| panic!("{faults}\n{text}"));
+            assert_eq!(loaded.warnings, [], "{text}");
+            assert!(!text.contains("canary"), "{text}");
+            let is_there = |engine: &FoundEngine| {
+                let mut backends = loaded.snapshot.backends.iter();
+                backends.any(|backend| *backend.name == *engine.name)
+            };
+            // LiteLLM did not say what it has, so no route could lead there.
+            assert!(engines.iter().take(2).all(is_there), "{text}");
+            assert!(
+                engines.len() < 3 || text.contains("  # litellm: { url: "),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_engine_that_answers_is_found_with_its_models() {
+    let engine = spawn_thread(EngineConfig::default()).expect("an engine");
+    let port = engine.addr().port();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let free = nobody.local_addr().expect("an address").port();
+    drop(nobody);
+    let found = usual(&[("vllm", port), ("sglang", free)], &[]);
+    let [only] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        (only.name.as_str(), only.models.len()),
+        ("vllm", 1),
+        "{only:?}"
+    );
+    let said = named(&[format!("http://127.0.0.1:{port}")]).expect("an address");
+    assert_eq!(said[0].models, only.models);
+    assert_eq!(usual(&[("vllm", port)], &said), [], "it was named");
+    let silent = named(&[format!("http://127.0.0.1:{free}/v1")]).expect("an address");
+    assert_eq!(silent[0].models, Vec::<String>::new(), "it may come yet");
+}
+
+#[test]
+fn an_address_has_a_scheme_and_gets_the_root_that_was_left_out() {
+    for (given, meant) in [
+        ("http://a:8000", Some("http://a:8000/v1")),
+        ("http://a:8000/", Some("http://a:8000/v1")),
+        ("https://a/api/v2/", Some("https://a/api/v2")),
+        ("a:8000", None),
+        ("ftp://a", None),
+        ("http://", None),
+    ] {
+        assert_eq!(with_root(given).as_deref(), meant, "{given}");
+    }
+}

@@ -1,0 +1,130 @@
+//! The Debian package: binary, unit, user, a configuration that `dpkg` keeps, pages and completions.
+//!
+//! Not here: what its scripts do (`deploy/debian`).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Release, copy, files, make_dir, succeed, write};
+use crate::cargo::root;
+
+/// Where each shell looks for what it needs, below the root.
+pub(super) const COMPLETIONS: &[(&str, &str)] = &[
+    ("bash", "usr/share/bash-completion/completions/tollgate"),
+    ("fish", "usr/share/fish/vendor_completions.d/tollgate.fish"),
+    ("zsh", "usr/share/zsh/vendor-completions/_tollgate"),
+];
+
+/// Files of `deploy/debian` by where they go.
+const INSTALLED: &[(&str, &str)] = &[
+    (
+        "tollgate.service",
+        "usr/lib/systemd/system/tollgate.service",
+    ),
+    ("sysusers.conf", "usr/lib/sysusers.d/tollgate.conf"),
+    ("tollgate.yaml", "etc/tollgate/tollgate.yaml"),
+    ("copyright", "usr/share/doc/tollgate/copyright"),
+];
+
+/// Builds `tollgate_VERSION_amd64.deb`, and gives where it is.
+pub(super) fn deb(release: &Release) -> Result<PathBuf, String> {
+    packed(release, &release.version, &release.out)
+}
+
+/// The same under another version, in another place: what an upgrade is tried with.
+pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<PathBuf, String> {
+    let dir = release.stage.join(format!("deb-{version}"));
+    let from = root().join("deploy/debian");
+    copy(&release.binary, &dir.join("usr/bin/tollgate"))?;
+    for (name, to) in INSTALLED {
+        copy(&from.join(name), &dir.join(to))?;
+    }
+    for (_, to) in COMPLETIONS {
+        let name = super::file_name(to)?;
+        copy(&release.pages.join("completions").join(name), &dir.join(to))?;
+    }
+    let doc = dir.join("usr/share/doc/tollgate");
+    copy(&root().join("examples"), &doc.join("examples"))?;
+    let mut packed = vec![doc.join("changelog")];
+    copy(&root().join("CHANGELOG.md"), &doc.join("changelog"))?;
+    let pages = dir.join("usr/share/man/man1");
+    copy(&release.pages.join("man1"), &pages)?;
+    packed.extend(files(&pages)?.into_iter().map(|page| pages.join(page)));
+    // Without a name and a time.
+    succeed(Command::new("gzip").args(["-9", "-n"]).args(&packed))?;
+
+    set_modes(&dir, &dir)?;
+    let kib = succeed(
+        Command::new("du")
+            .args(["-sk", "--apparent-size"])
+            .arg(&dir),
+    )?;
+    let control = fs::read_to_string(from.join("control"))
+        .map_err(|cause| format!("deploy/debian/control: {cause}"))?
+        .replace("@VERSION@", version)
+        .replace("@SIZE@", kib.split_whitespace().next().unwrap_or_default())
+        .replace("@DEPENDS@", &depends(release));
+    let debian = dir.join("DEBIAN");
+    write(&debian.join("control"), &control)?;
+    copy(&from.join("conffiles"), &debian.join("conffiles"))?;
+    for script in ["postinst", "prerm", "postrm"] {
+        copy(&from.join(script), &debian.join(script))?;
+        set_mode(&debian.join(script), 0o755)?;
+    }
+    for plain in ["control", "conffiles"] {
+        set_mode(&debian.join(plain), 0o644)?;
+    }
+    set_mode(&debian, 0o755)?;
+    make_dir(out)?;
+    let deb = out.join(format!("tollgate_{version}_amd64.deb"));
+    let mut dpkg = Command::new("dpkg-deb");
+    dpkg.args([
+        "--root-owner-group",
+        "-Zxz",
+        "-z6",
+        "--threads-max=1",
+        "--build",
+    ])
+    .arg(&dir)
+    .arg(&deb)
+    .env("SOURCE_DATE_EPOCH", &release.epoch);
+    succeed(&mut dpkg)?;
+    Ok(deb)
+}
+
+fn depends(release: &Release) -> String {
+    let mut depends = format!("libc6 (>= {}), passwd", release.needs.glibc);
+    if release
+        .needs
+        .libraries
+        .iter()
+        .any(|name| name.starts_with("libgcc_s"))
+    {
+        depends.push_str(", libgcc-s1");
+    }
+    depends
+}
+
+/// Directories and programs may be run by everybody, the rest may be read.
+fn set_modes(root: &Path, dir: &Path) -> Result<(), String> {
+    set_mode(dir, 0o755)?;
+    for name in files(dir)? {
+        let path = dir.join(name);
+        if path.is_dir() {
+            set_modes(root, &path)?;
+        } else {
+            let is_program = path
+                .strip_prefix(root)
+                .is_ok_and(|path| path.starts_with("usr/bin"));
+            set_mode(&path, if is_program { 0o755 } else { 0o644 })?;
+        }
+    }
+    Ok(())
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(|cause| format!("{}: {cause}", path.display()))
+}
