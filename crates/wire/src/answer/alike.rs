@@ -16,7 +16,11 @@ use memchr::memmem;
 use super::{Lane, Piece};
 
 /// Bytes of the longest event that is kept to be compared with.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 2048;
+/// Places of an event that may differ beside its text.
+const MOST_PASSED_OVER: usize = 4;
+/// Digits of the longest number that may differ: any of them is one to every reader of JSON.
+const MOST_DIGITS: usize = 19;
 
 /// Members whose value may differ: what stands before it, and its kind. No reader knows a member of such a name, and
 /// a quotation mark that is not escaped cannot stand within a text.
@@ -101,9 +105,10 @@ impl Expected {
                 let length = of.iter().take_while(|byte| byte.is_ascii_digit()).count();
                 let is_number = match of {
                     [b'0', ..] => length == 1,
-                    _ => length > 0,
+                    _ => (1..=MOST_DIGITS).contains(&length),
                 };
-                is_number.then_some(length)
+                let is_all = matches!(of.get(length), Some(b',' | b'}'));
+                (is_number && is_all).then_some(length)
             }
             Self::Letters => {
                 let is_letter = |byte: &&u8| matches!(byte, b' '..=b'~') && !b"\"\\".contains(byte);
@@ -159,7 +164,10 @@ fn parts(event: &[u8], text: Range<usize>) -> Option<Vec<Part>> {
 
 /// Cuts some of an event, behind which stands `then`.
 fn cut(mut some: &[u8], then: Expected, parts: &mut Vec<Part>) {
-    while let Some((value, kind)) = first_passed_over(some) {
+    for _ in 0..MOST_PASSED_OVER {
+        let Some((value, kind)) = first_passed_over(some) else {
+            break;
+        };
         let Some(length) = some.get(value..).and_then(|value| kind.length(value)) else {
             break;
         };

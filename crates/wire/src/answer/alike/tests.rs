@@ -4,7 +4,7 @@ use super::super::Reader;
 use super::*;
 
 /// Events with one text each, as engines write them; `T` is the text, `N` a number, `P` letters by chance.
-const EVENTS: [&str; 9] = [
+const EVENTS: [&str; 10] = [
     r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1767225600,"model":"m","choices":[{"index":0,"delta":{"content":"T"},"logprobs":null,"finish_reason":null,"token_ids":null}]}"#,
     r#"{"id":"chatcmpl-1","choices":[{"index":2,"delta":{"content":"T"},"finish_reason":null}],"obfuscation":"P"}"#,
     r#"{"choices":[{"index":0,"delta":{"reasoning_content":"T"},"finish_reason":null}]}"#,
@@ -13,6 +13,7 @@ const EVENTS: [&str; 9] = [
     r#"{"type":"response.output_text.delta","sequence_number":N,"item_id":"msg_1","output_index":0,"delta":"T","logprobs":[],"obfuscation":"P"}"#,
     r#"{"content_index":0,"delta":"T","item_id":"msg_1","output_index":0,"sequence_number":N,"type":"response.output_text.delta"}"#,
     r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"T"}}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"text":"T","sequence_number":N}}"#,
     r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"T"}}"#,
 ];
 
@@ -65,11 +66,21 @@ fn an_event_says_the_same_whatever_was_read_before_it() {
     let seed = 0x5EED_u64;
     let mut random = Random(seed);
     let mut like = 0;
+    let long = &"9".repeat(400);
     for round in 0..40_000 {
         let shape = random.one_of(&EVENTS);
         let write = |random: &mut Random, text: &str| {
-            let number =
-                random.one_of(&["0", "7", "12345678901234567890123", "01", "-1", "1.5", ""]);
+            let number = random.one_of(&[
+                "0",
+                "7",
+                "12345678901234567890123",
+                "01",
+                "-1",
+                "1.5",
+                "1e5",
+                long,
+                "",
+            ]);
             let letters = random.one_of(&["", "aX9", "é", r"\n", "a\u{7f}"]);
             let event = shape.replace('N', number).replace('P', letters);
             event.replacen('T', text, 1).into_bytes()
