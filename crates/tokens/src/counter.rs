@@ -92,6 +92,10 @@ impl Counter {
     ) -> Result<Self, UnusableModel> {
         let fitted = tokenizer_settings::fit(tokenizer_json, &settings.tokenizer_config)?;
         let vocabulary = Vocabulary::own(&fitted.json)?;
+        let settings = TemplateSettings {
+            special_tokens: fitted.named.unwrap_or(settings.special_tokens),
+            ..settings
+        };
         let template = Template::new(&templates.into(), settings)?;
         let rendering = Rendering::Template(Box::new(template));
         Ok(Self {

@@ -58,7 +58,7 @@ impl From<&str> for Templates {
 /// What a template is given beside the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateSettings {
-    /// `bos_token`, `eos_token` and the like, as the tokenizer's configuration names them.
+    /// `bos_token`, `eos_token` and the like, where no `tokenizer_config` names them.
     pub special_tokens: Vec<(String, String)>,
     /// How the content of messages is handed over.
     pub content: ContentForm,

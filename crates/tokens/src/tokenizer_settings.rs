@@ -1,9 +1,12 @@
 //! What `transformers` makes of a `tokenizer.json` by the settings beside it (`tokenizer_config.json`).
 //!
-//! Tokens that the settings name become added tokens, `add_bos_token` and `add_eos_token` say what is added to plain
-//! text, and some classes build the tokenizer anew from its vocabulary.
+//! Tokens that the settings name become added tokens, and some classes build the tokenizer anew from its vocabulary.
+//! `add_bos_token` and `add_eos_token` say nothing: beside a `tokenizer.json`, what is added to plain text is what its
+//! post-processor says.
 //! Invariant: what is not known to be the same is doubted.
-//! Not here: reading a `tokenizer.json` (`vocabulary`), the names of special tokens in templates (`template`).
+//! Not here: reading a `tokenizer.json` (`vocabulary`), which tokens the settings name (`special`).
+
+mod special;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,17 +16,7 @@ use serde_json::{Value, json};
 
 use crate::count::Doubt;
 use crate::uncountable::UnusableModel;
-
-/// Special tokens that every tokenizer may have.
-const NAMED: [&str; 7] = [
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-];
+use special::Special;
 
 /// How `Qwen2Tokenizer` cuts text.
 const QWEN2_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -32,6 +25,8 @@ const QWEN2_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{
 pub(crate) struct Fitted<'j> {
     pub(crate) json: Cow<'j, [u8]>,
     pub(crate) doubt: Option<Doubt>,
+    /// The special tokens by the names that templates know them by, where there are settings.
+    pub(crate) named: Option<Vec<(String, String)>>,
 }
 
 type File<'j> = BTreeMap<String, Cow<'j, RawValue>>;
@@ -44,6 +39,7 @@ pub(crate) fn fit<'j>(json: &'j [u8], settings: &str) -> Result<Fitted<'j>, Unus
     let mut fitted = Fitted {
         json: Cow::Borrowed(json),
         doubt: None,
+        named: None,
     };
     if settings.is_empty() {
         return Ok(fitted);
@@ -60,11 +56,11 @@ pub(crate) fn fit<'j>(json: &'j [u8], settings: &str) -> Result<Fitted<'j>, Unus
     {
         fitted.doubt = Some(Doubt::TokenizerSettings);
     }
-    let added = add_tokens(&settings, &mut file).map_err(unusable)?;
-    let framed = frame(&settings, &mut file).map_err(unusable)?;
-    if added || framed {
+    let special = Special::read(&settings);
+    if add_tokens(&settings, &special, &mut file).map_err(unusable)? {
         fitted.json = Cow::Owned(serde_json::to_vec(&file).map_err(unusable)?);
     }
+    fitted.named = Some(special.names());
     Ok(fitted)
 }
 
@@ -129,12 +125,16 @@ fn content(token: &Value) -> Option<&str> {
 }
 
 /// Adds the tokens that only the settings name, and says whether there were any.
-fn add_tokens(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json::Error> {
+fn add_tokens(
+    settings: &Value,
+    special: &Special<'_>,
+    file: &mut File<'_>,
+) -> Result<bool, serde_json::Error> {
     let mut tokens = match member(file, "added_tokens") {
         Value::Array(tokens) => tokens,
         _ => Vec::new(),
     };
-    let wanted = wanted(settings);
+    let wanted = wanted(settings, special);
     let is_there = |tokens: &[Value], text: &str| tokens.iter().any(|it| content(it) == Some(text));
     if wanted
         .iter()
@@ -187,7 +187,7 @@ fn add_tokens(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json:
 }
 
 /// Tokens as the settings name them: text, or an object.
-fn wanted(settings: &Value) -> Vec<Value> {
+fn wanted(settings: &Value, special: &Special<'_>) -> Vec<Value> {
     let mut tokens = Vec::new();
     if let Some(Value::Object(numbered)) = settings.get("added_tokens_decoder") {
         let number = |id: &str| id.parse::<u64>().unwrap_or(u64::MAX);
@@ -195,73 +195,8 @@ fn wanted(settings: &Value) -> Vec<Value> {
         numbered.sort_by_key(|(id, _)| number(id));
         tokens.extend(numbered.into_iter().map(|(_, token)| token.clone()));
     }
-    tokens.extend(NAMED.iter().filter_map(|name| settings.get(name).cloned()));
-    let extra = settings
-        .get("extra_special_tokens")
-        .filter(|extra| !extra.is_null())
-        .or_else(|| settings.get("additional_special_tokens"));
-    match extra {
-        Some(Value::Array(extra)) => tokens.extend(extra.iter().cloned()),
-        Some(Value::Object(extra)) => tokens.extend(extra.values().cloned()),
-        _ => {}
-    }
-    let of_the_model = settings.as_object().into_iter().flatten();
-    tokens.extend(
-        of_the_model
-            .filter(|(name, _)| name.ends_with("_token") && !NAMED.contains(&name.as_str()))
-            .map(|(_, token)| token.clone()),
-    );
+    tokens.extend(special.tokens().cloned());
     tokens
-}
-
-/// Says anew what is added to plain text, where the settings name it, and whether that was so.
-fn frame(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json::Error> {
-    let is_named = |name| settings.get(name).is_some();
-    let present = member(file, "post_processor");
-    if !is_named("add_bos_token") && !is_named("add_eos_token") && !present.is_null() {
-        return Ok(false);
-    }
-    let added = member(file, "added_tokens");
-    let token = |flag: &str, name: &str| {
-        let text = settings.get(name).filter(|_| truth(settings, flag));
-        let text = content(text?)?;
-        let added = added.as_array()?.iter();
-        let id = added
-            .clone()
-            .find(|token| content(token) == Some(text))?
-            .get("id")?;
-        Some((text.to_owned(), id.clone()))
-    };
-    let begin = token("add_bos_token", "bos_token");
-    let end = token("add_eos_token", "eos_token");
-    let adds_nothing = present.is_null() || at(&present, "/type") == "ByteLevel";
-    if begin.is_none() && end.is_none() && adds_nothing {
-        return Ok(false);
-    }
-    let special = |it: &(String, Value)| json!({"SpecialToken": {"id": it.0, "type_id": 0}});
-    let mut single: Vec<_> = begin.iter().map(special).collect();
-    single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
-    single.extend(end.iter().map(special));
-    let tokens: serde_json::Map<_, _> = begin
-        .iter()
-        .chain(&end)
-        .map(|(text, id)| {
-            let token = json!({"id": text, "ids": [id], "tokens": [text]});
-            (text.clone(), token)
-        })
-        .collect();
-    let processor = json!({
-        "type": "TemplateProcessing",
-        "single": single,
-        "pair": [
-            {"Sequence": {"id": "A", "type_id": 0}},
-            {"Sequence": {"id": "B", "type_id": 1}},
-        ],
-        "special_tokens": tokens,
-    });
-    let written = serde_json::value::to_raw_value(&processor)?;
-    file.insert("post_processor".to_owned(), Cow::Owned(written));
-    Ok(true)
 }
 
 #[cfg(test)]
