@@ -39,20 +39,29 @@ pub(crate) enum Kept {
 
 impl Kept {
     /// What a body says of it; none: all of the prompt.
-    pub(crate) fn read(operation: Operation, body: &Tree<'_>) -> Option<Self> {
-        match operation {
+    ///
+    /// # Errors
+    /// When what it says is no number that the engine takes.
+    pub(crate) fn read(operation: Operation, body: &Tree<'_>) -> Result<Option<Self>, Uncountable> {
+        let most = match operation {
             Operation::Responses => {
                 let says = body.get_text("truncation");
-                says.filter(|says| *says != "disabled")
-                    .map(|_| Self::ModelLength)
+                let cuts = says.is_some_and(|says| says != "disabled");
+                return Ok(cuts.then_some(Self::ModelLength));
             }
             Operation::Messages => None,
-            _ => match body.get("truncate_prompt_tokens")? {
-                Tree::Number(number) => {
-                    Some(number.as_u64().map_or(Self::ModelLength, Self::Tokens))
-                }
-                _ => None,
-            },
+            _ => body.get("truncate_prompt_tokens"),
+        };
+        let Some(most) = most else {
+            return Ok(None);
+        };
+        match most.lax_integer() {
+            Some(-1) => Ok(Some(Self::ModelLength)),
+            Some(most) if most >= 0 => Ok(Some(Self::Tokens(most.unsigned_abs()))),
+            _ => Err(wrong(
+                "truncate_prompt_tokens",
+                "a whole number, or -1 for the model's length",
+            )),
         }
     }
 
@@ -74,7 +83,7 @@ pub(crate) fn count(
     vocabulary: &Vocabulary,
     is_harmony: bool,
 ) -> Result<Count, Uncountable> {
-    let kept = Kept::read(operation, body);
+    let kept = Kept::read(operation, body)?;
     let cut = |tokens: u64| match kept {
         Some(Kept::Tokens(most)) => tokens.min(most),
         _ => tokens,
@@ -104,7 +113,7 @@ fn sum(
     if body.get("prompt_embeds").is_some() {
         return Err(Uncountable::Part("prompt_embeds".to_owned()));
     }
-    let adds_special = !matches!(body.get("add_special_tokens"), Some(Tree::Bool(false)));
+    let adds_special = dialect::flag(body, "add_special_tokens", true)?;
     let count_text = |text: &str| {
         vocabulary
             .count_prompt(text, is_harmony, adds_special)

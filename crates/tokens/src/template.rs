@@ -237,7 +237,7 @@ impl Template {
                 )));
             }
         }
-        let mut messages = arguments::messages(conversation, template.form);
+        let (mut messages, doubt) = arguments::messages(conversation, template.form);
         if messages.is_empty() {
             return Err(wrong("messages", "not empty"));
         }
@@ -251,6 +251,7 @@ impl Template {
             arguments,
             messages,
             continued,
+            doubt,
             longest: rendered_limit(conversation.body_bytes),
         })
     }
@@ -282,6 +283,8 @@ struct Given<'t> {
     messages: Vec<Tree<'t>>,
     /// The text that the message which is continued had before its mark.
     continued: Option<Cow<'t, str>>,
+    /// What is doubtful of the messages.
+    doubt: Option<Doubt>,
     /// The most bytes that its text may have.
     longest: usize,
 }
@@ -326,6 +329,9 @@ impl Given<'_> {
     fn doubt(&self) -> Option<Doubt> {
         if self.template.is_foreign {
             return Some(Doubt::Language);
+        }
+        if self.doubt.is_some() {
+            return self.doubt;
         }
         let is_odd = |tree: &Tree<'_>| {
             tree.has_wide_number() || (self.template.joins && tree.has_scientific_number())
