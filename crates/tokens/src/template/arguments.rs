@@ -320,9 +320,9 @@ fn call<'t>(call: &'t Call<'t>, doubt: &mut Option<Doubt>) -> Tree<'t> {
     let mut tree = match &call.form {
         CallForm::Chat(tree) => {
             let function = tree.get("function").map_or(Tree::Null, |function| {
-                in_order(function, &["arguments", "name"], Tree::Null)
+                in_order(function, &["arguments", "name"], None)
             });
-            in_order(tree, &["id", "function", "type"], function)
+            in_order(tree, &["id", "function", "type"], Some(function))
         }
         CallForm::Item => made(Tree::map([name, ("arguments", Tree::Null)])),
         CallForm::Block => made(Tree::map([("arguments", Tree::Null), name])),
@@ -350,9 +350,9 @@ fn python_may_read(json: &str, error: &serde_json::Error) -> bool {
             .any(|it| why.starts_with(it))
 }
 
-/// The members as vLLM's own types put them: those that they know first. `function` stands in for the member of that
-/// name.
-fn in_order<'t>(tree: &Tree<'t>, known: &[&str], function: Tree<'t>) -> Tree<'t> {
+/// The members as vLLM's own types put them: those that they know first. `function`, where it is given, stands in for the
+/// member of that name.
+fn in_order<'t>(tree: &Tree<'t>, known: &[&str], function: Option<Tree<'t>>) -> Tree<'t> {
     let Tree::Map(members) = tree else {
         return tree.clone();
     };
@@ -362,7 +362,9 @@ fn in_order<'t>(tree: &Tree<'t>, known: &[&str], function: Tree<'t>) -> Tree<'t>
         .filter_map(|known| members.iter().find(|(name, _)| name == known));
     let others = members.iter().filter(|(name, _)| !is_known(name));
     let mut ordered: Vec<_> = first.chain(others).cloned().collect();
-    if let Some((_, place)) = ordered.iter_mut().find(|(name, _)| name == "function") {
+    if let Some(function) = function
+        && let Some((_, place)) = ordered.iter_mut().find(|(name, _)| name == "function")
+    {
         *place = function;
     }
     Tree::Map(ordered)

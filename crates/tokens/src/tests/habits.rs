@@ -162,5 +162,5 @@ fn habits_are_vllms_or_said_not_to_be() {
         .map(|(name, said)| ((*name).to_owned(), (*said).to_owned()))
         .collect();
     assert_eq!(inexact, named);
-    assert_eq!(checked, 180);
+    assert_eq!(checked, 181);
 }
