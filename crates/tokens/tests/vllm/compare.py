@@ -28,7 +28,7 @@ import bodies
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
 OUTPUT = {bodies.CHAT: "max_tokens", bodies.TEXT: "max_tokens", bodies.RESPONSES: "max_output_tokens", bodies.MESSAGES: "max_tokens"}
 DIALECT = {"chat": bodies.CHAT, "completions": bodies.TEXT, "responses": bodies.RESPONSES, "messages": bodies.MESSAGES, "embeddings": bodies.EMBEDDINGS}
-RESULT = re.compile(rb'^tollgate_counting_exchanges_total\{([^}]*)\} (\d+)', re.M)
+RESULT = re.compile(rb'^tollgate_counting_exchanges_total\{([^}]*)\} (\d+)', re.MULTILINE)
 # Templates whose whole point is one row: what a template does to content, text and names.
 OWN = {
     "own-iterable": "{% if tools is iterable and tools | length > 0 %}T{{ tools | length }}{% endif %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}",
@@ -90,7 +90,7 @@ def vectors_of(options, folder, files):
     """Each vector with its own template: (target, label, path, body, tokens); the number is of vLLM's own functions."""
     found = []
     text = (options.vectors / "habits.txt").read_text("utf-8")
-    for at, block in enumerate(re.split(r"^=== ", text, flags=re.M)[1:]):
+    for at, block in enumerate(re.split(r"^=== ", text, flags=re.MULTILINE)[1:]):
         head, rest = block.split("\n", 1)
         given, body, told = rest.split("\n---\n", 2)
         lines = given.split("\n")
@@ -179,8 +179,8 @@ class Run:
             sys.exit(f"something answers at port {self.options.port + 1} already: another --port")
         except OSError:
             pass
-        self.log = open(self.folder / "gate.log", "w")
-        self.process = subprocess.Popen([self.options.gate, "run", "-c", str(self.path)], stdout=self.log, stderr=self.log)
+        with open(self.folder / "gate.log", "wb") as log:
+            self.process = subprocess.Popen([self.options.gate, "run", "-c", str(self.path)], stdout=log, stderr=log)
         for _ in range(300):
             try:
                 if Wire(f"http://127.0.0.1:{self.options.port + 1}").ask("GET", "/readyz")[0] == 200:
@@ -349,7 +349,7 @@ def verdict(call, row):
 def judge(options, folder, it):
     told, bad = collections.Counter(), []
     by = collections.defaultdict(collections.Counter)
-    out = open(options.out or folder / "calls.jsonl", "w")
+    place, lines = pathlib.Path(options.out or folder / "calls.jsonl"), []
     for call in it.sent:
         row = it.rows.get(call["id"])
         what, reported, counted = verdict(call, row)
@@ -359,7 +359,7 @@ def judge(options, folder, it):
         if call["note"] and what in ("equal", "different", "uncounted") and reported not in (None, call["note"]["tokens"]) and call["note"]["tokens"] is not None:
             call["vector_differs"] = True
             told["vectors of which vLLM reports another number"] += 1
-        out.write(json.dumps(call, ensure_ascii=True) + "\n")
+        lines.append(json.dumps(call, ensure_ascii=True) + "\n")
         key = f"{what}, {mark}" if what in ("equal", "different", "uncounted") else what
         told[key] += 1
         by[f"kind     {call['kind']}"][key] += 1
@@ -369,6 +369,7 @@ def judge(options, folder, it):
             by["wrong template " + call["target"]][key] += 1
             if mark == "exact" and call["kind"] != "server default":
                 bad.append(call)
+    place.write_text("".join(lines))
     for group in sorted(by):
         if not group.startswith("wrong"):
             print(f"{group}: " + ", ".join(f"{many} {what}" for what, many in by[group].most_common()))
@@ -380,7 +381,7 @@ def judge(options, folder, it):
     exact = sum(1 for call in it.sent if call["kind"] == "ordinary" and call["mark"] == "exact" and call["verdict"] in ("equal", "different", "not reported"))
     if answered:
         print(f"ordinary traffic: {exact} of {answered} answered calls marked exact, {100 * exact / answered:.2f} %")
-    print(f"marked exact and different: {len(bad)}; all calls in {out.name}")
+    print(f"marked exact and different: {len(bad)}; all calls in {place}")
     for call in bad[: options.shown]:
         print(f"{call['id']} {call['target']} {call['kind']} {call['path']} reported {call['reported']} counted {call['counted']}\n  {call['body'][:1500]}")
     return 1 if bad else 0
