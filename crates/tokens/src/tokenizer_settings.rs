@@ -51,12 +51,13 @@ pub(crate) fn fit<'j>(json: &'j [u8], settings: &str) -> Result<Fitted<'j>, Unus
         .into_iter()
         .map(|(name, value)| (name, Cow::Borrowed(value)))
         .collect();
-    if settings.get("split_special_tokens") == Some(&Value::Bool(true))
+    let special = Special::read(&settings);
+    if truth(&settings, "split_special_tokens")
         || !keeps_the_file(&settings, &file)
+        || is_ambiguous(&settings, &special, &file)
     {
         fitted.doubt = Some(Doubt::TokenizerSettings);
     }
-    let special = Special::read(&settings);
     if add_tokens(&settings, &special, &mut file).map_err(unusable)? {
         fitted.json = Cow::Owned(serde_json::to_vec(&file).map_err(unusable)?);
     }
@@ -124,6 +125,62 @@ fn content(token: &Value) -> Option<&str> {
     token.as_str().or_else(|| token.get("content")?.as_str())
 }
 
+/// Whether a text is a token by several names with several rules: which of them holds depends on more than the names.
+fn is_ambiguous(settings: &Value, special: &Special<'_>, file: &File<'_>) -> bool {
+    let known = member(file, "added_tokens");
+    let known = known.as_array().map(Vec::as_slice).unwrap_or_default();
+    let numbered: Vec<_> = numbered(settings).collect();
+    let replaces = |token: &Value| {
+        let mut same = known.iter().filter(|it| content(it) == content(token));
+        same.any(|it| rules(it) != rules(token))
+    };
+    // Without it, it follows from whether the token is special, which one without a name is not.
+    let is_partial = |token: &Value| token.is_object() && token.get("normalized").is_none();
+    if numbered.iter().any(|it| replaces(it) || is_partial(it))
+        || special.nameless().iter().any(is_partial)
+        || special.tokens().any(|it| is_partial(it) && !is_special(it))
+    {
+        return true;
+    }
+    let mut seen = BTreeMap::new();
+    let is_known = |text: &str| {
+        let mut all = known.iter().chain(numbered.iter().copied());
+        all.any(|it| content(it) == Some(text))
+    };
+    let named = special.tokens().filter_map(|it| Some((content(it)?, it)));
+    let mut new = named.filter(|(text, _)| !text.is_empty() && !is_known(text));
+    new.any(|(text, token)| {
+        let before = seen.insert(text.to_owned(), rules(token));
+        before.is_some_and(|before| before != rules(token))
+    })
+}
+
+/// What a token asks of the text around it, and whether it is looked for before that is normalised.
+fn rules(token: &Value) -> [bool; 4] {
+    let is_special = is_special(token);
+    [
+        truth(token, "single_word"),
+        truth(token, "lstrip"),
+        truth(token, "rstrip"),
+        token.get("normalized").map_or(!is_special, |it| it == true),
+    ]
+}
+
+fn is_special(token: &Value) -> bool {
+    token.get("special").is_none_or(|special| special == true)
+}
+
+/// Tokens that the settings name by number.
+fn numbered(settings: &Value) -> impl Iterator<Item = &Value> {
+    let number = |id: &str| id.parse::<u64>().unwrap_or(u64::MAX);
+    let numbered = settings
+        .get("added_tokens_decoder")
+        .and_then(Value::as_object);
+    let mut numbered: Vec<_> = numbered.into_iter().flatten().collect();
+    numbered.sort_by_key(|(id, _)| number(id));
+    numbered.into_iter().map(|(_, token)| token)
+}
+
 /// Adds the tokens that only the settings name, and says whether there were any.
 fn add_tokens(
     settings: &Value,
@@ -170,15 +227,15 @@ fn add_tokens(
             free += 1;
             free - 1
         });
-        let special = token.get("special").is_none_or(|special| special == true);
+        let [single_word, lstrip, rstrip, normalized] = rules(token);
         tokens.push(json!({
             "id": id,
             "content": text,
-            "single_word": truth(token, "single_word"),
-            "lstrip": truth(token, "lstrip"),
-            "rstrip": truth(token, "rstrip"),
-            "normalized": token.get("normalized").map_or(!special, |it| it == true),
-            "special": special,
+            "single_word": single_word,
+            "lstrip": lstrip,
+            "rstrip": rstrip,
+            "normalized": normalized,
+            "special": is_special(token),
         }));
     }
     let written = serde_json::value::to_raw_value(&tokens)?;
@@ -188,15 +245,8 @@ fn add_tokens(
 
 /// Tokens as the settings name them: text, or an object.
 fn wanted(settings: &Value, special: &Special<'_>) -> Vec<Value> {
-    let mut tokens = Vec::new();
-    if let Some(Value::Object(numbered)) = settings.get("added_tokens_decoder") {
-        let number = |id: &str| id.parse::<u64>().unwrap_or(u64::MAX);
-        let mut numbered: Vec<_> = numbered.iter().collect();
-        numbered.sort_by_key(|(id, _)| number(id));
-        tokens.extend(numbered.into_iter().map(|(_, token)| token.clone()));
-    }
-    tokens.extend(special.tokens().cloned());
-    tokens
+    let named = special.tokens();
+    numbered(settings).chain(named).cloned().collect()
 }
 
 #[cfg(test)]

@@ -84,6 +84,11 @@ impl<'s> Special<'s> {
         named.chain(self.nameless)
     }
 
+    /// Those that have no name.
+    pub(super) const fn nameless(&self) -> &'s [Value] {
+        self.nameless
+    }
+
     /// Those that have a name, with their text.
     pub(super) fn names(&self) -> Vec<(String, String)> {
         let named = self.named.iter();

@@ -170,6 +170,19 @@ fn a_class_that_builds_the_tokenizer_anew_is_doubted() {
         (r#"{"tokenizer_class":"LlamaTokenizerFast"}"#, doubted),
         (r#"{"tokenizer_class":"Qwen2Tokenizer"}"#, doubted),
         (r#"{"split_special_tokens":true}"#, doubted),
+        // Twice the same text: the rules of the second hold for transformers, here and there.
+        (
+            r#"{"eos_token":"hello","extra_special_tokens":[{"__type":"AddedToken","content":"hello","rstrip":true,"normalized":false}]}"#,
+            doubted,
+        ),
+        (
+            r#"{"eos_token":"hello","pad_token":"hello"}"#,
+            Certainty::Exact,
+        ),
+        (
+            r#"{"added_tokens_decoder":{"0":{"content":"<s>","lstrip":true,"normalized":false,"special":true}}}"#,
+            doubted,
+        ),
     ] {
         assert_eq!(count(settings, "hello").1, certainty, "{settings}");
     }
