@@ -13,7 +13,7 @@ use bytes::Bytes;
 use policy::counting::Uncounted;
 use policy::operation::Operation;
 use policy::record::Tokens;
-use tokens::{Count, Prompt, Shape, Uncountable};
+use tokens::{Count, Counter as Tokenizer, Prompt, Shape, Uncountable};
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
@@ -146,15 +146,17 @@ impl<R> Counter<R> {
             mut permit,
         } = begun;
         let counter = self.cache.get(key)?;
+        let request = request.map(|request| match request.as_slice() {
+            [whole] => whole.clone(),
+            pieces => pieces.concat().into(),
+        });
+        let body = request.as_deref().unwrap_or_default();
+        let echoes = Tokenizer::echoes(operation, body);
         let mut unreadable = None;
         let prompt = match request {
             Some(_) if self.is_hurried() => Err(Missed::Late),
-            Some(request) => guarded(|| {
-                let count = match request.as_slice() {
-                    [whole] => counter.prompt(operation, whole, clock_s),
-                    pieces => counter.prompt(operation, &pieces.concat(), clock_s),
-                };
-                count.map_err(|why| {
+            Some(ref request) => guarded(|| {
+                counter.prompt(operation, request, clock_s).map_err(|why| {
                     unreadable = Some(Box::new(why));
                     Missed::Unreadable
                 })
@@ -164,7 +166,10 @@ impl<R> Counter<R> {
         // The request is gone; its answer may stream for minutes.
         permit.shrink(EXCHANGE_BYTES);
         let has_text = operation != Operation::Embeddings;
-        let answer = has_text.then(|| Ok(Answer::new(counter, streamed, self.longest)));
+        let answer = has_text.then(|| match echoes {
+            true => Err(Missed::Echo),
+            false => Ok(Answer::new(counter, streamed, self.longest)),
+        });
         Some(Open {
             key,
             prompt,

@@ -38,6 +38,8 @@ pub(crate) enum Missed {
     Hidden,
     /// The count was not there in time.
     Late,
+    /// It begins with text of the prompt.
+    Echo,
 }
 
 impl Missed {
@@ -49,6 +51,7 @@ impl Missed {
             Self::Unreadable => 4,
             Self::Hidden => 5,
             Self::Late => 6,
+            Self::Echo => 7,
         }
     }
 
@@ -107,7 +110,7 @@ pub(crate) enum Heard {
 const WHY_LETTERS: usize = 200;
 
 /// What can become of an exchange's tokens in one direction.
-pub const RESULTS: [&str; 7] = [
+pub const RESULTS: [&str; 8] = [
     "exact",
     "approximate",
     policy::record::BUSY,
@@ -115,6 +118,7 @@ pub const RESULTS: [&str; 7] = [
     "unreadable",
     "hidden",
     "late",
+    "echo",
 ];
 
 impl Direction {

@@ -89,7 +89,7 @@ pub(crate) enum Turn<'t> {
     /// What a tool answered.
     Answer {
         content: Content<'t>,
-        call_id: &'t str,
+        call_id: CallId<'t>,
         name: Option<&'t str>,
         /// The function that was called, where the dialect tells it and not only the call's id.
         of: Option<&'t str>,
@@ -100,6 +100,35 @@ pub(crate) enum Turn<'t> {
         content: Content<'t>,
         name: Option<&'t str>,
     },
+}
+
+/// Which call a tool's answer is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallId<'t> {
+    /// The answer does not say, and has no such member.
+    Absent,
+    /// It says null.
+    Null,
+    Of(&'t str),
+}
+
+impl<'t> CallId<'t> {
+    /// As chat completions hand it on.
+    pub(crate) fn read(member: Option<&'t Tree<'t>>) -> Self {
+        match member {
+            None => Self::Absent,
+            Some(member) => member.text().map_or(Self::Null, Self::Of),
+        }
+    }
+
+    /// The id to look for among those of the calls.
+    pub(crate) const fn sought(self) -> Option<&'t str> {
+        match self {
+            Self::Absent => Some(""),
+            Self::Null => None,
+            Self::Of(id) => Some(id),
+        }
+    }
 }
 
 /// The text parts of a message; the engine may encode each on its own.
@@ -144,11 +173,11 @@ pub(crate) struct Tool<'t> {
     pub(crate) name: Cow<'t, str>,
     pub(crate) description: Option<&'t str>,
     pub(crate) parameters: Option<Schema<'t>>,
-    pub(crate) strict: Option<&'t Tree<'t>>,
+    pub(crate) strict: Option<bool>,
     /// `defer_loading` of the function.
-    pub(crate) deferred: Option<&'t Tree<'t>>,
+    pub(crate) deferred: Option<bool>,
     /// The tool around the function says so, too.
-    pub(crate) outer_deferred: Option<&'t Tree<'t>>,
+    pub(crate) outer_deferred: Option<bool>,
 }
 
 /// What a function takes.
@@ -158,6 +187,13 @@ pub(crate) enum Schema<'t> {
     Given(&'t Tree<'t>),
     /// As its dialect completes it.
     Made(Tree<'t>),
+}
+
+impl Call<'_> {
+    /// Whether the engine makes up its id, which Anthropic's dialect may leave out.
+    pub(crate) const fn has_made_up_id(&self) -> bool {
+        matches!(self.form, CallForm::Block) && self.id.is_empty()
+    }
 }
 
 impl Conversation<'_> {
@@ -289,9 +325,20 @@ impl<'t> Tool<'t> {
                 .into(),
             description: tree.get_text("description"),
             parameters: tree.get(schema).map(Schema::Given),
-            strict: tree.get("strict"),
-            deferred: tree.get("defer_loading"),
+            strict: own_flag(tree, "strict")?,
+            deferred: own_flag(tree, "defer_loading")?,
             outer_deferred: None,
         })
     }
+}
+
+/// A flag of a tool, where it has it.
+pub(crate) fn own_flag(tool: &Tree<'_>, name: &str) -> Result<Option<bool>, Uncountable> {
+    let flag = |value: &Tree<'_>| {
+        value.lax_bool().ok_or(wrong(
+            "tools",
+            "functions whose `strict` and `defer_loading` are true or false",
+        ))
+    };
+    tool.get(name).map(flag).transpose()
 }

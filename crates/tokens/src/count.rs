@@ -48,6 +48,13 @@ pub enum Doubt {
     /// those with an exponent where a template joins them to text.
     #[error("a number in the body is not written as the engine writes it")]
     Number,
+    /// The arguments of a call are no JSON here, and may be for Python: `NaN`, `Infinity`, numbers beyond all floats, half
+    /// a character, or levels beyond the parser's.
+    #[error("the arguments of a call may be read in another way than the engine reads them")]
+    Arguments,
+    /// A call of Anthropic's dialect has no id, and the engine makes one up.
+    #[error("the engine makes up an id that the body does not have")]
+    Id,
     /// The chat template has something in it that is computed in another way than Jinja does.
     #[error(
         "the chat template uses something that is computed in another way than the engine does"
@@ -79,6 +86,8 @@ impl Doubt {
             Self::EncodedAgain => "encoded_again",
             Self::LongPiece => "long_piece",
             Self::Number => "number",
+            Self::Arguments => "arguments",
+            Self::Id => "id",
             Self::Language => "language",
             Self::TokenizerSettings => "tokenizer_settings",
             Self::NotCompared => "not_compared",

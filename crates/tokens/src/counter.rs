@@ -115,6 +115,10 @@ impl Counter {
         let fitted = tokenizer_settings::fit(tokenizer_json, &settings.tokenizer_config)?;
         let vocabulary = Vocabulary::own(&fitted.json)?;
         let (excludes_tools, model_length) = (settings.excludes_tools, settings.model_length);
+        let settings = TemplateSettings {
+            special_tokens: fitted.named.unwrap_or(settings.special_tokens),
+            ..settings
+        };
         let template = Template::new(&templates.into(), settings)?;
         let rendering = Rendering::Template(Box::new(template));
         Ok(Self {
@@ -186,6 +190,15 @@ impl Counter {
         Ok(self.prompt_with(count, shape))
     }
 
+    /// Whether the answer to a body begins with text of its prompt (`echo`), which is no output. A body that cannot be read
+    /// has no such answer.
+    #[must_use]
+    pub fn echoes(operation: Operation, body: &[u8]) -> bool {
+        matches!(operation, Operation::Chat | Operation::Completions)
+            && memchr::memmem::find(body, b"echo\"").is_some()
+            && read(body).is_ok_and(|body| dialect::echoes(&body))
+    }
+
     fn prompt_with(&self, count: Count, shape: Shape) -> Prompt {
         let shape = shape.and(features::of_length(count.tokens));
         let shape = match &self.rendering {
@@ -213,7 +226,7 @@ impl Counter {
             return Ok((count, shape));
         }
         let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Operation::Chat;
-        let kept = Kept::read(operation, body).filter(|_| !is_whole);
+        let kept = Kept::read(operation, body)?.filter(|_| !is_whole);
         let conversations = self.conversations(operation, body, body_bytes)?;
         let mut shape =
             features::of_body(operation, body).with_if(conversations.len() > 1, Feature::Several);
@@ -244,7 +257,7 @@ impl Counter {
             Rendering::Harmony => matches!(operation, Operation::Chat | Operation::Messages),
             Rendering::Overhead => false,
         };
-        let echoes = operation == Operation::Chat && body.get("echo").is_some_and(Tree::is_true);
+        let echoes = operation == Operation::Chat && dialect::echoes(body);
         let Some(ids) = handed_over_ids(body).filter(|_| reads && !echoes) else {
             return Ok(None);
         };

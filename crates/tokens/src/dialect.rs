@@ -13,6 +13,7 @@ mod items;
 pub(crate) mod messages;
 mod parts;
 mod responses;
+mod said;
 
 pub(crate) use embeddings::has_messages;
 
@@ -20,7 +21,7 @@ use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
 use crate::tree::Tree;
-use crate::uncountable::Uncountable;
+use crate::uncountable::{Uncountable, wrong};
 
 /// Whether the body of such a call has a prompt to count.
 #[must_use]
@@ -33,6 +34,27 @@ pub const fn is_counted(operation: Operation) -> bool {
             | Operation::Messages
             | Operation::Embeddings
     )
+}
+
+/// A flag of a body; `default` where it is not there.
+///
+/// # Errors
+/// When it is none that the engine takes for one.
+pub(crate) fn flag(
+    body: &Tree<'_>,
+    name: &'static str,
+    default: bool,
+) -> Result<bool, Uncountable> {
+    match body.get(name) {
+        None => Ok(default),
+        Some(value) => value.lax_bool().ok_or(wrong(name, "true or false")),
+    }
+}
+
+/// Whether the answer begins with text of the prompt; what the engine may refuse counts as that.
+pub(crate) fn echoes(body: &Tree<'_>) -> bool {
+    let echo = body.get("echo");
+    echo.is_some_and(|echo| echo.lax_bool() != Some(false))
 }
 
 /// For whom a body is read.

@@ -82,10 +82,10 @@ pub(crate) const fn of_length(tokens: u64) -> Shape {
 
 /// A body whose prompt is no conversation.
 pub(crate) fn of_plain(operation: Operation, body: &Tree<'_>) -> Shape {
-    let adds_none = matches!(body.get("add_special_tokens"), Some(Tree::Bool(false)));
+    let adds_none = body.get("add_special_tokens").and_then(Tree::lax_bool) == Some(false);
     let shape = of_operation(operation)
         .with_if(adds_none, Feature::Special)
-        .with_if(Kept::read(operation, body).is_some(), Feature::Truncated);
+        .with_if(is_cut(operation, body), Feature::Truncated);
     let of = |prompt: &Tree<'_>| match prompt {
         Tree::Text(text) => of_text(text),
         _ => Shape::NONE.with(Feature::Numbers),
@@ -98,6 +98,10 @@ pub(crate) fn of_plain(operation: Operation, body: &Tree<'_>) -> Shape {
         Some(one) => shape.and(of(one)),
         None => shape,
     }
+}
+
+fn is_cut(operation: Operation, body: &Tree<'_>) -> bool {
+    Kept::read(operation, body).is_ok_and(|kept| kept.is_some())
 }
 
 const fn is_number(tree: &Tree<'_>) -> bool {
@@ -160,7 +164,7 @@ pub(crate) fn of_body(operation: Operation, body: &Tree<'_>) -> Shape {
         .is_some_and(|list| !list.is_empty());
     Shape::NONE
         .with_if(has_tools && choice.is_some_and(is_none), Feature::Forbidden)
-        .with_if(Kept::read(operation, body).is_some(), Feature::Truncated)
+        .with_if(is_cut(operation, body), Feature::Truncated)
 }
 
 fn is_set(value: &Tree<'_>) -> bool {

@@ -33,26 +33,35 @@ pub(crate) const fn member(operation: Operation) -> &'static str {
 pub(crate) enum Kept {
     /// No more tokens than this.
     Tokens(u64),
-    /// What the model's length leaves.
-    ModelLength,
+    /// What the model's length leaves, less so many tokens that the answer may have.
+    ModelLength(u64),
 }
 
 impl Kept {
     /// What a body says of it; none: all of the prompt.
-    pub(crate) fn read(operation: Operation, body: &Tree<'_>) -> Option<Self> {
-        match operation {
+    ///
+    /// # Errors
+    /// When what it says is no number that the engine takes.
+    pub(crate) fn read(operation: Operation, body: &Tree<'_>) -> Result<Option<Self>, Uncountable> {
+        let most = match operation {
             Operation::Responses => {
                 let says = body.get_text("truncation");
-                says.filter(|says| *says != "disabled")
-                    .map(|_| Self::ModelLength)
+                let cuts = says.is_some_and(|says| says != "disabled");
+                return Ok(cuts.then(|| Self::ModelLength(answer(operation, body))));
             }
             Operation::Messages => None,
-            _ => match body.get("truncate_prompt_tokens")? {
-                Tree::Number(number) => {
-                    Some(number.as_u64().map_or(Self::ModelLength, Self::Tokens))
-                }
-                _ => None,
-            },
+            _ => body.get("truncate_prompt_tokens"),
+        };
+        let Some(most) = most else {
+            return Ok(None);
+        };
+        match most.lax_integer() {
+            Some(-1) => Ok(Some(Self::ModelLength(answer(operation, body)))),
+            Some(most) if most >= 0 => Ok(Some(Self::Tokens(most.unsigned_abs()))),
+            _ => Err(wrong(
+                "truncate_prompt_tokens",
+                "a whole number, or -1 for the model's length",
+            )),
         }
     }
 
@@ -63,10 +72,33 @@ impl Kept {
                 tokens: count.tokens.min(most),
                 ..count
             },
-            Self::ModelLength if model_length.is_some_and(|most| count.tokens < most) => count,
-            Self::ModelLength => count.doubted(Doubt::Truncated),
+            Self::ModelLength(answer)
+                if model_length.is_some_and(|most| count.tokens < most.saturating_sub(answer)) =>
+            {
+                count
+            }
+            Self::ModelLength(_) => count.doubted(Doubt::Truncated),
         }
     }
+}
+
+/// The most tokens of the answer, for which vLLM leaves room when it cuts a prompt to the model's length; all of them where
+/// the body says something that is no number.
+fn answer(operation: Operation, body: &Tree<'_>) -> u64 {
+    let members: &[&str] = match operation {
+        Operation::Responses => &["max_output_tokens"],
+        Operation::Chat => &["max_completion_tokens", "max_tokens"],
+        _ => &["max_tokens"],
+    };
+    let said = members.iter().filter_map(|name| body.get(name));
+    let most = said.map(|most| match most {
+        Tree::Null => 0,
+        most => most
+            .lax_integer()
+            .and_then(|most| u64::try_from(most).ok())
+            .unwrap_or(u64::MAX),
+    });
+    most.max().unwrap_or(0)
 }
 
 /// Counts the prompts of a body.
@@ -77,7 +109,7 @@ pub(crate) fn count(
     is_harmony: bool,
     model_length: Option<u64>,
 ) -> Result<Count, Uncountable> {
-    let kept = Kept::read(operation, body);
+    let kept = Kept::read(operation, body)?;
     let cut = |tokens: u64| match kept {
         Some(Kept::Tokens(most)) => tokens.min(most),
         _ => tokens,
@@ -85,7 +117,7 @@ pub(crate) fn count(
     let tokens = sum(operation, body, vocabulary, is_harmony, cut)?;
     Ok(match kept {
         // Of several prompts the sum is longer than each.
-        Some(kept @ Kept::ModelLength) => kept.of(Count::exact(tokens), model_length),
+        Some(kept @ Kept::ModelLength(_)) => kept.of(Count::exact(tokens), model_length),
         Some(Kept::Tokens(_)) | None => Count::exact(tokens),
     })
 }
@@ -108,7 +140,7 @@ fn sum(
     if body.get("prompt_embeds").is_some() {
         return Err(Uncountable::Part("prompt_embeds".to_owned()));
     }
-    let adds_special = !matches!(body.get("add_special_tokens"), Some(Tree::Bool(false)));
+    let adds_special = dialect::flag(body, "add_special_tokens", true)?;
     let count_text = |text: &str| {
         vocabulary
             .count_prompt(text, is_harmony, adds_special)

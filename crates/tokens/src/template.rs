@@ -58,7 +58,7 @@ impl From<&str> for Templates {
 /// What a template is given beside the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateSettings {
-    /// `bos_token`, `eos_token` and the like, as the tokenizer's configuration names them.
+    /// `bos_token`, `eos_token` and the like, where no `tokenizer_config` names them.
     pub special_tokens: Vec<(String, String)>,
     /// How the content of messages is handed over.
     pub content: ContentForm,
@@ -243,7 +243,7 @@ impl Template {
                 )));
             }
         }
-        let mut messages = arguments::messages(conversation, template.form);
+        let (mut messages, doubt) = arguments::messages(conversation, template.form);
         if messages.is_empty() {
             return Err(wrong("messages", "not empty"));
         }
@@ -257,6 +257,7 @@ impl Template {
             arguments,
             messages,
             continued,
+            doubt,
             longest: rendered_limit(conversation.body_bytes),
         })
     }
@@ -288,6 +289,8 @@ struct Given<'t> {
     messages: Vec<Tree<'t>>,
     /// The text that the message which is continued had before its mark.
     continued: Option<Cow<'t, str>>,
+    /// What is doubtful of the messages.
+    doubt: Option<Doubt>,
     /// The most bytes that its text may have.
     longest: usize,
 }
@@ -332,6 +335,9 @@ impl Given<'_> {
     fn doubt(&self) -> Option<Doubt> {
         if self.template.is_foreign {
             return Some(Doubt::Language);
+        }
+        if self.doubt.is_some() {
+            return self.doubt;
         }
         let is_odd = |tree: &Tree<'_>| {
             tree.has_wide_number() || (self.template.joins && tree.has_scientific_number())

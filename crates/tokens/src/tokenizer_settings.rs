@@ -1,9 +1,12 @@
 //! What `transformers` makes of a `tokenizer.json` by the settings beside it (`tokenizer_config.json`).
 //!
-//! Tokens that the settings name become added tokens, `add_bos_token` and `add_eos_token` say what is added to plain
-//! text, and some classes build the tokenizer anew from its vocabulary.
+//! Tokens that the settings name become added tokens, and some classes build the tokenizer anew from its vocabulary.
+//! `add_bos_token` and `add_eos_token` say nothing: beside a `tokenizer.json`, what is added to plain text is what its
+//! post-processor says.
 //! Invariant: what is not known to be the same is doubted.
-//! Not here: reading a `tokenizer.json` (`vocabulary`), the names of special tokens in templates (`template`).
+//! Not here: reading a `tokenizer.json` (`vocabulary`), which tokens the settings name (`special`).
+
+mod special;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,17 +16,7 @@ use serde_json::{Value, json};
 
 use crate::count::Doubt;
 use crate::uncountable::UnusableModel;
-
-/// Special tokens that every tokenizer may have.
-const NAMED: [&str; 7] = [
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-];
+use special::Special;
 
 /// How `Qwen2Tokenizer` cuts text.
 const QWEN2_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -32,6 +25,8 @@ const QWEN2_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{
 pub(crate) struct Fitted<'j> {
     pub(crate) json: Cow<'j, [u8]>,
     pub(crate) doubt: Option<Doubt>,
+    /// The special tokens by the names that templates know them by, where there are settings.
+    pub(crate) named: Option<Vec<(String, String)>>,
 }
 
 type File<'j> = BTreeMap<String, Cow<'j, RawValue>>;
@@ -44,6 +39,7 @@ pub(crate) fn fit<'j>(json: &'j [u8], settings: &str) -> Result<Fitted<'j>, Unus
     let mut fitted = Fitted {
         json: Cow::Borrowed(json),
         doubt: None,
+        named: None,
     };
     if settings.is_empty() {
         return Ok(fitted);
@@ -55,16 +51,17 @@ pub(crate) fn fit<'j>(json: &'j [u8], settings: &str) -> Result<Fitted<'j>, Unus
         .into_iter()
         .map(|(name, value)| (name, Cow::Borrowed(value)))
         .collect();
-    if settings.get("split_special_tokens") == Some(&Value::Bool(true))
+    let special = Special::read(&settings);
+    if truth(&settings, "split_special_tokens")
         || !keeps_the_file(&settings, &file)
+        || is_ambiguous(&settings, &special, &file)
     {
         fitted.doubt = Some(Doubt::TokenizerSettings);
     }
-    let added = add_tokens(&settings, &mut file).map_err(unusable)?;
-    let framed = frame(&settings, &mut file).map_err(unusable)?;
-    if added || framed {
+    if add_tokens(&settings, &special, &mut file).map_err(unusable)? {
         fitted.json = Cow::Owned(serde_json::to_vec(&file).map_err(unusable)?);
     }
+    fitted.named = Some(special.names());
     Ok(fitted)
 }
 
@@ -128,13 +125,73 @@ fn content(token: &Value) -> Option<&str> {
     token.as_str().or_else(|| token.get("content")?.as_str())
 }
 
+/// Whether a text is a token by several names with several rules: which of them holds depends on more than the names.
+fn is_ambiguous(settings: &Value, special: &Special<'_>, file: &File<'_>) -> bool {
+    let known = member(file, "added_tokens");
+    let known = known.as_array().map(Vec::as_slice).unwrap_or_default();
+    let numbered: Vec<_> = numbered(settings).collect();
+    let replaces = |token: &Value| {
+        let mut same = known.iter().filter(|it| content(it) == content(token));
+        same.any(|it| rules(it) != rules(token))
+    };
+    // Without it, it follows from whether the token is special, which one without a name is not.
+    let is_partial = |token: &Value| token.is_object() && token.get("normalized").is_none();
+    if numbered.iter().any(|it| replaces(it) || is_partial(it))
+        || special.nameless().iter().any(is_partial)
+        || special.tokens().any(|it| is_partial(it) && !is_special(it))
+    {
+        return true;
+    }
+    let mut seen = BTreeMap::new();
+    let is_known = |text: &str| {
+        let mut all = known.iter().chain(numbered.iter().copied());
+        all.any(|it| content(it) == Some(text))
+    };
+    let named = special.tokens().filter_map(|it| Some((content(it)?, it)));
+    let mut new = named.filter(|(text, _)| !text.is_empty() && !is_known(text));
+    new.any(|(text, token)| {
+        let before = seen.insert(text.to_owned(), rules(token));
+        before.is_some_and(|before| before != rules(token))
+    })
+}
+
+/// What a token asks of the text around it, and whether it is looked for before that is normalised.
+fn rules(token: &Value) -> [bool; 4] {
+    let is_special = is_special(token);
+    [
+        truth(token, "single_word"),
+        truth(token, "lstrip"),
+        truth(token, "rstrip"),
+        token.get("normalized").map_or(!is_special, |it| it == true),
+    ]
+}
+
+fn is_special(token: &Value) -> bool {
+    token.get("special").is_none_or(|special| special == true)
+}
+
+/// Tokens that the settings name by number.
+fn numbered(settings: &Value) -> impl Iterator<Item = &Value> {
+    let number = |id: &str| id.parse::<u64>().unwrap_or(u64::MAX);
+    let numbered = settings
+        .get("added_tokens_decoder")
+        .and_then(Value::as_object);
+    let mut numbered: Vec<_> = numbered.into_iter().flatten().collect();
+    numbered.sort_by_key(|(id, _)| number(id));
+    numbered.into_iter().map(|(_, token)| token)
+}
+
 /// Adds the tokens that only the settings name, and says whether there were any.
-fn add_tokens(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json::Error> {
+fn add_tokens(
+    settings: &Value,
+    special: &Special<'_>,
+    file: &mut File<'_>,
+) -> Result<bool, serde_json::Error> {
     let mut tokens = match member(file, "added_tokens") {
         Value::Array(tokens) => tokens,
         _ => Vec::new(),
     };
-    let wanted = wanted(settings);
+    let wanted = wanted(settings, special);
     let is_there = |tokens: &[Value], text: &str| tokens.iter().any(|it| content(it) == Some(text));
     if wanted
         .iter()
@@ -170,15 +227,15 @@ fn add_tokens(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json:
             free += 1;
             free - 1
         });
-        let special = token.get("special").is_none_or(|special| special == true);
+        let [single_word, lstrip, rstrip, normalized] = rules(token);
         tokens.push(json!({
             "id": id,
             "content": text,
-            "single_word": truth(token, "single_word"),
-            "lstrip": truth(token, "lstrip"),
-            "rstrip": truth(token, "rstrip"),
-            "normalized": token.get("normalized").map_or(!special, |it| it == true),
-            "special": special,
+            "single_word": single_word,
+            "lstrip": lstrip,
+            "rstrip": rstrip,
+            "normalized": normalized,
+            "special": is_special(token),
         }));
     }
     let written = serde_json::value::to_raw_value(&tokens)?;
@@ -187,81 +244,9 @@ fn add_tokens(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json:
 }
 
 /// Tokens as the settings name them: text, or an object.
-fn wanted(settings: &Value) -> Vec<Value> {
-    let mut tokens = Vec::new();
-    if let Some(Value::Object(numbered)) = settings.get("added_tokens_decoder") {
-        let number = |id: &str| id.parse::<u64>().unwrap_or(u64::MAX);
-        let mut numbered: Vec<_> = numbered.iter().collect();
-        numbered.sort_by_key(|(id, _)| number(id));
-        tokens.extend(numbered.into_iter().map(|(_, token)| token.clone()));
-    }
-    tokens.extend(NAMED.iter().filter_map(|name| settings.get(name).cloned()));
-    let extra = settings
-        .get("extra_special_tokens")
-        .filter(|extra| !extra.is_null())
-        .or_else(|| settings.get("additional_special_tokens"));
-    match extra {
-        Some(Value::Array(extra)) => tokens.extend(extra.iter().cloned()),
-        Some(Value::Object(extra)) => tokens.extend(extra.values().cloned()),
-        _ => {}
-    }
-    let of_the_model = settings.as_object().into_iter().flatten();
-    tokens.extend(
-        of_the_model
-            .filter(|(name, _)| name.ends_with("_token") && !NAMED.contains(&name.as_str()))
-            .map(|(_, token)| token.clone()),
-    );
-    tokens
-}
-
-/// Says anew what is added to plain text, where the settings name it, and whether that was so.
-fn frame(settings: &Value, file: &mut File<'_>) -> Result<bool, serde_json::Error> {
-    let is_named = |name| settings.get(name).is_some();
-    let present = member(file, "post_processor");
-    if !is_named("add_bos_token") && !is_named("add_eos_token") && !present.is_null() {
-        return Ok(false);
-    }
-    let added = member(file, "added_tokens");
-    let token = |flag: &str, name: &str| {
-        let text = settings.get(name).filter(|_| truth(settings, flag));
-        let text = content(text?)?;
-        let added = added.as_array()?.iter();
-        let id = added
-            .clone()
-            .find(|token| content(token) == Some(text))?
-            .get("id")?;
-        Some((text.to_owned(), id.clone()))
-    };
-    let begin = token("add_bos_token", "bos_token");
-    let end = token("add_eos_token", "eos_token");
-    let adds_nothing = present.is_null() || at(&present, "/type") == "ByteLevel";
-    if begin.is_none() && end.is_none() && adds_nothing {
-        return Ok(false);
-    }
-    let special = |it: &(String, Value)| json!({"SpecialToken": {"id": it.0, "type_id": 0}});
-    let mut single: Vec<_> = begin.iter().map(special).collect();
-    single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
-    single.extend(end.iter().map(special));
-    let tokens: serde_json::Map<_, _> = begin
-        .iter()
-        .chain(&end)
-        .map(|(text, id)| {
-            let token = json!({"id": text, "ids": [id], "tokens": [text]});
-            (text.clone(), token)
-        })
-        .collect();
-    let processor = json!({
-        "type": "TemplateProcessing",
-        "single": single,
-        "pair": [
-            {"Sequence": {"id": "A", "type_id": 0}},
-            {"Sequence": {"id": "B", "type_id": 1}},
-        ],
-        "special_tokens": tokens,
-    });
-    let written = serde_json::value::to_raw_value(&processor)?;
-    file.insert("post_processor".to_owned(), Cow::Owned(written));
-    Ok(true)
+fn wanted(settings: &Value, special: &Special<'_>) -> Vec<Value> {
+    let named = special.tokens();
+    numbered(settings).chain(named).cloned().collect()
 }
 
 #[cfg(test)]

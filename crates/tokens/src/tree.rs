@@ -3,6 +3,7 @@
 //! Invariant: a name that is repeated keeps its first place and its last value, as in Python's `json`.
 //! Not here: scanning a body for a few members (`wire::json`).
 
+mod lax;
 mod numbers;
 mod python;
 

@@ -1,6 +1,6 @@
 //! What an exchange holds while its answer streams, and what its end brings along.
 
-use tokens::{BuiltIn, Counter as Tokenizer};
+use tokens::BuiltIn;
 
 use super::*;
 use crate::memory::{MemoryBudget, Reach};
@@ -69,6 +69,52 @@ fn an_answer_that_streams_holds_no_room_for_its_request() {
     assert_eq!(budget.taken(), 100 * EXCHANGE_BYTES);
     drop(open);
     assert_eq!(budget.taken(), 0);
+}
+
+#[test]
+fn an_answer_that_begins_with_its_prompt_is_not_counted() {
+    let (counter, inbox) = counter();
+    let budget = MemoryBudget::new(1 << 20);
+    let permit = |bytes| budget.take(bytes, Reach::All).expect("there is room");
+    for (operation, request, is_counted) in [
+        (Operation::Completions, r#"{"prompt":"hello there"}"#, true),
+        (Operation::Completions, r#"{"prompt":"say \"echo\""}"#, true),
+        (
+            Operation::Completions,
+            r#"{"prompt":"hello there","echo":false}"#,
+            true,
+        ),
+        (
+            Operation::Completions,
+            r#"{"prompt":"hello there","echo":true}"#,
+            false,
+        ),
+        (
+            Operation::Completions,
+            r#"{"prompt":"hello there","echo":"on"}"#,
+            false,
+        ),
+        (
+            Operation::Chat,
+            r#"{"messages":[{"role":"assistant","content":"so"}],"echo":1}"#,
+            false,
+        ),
+        (Operation::Messages, r#"{"messages":[],"echo":true}"#, true),
+    ] {
+        let mut begun = begin(permit(EXCHANGE_BYTES));
+        if let CountEvent::Begin(begun) = &mut begun {
+            begun.operation = operation;
+            // In two pieces, as a body may arrive.
+            let (first, last) = request.split_at(9);
+            begun.request = Some(vec![Bytes::from(first), Bytes::from(last)]);
+        }
+        let answer = Some((ANSWER.to_vec(), permit(ANSWER.len())));
+        let told = counter.guarded_turn(turn(vec![begun, end(answer)], None));
+        assert!(told.is_none(), "{request}");
+        let counted = inbox.next_count().expect("it was told");
+        let why = counted.output.and_then(Result::err).map(Missed::as_str);
+        assert_eq!(why, (!is_counted).then_some("echo"), "{request}");
+    }
 }
 
 #[test]

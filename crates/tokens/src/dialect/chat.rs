@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::{Reader, parts};
-use crate::conversation::{Call, CallForm, Content, Conversation, Tool, Turn};
+use super::{Reader, flag, parts};
+use crate::conversation::{Call, CallForm, CallId, Content, Conversation, Tool, Turn, own_flag};
 use crate::tree::{Member, Tree};
 use crate::uncountable::{Uncountable, wrong};
 use crate::words::Word;
@@ -27,18 +27,15 @@ pub(super) fn read<'t>(
         return Err(wrong("functions", "given as `tools`"));
     }
     let given = |name| (name, body.get(name).cloned().unwrap_or(Tree::Null));
-    let prompt = body.get("add_generation_prompt");
+    let prompt = said(body, "add_generation_prompt", true, reader)?;
     let mut conversation = Conversation {
         tools: tools(body)?,
         effort: body.get_text("reasoning_effort"),
-        continues: is_true(body, "continue_final_message"),
-        adds_special_tokens: is_true(body, "add_special_tokens"),
+        continues: said(body, "continue_final_message", false, reader)?,
+        adds_special_tokens: said(body, "add_special_tokens", false, reader)?,
         own_arguments: own_arguments(body, reader)?,
         said_arguments: vec![
-            (
-                "add_generation_prompt",
-                prompt.cloned().unwrap_or(Tree::Bool(true)),
-            ),
+            ("add_generation_prompt", Tree::Bool(prompt)),
             given("documents"),
         ],
         ..Conversation::default()
@@ -49,8 +46,17 @@ pub(super) fn read<'t>(
     Ok(conversation)
 }
 
-pub(super) fn is_true(body: &Tree<'_>, name: &str) -> bool {
-    matches!(body.get(name), Some(Tree::Bool(true)))
+/// A flag for the engine's renderer; a provider whose template is not public knows none.
+pub(super) fn said(
+    body: &Tree<'_>,
+    name: &'static str,
+    default: bool,
+    reader: Reader,
+) -> Result<bool, Uncountable> {
+    match reader {
+        Reader::Overhead => Ok(flag(body, name, default).unwrap_or(default)),
+        Reader::Template { .. } | Reader::Harmony => flag(body, name, default),
+    }
 }
 
 /// An engine refuses a body's own template unless it was started to trust it.
@@ -103,7 +109,7 @@ pub(crate) fn tool<'t>(tool: &'t Tree<'t>) -> Result<Tool<'t>, Uncountable> {
         .get("function")
         .ok_or(wrong("tools", "a list of functions"))?;
     let mut read = Tool::read(function, "parameters")?;
-    read.outer_deferred = tool.get("defer_loading");
+    read.outer_deferred = own_flag(tool, "defer_loading")?;
     read.deferred = read.deferred.or(read.outer_deferred);
     Ok(read)
 }
@@ -125,16 +131,13 @@ pub(crate) fn turn<'t>(message: &'t Tree<'t>, reader: Reader) -> Result<Turn<'t>
         Some("user") => Ok(Turn::User { content, name }),
         Some("assistant") => Ok(Turn::Assistant {
             content,
-            reasoning: message
-                .get_text("reasoning")
-                .or_else(|| message.get_text("reasoning_content"))
-                .map(Cow::Borrowed),
+            reasoning: reasoning(message, reader)?.map(Cow::Borrowed),
             calls: calls(message)?,
             name,
         }),
         Some("tool") => Ok(Turn::Answer {
             content,
-            call_id: message.get_text("tool_call_id").unwrap_or_default(),
+            call_id: CallId::read(message.member("tool_call_id")),
             name,
             of: None,
         }),
@@ -145,6 +148,17 @@ pub(crate) fn turn<'t>(message: &'t Tree<'t>, reader: Reader) -> Result<Turn<'t>
         }),
         _ => Err(wrong("role", "system, developer, user, assistant or tool")),
     }
+}
+
+/// The engine hands on to a template whatever stands here, if only it is not null.
+fn reasoning<'t>(message: &'t Tree<'t>, reader: Reader) -> Result<Option<&'t str>, Uncountable> {
+    let given = ["reasoning", "reasoning_content"].map(|name| message.get(name));
+    if reader == Reader::Overhead {
+        return Ok(given.into_iter().flatten().find_map(Tree::text));
+    }
+    let said = given.into_iter().flatten().next();
+    let text = |it: &'t Tree<'t>| it.text().ok_or(wrong("reasoning", "text"));
+    said.map(text).transpose()
 }
 
 const fn instructions<'t>(role: Word, content: Content<'t>, name: Option<&'t str>) -> Turn<'t> {

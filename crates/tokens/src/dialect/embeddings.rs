@@ -3,7 +3,7 @@
 //! Not here: embeddings of texts and token numbers (`prompt`).
 
 use super::{Reader, chat};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Turn};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
@@ -43,16 +43,24 @@ fn conversation<'t>(
     reader: Reader,
 ) -> Result<Conversation<'t>, Uncountable> {
     chat::own_template_is_absent(body, reader)?;
-    let prompt = Tree::Bool(chat::is_true(body, "add_generation_prompt"));
+    let said = |name| chat::said(body, name, false, reader);
+    let prompt = Tree::Bool(said("add_generation_prompt")?);
     let mut conversation = Conversation {
-        continues: chat::is_true(body, "continue_final_message"),
-        adds_special_tokens: chat::is_true(body, "add_special_tokens"),
+        continues: said("continue_final_message")?,
+        adds_special_tokens: said("add_special_tokens")?,
         own_arguments: chat::own_arguments(body, reader)?,
         said_arguments: vec![("add_generation_prompt", prompt)],
         ..Conversation::default()
     };
     for message in messages {
-        conversation.turns.push(chat::turn(message, reader)?);
+        let mut turn = chat::turn(message, reader)?;
+        if let Turn::Assistant { reasoning, .. } = &mut turn
+            && message.get("reasoning").is_none()
+        {
+            // Only chat completions know its older name, `reasoning_content`.
+            *reasoning = None;
+        }
+        conversation.turns.push(turn);
     }
     Ok(conversation)
 }

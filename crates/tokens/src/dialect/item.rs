@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::{Reader, parts};
 use crate::RENDERED_LIMIT_BYTES;
-use crate::conversation::{Call, CallForm, Content, Turn};
+use crate::conversation::{Call, CallForm, CallId, Content, Turn};
 use crate::tree::{PythonJson, Tree, python_json};
 use crate::uncountable::{Uncountable, wrong};
 use crate::words::Word;
@@ -92,7 +92,7 @@ pub(super) fn custom_call<'t>(item: &'t Tree<'t>) -> Result<Call<'t>, Uncountabl
 pub(super) fn answer<'t>(item: &'t Tree<'t>) -> Result<Turn<'t>, Uncountable> {
     Ok(Turn::Answer {
         content: parts::read(item.get("output"), Reader::Overhead)?,
-        call_id: item.get_text("call_id").unwrap_or_default(),
+        call_id: item.get_text("call_id").map_or(CallId::Null, CallId::Of),
         name: None,
         of: None,
     })

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use super::{Reader, chat, parts};
 use crate::RENDERED_LIMIT_BYTES;
 use crate::conversation::{
-    BILLING_LINE, Call, CallForm, Content, Conversation, Part, Schema, Tool, Turn,
+    BILLING_LINE, Call, CallForm, CallId, Content, Conversation, Part, Schema, Tool, Turn,
 };
 use crate::tree::{PythonJson, Tree, python_json};
 use crate::uncountable::{Uncountable, wrong};
@@ -163,7 +163,7 @@ fn user<'t>(content: Option<&'t Tree<'t>>, turns: &mut Vec<Turn<'t>>) -> Result<
                 content: Content::of(
                     parts::read(block.get("content"), Reader::Overhead)?.into_joined("\n"),
                 ),
-                call_id: block.get_text("tool_use_id").unwrap_or_default(),
+                call_id: CallId::Of(block.get_text("tool_use_id").unwrap_or_default()),
                 name: None,
                 of: None,
             });

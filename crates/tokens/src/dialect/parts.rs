@@ -29,6 +29,10 @@ pub(super) fn read<'t>(
 }
 
 fn part<'t>(part: &'t Tree<'t>, reader: Reader) -> Result<Part<'t>, Uncountable> {
+    if reader == Reader::Harmony && part.text().is_some() {
+        // What vLLM makes of one depends on the role, and is an error for most.
+        return Err(wrong("content", "parts that have a type"));
+    }
     let kind = part.get_text("type");
     if reader == Reader::Harmony && matches!(kind, Some("refusal" | "thinking")) {
         // vLLM reads their `text`, which they have none of.

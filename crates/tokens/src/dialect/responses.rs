@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Reader, chat, item, items};
+use super::{Reader, chat, item, items, said};
 use crate::conversation::{Content, Conversation, Schema, Tool};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
@@ -33,6 +33,11 @@ pub(super) fn read<'t>(
         adds_special_tokens: true,
         ..Conversation::default()
     };
+    if let Some(Tree::List(list)) = body.get("input")
+        && reader != Reader::Overhead
+    {
+        list.iter().try_for_each(said::check)?;
+    }
     match body.get("input") {
         Some(Tree::Text(text)) => conversation.turns.push(item::user(Content::of(&**text))),
         Some(Tree::List(list)) if for_template => {

@@ -143,7 +143,8 @@ fn tool_names<'t>(turns: &'t [Turn<'t>]) -> HashMap<&'t str, &'t str> {
         Turn::Assistant { calls, .. } => calls.as_slice(),
         _ => &[],
     });
-    calls.map(|call| (call.id, &*call.name)).collect()
+    let known = calls.filter(|call| !call.has_made_up_id());
+    known.map(|call| (call.id, &*call.name)).collect()
 }
 
 fn push_turn<'t>(
@@ -170,7 +171,7 @@ fn push_turn<'t>(
             of,
             ..
         } => {
-            let name = of.or_else(|| names.get(call_id).copied());
+            let name = of.or_else(|| names.get(call_id.sought()?).copied());
             messages.push(Message {
                 author: Author::Tool(name.unwrap_or_default()),
                 channel: Some(Word::CommentaryToAssistant),

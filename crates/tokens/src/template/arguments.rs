@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use crate::conversation::{BILLING_LINE, Call, CallForm, Conversation, Part, Tool, Turn};
+use crate::conversation::{BILLING_LINE, Call, CallForm, CallId, Conversation, Part, Tool, Turn};
+use crate::count::Doubt;
 use crate::tree::{Member, Members, Tree};
 use crate::words::Word;
 
@@ -87,10 +88,20 @@ fn put_set<'t>(all: &mut Members<'t>, name: Cow<'t, str>, value: Tree<'t>) {
     }
 }
 
-/// The messages as the template sees them.
+/// The messages as the template sees them, and what is doubtful of them.
 pub(super) fn messages<'t>(
     conversation: &'t Conversation<'t>,
     form: TemplateForm,
+) -> (Vec<Tree<'t>>, Option<Doubt>) {
+    let mut doubt = None;
+    let messages = all_messages(conversation, form, &mut doubt);
+    (messages, doubt)
+}
+
+fn all_messages<'t>(
+    conversation: &'t Conversation<'t>,
+    form: TemplateForm,
+    doubt: &mut Option<Doubt>,
 ) -> Vec<Tree<'t>> {
     let mut messages: Vec<Tree<'_>> = Vec::new();
     if let Some(text) = conversation.instructions
@@ -99,7 +110,8 @@ pub(super) fn messages<'t>(
         let prompt = std::iter::once(Part::from(text));
         messages.push(instructions(Word::System, prompt, form));
     }
-    messages.extend(conversation.turns.iter().map(|turn| seen(turn, form)));
+    let turns = conversation.turns.iter();
+    messages.extend(turns.map(|turn| seen(turn, form, doubt)));
     let is_developer = |message: &Tree<'_>| message.get_text("role") == Some("developer");
     if form.knows_developer || !messages.iter().any(is_developer) {
         return messages;
@@ -134,7 +146,7 @@ fn message<'t>(role: &'t str, content: Tree<'t>) -> Tree<'t> {
     Tree::map([("role", role.into()), ("content", content)])
 }
 
-fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm) -> Tree<'t> {
+fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm, doubt: &mut Option<Doubt>) -> Tree<'t> {
     let (mut seen, name) = match turn {
         Turn::Instructions {
             role,
@@ -169,7 +181,11 @@ fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm) -> Tree<'t> {
                 joined(content.borrowed())
             };
             let mut answer = message("tool", Tree::Text(text));
-            push(&mut answer, "tool_call_id", (*call_id).into());
+            match call_id {
+                CallId::Absent => {}
+                CallId::Null => push(&mut answer, "tool_call_id", Tree::Null),
+                CallId::Of(id) => push(&mut answer, "tool_call_id", (*id).into()),
+            }
             (answer, name)
         }
         Turn::Assistant {
@@ -180,7 +196,7 @@ fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm) -> Tree<'t> {
         } => {
             let mut assistant = message("assistant", shown(content.borrowed(), form));
             if !calls.is_empty() {
-                let calls = calls.iter().map(call).collect();
+                let calls = calls.iter().map(|it| call(it, doubt)).collect();
                 push(&mut assistant, "tool_calls", Tree::List(calls));
             }
             if let Some(text) = reasoning {
@@ -279,10 +295,19 @@ fn member<'a, 't>(tree: &'a mut Tree<'t>, name: &str) -> Option<&'a mut Tree<'t>
 }
 
 /// The call with its arguments read; what is no object becomes an empty one.
-fn call<'t>(call: &'t Call<'t>) -> Tree<'t> {
+fn call<'t>(call: &'t Call<'t>, doubt: &mut Option<Doubt>) -> Tree<'t> {
+    if call.has_made_up_id() {
+        *doubt = Some(Doubt::Id);
+    }
     let arguments = match serde_json::from_str(&call.arguments) {
         Ok(object @ Tree::Map(_)) => object,
-        _ => Tree::Map(Vec::new()),
+        Ok(_) => Tree::Map(Vec::new()),
+        Err(error) => {
+            if python_may_read(&call.arguments, &error) {
+                *doubt = Some(Doubt::Arguments);
+            }
+            Tree::Map(Vec::new())
+        }
     };
     let made = |function| {
         Tree::map([
@@ -295,9 +320,9 @@ fn call<'t>(call: &'t Call<'t>) -> Tree<'t> {
     let mut tree = match &call.form {
         CallForm::Chat(tree) => {
             let function = tree.get("function").map_or(Tree::Null, |function| {
-                in_order(function, &["arguments", "name"], Tree::Null)
+                in_order(function, &["arguments", "name"], None)
             });
-            in_order(tree, &["id", "function", "type"], function)
+            in_order(tree, &["id", "function", "type"], Some(function))
         }
         CallForm::Item => made(Tree::map([name, ("arguments", Tree::Null)])),
         CallForm::Block => made(Tree::map([("arguments", Tree::Null), name])),
@@ -314,9 +339,20 @@ fn call<'t>(call: &'t Call<'t>) -> Tree<'t> {
     tree
 }
 
-/// The members as vLLM's own types put them: those that they know first. `function` stands in for the member of that
-/// name.
-fn in_order<'t>(tree: &Tree<'t>, known: &[&str], function: Tree<'t>) -> Tree<'t> {
+/// Whether Python may read what is no JSON here: it has more numbers, takes half a character for one, and goes deeper.
+fn python_may_read(json: &str, error: &serde_json::Error) -> bool {
+    let why = error.to_string();
+    ["NaN", "Infinity", "\\u"]
+        .iter()
+        .any(|it| json.contains(it))
+        || ["number out of range", "recursion limit"]
+            .iter()
+            .any(|it| why.starts_with(it))
+}
+
+/// The members as vLLM's own types put them: those that they know first. `function`, where it is given, stands in for the
+/// member of that name.
+fn in_order<'t>(tree: &Tree<'t>, known: &[&str], function: Option<Tree<'t>>) -> Tree<'t> {
     let Tree::Map(members) = tree else {
         return tree.clone();
     };
@@ -326,7 +362,9 @@ fn in_order<'t>(tree: &Tree<'t>, known: &[&str], function: Tree<'t>) -> Tree<'t>
         .filter_map(|known| members.iter().find(|(name, _)| name == known));
     let others = members.iter().filter(|(name, _)| !is_known(name));
     let mut ordered: Vec<_> = first.chain(others).cloned().collect();
-    if let Some((_, place)) = ordered.iter_mut().find(|(name, _)| name == "function") {
+    if let Some(function) = function
+        && let Some((_, place)) = ordered.iter_mut().find(|(name, _)| name == "function")
+    {
         *place = function;
     }
     Tree::Map(ordered)
@@ -345,12 +383,12 @@ fn tool<'t>(tool: &'t Tool<'t>) -> Tree<'t> {
     let extra = [("strict", tool.strict), ("defer_loading", tool.deferred)];
     for (name, value) in extra {
         if let Some(value) = value {
-            push(&mut function, name, value.clone());
+            push(&mut function, name, Tree::Bool(value));
         }
     }
     let mut shown = Tree::map([("type", "function".into()), ("function", function)]);
     if let Some(deferred) = tool.outer_deferred {
-        push(&mut shown, "defer_loading", deferred.clone());
+        push(&mut shown, "defer_loading", Tree::Bool(deferred));
     }
     shown
 }

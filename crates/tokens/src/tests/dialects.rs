@@ -144,6 +144,30 @@ fn what_has_no_text_is_refused_and_never_nothing() {
     }
 }
 
+/// What vLLM makes of a bare text in a list depends on the role: nothing, or an error.
+#[test]
+fn harmony_has_no_bare_texts_in_a_list() {
+    for role in ["system", "developer", "user", "tool"] {
+        let body = format!(
+            r#"{{"messages":[{{"role":"{role}","content":["Be kind to all."],"tool_call_id":"c"}},{{"role":"user","content":"hi"}}]}}"#
+        );
+        let refused = count(&Counter::harmony(), Operation::Chat, &body);
+        assert_eq!(refused.map_err(|why| why.as_str()), Err("member"), "{role}");
+    }
+}
+
+/// The engine gives a call without an id one of its own, which no answer names.
+#[test]
+fn in_harmony_an_answer_is_not_that_of_a_call_without_an_id() {
+    let body = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","name":"look","input":{}}]},{"role":"user","content":[{"type":"tool_result","content":"r"}]}]}"#;
+    let shown = Counter::harmony().rendered(Operation::Messages, body.as_bytes(), CLOCK_S);
+    let shown = shown.expect("rendered");
+    assert!(
+        shown.contains("<|start|>functions.<|channel|>commentary to=assistant"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn an_unknown_template_is_counted_with_the_documented_overhead_and_says_so() {
     let counter = Counter::without_template(BuiltIn::O200k);

@@ -19,6 +19,22 @@ const NOT_EXACT: &[(&str, &str)] = &[
     ("20 function_slices", "language"),
     ("20 function_cyclers", "template"),
     ("20 function_texts", "template"),
+    ("31 arguments_of_python_nan", "arguments"),
+    ("31 arguments_of_python_infinity", "arguments"),
+    ("31 arguments_of_python_beyond_floats", "arguments"),
+    ("31 arguments_of_python_deep", "arguments"),
+    ("31 arguments_of_python_in_responses", "arguments"),
+    ("31 cut_by_another_word", "member"),
+    ("31 call_id_made_up_by_the_engine", "id"),
+    ("31 reasoning_is_zero", "member"),
+    ("31 reasoning_is_false", "member"),
+    ("31 reasoning_is_list", "member"),
+    ("31 reasoning_is_object", "member"),
+    ("31 reasoning_is_float", "member"),
+    ("31 older_reasoning_is_number", "member"),
+    ("31 annotations_text", "member"),
+    ("31 annotations_object", "member"),
+    ("31 annotations_half", "member"),
 ];
 
 struct Case<'c> {
@@ -146,5 +162,5 @@ fn habits_are_vllms_or_said_not_to_be() {
         .map(|(name, said)| ((*name).to_owned(), (*said).to_owned()))
         .collect();
     assert_eq!(inexact, named);
-    assert_eq!(checked, 131);
+    assert_eq!(checked, 181);
 }

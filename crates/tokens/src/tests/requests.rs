@@ -198,6 +198,32 @@ fn a_prompt_that_is_shorter_than_the_models_length_is_whole() {
 }
 
 #[test]
+fn room_for_the_answer_is_kept_when_a_prompt_is_cut_to_the_models_length() {
+    let count = |length: u64, cap: &str| {
+        let body = format!(
+            r#"{{"messages":[{{"role":"user","content":"abc"}}],"truncate_prompt_tokens":-1{cap}}}"#
+        );
+        let prompt = started(false, Some(length)).prompt(Operation::Chat, body.as_bytes(), 0);
+        prompt.expect("countable").count
+    };
+    let tokens = count(1000, "").tokens;
+    let fits = tokens + 11;
+    assert_eq!(
+        count(fits, r#","max_tokens":10"#).certainty,
+        Certainty::Exact
+    );
+    for cap in [
+        r#","max_tokens":11"#,
+        r#","max_completion_tokens":11"#,
+        r#","max_tokens":"11""#,
+        r#","max_tokens":{}"#,
+    ] {
+        let doubt = Certainty::Approximate(Doubt::Truncated);
+        assert_eq!(count(fits, cap).certainty, doubt, "{cap}");
+    }
+}
+
+#[test]
 fn tools_that_may_not_be_called_are_left_out_where_the_engine_leaves_them_out() {
     let tool = r#"[{"type":"function","function":{"name":"look_it_up"}}]"#;
     let named = r#"[{"name":"look_it_up","input_schema":{"type":"object"}}]"#;
