@@ -18,6 +18,18 @@ const browser = await chromium.launch({
     '--host-resolver-rules=MAP * ~NOTFOUND'],
 });
 
+// Chromium may refuse a picture on a busy machine ("Unable to capture screenshot"); the page is the same at the next try.
+async function picture(page, options) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await page.screenshot(options);
+    } catch (refused) {
+      if (tries === 5 || !`${refused}`.includes('Unable to capture screenshot')) throw refused;
+      await page.waitForTimeout(500);
+    }
+  }
+}
+
 async function look(width, scheme, script) {
   const context = await browser.newContext({
     viewport: { width, height: 900 }, colorScheme: scheme, javaScriptEnabled: script,
@@ -50,11 +62,11 @@ async function look(width, scheme, script) {
     await chart.scrollIntoViewIfNeeded();
     await chart.hover();
     found.values = await page.locator('.values').innerText();
-    await page.screenshot({ path: join(input.pictures, `${width}-${scheme}-hover.png`) });
+    await picture(page, { path: join(input.pictures, `${width}-${scheme}-hover.png`) });
     await page.mouse.move(0, 0);
     found.violations = await page.evaluate(() => window.violations);
   }
-  await page.screenshot({ path: join(input.pictures, `${width}-${scheme}-${script}.png`), fullPage: true });
+  await picture(page, { path: join(input.pictures, `${width}-${scheme}-${script}.png`), fullPage: true });
   if (width === 1440 && scheme === 'light' && script) {
     await page.pdf({ path: join(input.pictures, 'a4.pdf'), preferCSSPageSize: true });
   }
