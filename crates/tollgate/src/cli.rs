@@ -120,6 +120,7 @@ pub(crate) enum Verb {
         tollgate demo --print-config > tollgate.yaml")]
     Demo(Demo),
     /// Compare what the gate counts with what engines count, without a call.
+    #[command(before_help = "Example:\n  tollgate tokens check")]
     Tokens(Tokens),
     /// Say what was used, by whom, and what it costs: reports, exports, statements.
     ///

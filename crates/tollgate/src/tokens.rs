@@ -37,7 +37,7 @@ enum Verb {
     /// own: tools, system messages, parts, reasoning and others. Nothing is generated. What vLLM can be
     /// asked is asked: /render, /v1/messages/count_tokens, /tokenize. The exit code is 1 where anything differs, or
     /// an engine cannot be reached.
-    #[command(after_help = "Example:\n  tollgate tokens check -c tollgate.yaml --backend engine")]
+    #[command(before_help = "Example:\n  tollgate tokens check -c tollgate.yaml --backend engine")]
     Check(Check),
 }
 

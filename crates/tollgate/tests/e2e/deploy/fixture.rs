@@ -115,7 +115,10 @@ impl Fixture {
             of("tollgate_identity_issuer_available", "issuer") == 1.0
                 && of("tollgate_upstream_credential_left_seconds", "account") > 0.0
                 && of("tollgate_identity_key_file_ok", "source=\"identity[1]\"") == 1.0
-                && of("tollgate_callout_questions_total", "result=\"answered\"") == 1.0
+                && self.gate.metric(
+                    "tollgate_callout_questions_total",
+                    &["service=\"introspection\"", "result=\"answered\""],
+                ) == 1.0
         });
         eventually("money and counts are there", within, || {
             of("tollgate_cost_total", "currency=\"USD\"") > 0.0
