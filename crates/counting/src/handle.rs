@@ -196,3 +196,6 @@ impl Counting for CountHandle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
