@@ -454,10 +454,13 @@ impl Calibration {
         made.without(self.probed_to_differ).holds(shape)
     }
 
-    /// Whether a probe that has all of this shape agrees, and was asked for after calls began to differ.
+    /// Whether a probe that has all of this shape agrees, and was asked for after calls began to differ. Not where probes
+    /// differ by a feature of it: what more the one that agrees has in it may be what makes it agree.
     fn is_vouched_for(&self, shape: Shape, first_s: i64) -> bool {
-        self.agreeing_after(first_s)
-            .any(|probed| probed.shape.holds(shape))
+        shape.common(self.probed_to_differ).is_empty()
+            && self
+                .agreeing_after(first_s)
+                .any(|probed| probed.shape.holds(shape))
     }
 
     /// Which of two came first is not known within a second.

@@ -250,6 +250,28 @@ fn an_engine_that_lies_before_it_was_asked_first_is_found_after_the_round() {
 }
 
 #[test]
+fn a_probe_with_more_in_it_says_nothing_where_one_with_less_differs() {
+    let mut gate = Gate::new();
+    // The engine puts a system prompt of its own where a call has none.
+    let more = |shape: Shape| {
+        if is_conversation(shape) && !shape.has(System) {
+            4
+        } else {
+            0
+        }
+    };
+    gate.ask(more);
+    for _ in 0..50 {
+        assert!(!gate.call(USER, 4) && !gate.call(TURNS, 0));
+        gate.ask(more);
+        assert!(!gate.call(USER.with(History), 4));
+    }
+    let changed = gate.said.iter().any(|it| matches!(it, Says::Changed(..)));
+    assert!(!changed, "{:?}", gate.said);
+    assert_eq!(gate.calibration.mark(USER), DIFFERS);
+}
+
+#[test]
 fn a_round_says_nothing_of_calls_that_began_to_differ_since() {
     let mut gate = Gate::new();
     gate.ask(|_| 0);
