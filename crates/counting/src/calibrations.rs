@@ -51,8 +51,11 @@ impl Known {
 pub(crate) struct Prompted {
     pub(crate) count: Count,
     pub(crate) shape: Shape,
-    /// What the engine reports, where all of it went there and came back.
+    /// What the engine reports: of a prompt that is complete once it is said.
     pub(crate) reported: Option<u64>,
+    /// All of the answer came. What a call reports that broke off marks its own count, and is nobody's calibration: some
+    /// engines begin a stream with a number that they correct at its end.
+    pub(crate) is_whole: bool,
     /// How far that may lie from our count until the alarm hears of it.
     pub(crate) tolerance: Tolerance,
 }
@@ -72,8 +75,15 @@ impl Calibrations {
             count,
             shape,
             reported,
+            is_whole,
             tolerance,
         } = prompt;
+        let marked = |certainty| match certainty {
+            Certainty::Exact if reported.is_some_and(|reported| reported != count.tokens) => {
+                Certainty::Approximate(Doubt::Differs)
+            }
+            certainty => certainty,
+        };
         let is_near = matches!(
             count.certainty,
             Certainty::Approximate(doubt) if doubt != Doubt::TokenizerSettings
@@ -85,21 +95,16 @@ impl Calibrations {
         } else {
             &mut known.of
         };
-        if reported.is_none() || is_gone || (all.len() >= MODELS_MAX && !all.contains_key(of)) {
+        let has_room = all.len() < MODELS_MAX || all.contains_key(of);
+        let Some(reported) = reported.filter(|_| is_whole && !is_gone && has_room) else {
             let none = Calibration::default();
-            return all.get(of).unwrap_or(&none).judge(count, shape);
-        }
-        let calibration = all.entry(of.clone()).or_default();
-        let Some(reported) = reported else {
-            return calibration.judge(count, shape);
+            return marked(all.get(of).unwrap_or(&none).judge(count, shape));
         };
+        let calibration = all.entry(of.clone()).or_default();
         let is_same = reported == count.tokens;
         let agrees = is_same || (is_near && tolerance.holds(reported, count.tokens));
         let change = calibration.answer_within(shape, reported, count.tokens, agrees, now_s);
-        let certainty = match calibration.judge(count, shape) {
-            Certainty::Exact if !is_same => Certainty::Approximate(Doubt::Differs),
-            certainty => certainty,
-        };
+        let certainty = marked(calibration.judge(count, shape));
         if change.asks_again && !is_near {
             known.wanted.insert((Arc::clone(&of.0), Arc::clone(&of.1)));
         }
@@ -189,7 +194,7 @@ impl Calibrations {
                         agreed_at_unix_s = before_s,
                         "the engine counts such prompts otherwise than when it was asked before: its template, its tokenizer or its settings changed"
                     );
-                    self.metrics.changed(model);
+                    self.metrics.changed(backend, model);
                 }
                 Says::Agrees(features) => {
                     let features = features.to_string();
@@ -199,7 +204,7 @@ impl Calibrations {
                         calls_with = features,
                         "the engine and the gate count such prompts alike again"
                     );
-                    self.metrics.agrees(model);
+                    self.metrics.agrees(backend, model);
                 }
             }
         }

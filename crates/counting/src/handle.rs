@@ -11,11 +11,12 @@ use bytes::Bytes;
 use policy::billing::BilledBy;
 use policy::counting::{Begun, CountCapture, Counting, Uncounted, label, tokenizer};
 use policy::id::WorkloadId;
+use policy::operation::Operation;
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
 
 use crate::counter::{self, CountEvent, Ended};
-use crate::exchange_id::exchange_id;
+use crate::exchange_id::{exchange_id, without_output};
 use crate::memory::{EXCHANGE_BYTES, MemoryBudget, Reach};
 use crate::metrics::{Direction, DriftMetrics, Missed};
 use crate::shared_queue::Inlet;
@@ -122,17 +123,21 @@ impl Counting for CountHandle {
         let bytes = bytes_of(&request, self.longest);
         let is_long = bytes == EXCHANGE_BYTES && !request.iter().all(Bytes::is_empty);
         let by = of.billed_by(record.route);
+        let has_output = operation != Operation::Embeddings;
         if self.memory.is_under_pressure() {
             self.learn(of);
         }
         let reach = self.reach(by);
         let Some(permit) = self.memory.take_for(place_of(record), bytes, reach) else {
             self.metrics.missed(by, Direction::Prompt, Missed::Busy);
-            self.metrics.missed(by, Direction::Output, Missed::Busy);
+            if has_output {
+                self.metrics.missed(by, Direction::Output, Missed::Busy);
+            }
             return Begun::NoRoom;
         };
         self.exchanges += 1;
         let id = exchange_id(self.worker, self.exchanges, by);
+        let id = if has_output { id } else { without_output(id) };
         let begun = counter::Begun {
             key: tokenizer.key,
             operation,
@@ -191,3 +196,6 @@ impl Counting for CountHandle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! Invariant: label sets come from the configuration and are at most [`SERIES_MAX`]; workers touch atomics only.
 //! Not here: the metrics' names (the host), who compares (`reconciler`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,6 +82,18 @@ pub struct Series {
     pub drift: Drift,
     /// How often the alarm went off.
     pub alarms: u64,
+    /// Backends whose engines changed between two times that they were asked, where that is why the alarm is on.
+    changed: BTreeSet<Arc<str>>,
+}
+
+impl Series {
+    const fn new(tolerance: Tolerance) -> Self {
+        Self {
+            drift: Drift::new(tolerance),
+            alarms: 0,
+            changed: BTreeSet::new(),
+        }
+    }
 }
 
 /// Calls of one model that have no count because their prompt cannot be read, or be rendered.
@@ -196,10 +208,7 @@ impl DriftMetrics {
         };
         let series = all
             .entry((Arc::clone(&model), direction))
-            .or_insert_with(|| Series {
-                drift: Drift::new(tolerance),
-                alarms: 0,
-            });
+            .or_insert_with(|| Series::new(tolerance));
         let change = match heard {
             Heard::Nothing => {
                 series.drift.note(tolerance, reported, counted);
@@ -237,27 +246,35 @@ impl DriftMetrics {
                     "the engine's tokens are not those that the gate counts: one of the two has the wrong tokenizer or template, or the engine's usage is wrong"
                 );
             }
-            Change::Cleared => tracing::info!(
-                model = &*model,
-                direction = direction.as_str(),
-                "the engine's tokens are again those that the gate counts"
-            ),
+            Change::Cleared => {
+                series.changed.clear();
+                tracing::info!(
+                    model = &*model,
+                    direction = direction.as_str(),
+                    "the engine's tokens are again those that the gate counts"
+                );
+            }
         }
     }
 
     /// An engine changed between two times that it was asked: no more has to be seen for the alarm.
-    pub(crate) fn changed(&self, model: &Arc<str>) {
+    pub(crate) fn changed(&self, backend: &Arc<str>, model: &Arc<str>) {
         self.of_prompts(model, |series| {
-            if series.drift.raise() == Change::Raised {
-                series.alarms += 1;
+            let is_new = series.drift.raise() == Change::Raised;
+            series.alarms += u64::from(is_new);
+            // One that calls raised ends by calls.
+            if is_new || !series.changed.is_empty() {
+                series.changed.insert(Arc::clone(backend));
             }
         });
     }
 
-    /// It is again as it was.
-    pub(crate) fn agrees(&self, model: &Arc<str>) {
+    /// It is again as it was: an alarm ends that was raised for it, and for no other backend.
+    pub(crate) fn agrees(&self, backend: &Arc<str>, model: &Arc<str>) {
         self.of_prompts(model, |series| {
-            series.drift.clear();
+            if series.changed.remove(backend) && series.changed.is_empty() {
+                series.drift.clear();
+            }
         });
     }
 
@@ -265,10 +282,10 @@ impl DriftMetrics {
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let of = (Arc::clone(model), Direction::Prompt);
         if all.len() < SERIES_MAX || all.contains_key(&of) {
-            change(all.entry(of).or_insert_with(|| Series {
-                drift: Drift::new(Tolerance::EXACT),
-                alarms: 0,
-            }));
+            change(
+                all.entry(of)
+                    .or_insert_with(|| Series::new(Tolerance::EXACT)),
+            );
         }
     }
 

@@ -18,11 +18,11 @@ use policy::fast_hash::Mix;
 use policy::price::Charge;
 use policy::record::{Count as Billed, Sink, Tokens};
 use tokens::drift::Tolerance;
-use tokens::{Certainty, Count, Shape, Uncountable};
+use tokens::{Certainty, Count, Doubt, Shape, Uncountable};
 
 use crate::bell::{Bell, SLEEP};
 use crate::calibrations::{Calibrations, Of, Prompted};
-use crate::exchange_id::billed_by;
+use crate::exchange_id::{billed_by, has_output};
 use crate::memory::Permit;
 use crate::metrics::{Direction, DriftMetrics, Missed};
 
@@ -74,7 +74,11 @@ impl Tolerances {
     const fn of(&self, direction: Direction, count: Count) -> Tolerance {
         match (direction, count.certainty) {
             (Direction::Output, _) => self.output,
-            (Direction::Prompt, Certainty::Exact) => self.exact,
+            // The alarm hears of the latter once their features agreed: then the engine counts the same.
+            (
+                Direction::Prompt,
+                Certainty::Exact | Certainty::Approximate(Doubt::TokenizerSettings),
+            ) => self.exact,
             (Direction::Prompt, Certainty::Approximate(_)) => self.overhead,
         }
     }
@@ -86,13 +90,14 @@ impl Witnesses {
         match &mut counted.prompt {
             Some(Ok(count)) => {
                 let reported = match counted.tokens.prompt {
-                    Billed::Reported(reported) if counted.is_whole => Some(reported),
+                    Billed::Reported(reported) => Some(reported),
                     _ => None,
                 };
                 let prompt = Prompted {
                     count: *count,
                     shape: counted.shape,
                     reported,
+                    is_whole: counted.is_whole,
                     tolerance: self.tolerances.of(Direction::Prompt, *count),
                 };
                 count.certainty = self.calibrations.take(&counted.of, prompt, unix_s());
@@ -384,9 +389,10 @@ impl<R> Reconciler<R> {
         } else {
             let by = rest.of.snapshot.billed_by(record.route);
             let (prompt, completion) = (counts.prompt, counts.completion);
-            by.charged(record.tokens, record.unconfirmed, prompt, completion)
+            let (tokens, unconfirmed) = (record.tokens, record.unconfirmed);
+            rest.record.prompt_doubt = counts.prompt_doubt.unwrap_or_default();
+            by.charged(tokens, unconfirmed, prompt, completion)
         };
-        rest.record.prompt_doubt = counts.prompt_doubt.unwrap_or_default();
         rest.settle(tokens);
         self.sink().exchange(&rest.of.snapshot, &rest.record);
         (tokens, rest.record.charge)
@@ -401,7 +407,9 @@ impl<R> Reconciler<R> {
             }
             self.due.pop_front();
             if let Some(row) = self.held.remove(&id) {
-                for direction in Direction::ALL {
+                let directions = Direction::ALL.into_iter();
+                for direction in directions.filter(|it| *it == Direction::Prompt || has_output(id))
+                {
                     let metrics = &self.witnesses.metrics;
                     metrics.missed(billed_by(id), direction, Missed::Late);
                 }

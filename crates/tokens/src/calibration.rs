@@ -4,17 +4,20 @@
 //! differed. A count is exact where every feature of its call agrees. A difference is laid to the feature that calls
 //! have that differ and others have not: it is then a shape that is read in two ways, and nobody's fault until somebody
 //! looked. A difference that no feature explains, of calls whose very shape agreed before, is for the alarm (`drift`): features
-//! that agree by themselves may yet differ together.
+//! that agree by themselves may yet differ together. So is one of calls that have no more in them than a probe that agrees and
+//! was asked for after they began to differ, whatever explains it: the engine makes of them what we do, and reports otherwise.
 //! Invariant: pure, in constant memory, and the same for the same calls in the same order.
 //! Not here: asking an engine, who keeps a calibration and for which model (the host), the alarm's arithmetic (`drift`).
 
 mod culprits;
+mod runs;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::count::{Certainty, Count, Doubt};
 use crate::shape::{Feature, Shape};
 use culprits::{Seen, Sign};
+use runs::Runs;
 
 /// Calls whose reports have to equal our counts before a feature of theirs agrees that no probe was asked for.
 pub const ANSWERS: u8 = 3;
@@ -41,11 +44,12 @@ pub struct Calibration {
     probed_to_differ: Shape,
     /// When a round of probes ended, seconds since 1970, and the one before.
     asked_at_s: [Option<i64>; 2],
-    recent: VecDeque<Answered>,
+    recent: VecDeque<Seen>,
     /// Of calls that agreed, those that were seen first are forgotten first.
     agreed_shapes: VecDeque<Shape>,
     /// Of calls, the first to differ first.
     differences: Vec<Difference>,
+    runs: Runs,
 }
 
 /// How one feature stands.
@@ -59,6 +63,10 @@ struct Standing {
     has_agreed: bool,
     /// A call differed because of it, as far as can be told, and not enough have agreed since.
     differs: bool,
+    /// When such a call differed last that nothing else explains, seconds since 1970.
+    differed_s: Option<i64>,
+    /// When a probe with it agreed last.
+    probed_s: Option<i64>,
 }
 
 /// What came of a probe.
@@ -70,12 +78,6 @@ struct Probed {
     agreed_before: bool,
     /// When it last agreed, or first differed.
     since_s: i64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Answered {
-    seen: Seen,
-    at_s: i64,
 }
 
 /// Both numbers of tokens.
@@ -92,6 +94,8 @@ pub struct Pair {
 pub struct Difference {
     /// What those have that differ, and others have not.
     pub features: Shape,
+    /// What all those have that differ.
+    pub common: Shape,
     /// The probe that differs; none where calls do.
     pub probe: Option<&'static str>,
     /// The first that differed.
@@ -130,6 +134,17 @@ pub enum Says {
     Agrees(Shape),
 }
 
+/// What explains that a call differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Explained {
+    /// These features.
+    By(Shape),
+    /// Nothing but that something changed.
+    Change,
+    /// Too few calls were seen.
+    NotYet,
+}
+
 /// The features that were seen, by how they stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
@@ -153,9 +168,16 @@ impl Pair {
 }
 
 impl Difference {
-    fn of(features: Shape, probe: Option<&'static str>, first: Pair, at_s: i64) -> Self {
+    fn of(
+        features: Shape,
+        common: Shape,
+        probe: Option<&'static str>,
+        first: Pair,
+        at_s: i64,
+    ) -> Self {
         Self {
             features,
+            common,
             probe,
             first,
             first_s: at_s,
@@ -199,7 +221,12 @@ impl Calibration {
             since_s,
         };
         self.probes.insert(name, probed);
-        self.each(shape, |standing| standing.is_seen = true);
+        self.each(shape, |standing| {
+            standing.is_seen = true;
+            if agrees {
+                standing.probed_s = Some(now_s);
+            }
+        });
     }
 
     /// The engine was asked for all probes that it takes. A probe that was not asked for in this round keeps what it had.
@@ -221,6 +248,10 @@ impl Calibration {
             self.each(over, |standing| standing.differs = false);
             says.push(Says::Agrees(over));
         }
+        // What calls differ in that the engine makes as we do is no difference between the two.
+        let mut differences = std::mem::take(&mut self.differences);
+        differences.retain(|one| !self.is_vouched_for(one.common, one.first_s));
+        self.differences = differences;
         // What was told once is no news in the next round.
         for probed in self.probes.values_mut() {
             probed.agreed_before = false;
@@ -237,11 +268,13 @@ impl Calibration {
         let mut differing = with().filter(|(_, it)| !it.agrees());
         let (name, first) = differing.next()?;
         let features = Shape::NONE.with(feature);
-        let mut difference = Difference::of(features, Some(*name), first.tokens, first.since_s);
+        let (of, tokens) = (first.shape, first.tokens);
+        let mut difference = Difference::of(features, of, Some(*name), tokens, first.since_s);
         let mut changed = first.agreed_before;
         for (_, more) in differing {
             difference.calls += 1;
             difference.tokens = difference.tokens.saturating_add(more.tokens.difference());
+            difference.common = difference.common.common(more.shape);
             changed |= more.agreed_before;
         }
         Some(match self.asked_at_s {
@@ -270,14 +303,13 @@ impl Calibration {
         if self.recent.len() >= RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back(Answered {
-            seen: Seen { shape, sign },
-            at_s: now_s,
-        });
+        self.recent.push_back(Seen { shape, sign });
         self.each(shape, |standing| standing.is_seen = true);
         if sign == Sign::Equal {
+            let is_for_alarm = had_agreed && !self.is_beside_lies(shape);
+            self.runs.agreed(shape);
             return Change {
-                is_for_alarm: had_agreed,
+                is_for_alarm,
                 says: self.agreed(shape),
                 ..Change::default()
             };
@@ -298,6 +330,7 @@ impl Calibration {
             if standing.answers >= ANSWERS {
                 standing.has_agreed = true;
                 standing.differs = false;
+                standing.differed_s = None;
             }
         });
         if self.differences.is_empty() {
@@ -319,50 +352,77 @@ impl Calibration {
     }
 
     fn differed(&mut self, shape: Shape, tokens: Pair, had_agreed: bool, now_s: i64) -> Change {
-        let seen = || self.recent.iter().map(|one| one.seen);
-        let suspects = culprits::suspects(shape, seen());
-        let told = shape.common(self.probed_to_differ);
-        let apart = culprits::told_apart(shape, seen());
-        let repeats = culprits::repeated(shape, seen());
-        let is_change = (had_agreed && self.has_agreed_whole(shape)) || self.all_differ(shape);
-        self.each(suspects, |standing| {
+        let first_s = self.runs.differed(shape, now_s);
+        let is_lie = self.is_vouched_for(shape, first_s);
+        let is_explained = self.is_told(shape);
+        let features = self.explaining(shape);
+        self.each(self.suspects(shape), |standing| {
             standing.answers = 0;
             standing.differs = true;
+            if !is_explained {
+                standing.differed_s = Some(now_s);
+            }
         });
-        let features = if !told.is_empty() {
-            Some(told)
-        } else if let Some(feature) = apart {
-            Some(Shape::NONE.with(feature))
-        } else if !is_change && let Some(common) = repeats {
-            let fresh = common.without(self.shape_of(|standing| standing.has_agreed));
-            Some(if fresh.is_empty() { common } else { fresh })
-        } else {
-            None
-        };
         let mut change = Change {
-            is_for_alarm: is_change && features.is_none(),
-            asks_again: had_agreed,
-            makes_the_same: self.makes_the_same(shape),
+            is_for_alarm: is_lie || features == Explained::Change,
+            asks_again: had_agreed || (!is_lie && self.is_vouched_for(shape, i64::MIN)),
+            makes_the_same: self.makes_the_same(shape, first_s),
             says: Vec::new(),
         };
-        let Some(features) = features else {
+        let Explained::By(features) = features else {
             return change;
         };
+        if is_lie {
+            return change;
+        }
         if let Some(known) = self.open_difference(features) {
             known.calls += 1;
             known.tokens = known.tokens.saturating_add(tokens.difference());
+            known.common = known.common.common(shape);
             known.last_s = now_s;
             return change;
         }
-        if self.differences.len() < DIFFERENCES_MAX {
-            let new = Difference::of(features, None, tokens, now_s);
-            self.differences.push(new);
-            // What a probe found was told then.
-            if told.is_empty() {
-                change.says.push(Says::Differs(new));
-            }
+        if self.differences.len() >= DIFFERENCES_MAX {
+            // What there is no room to tell of is not passed over.
+            change.is_for_alarm = true;
+            return change;
+        }
+        let new = Difference::of(features, shape, None, tokens, now_s);
+        self.differences.push(new);
+        if features.len() > 1 {
+            // Each may agree by itself.
+            self.each(features, |standing| standing.differed_s = None);
+        }
+        // What a probe found was told then.
+        if shape.common(self.probed_to_differ).is_empty() {
+            change.says.push(Says::Differs(new));
         }
         change
+    }
+
+    fn suspects(&self, shape: Shape) -> Shape {
+        culprits::suspects(shape, self.recent.iter().copied())
+    }
+
+    /// What explains that a call of this shape differs.
+    fn explaining(&self, shape: Shape) -> Explained {
+        let seen = || self.recent.iter().copied();
+        let told = shape.common(self.probed_to_differ);
+        if !told.is_empty() {
+            return Explained::By(told);
+        }
+        if let Some(feature) = culprits::told_apart(shape, seen()) {
+            return Explained::By(Shape::NONE.with(feature));
+        }
+        let had_agreed = self.has_agreed(shape) && self.has_agreed_whole(shape);
+        if had_agreed || self.all_differ(shape) {
+            return Explained::Change;
+        }
+        let Some(common) = culprits::repeated(shape, seen()) else {
+            return Explained::NotYet;
+        };
+        let fresh = common.without(self.shape_of(|standing| standing.has_agreed));
+        Explained::By(if fresh.is_empty() { common } else { fresh })
     }
 
     fn open_difference(&mut self, features: Shape) -> Option<&mut Difference> {
@@ -380,20 +440,45 @@ impl Calibration {
     /// Whether nothing agrees any more, whatever its shape, of an engine that makes the same of probes as we do.
     fn all_differ(&self, shape: Shape) -> bool {
         let last = || self.recent.iter().rev().take(ALL_DIFFER);
-        let is_other = |one: &Answered| one.seen.shape != shape;
+        let is_other = |one: &Seen| one.shape != shape;
         shape.without(self.probed_to_agree()).is_empty()
             && self.recent.len() >= ALL_DIFFER
-            && last().all(|one| one.seen.sign != Sign::Equal)
+            && last().all(Seen::differs)
             && last().any(is_other)
     }
 
-    /// Whether the engine was asked since calls began to differ, and makes of these features what we make.
-    fn makes_the_same(&self, shape: Shape) -> bool {
-        let mut all = self.recent.iter();
-        let first = all.find(|one| one.seen.sign != Sign::Equal);
-        let asked = self.asked_at_s[0].zip(first.map(|one| one.at_s));
-        let is_after = asked.is_some_and(|(asked, first)| asked >= first);
-        is_after && shape.common(self.probed_to_differ).is_empty()
+    /// Whether the engine was asked for all of these features since calls began to differ, and makes of them what we make.
+    fn makes_the_same(&self, shape: Shape, first_s: i64) -> bool {
+        let since = self.agreeing_after(first_s);
+        let made = since.fold(Shape::NONE, |made, probed| made.and(probed.shape));
+        made.without(self.probed_to_differ).holds(shape)
+    }
+
+    /// Whether a probe that has all of this shape agrees, and was asked for after calls began to differ. Not where probes
+    /// differ by a feature of it: what more the one that agrees has in it may be what makes it agree.
+    fn is_vouched_for(&self, shape: Shape, first_s: i64) -> bool {
+        shape.common(self.probed_to_differ).is_empty()
+            && self
+                .agreeing_after(first_s)
+                .any(|probed| probed.shape.holds(shape))
+    }
+
+    /// Which of two came first is not known within a second.
+    fn agreeing_after(&self, first_s: i64) -> impl Iterator<Item = &Probed> {
+        let all = self.probes.values();
+        all.filter(move |it| it.agrees() && it.since_s > first_s)
+    }
+
+    /// Whether the engine's reports of some shape are wrong, and this one has not all of it: calls that are reported as they
+    /// are do not outweigh those then, however many they are.
+    fn is_beside_lies(&self, shape: Shape) -> bool {
+        self.runs.iter().any(|run| {
+            let is_of_run = |one: &Seen| one.shape == run.shape && one.differs();
+            run.mostly_differs()
+                && !shape.holds(run.shape)
+                && self.is_vouched_for(run.shape, run.first_s)
+                && self.recent.iter().any(is_of_run)
+        })
     }
 
     /// How far counts of prompts of this shape can be trusted, by what was compared.
@@ -436,7 +521,7 @@ impl Calibration {
             let one = Shape::NONE.with(feature);
             let standing = self.standing(feature);
             if differ.has(feature) || !standing.is_seen {
-            } else if probed.has(feature) || standing.answers >= ANSWERS {
+            } else if (probed.has(feature) && standing.is_probed()) || standing.answers >= ANSWERS {
                 agreed = agreed.and(one);
             } else if standing.differs {
                 differ = differ.and(one);
@@ -456,7 +541,8 @@ impl Calibration {
         let probes = self.probes.iter().filter(|(_, probed)| !probed.agrees());
         let probes = probes.map(|(name, probed)| {
             let features = probed.shape.common(self.probed_to_differ);
-            Difference::of(features, Some(*name), probed.tokens, probed.since_s)
+            let (of, tokens) = (probed.shape, probed.tokens);
+            Difference::of(features, of, Some(*name), tokens, probed.since_s)
         });
         probes.chain(self.differences.iter().copied())
     }
@@ -486,7 +572,7 @@ impl Calibration {
     /// Whether calls with all features of one that differs are among those of this shape.
     fn is_told(&self, shape: Shape) -> bool {
         let mut told = self.differences.iter();
-        told.any(|one| one.features.without(shape).is_empty())
+        told.any(|one| shape.holds(one.features))
     }
 
     fn probed_to_agree(&self) -> Shape {
@@ -512,6 +598,13 @@ impl Calibration {
         let all = Feature::ALL.into_iter();
         all.filter(|feature| holds(self.standing(*feature)))
             .fold(Shape::NONE, Shape::with)
+    }
+}
+
+impl Standing {
+    /// Whether no call differed since a probe agreed.
+    fn is_probed(&self) -> bool {
+        self.probed_s > self.differed_s
     }
 }
 

@@ -181,7 +181,7 @@ impl Counter {
         let (count, shape) = self.prompt_of(operation, &tree, body_bytes, engine_clock_s)?;
         if let Some(tokens) = seen {
             let count = Count::approximate(count.tokens + tokens, Doubt::Media);
-            return Ok(self.prompt_with(count, shape));
+            return Ok(self.prompt_with(count, shape.with(Feature::Media)));
         }
         let count = match (self.doubt, count.certainty) {
             (Some(doubt), Certainty::Exact) => count.doubted(doubt),

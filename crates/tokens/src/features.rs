@@ -15,6 +15,7 @@ use crate::words::Word;
 /// What shapes a count where no template is known: all else changes nothing there.
 pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::of(&[
     Feature::Chat,
+    Feature::Text,
     Feature::Responses,
     Feature::Messages,
     Feature::Embeddings,
@@ -30,8 +31,10 @@ pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::of(&[
     Feature::Unicode,
     Feature::Marks,
     Feature::Truncated,
+    Feature::Special,
     Feature::Several,
     Feature::Long,
+    Feature::Media,
 ]);
 
 /// How special tokens of the models that are in use begin.

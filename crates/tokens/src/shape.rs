@@ -71,6 +71,8 @@ pub enum Feature {
     Marks,
     /// A prompt of at least [`LONG`] tokens.
     Long,
+    /// Pictures that are counted.
+    Media,
 }
 
 /// From so many tokens on a prompt is long.
@@ -78,7 +80,7 @@ pub const LONG: u64 = 4096;
 
 impl Feature {
     /// How many there are.
-    pub const COUNT: usize = 30;
+    pub const COUNT: usize = 31;
 
     /// All of them, in the order in which they are named.
     pub const ALL: [Self; Self::COUNT] = [
@@ -112,6 +114,7 @@ impl Feature {
         Self::Unicode,
         Self::Marks,
         Self::Long,
+        Self::Media,
     ];
 
     /// The word for it, in metrics and messages.
@@ -148,6 +151,7 @@ impl Feature {
             Self::Unicode => "unicode",
             Self::Marks => "marks",
             Self::Long => "long",
+            Self::Media => "media",
         }
     }
 }
@@ -205,6 +209,12 @@ impl Shape {
     #[must_use]
     pub const fn has(self, feature: Feature) -> bool {
         self.0 & 1 << feature as u32 != 0
+    }
+
+    /// Whether it has all features of the other.
+    #[must_use]
+    pub const fn holds(self, other: Self) -> bool {
+        other.without(self).is_empty()
     }
 
     /// Whether it has none at all.

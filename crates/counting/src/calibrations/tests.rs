@@ -37,6 +37,7 @@ impl Gate {
             count,
             shape,
             reported,
+            is_whole: true,
             tolerance,
         };
         self.calibrations.take(&self.of, prompt, 5)
@@ -135,6 +136,37 @@ fn an_engine_that_changed_raises_the_alarm_without_a_call_and_ends_it() {
     assert!(is_on());
     gate.ask(|_| 0);
     assert!(!is_on());
+}
+
+#[test]
+fn an_alarm_ends_by_what_raised_it_and_not_by_another_backend() {
+    let mut gate = Gate::new();
+    let tools = |shape: Shape| u64::from(shape.has(Feature::Tools));
+    let rounds = |gate: &Gate| {
+        gate.ask(|_| 0);
+        gate.ask(tools);
+    };
+    rounds(&gate);
+    gate.of.0 = "other".into();
+    rounds(&gate);
+    let is_on = |gate: &Gate| {
+        let series = gate.metrics.series();
+        series.values().any(|series| series.drift.is_raised())
+    };
+    gate.ask(|_| 0);
+    assert!(is_on(&gate), "the first still differs");
+    gate.of.0 = "b".into();
+    gate.ask(|_| 0);
+    assert!(!is_on(&gate));
+    // One that calls raised.
+    for _ in 0..4 {
+        gate.exact(CHAT, 101);
+    }
+    assert!(is_on(&gate));
+    gate.of.0 = "other".into();
+    rounds(&gate);
+    gate.ask(|_| 0);
+    assert!(is_on(&gate));
 }
 
 #[test]

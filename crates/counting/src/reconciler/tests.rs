@@ -5,10 +5,12 @@ use std::any::Any;
 use policy::billing::BilledBy;
 use policy::disconnect::DisconnectOutcome;
 use policy::record::{AttemptRecord, Closed, Gauge, Record};
+use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use tokens::Doubt;
 
 use super::*;
+use crate::exchange_id::without_output;
 use crate::metrics::RESULTS;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -125,6 +127,114 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
             ("busy", counts(11, None)),
             ("never", None)
         ]
+    );
+}
+
+/// Keeps why the prompts of those records are doubted that it is told of.
+struct Doubts(Arc<Mutex<Vec<&'static str>>>);
+
+impl Sink for Doubts {
+    fn exchange(&mut self, _: &Snapshot, record: &Record) {
+        self.0.lock().expect("no panic").push(record.prompt_doubt);
+    }
+    fn attempt(&mut self, _: &Snapshot, _: &AttemptRecord) {}
+    fn abandoned(&mut self, _: DisconnectOutcome) {}
+    fn closed(&mut self, _: Closed) {}
+    fn gauge(&mut self, _: Gauge, _: i64) {}
+    fn tick(&mut self) {}
+    fn copy(&self) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
+
+fn reconciler(metrics: &Arc<DriftMetrics>, sink: Box<dyn Sink + Send>) -> Reconciler<&'static str> {
+    let witnesses = Witnesses {
+        metrics: Arc::clone(metrics),
+        calibrations: Arc::new(Calibrations::new(Arc::clone(metrics))),
+        tolerances: Tolerances::new(None, None),
+    };
+    let sink = Arc::new(Mutex::new(sink));
+    Reconciler::new(Box::new(|_, _| {}), witnesses, PATIENCE, sink)
+}
+
+#[test]
+fn a_record_says_nothing_of_a_count_that_came_too_late_for_its_row() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let metrics = Arc::default();
+    let mut reconciler = reconciler(&metrics, Box::new(Doubts(Arc::clone(&told))));
+    let start = Instant::now();
+    for id in [4, 8] {
+        reconciler.handle(ReconcileEvent::Held(id, "row"), start);
+    }
+    let ended = |id| {
+        let mut event = counted(id, exact(11), near(20));
+        if let ReconcileEvent::Counted(counted) = &mut event {
+            counted.rest = Some(Box::new(Uncounted {
+                of: Arc::new(Revision::first(Snapshot::default())),
+                record: Record::default(),
+                settled: None,
+                has_row: true,
+            }));
+        }
+        event
+    };
+    reconciler.handle(ended(4), start);
+    reconciler.settle_overdue(start + PATIENCE);
+    reconciler.handle(ended(8), start);
+    assert_eq!(*told.lock().expect("no panic"), ["differs", ""]);
+}
+
+#[test]
+fn of_embeddings_no_output_is_late() {
+    let metrics = Arc::default();
+    let mut reconciler = reconciler(&metrics, Box::new(Nowhere));
+    let start = Instant::now();
+    for id in [4, without_output(8)] {
+        reconciler.handle(ReconcileEvent::Held(id, "row"), start);
+    }
+    reconciler.settle_overdue(start + PATIENCE);
+    let late = RESULTS.iter().position(|it| *it == "late").expect("one");
+    let of = |direction| metrics.results(BilledBy::Reported, direction)[late];
+    assert_eq!((of(Direction::Prompt), of(Direction::Output)), (2, 1));
+}
+
+#[test]
+fn a_prompt_that_is_doubted_for_its_tokenizers_settings_alone_has_to_agree_exactly() {
+    let of = |doubt| {
+        let count = Count {
+            tokens: 100,
+            certainty: Certainty::Approximate(doubt),
+        };
+        Tolerances::new(None, None).of(Direction::Prompt, count)
+    };
+    assert_eq!(of(Doubt::TokenizerSettings), Tolerance::EXACT);
+    assert_eq!(of(Doubt::TemplateUnknown), Tolerance::OVERHEAD);
+}
+
+#[test]
+fn what_a_call_reports_of_its_prompt_counts_although_it_broke_off() {
+    let settled = Arc::new(Mutex::new(Vec::new()));
+    let metrics = Arc::default();
+    let mut reconciler = reconciler(&metrics, Box::new(Nowhere));
+    let kept = Arc::clone(&settled);
+    reconciler.settle = Box::new(move |_, counts| {
+        let doubt = counts.and_then(|counts| counts.prompt_doubt);
+        kept.lock().expect("no panic").push(doubt);
+    });
+    let now = Instant::now();
+    for (id, tokens, is_whole) in [(4, 10, true), (8, 10, true), (12, 10, true), (16, 9, false)] {
+        let mut event = counted(id, exact(tokens), near(20));
+        if let ReconcileEvent::Counted(counted) = &mut event {
+            counted.is_whole = is_whole;
+            counted.shape = Shape::of(&[tokens::Feature::Chat]);
+        }
+        reconciler.handle(ReconcileEvent::Held(id, "row"), now);
+        reconciler.handle(event, now);
+    }
+    let open = Some("not_compared");
+    assert_eq!(
+        *settled.lock().expect("no panic"),
+        [open, open, None, Some("differs")]
     );
 }
 

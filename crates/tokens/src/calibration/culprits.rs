@@ -20,7 +20,7 @@ pub(super) struct Seen {
 const ENOUGH: usize = 3;
 
 impl Seen {
-    fn differs(&self) -> bool {
+    pub(super) fn differs(&self) -> bool {
         self.sign != Sign::Equal
     }
 }
@@ -84,15 +84,21 @@ pub(super) fn suspects(shape: Shape, recent: impl Iterator<Item = Seen>) -> Shap
         .fold(Shape::NONE, Shape::with)
 }
 
-/// The feature of a call that differs which tells those that differ from those that agree: some with it differ to one
-/// side, and since the first that did, all of several without it agreed. Of more than one, that of the fewest calls.
+/// The feature of a call that differs which tells those that differ from those that agree: at least half of those with it
+/// differ, several to one side, and since the first that did, all of several without it agreed. Of more than one, that of
+/// the fewest calls.
 pub(super) fn told_apart(shape: Shape, recent: impl Iterator<Item = Seen>) -> Option<Feature> {
     let since: Vec<Seen> = recent.skip_while(|one| !one.differs()).collect();
     let calls = |feature: Feature| since.iter().filter(|one| one.shape.has(feature)).count();
     let tells = |feature: &Feature| {
         let (with, without): (Vec<Seen>, Vec<Seen>) =
             since.iter().partition(|one| one.shape.has(*feature));
-        is_enough(&with) && without.len() >= ENOUGH && !without.iter().any(Seen::differs)
+        let differing = with.iter().filter(|one| one.differs()).count();
+        let is_share = 2 * differing >= with.len();
+        is_share
+            && is_enough(&with)
+            && without.len() >= ENOUGH
+            && !without.iter().any(Seen::differs)
     };
     shape
         .features()

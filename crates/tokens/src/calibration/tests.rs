@@ -195,8 +195,150 @@ fn an_engine_that_lies_in_its_reports_is_found_by_the_alarm() {
     let last = gate.calibration.answer(USER, 250, 200, gate.now_s);
     assert!(last.is_for_alarm && last.makes_the_same);
     assert_eq!(gate.alarm.observe(250, 200), drift::Change::Raised);
-    assert_eq!(gate.calibration.mark(AGENT), Certainty::Exact);
+    assert_eq!(gate.calibration.mark(AGENT), DIFFERS);
     assert!(gate.said.is_empty(), "{:?}", gate.said);
+}
+
+#[test]
+fn an_engine_that_lies_of_one_feature_alone_is_found_although_that_feature_explains_it() {
+    let mut gate = Gate::new();
+    gate.ask(|_| 0);
+    let long = USER.with(Feature::Long);
+    let mut at = None;
+    for nth in 0..400 {
+        // One call in twenty, and rounds in between, as they are asked for and as the clock has it.
+        if gate.call(long, 200) {
+            at = Some(nth);
+            break;
+        }
+        for _ in 0..19 {
+            assert!(!gate.call(USER, 0));
+        }
+        if nth % 5 == 4 {
+            gate.ask(|_| 0);
+        }
+    }
+    assert!(at.is_some_and(|at| at < 20), "{at:?}");
+    assert!(gate.asks >= 1);
+    assert_eq!(gate.said_of_features(), ["differs long"], "said once");
+    assert_eq!(gate.calibration.mark(long), DIFFERS);
+    assert_eq!(gate.calibration.mark(USER), Certainty::Exact);
+    // It is honest again.
+    let mut agree = 0;
+    while gate.alarm.is_raised() && agree < 200 {
+        gate.call(long, 0);
+        agree += 1;
+    }
+    assert!(agree < 60, "{agree}");
+    assert_eq!(gate.calibration.mark(long), Certainty::Exact);
+}
+
+#[test]
+fn an_engine_that_lies_before_it_was_asked_first_is_found_after_the_round() {
+    for shape in [USER, AGENT] {
+        let mut gate = Gate::new();
+        for _ in 0..5 {
+            assert!(!gate.call(shape, 9));
+        }
+        assert_eq!(gate.said.len(), 1, "{:?}", gate.said);
+        gate.ask(|_| 0);
+        assert_eq!(gate.calibration.differences().count(), 0);
+        assert!((0..4).any(|_| gate.call(shape, 9)), "{shape}");
+        assert_eq!(gate.said.len(), 1, "{:?}", gate.said);
+        assert_eq!(gate.calibration.mark(shape), DIFFERS);
+    }
+}
+
+#[test]
+fn a_probe_with_more_in_it_says_nothing_where_one_with_less_differs() {
+    let mut gate = Gate::new();
+    // The engine puts a system prompt of its own where a call has none.
+    let more = |shape: Shape| {
+        if is_conversation(shape) && !shape.has(System) {
+            4
+        } else {
+            0
+        }
+    };
+    gate.ask(more);
+    for _ in 0..50 {
+        assert!(!gate.call(USER, 4) && !gate.call(TURNS, 0));
+        gate.ask(more);
+        assert!(!gate.call(USER.with(History), 4));
+    }
+    let changed = gate.said.iter().any(|it| matches!(it, Says::Changed(..)));
+    assert!(!changed, "{:?}", gate.said);
+    assert_eq!(gate.calibration.mark(USER), DIFFERS);
+}
+
+#[test]
+fn a_round_says_nothing_of_calls_that_began_to_differ_since() {
+    let mut gate = Gate::new();
+    gate.ask(|_| 0);
+    // The engine changes, and nobody asked it again.
+    let change = gate.calibration.answer(AGENT, 205, 200, 50);
+    assert!(change.asks_again && !change.makes_the_same);
+    // Nor does one that asks for something else.
+    gate.calibration
+        .probe("text_words", Shape::of(&[Text]), 5, 5, 60);
+    gate.calibration.asked(60);
+    let change = gate.calibration.answer(AGENT, 205, 200, 70);
+    assert!(!change.makes_the_same);
+    gate.now_s = 80;
+    gate.ask(|_| 0);
+    let change = gate.calibration.answer(AGENT, 205, 200, 90);
+    assert!(change.is_for_alarm && change.makes_the_same);
+}
+
+#[test]
+fn a_probe_is_no_proof_once_calls_differ_and_three_that_agree_are() {
+    let mut gate = Gate::new();
+    gate.ask(|_| 0);
+    assert_eq!(gate.mark(&[Chat]), Certainty::Exact);
+    gate.call(USER, 3);
+    assert_eq!(gate.mark(&[Chat]), DIFFERS);
+    assert_eq!(gate.mark(&[Messages]), Certainty::Exact);
+    for _ in 0..3 {
+        gate.call(USER, 0);
+    }
+    assert_eq!(gate.mark(&[Chat]), Certainty::Exact);
+    gate.call(USER, 3);
+    assert_eq!(gate.mark(&[Chat]), DIFFERS);
+    gate.ask(|_| 0);
+    assert_eq!(gate.mark(&[Chat]), Certainty::Exact);
+}
+
+#[test]
+fn a_few_calls_that_differ_say_nothing_of_a_feature_whose_other_calls_agree() {
+    let mut gate = Gate::new();
+    gate.ask(|_| 0);
+    let tools = USER.with(Tools);
+    for _ in 0..3 {
+        gate.call(tools, 5);
+        for _ in 0..10 {
+            assert!(!gate.call(tools, 0) && !gate.call(USER, 0));
+        }
+    }
+    assert!(gate.said.is_empty(), "{:?}", gate.said);
+    assert_eq!(gate.calibration.mark(tools), Certainty::Exact);
+}
+
+#[test]
+fn a_difference_that_there_is_no_room_to_keep_is_for_the_alarm() {
+    let mut gate = Gate::new();
+    let [one, ..] = Feature::ALL;
+    for nth in 0..DIFFERENCES_MAX {
+        let bits = u32::try_from(nth).expect("a few") << 5 | 0b11;
+        let features = Shape::from_bits(bits);
+        let pair = Pair {
+            reported: 2,
+            counted: 1,
+        };
+        let new = Difference::of(features, features, None, pair, 0);
+        gate.calibration.differences.push(new);
+    }
+    let shape = Shape::NONE.with(one);
+    assert!((0..8).any(|_| gate.call(shape, 5)));
 }
 
 #[test]
@@ -325,4 +467,5 @@ fn memory_is_bounded_whatever_comes() {
     assert!(gate.calibration.recent.len() <= RECENT);
     assert!(gate.calibration.agreed_shapes.len() <= SHAPES_MAX);
     assert!(gate.calibration.differences.len() <= DIFFERENCES_MAX);
+    assert!(gate.calibration.runs.iter().count() <= runs::RUNS_MAX);
 }

@@ -85,4 +85,11 @@ fn without_a_template_only_what_counts_is_told_apart() {
     let body = br#"{"messages":[{"role":"user","content":""}],"reasoning_effort":"low","tool_choice":"none","tools":[]}"#;
     let prompt = counter.prompt(Operation::Chat, body, CLOCK_S);
     assert_eq!(prompt.expect("countable").shape.to_string(), "chat");
+    let text = |body: &[u8]| {
+        let prompt = counter.prompt(Operation::Completions, body, CLOCK_S);
+        prompt.expect("countable").shape.to_string()
+    };
+    assert_eq!(text(br#"{"prompt":"a"}"#), "text");
+    let bare = br#"{"prompt":"a","add_special_tokens":false}"#;
+    assert_eq!(text(bare), "text+special");
 }

@@ -6,7 +6,7 @@ use wire::dialect::Operation;
 use super::header::{Size, size};
 use super::{MAX_PICTURES, MediaRule, patches};
 use crate::tests::{random::Random, vectors};
-use crate::{BuiltIn, Certainty, Counter, Doubt, TemplateSettings, Uncountable};
+use crate::{BuiltIn, Certainty, Counter, Doubt, Feature, TemplateSettings, Uncountable};
 
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -218,11 +218,12 @@ fn openai(model: &str, part: &Value) -> Result<u64, Uncountable> {
     let counter = Counter::without_template(BuiltIn::O200k);
     let count = |content: Value| {
         let body = json!({"model": model, "messages": [{"role": "user", "content": content}]});
-        let prompt = counter.prompt(Operation::Chat, body.to_string().as_bytes(), 0);
-        prompt.map(|prompt| prompt.count)
+        counter.prompt(Operation::Chat, body.to_string().as_bytes(), 0)
     };
     let text = json!({"type": "text", "text": "What is it?"});
     let (with, without) = (count(json!([text, part]))?, count(json!([text]))?);
+    assert!(with.shape.has(Feature::Media) && !without.shape.has(Feature::Media));
+    let (with, without) = (with.count, without.count);
     assert_eq!(with.certainty, Certainty::Approximate(Doubt::Media));
     assert_eq!(
         without.certainty,
