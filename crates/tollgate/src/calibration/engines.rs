@@ -90,7 +90,7 @@ pub(crate) struct Engine {
     index: usize,
     client: Client,
     api: Url,
-    auth: UpstreamAuth,
+    pub(super) auth: UpstreamAuth,
     headers: Vec<(String, Secret)>,
     query: String,
     questions: Arc<Questions>,
@@ -499,4 +499,4 @@ fn parsed(url: &str) -> Result<Url, String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -9,6 +9,8 @@ use super::round::{Asked, Came, Round};
 use super::said::{Known, Parting, as_json, table};
 use super::*;
 
+mod asking;
+
 const CHAT: tokens::Shape = tokens::Shape::of(&[Feature::Chat]);
 const TOOLS: tokens::Shape = tokens::Shape::of(&[Feature::Chat, Feature::Tools]);
 

@@ -22,7 +22,7 @@ impl config::Sources for Nothing {
 
 const TOKENIZERS: &str = "tokenizers: { gpt-oss: harmony, \"llama-*\": { file: tokenizer.json, template: template.jinja }, gpt-4o: o200k }\n";
 
-fn of(backends: &str, more: &str) -> Engines {
+pub(in crate::calibration) fn of(backends: &str, more: &str) -> Engines {
     let text = format!(
         "backends:\n{backends}routes: [ {{ workload: w, backend: [a] }} ]\n{TOKENIZERS}{more}"
     );
