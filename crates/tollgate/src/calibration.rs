@@ -261,8 +261,10 @@ impl State {
         .await;
         let mut told = self.told();
         told.spent += began.elapsed();
-        if let (Wanted::All, false) = (wanted, is_over) {
-            told.rounds.retain(|of, _| seen.contains(of));
+        // Models that an engine has no longer, and what stood for those of one that said nothing.
+        if !is_over && !matches!(wanted, Wanted::Models(_)) {
+            let is_over = |of: &Of| wanted.has_backend(&of.0) && !seen.contains(of);
+            told.rounds.retain(|of, _| !is_over(of));
         }
         failing
     }
@@ -424,8 +426,8 @@ pub(crate) async fn asked_of(
             }
         }
         let fault = all.into_iter().find_map(|asking| asking.way.err());
-        if models.is_empty() && fault.is_some() {
-            let any = Model::any();
+        let any = Model::any();
+        if models.is_empty() && fault.is_some() && wanted.has(backend, &any.label) {
             let is_on = tell(About {
                 of: (Arc::clone(backend), any.label, any.key),
                 began_s: clock(),

@@ -72,6 +72,8 @@ pub(crate) fn tokens(options: &Tokens) -> Result<(String, bool), Fault> {
     let known = known(asked)?;
     let text = if asked.json {
         format!("{:#}", as_json(&known))
+    } else if known.is_empty() {
+        "nobody was asked: no model of these backends is counted, or their engines have none of those that are".to_owned()
     } else {
         table(&known, width::of(std::io::stdout()))
     };

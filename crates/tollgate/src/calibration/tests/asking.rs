@@ -227,3 +227,27 @@ async fn who_signs_or_needs_a_caller_is_passed_over_and_none_is_made_for_nobody(
     }
     assert_eq!(fake.asked(), 0);
 }
+
+#[tokio::test]
+async fn an_engine_that_does_not_say_what_it_has_stands_for_its_models_unless_one_is_asked_for() {
+    let backends = format!("  a: {{ url: http://{}/v1 }}\n", closed());
+    let engines = of(&backends, "");
+    let all = told(&engines, Ids::Dropped).await;
+    assert_eq!((all.len(), &*all[0].of.1), (1, "*"));
+    assert!(is_now(all[0].fault.as_ref()));
+    let wanted = [("a".into(), "gpt-oss".into())].into();
+    let none = |_| None;
+    let mut tells = 0;
+    asked_of(
+        &engines,
+        &none,
+        Wanted::Models(&wanted),
+        Ids::Dropped,
+        |_| {
+            tells += 1;
+            true
+        },
+    )
+    .await;
+    assert_eq!(tells, 0);
+}
