@@ -6,14 +6,16 @@
 //! | `{api}/messages/count_tokens` | calls of Anthropic's dialect |
 //! | `{root}/tokenize` | plain text, and what a chat template is given |
 //!
-//! The root is the API's without its `/v1`. A way that an engine has not (404, 403, 405, 501) is not tried again.
+//! The root is the API's without its `/v1`. A way that an engine has not for a model (404, 403, 405, 501) is not tried
+//! again for it; one whose answer is no count is not tried again at all, since who answers may be no such engine, and may
+//! have generated. For that case a question to `render` has a bound of its answer, which is no part of the prompt.
 //! Invariant: `tokenize` is never given a conversation for Harmony, which it would render by another template, nor a
 //! call with a member that it passes over. Only the place that was given is asked, and no redirect is followed.
 //! Not here: which calls are asked for, and what is made of the answers (the host).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -131,8 +133,22 @@ pub struct EngineTokens {
     client: Client,
     place: EnginePlace,
     questions: Arc<Questions>,
-    /// What it turned out not to have.
-    has_not: Mutex<BTreeSet<(AskedBy, &'static str)>>,
+    lacks: Mutex<Lacks>,
+}
+
+/// What an engine turned out not to have.
+#[derive(Default)]
+struct Lacks {
+    /// Ways that led to what is no count.
+    ways: BTreeSet<AskedBy>,
+    /// Ways that it has not for calls of an API and a model: a status does not tell an unknown path from an unknown model.
+    calls: BTreeSet<(AskedBy, &'static str, String)>,
+}
+
+impl Lacks {
+    fn has(&self, call: &(AskedBy, &'static str, String)) -> bool {
+        self.ways.contains(&call.0) || self.calls.contains(call)
+    }
 }
 
 impl EngineTokens {
@@ -143,36 +159,50 @@ impl EngineTokens {
             client,
             place,
             questions,
-            has_not: Mutex::default(),
+            lacks: Mutex::default(),
         }
     }
 
     /// What a call's prompt counts, by the first way that it has.
     ///
     /// # Errors
-    /// [`Fault`] where it cannot be asked now, or answers with what is no count.
+    /// [`Fault`] where it cannot be asked now.
     pub async fn count(&self, question: &EngineQuestion<'_>) -> Result<EngineSays, Fault> {
         for (by, path) in self.ways(question) {
             let operation = question.operation.as_str();
-            if self.has_not().contains(&(by, operation)) {
+            let call = (by, operation, question.model.to_owned());
+            if self.lacks().has(&call) {
                 continue;
             }
-            let body = named(question.model, question.body)?;
-            let reply = self.post(&path, body).await?;
-            match reply.status {
-                StatusCode::NOT_FOUND
-                | StatusCode::FORBIDDEN
-                | StatusCode::METHOD_NOT_ALLOWED
-                | StatusCode::NOT_IMPLEMENTED => {
-                    self.has_not().insert((by, operation));
+            let added = match by {
+                AskedBy::Render => bound_of_answer(question),
+                AskedBy::CountTokens | AskedBy::Tokenize => None,
+            };
+            let body = named(question.model, added, question.body)?;
+            let counted = match self.post(&path, body).await {
+                Ok(reply) => match reply.status {
+                    StatusCode::NOT_FOUND
+                    | StatusCode::FORBIDDEN
+                    | StatusCode::METHOD_NOT_ALLOWED
+                    | StatusCode::NOT_IMPLEMENTED => {
+                        self.lacks().calls.insert(call);
+                        continue;
+                    }
+                    StatusCode::BAD_REQUEST
+                    | StatusCode::UNPROCESSABLE_ENTITY
+                    | StatusCode::PAYLOAD_TOO_LARGE
+                    | StatusCode::INTERNAL_SERVER_ERROR => {
+                        return Ok(EngineSays::Refuses(reply.status.as_u16()));
+                    }
+                    _ => body_of(&reply).and_then(|body| read(by, body)),
+                },
+                Err(fault) => Err(fault),
+            };
+            match counted {
+                Err(Fault::Garbage(_) | Fault::Large(_)) => {
+                    self.lacks().ways.insert(by);
                 }
-                StatusCode::BAD_REQUEST
-                | StatusCode::UNPROCESSABLE_ENTITY
-                | StatusCode::PAYLOAD_TOO_LARGE
-                | StatusCode::INTERNAL_SERVER_ERROR => {
-                    return Ok(EngineSays::Refuses(reply.status.as_u16()));
-                }
-                _ => return read(by, body_of(&reply)?).map(EngineSays::Counts),
+                counted => return counted.map(EngineSays::Counts),
             }
         }
         Ok(EngineSays::Nothing)
@@ -305,23 +335,44 @@ impl EngineTokens {
         Ok(headers)
     }
 
-    fn has_not(&self) -> std::sync::MutexGuard<'_, BTreeSet<(AskedBy, &'static str)>> {
-        self.has_not.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lacks(&self) -> MutexGuard<'_, Lacks> {
+        self.lacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A body with the model's name.
-fn named(model: &str, body: &str) -> Result<String, Fault> {
+/// A body with the model's name and a member more.
+fn named(model: &str, added: Option<(&str, u64)>, body: &str) -> Result<String, Fault> {
     let rest = body.trim_start().strip_prefix('{');
     let rest = rest.ok_or(Fault::Unaskable("its body is no object"))?;
-    Ok(format!("{{\"model\":{},{rest}", Value::from(model)))
+    let model = Value::from(model);
+    Ok(match added {
+        Some((name, value)) => format!("{{\"model\":{model},\"{name}\":{value},{rest}"),
+        None => format!("{{\"model\":{model},{rest}"),
+    })
+}
+
+/// The least answer that may be asked for, where a call does not bound it: templates are not given it, and with one
+/// token no prompt that fits without is too long.
+fn bound_of_answer(question: &EngineQuestion<'_>) -> Option<(&'static str, u64)> {
+    let (name, least) = match question.operation {
+        Operation::Chat | Operation::Completions | Operation::Messages => ("max_tokens", 1),
+        // Providers refuse less.
+        Operation::Responses => ("max_output_tokens", 16),
+        _ => return None,
+    };
+    let members = members(question.body)?;
+    let is_bound = members.contains_key(name) || members.contains_key("max_completion_tokens");
+    (!is_bound).then_some((name, least))
 }
 
 /// Whether an object has no members but these.
 fn has_only(body: &str, known: &[&str]) -> bool {
-    let members: Result<std::collections::BTreeMap<String, IgnoredAny>, _> =
-        serde_json::from_str(body);
-    members.is_ok_and(|members| members.keys().all(|name| known.contains(&name.as_str())))
+    members(body).is_some_and(|members| members.keys().all(|name| known.contains(&name.as_str())))
+}
+
+/// The members of an object.
+fn members(body: &str) -> Option<BTreeMap<String, IgnoredAny>> {
+    serde_json::from_str(body).ok()
 }
 
 fn body_of(reply: &Reply) -> Result<&[u8], Fault> {

@@ -163,6 +163,14 @@ impl Calibrations {
         known.keys = Some(keys);
     }
 
+    /// Forgets what is known of these backends, which stand at other addresses now.
+    pub fn forget(&self, is_elsewhere: impl Fn(&str) -> bool) {
+        let mut known = self.known();
+        known.of.retain(|(backend, ..), _| !is_elsewhere(backend));
+        known.near.retain(|(backend, ..), _| !is_elsewhere(backend));
+        known.wanted.retain(|(backend, _)| !is_elsewhere(backend));
+    }
+
     /// A copy of what is known of each.
     #[must_use]
     pub fn all(&self) -> BTreeMap<Of, Calibration> {

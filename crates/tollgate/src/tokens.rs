@@ -11,10 +11,10 @@ use clap::{Args, Subcommand};
 use counting::TokenizerCache;
 use policy::revision::Revision;
 
-use crate::calibration::engines::Engines;
-use crate::calibration::round::clock;
+use crate::calibration::engines::{Engines, NoWay};
+use crate::calibration::round::Ids;
 use crate::calibration::said::{Known, as_json, table};
-use crate::calibration::{Wanted, asked_of, parting, passed_over};
+use crate::calibration::{About, Wanted, asked_of, parting, passed_over};
 use crate::running::{load, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
@@ -72,6 +72,8 @@ pub(crate) fn tokens(options: &Tokens) -> Result<(String, bool), Fault> {
     let known = known(asked)?;
     let text = if asked.json {
         format!("{:#}", as_json(&known))
+    } else if known.is_empty() {
+        "nobody was asked: no model of these backends is counted, or their engines have none of those that are".to_owned()
     } else {
         table(&known, width::of(std::io::stdout()))
     };
@@ -119,11 +121,24 @@ async fn compared(
     wanted: Wanted<'_>,
 ) -> Vec<Known> {
     let mut all = Vec::new();
-    for ((backend, model, key), (round, fault)) in asked_of(engines, &counter, wanted).await {
+    let mut abouts = Vec::new();
+    asked_of(engines, &counter, wanted, Ids::Kept, |about| {
+        abouts.push(about);
+        true
+    })
+    .await;
+    for About {
+        of: (backend, model, key),
+        began_s,
+        round,
+        fault,
+    } in abouts
+    {
         let mut known = Known {
             calibration: Calibration::default(),
-            is_away: fault.is_some(),
-            fault,
+            is_away: matches!(fault, Some(NoWay::Now(_))),
+            fault: fault.map(|fault| fault.why().to_owned()),
+            is_part: round.as_ref().is_some_and(|round| !round.is_whole()),
             parting: None,
             round: None,
             backend,
@@ -132,7 +147,7 @@ async fn compared(
         if let Some(round) = round {
             if round.says_anything() {
                 // What is found is shown.
-                let _ = round.told_to(&mut known.calibration, clock());
+                let _ = round.told_to(&mut known.calibration, began_s);
             } else if known.fault.is_none() {
                 known.fault = Some("the engine cannot be asked".to_owned());
             }

@@ -167,13 +167,94 @@ async fn what_is_no_count_is_none() {
         })
         .await;
         let engine = asking(&server, "/v1");
-        let says = engine.count(&question(Operation::Completions, TEXT)).await;
         let shown = &answer[..answer.len().min(60)];
-        assert!(
-            matches!(says, Err(Fault::Garbage(_) | Fault::Large(_))),
-            "{shown}: {says:?}"
-        );
+        for _ in 0..2 {
+            let says = engine.count(&question(Operation::Completions, TEXT)).await;
+            assert_eq!(says.expect("an answer"), EngineSays::Nothing, "{shown}");
+        }
+        // Who answers so is not asked again.
+        let asked = ["/v1/completions/render", "/tokenize"];
+        assert_eq!(targets(&server), asked, "{shown}");
     }
+}
+
+#[tokio::test]
+async fn a_place_that_answers_a_question_with_an_answer_has_generated_for_the_last_time() {
+    let server = Server::start(|seen: &Seen| match seen.target.as_str() {
+        "/v1/chat/completions/render" => json(r#"{"choices":[{"text":"Paris"}]}"#),
+        _ => usual(seen),
+    })
+    .await;
+    let engine = asking(&server, "/v1");
+    for operation in [Operation::Chat, Operation::Chat, Operation::Messages] {
+        let says = engine.count(&question(operation, CHAT)).await;
+        assert!(matches!(says, Ok(EngineSays::Counts(_))), "{says:?}");
+    }
+    let asked = [
+        "/v1/chat/completions/render",
+        "/tokenize",
+        "/tokenize",
+        "/v1/messages/count_tokens",
+    ];
+    assert_eq!(targets(&server), asked);
+    let seen = server.seen();
+    assert!(seen[0].text().contains(r#""max_tokens":1,"#));
+    assert!(!seen[1].text().contains("max_tokens"));
+}
+
+#[tokio::test]
+async fn an_answer_is_bound_where_its_call_does_not_bind_it() {
+    let server = Server::start(|_| json(r#"{"token_ids":[1]}"#)).await;
+    let engine = asking(&server, "/v1");
+    let bound = r#"{"max_tokens":16,"messages":[]}"#;
+    for (operation, body, sent) in [
+        (
+            Operation::Completions,
+            TEXT,
+            r#""max_tokens":1,"prompt":"a"}"#,
+        ),
+        (Operation::Messages, bound, &bound[1..]),
+        (
+            Operation::Responses,
+            r#"{"input":"a"}"#,
+            r#""max_output_tokens":16,"input":"a"}"#,
+        ),
+    ] {
+        let says = engine.count(&question(operation, body)).await;
+        assert!(matches!(says, Ok(EngineSays::Counts(_))), "{says:?}");
+        let seen = server.seen();
+        let last = seen.last().expect("a request").text();
+        assert_eq!(last, format!(r#"{{"model":"a \"model\"",{sent}"#));
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_an_engine_does_not_know_says_nothing_of_its_others() {
+    let server = Server::start(|seen: &Seen| {
+        if seen.text().contains(r#""model":"a""#) {
+            return Does::Answer(response(
+                404,
+                "application/json",
+                r#"{"error":{"message":"The model `a` does not exist."}}"#,
+            ));
+        }
+        usual(seen)
+    })
+    .await;
+    let engine = asking(&server, "/v1");
+    let of = |model| EngineQuestion {
+        model,
+        ..question(Operation::Chat, CHAT)
+    };
+    let says = engine.count(&of("a")).await;
+    assert_eq!(says.expect("an answer"), EngineSays::Nothing);
+    let says = engine.count(&of("b")).await;
+    assert!(matches!(says, Ok(EngineSays::Counts(_))), "{says:?}");
+    let says = engine.count(&of("a")).await;
+    assert_eq!(says.expect("an answer"), EngineSays::Nothing);
+    let all = targets(&server);
+    let paths = ["/v1/chat/completions/render", "/tokenize"];
+    assert_eq!(all, [paths, paths].concat());
 }
 
 #[tokio::test]

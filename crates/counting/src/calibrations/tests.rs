@@ -216,3 +216,15 @@ fn nothing_is_known_of_a_tokenizer_that_the_configuration_has_no_longer() {
     gate.ask(|_| 0);
     assert!(gate.calibrations.all().is_empty());
 }
+
+#[test]
+fn what_is_known_of_a_backend_is_forgotten_when_it_stands_elsewhere() {
+    let gate = Gate::new();
+    gate.ask(|_| 0);
+    assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
+    gate.calibrations.forget(|backend| backend == "other");
+    assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
+    gate.calibrations.forget(|backend| backend == "b");
+    assert!(gate.calibrations.all().is_empty());
+    assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
+}

@@ -5,7 +5,7 @@
 //! Not here: asking (`round`), and when (`calibration`).
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,8 +40,39 @@ pub(crate) struct Engines {
     pub(crate) passed_over: Vec<PassedOver>,
     revision: Arc<Revision>,
     kinds: HashMap<u64, Kind>,
+    /// Where each backend stands and is asked.
+    places: BTreeMap<Arc<str>, Place>,
     /// Tells it from one that asks others, or for other models.
     likeness: String,
+}
+
+/// Where a backend stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    /// Its addresses, with their paths.
+    addresses: BTreeSet<(bool, String, String)>,
+    asked: AskedAt,
+    /// Addresses that nobody is asked at, although the backend is asked at its own.
+    unasked: usize,
+}
+
+/// Why an engine cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoWay {
+    /// By this configuration nobody asks it.
+    Never(&'static str),
+    /// It cannot be asked now.
+    Now(String),
+}
+
+impl NoWay {
+    /// In words.
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::Never(why) => why,
+            Self::Now(why) => why,
+        }
+    }
 }
 
 /// A model that nobody is asked for.
@@ -59,7 +90,7 @@ pub(crate) struct Engine {
     index: usize,
     client: Client,
     api: Url,
-    auth: UpstreamAuth,
+    pub(super) auth: UpstreamAuth,
     headers: Vec<(String, Secret)>,
     query: String,
     questions: Arc<Questions>,
@@ -106,6 +137,7 @@ impl Engines {
             passed_over: Vec::new(),
             revision: Arc::clone(revision),
             kinds: kinds.collect(),
+            places: places(&revision.snapshot, host),
             likeness: format!("{:?}", host.calibration),
         };
         let Some(services) = services else {
@@ -136,8 +168,13 @@ impl Engines {
             }
             if has_public {
                 let made = making.engines(index, backend, asked, snapshot);
-                let made = made.map_err(|fault| format!("backends.{}: {fault}", backend.name));
-                engines.all.extend(made?);
+                let made = made.map_err(|fault| format!("backends.{}: {fault}", backend.name))?;
+                if let Some(place) = engines.places.get_mut(&backend.name)
+                    && *asked == AskedAt::Own
+                {
+                    place.unasked = backend.endpoints.len().saturating_sub(made.len());
+                }
+                engines.all.extend(made);
             }
         }
         engines.likeness = engines.written();
@@ -147,6 +184,20 @@ impl Engines {
     /// Whether others ask the same of the same.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.likeness == other.likeness
+    }
+
+    /// Whether a backend stands or is asked elsewhere by another configuration, or is in one of both alone.
+    pub(crate) fn moves(&self, other: &Self, backend: &str) -> bool {
+        let place = |of: &Self| {
+            let place = of.places.get(backend);
+            place.map(|place| (place.addresses.clone(), place.asked.clone()))
+        };
+        place(self) != place(other)
+    }
+
+    /// Addresses of a backend that nobody is asked at, although the backend is asked at its own.
+    pub(crate) fn unasked(&self, backend: &str) -> usize {
+        self.places.get(backend).map_or(0, |place| place.unasked)
     }
 
     /// Whether a tokenizer is one of the configuration; a model of an engine that does not say which it serves has none.
@@ -171,6 +222,7 @@ impl Engines {
             let place = (&engine.backend, engine.api.authority(), engine.api.target());
             let _ = write!(text, "{place:?}{names:?}");
         }
+        let _ = write!(text, "{:?}", self.places);
         for tokenizer in &self.revision.snapshot.tokenizers {
             let _ = write!(text, "{:?}{}", tokenizer.models, tokenizer.key);
         }
@@ -237,13 +289,13 @@ impl Engine {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) async fn tokens(&self) -> Result<EngineTokens, &'static str> {
+    pub(crate) async fn tokens(&self) -> Result<EngineTokens, NoWay> {
         let mut headers = self.headers.clone();
         match &self.auth {
             UpstreamAuth::None => {}
             UpstreamAuth::Header { name, value } => headers.push((name.clone(), value.clone())),
             UpstreamAuth::Minted(minter) if minter.is_for_caller() => {
-                return Err("its credential is made of a caller's own");
+                return Err(NoWay::Never("its credential is made of a caller's own"));
             }
             UpstreamAuth::Minted(minter) => {
                 let ready = minter.ready(None);
@@ -252,8 +304,10 @@ impl Engine {
                     None => minter.mint(None).await,
                 };
                 match made.as_deref() {
-                    None => return Err("its credential cannot be had"),
-                    Some(Credential::Signer(_)) => return Err("its requests are signed"),
+                    None => return Err(NoWay::Now("its credential cannot be had".to_owned())),
+                    Some(Credential::Signer(_)) => {
+                        return Err(NoWay::Never("its requests are signed"));
+                    }
                     Some(Credential::Header { name, value }) => {
                         headers.push((name.clone(), value.clone()));
                     }
@@ -268,6 +322,22 @@ impl Engine {
         let (client, questions) = (self.client.clone(), Arc::clone(&self.questions));
         Ok(EngineTokens::new(client, place, questions))
     }
+}
+
+fn places(snapshot: &snapshot::Snapshot, host: &Host) -> BTreeMap<Arc<str>, Place> {
+    let backends = snapshot.backends.iter().enumerate();
+    let place = |(index, backend): (usize, &Backend)| {
+        let endpoints = backend.endpoints.iter();
+        let endpoints = endpoints.filter_map(|id| snapshot.endpoints.get(id.index()));
+        let address = |it: &Endpoint| (it.origin.tls, it.authority.clone(), it.base_path.clone());
+        let place = Place {
+            addresses: endpoints.map(address).collect(),
+            asked: host.asked.get(index).cloned().unwrap_or(AskedAt::Off),
+            unasked: 0,
+        };
+        (Arc::clone(&backend.name), place)
+    };
+    backends.map(place).collect()
 }
 
 /// What engines are made of.
@@ -300,7 +370,9 @@ impl Making<'_> {
             AskedAt::Other(url) => {
                 let api = parsed(url)?;
                 let at = |endpoint: &&Endpoint| {
-                    endpoint.origin.tls == api.is_tls() && endpoint.authority == api.authority()
+                    endpoint.origin.tls == api.is_tls()
+                        && endpoint.authority == api.authority()
+                        && root(&endpoint.base_path) == root(api.target())
                 };
                 let own = match straight.find(at) {
                     Some(endpoint) => self.own(index, backend, endpoint)?,
@@ -416,9 +488,15 @@ impl Making<'_> {
     }
 }
 
+/// A base path without its `/v1`: what stands beside an API is of the same engine.
+fn root(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
+    path.strip_suffix("/v1").unwrap_or(path)
+}
+
 fn parsed(url: &str) -> Result<Url, String> {
     Url::parse(url).map_err(|fault| format!("{url}: {fault}"))
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

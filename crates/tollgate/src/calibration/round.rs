@@ -4,6 +4,7 @@
 //! Not here: who is asked (`engines`), what follows from the answers (`tokens::calibration`).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callout::{AskedBy, EngineQuestion, EngineSays, EngineTokens, Fault};
@@ -25,7 +26,19 @@ pub(crate) struct Round {
     /// The most tokens of a prompt and its answer, where it says.
     pub(crate) model_length: Option<u64>,
     pub(crate) took: Duration,
+    /// Addresses of the backend that were asked, and those that were not.
+    pub(crate) addresses: [usize; 2],
 }
+
+/// Whether the numbers of tokens are kept, for a look at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ids {
+    Kept,
+    Dropped,
+}
+
+/// Numbers of tokens are kept up to so many times our own count.
+const IDS_TIMES: u64 = 4;
 
 /// A probe, and what came of it.
 #[derive(Debug, Clone)]
@@ -60,7 +73,8 @@ pub(crate) enum Came {
 pub(crate) async fn ask(
     engine: &EngineTokens,
     model: &Model,
-    counter: &Counter,
+    counter: &Arc<Counter>,
+    ids: Ids,
 ) -> Result<Round, Fault> {
     let began = Instant::now();
     let mut round = Round {
@@ -69,9 +83,10 @@ pub(crate) async fn ask(
         asked: Vec::with_capacity(probes::COUNT),
         model_length: None,
         took: Duration::ZERO,
+        addresses: [1, 0],
     };
     for probe in probes::all() {
-        let came = came_of(engine, model, counter, &probe, &mut round).await?;
+        let came = came_of(engine, counter, &probe, &mut round, ids).await?;
         round.asked.push(Asked {
             name: probe.name,
             operation: probe.operation,
@@ -85,46 +100,56 @@ pub(crate) async fn ask(
 
 async fn came_of(
     engine: &EngineTokens,
-    model: &Model,
-    counter: &Counter,
+    counter: &Arc<Counter>,
     probe: &Probe,
     round: &mut Round,
+    ids: Ids,
 ) -> Result<Came, Fault> {
     let question = EngineQuestion {
-        model: &model.name,
+        model: &round.model.name,
         operation: probe.operation,
         body: &probe.body,
-        is_harmony: model.is_harmony,
+        is_harmony: round.model.is_harmony,
     };
-    let counted = |clock_s| {
-        let prompt = counter.prompt(probe.operation, probe.body.as_bytes(), clock_s);
-        prompt.map(|prompt| prompt.count.tokens)
-    };
-    let asked_s = clock();
-    let Ok(before) = counted(asked_s) else {
+    let Some(before) = counted(counter, probe).await else {
         return Ok(Came::Refused);
     };
     let count = match engine.count(&question).await {
         Ok(EngineSays::Counts(count)) => count,
         Ok(EngineSays::Refuses(_)) => return Ok(Came::Refused),
-        Ok(EngineSays::Nothing) | Err(Fault::Garbage(_) | Fault::Large(_)) => {
-            return Ok(Came::Unasked);
-        }
+        Ok(EngineSays::Nothing) => return Ok(Came::Unasked),
         Err(fault) => return Err(fault),
     };
     round.by.insert(count.by);
     round.model_length = round.model_length.or(count.model_length);
     // Many templates write the day, which may have changed meanwhile.
-    let is_same = count.tokens == before || counted(clock()) == Ok(count.tokens);
+    let is_same = count.tokens == before || counted(counter, probe).await == Some(count.tokens);
     Ok(if is_same {
         Came::Same(count.tokens)
     } else {
+        let is_kept = ids == Ids::Kept && count.tokens <= before.saturating_mul(IDS_TIMES);
         Came::Other {
             reported: count.tokens,
             counted: before,
-            ids: count.ids,
+            ids: if is_kept { count.ids } else { Vec::new() },
         }
     })
+}
+
+/// What we count of a probe now; none where we cannot.
+async fn counted(counter: &Arc<Counter>, probe: &Probe) -> Option<u64> {
+    let (counter, operation) = (Arc::clone(counter), probe.operation);
+    let (body, clock_s) = (probe.body.clone(), clock());
+    let prompt = aside(move || counter.prompt(operation, body.as_bytes(), clock_s));
+    let prompt = prompt.await?.ok()?;
+    Some(prompt.count.tokens)
+}
+
+/// Work beside the thread that asks others, which templates may not hold up; none where it panics.
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
 }
 
 /// Seconds since 1970.
@@ -133,14 +158,17 @@ pub(crate) fn clock() -> i64 {
 }
 
 impl Round {
-    /// What several engines of one backend say: the first that differs counts.
+    /// What several engines of one backend say: the first that differs counts, and nobody vouches for one that could
+    /// not be asked.
     pub(crate) fn and(mut self, other: Self) -> Self {
         for (mine, theirs) in self.asked.iter_mut().zip(other.asked) {
             let is_more_telling = match (&mine.came, &theirs.came) {
-                (Came::Other { .. }, _) | (_, Came::Unasked) => false,
+                (Came::Other { .. }, _) => false,
                 (_, Came::Other { .. }) => true,
+                (Came::Unasked, _) => false,
+                (_, Came::Unasked) => true,
                 (Came::Same(_), _) => false,
-                (Came::Refused | Came::Unasked, _) => true,
+                (Came::Refused, _) => true,
             };
             if is_more_telling {
                 *mine = theirs;
@@ -149,17 +177,14 @@ impl Round {
         self.by.extend(other.by);
         self.model_length = self.model_length.or(other.model_length);
         self.took += other.took;
+        let ([asked, unasked], [more, more_unasked]) = (self.addresses, other.addresses);
+        self.addresses = [asked + more, unasked + more_unasked];
         self
     }
 
-    /// The same without the numbers of tokens, which are for a look at once.
-    pub(crate) fn without_ids(mut self) -> Self {
-        for asked in &mut self.asked {
-            if let Came::Other { ids, .. } = &mut asked.came {
-                *ids = Vec::new();
-            }
-        }
-        self
+    /// Whether all addresses of the backend were asked: else it vouches for none of them.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.addresses[1] == 0
     }
 
     /// Probes by what came of them: same, other, refused; those that it could not be asked are in none.

@@ -33,6 +33,8 @@ pub(crate) struct Known {
     pub(crate) fault: Option<String>,
     /// An engine that can be asked could not be.
     pub(crate) is_away: bool,
+    /// It is known from some of the backend's addresses alone.
+    pub(crate) is_part: bool,
     /// Where the texts of the first difference part: the engine's, and ours.
     pub(crate) parting: Option<Parting>,
 }
@@ -80,17 +82,28 @@ impl Known {
     pub(crate) fn mark(&self) -> String {
         let features = self.calibration.features();
         let differ = words(features.differ).join(", ");
-        if !features.differ.common(APIS).is_empty() {
+        if !features.differ.common(APIS).is_empty() || (self.is_part && self.differs()) {
             format!("approximate: differs ({differ})")
+        } else if self.is_part {
+            self.unknown()
         } else if !features.differ.is_empty() {
             format!("exact but for: {differ}")
         } else if !features.agreed.is_empty() {
             "exact".to_owned()
         } else {
-            match &self.fault {
-                Some(why) => format!("approximate: {why}"),
-                None => "approximate: not compared yet".to_owned(),
+            self.unknown()
+        }
+    }
+
+    fn unknown(&self) -> String {
+        let addresses = self.round.as_ref().map(|round| round.addresses);
+        match (&self.fault, addresses) {
+            (Some(why), _) => format!("approximate: {why}"),
+            (None, Some([asked, unasked])) if unasked > 0 => {
+                let all = asked + unasked;
+                format!("approximate: {unasked} of {all} addresses not asked")
             }
+            (None, _) => "approximate: not compared yet".to_owned(),
         }
     }
 
@@ -105,12 +118,15 @@ impl Known {
         let counts = self.round.as_ref().map(Round::counts);
         let count = |at: usize| counts.map(|counts| counts[at]);
         let parting = self.parting.as_ref();
+        let addresses = self.round.as_ref().map(|round| round.addresses);
+        let addresses = |at: usize| addresses.map(|addresses| addresses[at]);
         json!({
             "backend": &*self.backend,
             "model": &*self.model,
             "asked_by": self.asked_by(),
             "asked_unix_s": self.calibration.asked_at_s(),
             "probes": { "agree": count(0), "differ": count(1), "refused": count(2) },
+            "addresses": { "asked": addresses(0), "unasked": addresses(1) },
             "seconds": self.round.as_ref().map(|round| round.took.as_secs_f64()),
             "max_model_len": self.round.as_ref().and_then(|round| round.model_length),
             "mark": self.mark(),

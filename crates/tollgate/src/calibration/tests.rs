@@ -9,6 +9,8 @@ use super::round::{Asked, Came, Round};
 use super::said::{Known, Parting, as_json, table};
 use super::*;
 
+mod asking;
+
 const CHAT: tokens::Shape = tokens::Shape::of(&[Feature::Chat]);
 const TOOLS: tokens::Shape = tokens::Shape::of(&[Feature::Chat, Feature::Tools]);
 
@@ -42,6 +44,7 @@ fn round(came: [Came; 2]) -> Round {
         ],
         model_length: None,
         took: Duration::from_millis(3),
+        addresses: [1, 0],
     }
 }
 
@@ -56,13 +59,14 @@ fn known(came: [Came; 2]) -> Known {
         calibration,
         fault: None,
         is_away: false,
+        is_part: false,
         parting: None,
     }
 }
 
 #[test]
-fn of_several_engines_the_one_that_differs_counts() {
-    let all = [Came::Unasked, Came::Refused, Came::Same(7), other()];
+fn of_several_engines_the_one_that_differs_counts_and_none_vouches_for_another() {
+    let all = [Came::Refused, Came::Same(7), Came::Unasked, other()];
     for (place, less) in all.iter().enumerate() {
         for more in &all[place..] {
             for (a, b) in [(less, more), (more, less)] {
@@ -145,10 +149,28 @@ fn what_is_kept_of_a_model_is_small() {
         size_of::<Calibration>()
     );
     assert!(bytes + size_of::<Calibration>() < 16 << 10);
-    let kept = round([other(), other()]).without_ids();
-    let is_free = |asked: &Asked| match &asked.came {
-        Came::Other { ids, .. } => ids.capacity() == 0,
-        _ => true,
+}
+
+#[test]
+fn some_addresses_vouch_for_no_others() {
+    let part = |came| {
+        let mut part = known(came);
+        part.is_part = true;
+        part.round.as_mut().expect("a round").addresses = [1, 1];
+        part
     };
-    assert!(kept.asked.iter().all(is_free));
+    let one = part([Came::Same(1), Came::Same(2)]);
+    assert_eq!(one.mark(), "approximate: 1 of 2 addresses not asked");
+    assert_eq!(one.json()["addresses"]["unasked"], 1);
+    let one = part([Came::Same(1), other()]);
+    assert_eq!(one.mark(), "approximate: differs (tools)");
+    let both = round([Came::Same(1), other()]).and(round([Came::Same(1), other()]));
+    assert_eq!((both.addresses, both.is_whole()), ([2, 0], true));
+}
+
+#[tokio::test]
+async fn a_template_that_panics_ends_no_asking() {
+    assert_eq!(round::aside(|| 7).await, Some(7));
+    let panics = || -> u8 { panic!("a template") };
+    assert_eq!(round::aside(panics).await, None);
 }

@@ -24,6 +24,10 @@ pub(super) fn of(calibrator: &Calibrator) -> Vec<Extra> {
         let Some(round) = known.round.as_ref().filter(|round| round.says_anything()) else {
             continue;
         };
+        let help = "Addresses of a backend that could not be asked in the last round, which then vouches for none.";
+        let unasked = number(round.addresses[1] as u64);
+        let extra = Extra::gauge("tollgate_calibration_addresses_unasked", help, unasked);
+        extras.push(labelled(extra));
         let [agree, differ, refused] = round.counts();
         for (result, probes) in [("agree", agree), ("differ", differ), ("refused", refused)] {
             let help = "Prompts that an engine was last asked about, by how its count stands to the gate's.";

@@ -347,6 +347,26 @@ fn an_engine_that_changes_is_asked_again_when_its_calls_differ() {
 }
 
 #[test]
+fn what_was_known_of_an_address_is_not_known_of_another() {
+    let engine = serving(TOKENIZER, TEMPLATE, any_port());
+    let counting = Counting::start(engine.addr());
+    assert_eq!(counting.model()["mark"], "exact");
+    // Another port, which is closed.
+    let closed = std::net::TcpListener::bind(any_port()).expect("a port");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    let ledger = counting.dir.path().join("usage.db");
+    let ledger = format!("ledger: {{ path: {} }}\n", ledger.display());
+    counting.gate.reconfigure(&config(address, &ledger));
+    eventually("it is forgotten", Duration::from_secs(20), || {
+        let model = counting.model();
+        let mark = model["mark"].as_str().unwrap_or_default().to_owned();
+        mark.starts_with("approximate: cannot reach") && model["exact"] == json!([])
+    });
+    engine.stop();
+}
+
+#[test]
 fn an_engine_that_is_away_or_may_not_be_asked_is_said_so() {
     let closed = std::net::TcpListener::bind(any_port()).expect("a port");
     let address = closed.local_addr().expect("an address");

@@ -22,7 +22,7 @@ impl config::Sources for Nothing {
 
 const TOKENIZERS: &str = "tokenizers: { gpt-oss: harmony, \"llama-*\": { file: tokenizer.json, template: template.jinja }, gpt-4o: o200k }\n";
 
-fn of(backends: &str, more: &str) -> Engines {
+pub(in crate::calibration) fn of(backends: &str, more: &str) -> Engines {
     let text = format!(
         "backends:\n{backends}routes: [ {{ workload: w, backend: [a] }} ]\n{TOKENIZERS}{more}"
     );
@@ -60,6 +60,7 @@ fn an_engine_is_asked_where_its_backend_is_and_a_credential_goes_nowhere_else() 
          b: { url: http://127.0.0.1:3/v1, tokens: off }\n  \
          c: { url: http://127.0.0.1:4/v1, credential: { inline: canary }, tokens: \"http://127.0.0.1:5/v1\" }\n  \
          d: { url: http://127.0.0.1:6/v1, credential: { inline: canary }, tokens: \"http://127.0.0.1:6/own/v1\" }\n  \
+         f: { url: http://127.0.0.1:6/own/v1, credential: { inline: canary }, tokens: \"http://127.0.0.1:6/own\" }\n  \
          e: { url: http://127.0.0.1:7/v1, proxy: \"http://127.0.0.1:8\" }\n",
         "",
     );
@@ -69,9 +70,11 @@ fn an_engine_is_asked_where_its_backend_is_and_a_credential_goes_nowhere_else() 
             row("a", "127.0.0.1:1/v1", true),
             row("a", "127.0.0.1:2/v1", true),
             row("c", "127.0.0.1:5/v1", false),
-            row("d", "127.0.0.1:6/own/v1", true),
+            row("d", "127.0.0.1:6/own/v1", false),
+            row("f", "127.0.0.1:6/own", true),
         ]
     );
+    assert_eq!((engines.unasked("a"), engines.unasked("e")), (0, 1));
     assert_eq!(engines.every, Some(Duration::from_secs(6 * 60 * 60)));
 }
 
@@ -126,4 +129,19 @@ fn who_asks_the_same_is_told_from_who_does_not() {
         assert!(!one.is_like(&of(backends, more)), "{backends} {more}");
     }
     assert_eq!(of(backends, "counting: { calibration: off }\n").every, None);
+}
+
+#[test]
+fn a_backend_moves_with_its_addresses_and_with_who_is_asked() {
+    let backends = "  a: { url: http://127.0.0.1:1/v1, models: gpt-oss }\n";
+    let one = of(backends, "");
+    assert!(!one.moves(&of(backends, "counting: { calibration: off }\n"), "a"));
+    for backends in [
+        "  a: { url: http://127.0.0.1:2/v1, models: gpt-oss }\n",
+        "  a: { url: http://127.0.0.1:1/x/v1, models: gpt-oss }\n",
+        "  a: { url: http://127.0.0.1:1/v1, tokens: off }\n",
+        "  a: { url: http://127.0.0.1:1/v1, tokens: \"http://127.0.0.1:2/v1\" }\n",
+    ] {
+        assert!(one.moves(&of(backends, ""), "a"), "{backends}");
+    }
 }
