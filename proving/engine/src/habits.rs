@@ -18,7 +18,7 @@ use crate::model::Model;
 use crate::responses::ResponsesRequest;
 use crate::tokenizer::TokenId;
 
-/// Cases of `habits.txt` that are another here: all about functions of the template's language.
+/// Cases of `habits.txt` that are another here: these are about functions of the template's language.
 const DIFFERENT: &[&str] = &[
     "18 floats",
     "20 function_partition",
@@ -30,6 +30,51 @@ const DIFFERENT: &[&str] = &[
     "20 function_cyclers",
     "20 function_texts",
     "20 function_escapes",
+];
+
+/// The cases of odd bodies that are another here. The engine reads a member by its own JSON type alone, arguments as JSON
+/// has them, and an id that is not there as none: it refuses what vLLM's validation takes for a flag or a number, and knows no `NaN`.
+const ODD: &[&str] = &[
+    "31 arguments_of_python_nan",
+    "31 arguments_of_python_infinity",
+    "31 arguments_of_python_beyond_floats",
+    "31 arguments_of_python_half_a_character",
+    "31 arguments_of_python_deep",
+    "31 arguments_of_python_in_responses",
+    "31 no_generation_prompt_by_word",
+    "31 no_generation_prompt_by_number",
+    "31 special_tokens_by_word",
+    "31 cut_by_word",
+    "31 cut_by_flag",
+    "31 cut_by_float",
+    "31 cut_by_padded_word",
+    "31 cut_by_another_word",
+    "31 continued_by_number",
+    "31 no_special_tokens_by_word",
+    "31 text_cut_by_word",
+    "31 special_tokens_of_embeddings_by_word",
+    "31 strict_by_number",
+    "31 strict_by_number_in_responses",
+    "31 strict_by_word",
+    "31 strict_by_word_in_responses",
+    "31 deferred_by_number",
+    "31 deferred_by_number_in_responses",
+    "31 outer_deferred_by_number",
+    "31 call_id_absent_in_responses",
+    "31 call_id_made_up_by_the_engine",
+    "31 result_without_an_id",
+    "31 older_reasoning_in_embeddings",
+    "31 reasoning_is_zero",
+    "31 reasoning_is_false",
+    "31 reasoning_is_list",
+    "31 reasoning_is_object",
+    "31 reasoning_is_float",
+    "31 older_reasoning_is_number",
+    "31 reasoning_of_another_role",
+    "31 annotations_text",
+    "31 annotations_object",
+    "31 annotations_null",
+    "31 annotations_half",
 ];
 
 fn vectors(name: &str) -> String {
@@ -156,8 +201,13 @@ fn habits_are_vllms() {
         }
     }
     println!("{agree} of {} agree", all.len());
-    assert_eq!(different, DIFFERENT, "\n{}", said.join("\n"));
-    assert_eq!(all.len(), 131);
+    assert_eq!(
+        different,
+        [DIFFERENT, ODD].concat(),
+        "\n{}",
+        said.join("\n")
+    );
+    assert_eq!(all.len(), 181);
 }
 
 #[test]
