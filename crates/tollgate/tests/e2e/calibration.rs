@@ -317,6 +317,12 @@ fn an_engine_that_changes_is_asked_again_when_its_calls_differ() {
     let address = engine.addr();
     let counting = Counting::start(address);
     counting.ask("before", "", 4);
+    // What is compared after the change has the mark of after the change.
+    eventually("they are compared", Duration::from_secs(10), || {
+        let labels = ["direction=\"input\"", "result=\"exact\""];
+        let counted = "tollgate_counting_exchanges_total";
+        counting.gate.metric(counted, &labels) >= 4.0
+    });
     engine.stop();
     let engine = serving(TOKENIZER, &another_template(), address);
     counting.ask("after", "", 8);
