@@ -5,6 +5,7 @@
 //! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
 
 mod cargo;
+mod cpu_time;
 mod dist;
 mod fuzz;
 mod instructions;
