@@ -34,6 +34,8 @@ cargo xtask <verb>
                  counts that binary instead of a release build
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
+  portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
+                 data plane's tests with it: a lane of its own
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
   dist           packages in target/packages: an archive, its symbols, a .deb, sums; built with the profile
                  `dist` for an old glibc, and tried in a bare root; a path packages that binary instead
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         ["instructions", binary] => stages::instructions_of(binary.as_ref()),
         ["kubernetes"] => kubernetes::lane(None),
         ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
+        ["portable"] => stages::portable(),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["dist"] => report(dist::run(None)),
         ["dist", binary] => report(dist::run(Some(binary.as_ref()))),

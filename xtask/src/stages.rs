@@ -50,6 +50,20 @@ pub(crate) fn instructions(write: bool) -> ExitCode {
     lane.finish()
 }
 
+/// The gate with the feature that builds Linux as any other Unix: the one call that does not select the workspace, as the
+/// feature is not to be unified with what the other lanes build.
+pub(crate) fn portable() -> ExitCode {
+    let mut lane = Lane::new();
+    let feature = ["--features", "portable"];
+    let mut clippy = cargo(&["clippy", "-p", "tollgate", "--all-targets"]);
+    clippy.args(feature).args(["--", "-D", "warnings"]);
+    lane.gate("clippy", clippy);
+    let mut tests = cargo(&["test", "-p", "proxy", "--no-fail-fast"]);
+    tests.args(feature);
+    lane.tests("the data plane's tests", 1, tests);
+    lane.finish()
+}
+
 /// Counts a binary that is there already, such as one of another profile or of an older commit.
 pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
     let mut lane = Lane::new();
