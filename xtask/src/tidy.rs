@@ -12,13 +12,13 @@ mod fault;
 mod fuzz;
 mod graph;
 mod least_versions;
-mod links;
+pub(crate) mod links;
 mod modules;
 mod profiles;
 mod purity;
 mod sizes;
 mod sources;
-mod tree;
+pub(crate) mod tree;
 mod vectors;
 mod words;
 

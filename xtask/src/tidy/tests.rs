@@ -249,25 +249,44 @@ fn rules_for_the_text_of_sources_are_enforced() {
 
 #[test]
 fn a_link_that_leads_nowhere_is_found() {
-    let text =
-        "[a](b.md) [c](../d) [e](https://example.com) [f](#g) [h](gone.md#i)\n```\n[x](y)\n```\n";
+    let text = "[a](b.md) [c](../d) [e](https://example.com) [f](#g) [h](gone.md#i) [j](b.md#k) [l](b.md#m) [n](../d#o)\n# G\n```\n[x](y)\n```\n";
     let start = ("README.md", "[a](docs/a.md)");
     let tree = tree(&[
         start,
         ("docs/a.md", text),
-        ("docs/b.md", ""),
+        ("docs/b.md", "# K"),
         ("d/e.rs", ""),
     ]);
-    let says = "links to gone.md, which is not there";
-    assert_eq!(links::faults(&tree), [Fault::new("docs/a.md", says)]);
+    let fault = |says| Fault::new("docs/a.md:1", says);
+    let faults = [
+        fault("links to gone.md#i, which is not there"),
+        fault("links to b.md#m, which has no such heading"),
+        fault("links to ../d#o, which has no such heading"),
+    ];
+    assert_eq!(links::faults(&tree), faults);
+}
+
+#[test]
+fn a_page_that_is_no_chapter_is_found() {
+    let pages = [
+        ("README.md", "[a](docs/a.md) [b](docs/b.md)"),
+        ("docs/SUMMARY.md", "[R](../README.md)\n- [A](a.md)"),
+        ("docs/a.md", ""),
+        ("docs/b.md", ""),
+    ];
+    let says = "is no chapter of docs/SUMMARY.md";
+    assert_eq!(
+        links::faults(&tree(&pages)),
+        [Fault::new("docs/b.md", says)]
+    );
 }
 
 #[test]
 fn a_page_that_no_chain_of_links_leads_to_is_found() {
     let pages = [
         ("README.md", "[a](docs/a.md)"),
-        ("docs/a.md", "[b](deep/b.md#c) `lost.md`"),
-        ("docs/deep/b.md", "[a](../a.md)"),
+        ("docs/a.md", "[b](deep/b.md#c) `[lost](lost.md)`"),
+        ("docs/deep/b.md", "# C\n[a](../a.md)"),
         ("docs/lost.md", "[island](island.md)"),
         ("docs/island.md", "[lost](lost.md)"),
     ];
