@@ -9,7 +9,6 @@ mod html;
 mod layout;
 mod mdbook;
 mod script;
-pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,6 +3,8 @@
 //! Invariant: what stands in code, fenced or between backticks, is neither a link nor a heading.
 //! Not here: what follows from them (`tidy::links`, `book`).
 
+pub(crate) mod words;
+
 /// A page, read once.
 pub(crate) struct Page<'a> {
     lines: Vec<Line<'a>>,

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use super::at;
 use super::script::{Step, script};
-use super::words::{REASONS, Words, is_shell};
 use crate::cargo::{cargo, metadata, root, target_dir};
 use crate::lane::Lane;
 use crate::markdown::Page;
+use crate::markdown::words::{REASONS, Words, is_shell};
 use crate::tidy::tree::Tree;
 
 const PROGRAMS: [&str; 2] = ["tollgate", "prove"];
@@ -35,12 +35,11 @@ echo "cargo $1 is not run here" >&2
 exit 1
 "#;
 
-/// What of a clone pages read, as links; what they write stays with the page.
-const CLONE: &[&str] = &[
+/// What of a clone pages read. It is copied: what they write stays with the page.
+const CLONE: [&str; 6] = [
+    "Cargo.lock",
     "Cargo.toml",
-    "crates",
     "deploy",
-    "docs",
     "examples",
     "proving",
     "scenarios",
@@ -199,7 +198,10 @@ impl Place {
             .env_clear()
             .env("HOME", &inside)
             .env("LANG", "C.UTF-8");
-        command.env("NO_COLOR", "1").env("TERM", "dumb");
+        command
+            .env("NO_COLOR", "1")
+            .env("TERM", "dumb")
+            .env("TMPDIR", &dir);
         let system = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
         command.env("PATH", format!("{}:{system}", self.bin.display()));
         let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
@@ -276,17 +278,11 @@ fn end(child: &mut Child) {
 fn clone(bin: &Path) -> String {
     let root = root();
     let root = root.canonicalize().unwrap_or(root);
-    let links = CLONE
-        .iter()
-        .map(|name| format!("ln -sfn '{}' .\n", root.join(name).display()));
-    let built = ["release", "dist"].iter().flat_map(|profile| {
-        let link = move |name| {
-            format!(
-                "mkdir -p target/{profile}\nln -sfn '{}/{name}' target/{profile}/\n",
-                bin.display()
-            )
-        };
-        PROGRAMS.map(link)
+    let copies = CLONE.map(|name| format!("cp -r '{}' .\n", root.join(name).display()));
+    let built = ["release", "dist"].map(|profile| {
+        let links =
+            PROGRAMS.map(|name| format!("ln -sfn '{}/{name}' target/{profile}/\n", bin.display()));
+        format!("mkdir -p target/{profile}\n{}", links.concat())
     });
-    links.chain(built).collect()
+    copies.concat() + &built.concat()
 }

@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use super::words::{Beside, Words, is_shell};
 use crate::markdown::Block;
+use crate::markdown::words::{Beside, Words, is_shell};
 
 /// What every script begins with. `set -m`: each thing that stays has a process group, to be ended as a whole.
 const PROLOGUE: &str = r#"set -emo pipefail
@@ -96,8 +96,13 @@ fn run(script: &mut String, step: &Step<'_>) {
         .serves
         .and_then(|address| Some((address, commands.pop()?)));
     for command in commands {
-        script.push_str(&command);
-        script.push('\n');
+        let _ = match step.words.exit {
+            Some(codes) => write!(
+                script,
+                "code=0\n{{\n{command}\n}} || code=$?\ncase ,{codes}, in *,$code,*) ;; *) exit $code ;; esac\n"
+            ),
+            None => writeln!(script, "{command}"),
+        };
     }
     if let Some((address, command)) = last {
         let log = format!("served-{}.log", step.block.line);

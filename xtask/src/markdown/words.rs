@@ -9,17 +9,23 @@
 //! | `clone` | from here on the page is read in a clone of the repository |
 //! | `file=NAME` | the block is that file |
 //! | `seconds=N` | how long it may take |
+//! | `exit=0,4` | what its commands may end with |
 //!
 //! Not here: what the words of YAML and TOML mean (`part`, `faulty`, `of=…`), which their readers' tests know.
 
-use crate::markdown::Block;
+use super::Block;
 
 /// Why a block is not run, and what that means.
 pub(crate) const REASONS: &[(&str, &str)] = &[
     ("builds", "compiles, for minutes"),
     ("minutes", "runs for minutes, by design"),
+    ("names", "names something of the reader's own"),
     ("needs-accounts", "a provider's key"),
     ("needs-cluster", "Kubernetes"),
+    (
+        "needs-containers",
+        "a container runtime, and images from a registry",
+    ),
     ("needs-network", "downloads"),
     (
         "needs-service",
@@ -49,6 +55,7 @@ pub(crate) struct Words<'a> {
     pub(crate) is_clone: bool,
     pub(crate) file: Option<&'a str>,
     pub(crate) seconds: Option<u64>,
+    pub(crate) exit: Option<&'a str>,
 }
 
 impl<'a> Words<'a> {
@@ -69,10 +76,13 @@ impl<'a> Words<'a> {
                 ("seconds", number) if number.parse::<u64>().is_ok() => {
                     words.seconds = number.parse().ok();
                 }
+                ("exit", codes) if codes.split(',').all(|code| code.parse::<u8>().is_ok()) => {
+                    words.exit = Some(codes);
+                }
                 ("part" | "faulty" | "of", _) if !is_shell(block) => {}
                 _ => {
                     return Err(format!(
-                        "`{word}` is no word of a block (xtask/src/book/words.rs)"
+                        "`{word}` is no word of a block (xtask/src/markdown/words.rs)"
                     ));
                 }
             }
