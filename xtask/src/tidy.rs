@@ -5,6 +5,7 @@
 //! Not here: formatting (rustfmt), lints (clippy), advisories (they need a database that changes daily).
 
 mod arrows;
+mod blocks;
 mod circles;
 mod deny;
 mod expression;
@@ -12,13 +13,14 @@ mod fault;
 mod fuzz;
 mod graph;
 mod least_versions;
-mod links;
+pub(crate) mod links;
 mod modules;
 mod profiles;
 mod purity;
 mod sizes;
 mod sources;
-mod tree;
+pub(crate) mod tree;
+mod troubleshooting;
 mod vectors;
 mod words;
 
@@ -50,6 +52,8 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         least_versions::faults(graph),
         sources::faults(tree),
         links::faults(tree),
+        blocks::faults(tree),
+        troubleshooting::faults(tree),
         vectors::faults(tree),
         sizes::faults(tree),
         circles::faults(tree),

@@ -6,6 +6,7 @@ mod examples;
 mod golden;
 mod large;
 mod misplaced;
+mod pages;
 mod random;
 mod redacted;
 mod reference;

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 /// Runs a command to its end; its output is shown only when it fails.
-pub(super) fn run_quietly(command: &mut Command) -> Result<String, String> {
+pub(crate) fn run_quietly(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
         .map_err(|cause| format!("{command:?} did not start: {cause}"))?;

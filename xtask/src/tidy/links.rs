@@ -1,22 +1,41 @@
-//! Every relative link of the documentation leads to a file, and every page is linked: a reader who
-//! starts at the README comes to each of them.
+//! Every relative link of the documentation leads to a file, and to a heading of it where it names one; every page is
+//! linked, so that a reader who starts at the README comes to each of them, and stands in the book.
+//!
+//! Not here: whether the book that is made of them says the same (`book`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Fault;
 use super::tree::Tree;
+use crate::markdown::Page;
 
 pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let places = places(tree);
+    let anchors: BTreeMap<&str, Vec<String>> = pages(tree)
+        .map(|(path, text)| (path, Page::of(text).anchors()))
+        .collect();
     let mut faults = unreached(tree);
-    for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
-        for link in links(&file.text) {
-            if !places.contains(&resolve(&file.path, link)) {
-                faults.push(Fault::new(
-                    &file.path,
-                    format!("links to {link}, which is not there"),
-                ));
-            }
+    faults.extend(outside_the_book(tree));
+    for (path, text) in pages(tree) {
+        for link in Page::of(text).links() {
+            let Some((file, anchor)) = inside(path, &link.target) else {
+                continue;
+            };
+            let named = anchors.get(file.as_str());
+            let says = if !places.contains(&file) {
+                "which is not there"
+            } else if anchor
+                .is_some_and(|name| named.is_none_or(|of| !of.iter().any(|n| n == name)))
+            {
+                "which has no such heading"
+            } else {
+                continue;
+            };
+            let place = format!("{path}:{}", link.line);
+            faults.push(Fault::new(
+                place,
+                format!("links to {}, {says}", link.target),
+            ));
         }
     }
     faults
@@ -25,29 +44,67 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
 /// Where readers start.
 const START: &str = "README.md";
 
+/// The chapters of the book; nobody reads them as a page.
+pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
+
+fn pages(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
+    let pages = tree.files.iter().filter(|file| file.path.ends_with(".md"));
+    pages.map(|page| (page.path.as_str(), page.text.as_str()))
+}
+
 /// A fault for each page that no chain of links from the start leads to.
 fn unreached(tree: &Tree) -> Vec<Fault> {
     let mut reached = BTreeSet::from([START.to_owned()]);
     let mut next = vec![START.to_owned()];
     while let Some(path) = next.pop() {
-        let Some(page) = tree.get(&path) else {
-            continue;
-        };
-        for to in links(&page.text).map(|link| resolve(&path, link)) {
+        for to in linked(tree, &path) {
             if to.ends_with(".md") && reached.insert(to.clone()) {
                 next.push(to);
             }
         }
     }
-    let pages = tree.files.iter().filter(|file| file.path.ends_with(".md"));
-    pages
-        .filter(|page| !reached.contains(&page.path))
-        .map(|page| {
-            let says =
-                "no page that a reader of README.md comes to links here; docs/README.md lists them";
-            Fault::new(&page.path, says)
-        })
+    let says = "no page that a reader of README.md comes to links here; docs/README.md lists them";
+    pages(tree)
+        .filter(|(path, _)| *path != SUMMARY && !reached.contains(*path))
+        .map(|(path, _)| Fault::new(path, says))
         .collect()
+}
+
+/// A fault for each page that is no chapter.
+fn outside_the_book(tree: &Tree) -> Vec<Fault> {
+    if tree.get(SUMMARY).is_none() {
+        return Vec::new();
+    }
+    let chapters: BTreeSet<String> = linked(tree, SUMMARY).into_iter().collect();
+    pages(tree)
+        .filter(|(path, _)| *path != SUMMARY && !chapters.contains(*path))
+        .map(|(path, _)| Fault::new(path, "is no chapter of docs/SUMMARY.md"))
+        .collect()
+}
+
+/// The files that a page links to.
+fn linked(tree: &Tree, path: &str) -> Vec<String> {
+    let links = tree.get(path).map(|page| Page::of(&page.text).links());
+    let links = links.unwrap_or_default();
+    let files = links.iter().filter_map(|link| inside(path, &link.target));
+    files.map(|(file, _)| file).collect()
+}
+
+/// The file and the anchor of a link that stays in the repository.
+pub(crate) fn inside<'a>(from: &str, target: &'a str) -> Option<(String, Option<&'a str>)> {
+    if target.contains(':') {
+        return None;
+    }
+    let (file, anchor) = match target.split_once('#') {
+        Some((file, anchor)) => (file, Some(anchor)),
+        None => (target, None),
+    };
+    let file = if file.is_empty() {
+        from.to_owned()
+    } else {
+        resolve(from, file)
+    };
+    Some((file, anchor))
 }
 
 /// All files and all directories above them.
@@ -62,15 +119,6 @@ fn places(tree: &Tree) -> BTreeSet<String> {
         }
     }
     places
-}
-
-/// Targets of `[text](target)`, without addresses, anchors and code blocks.
-fn links(text: &str) -> impl Iterator<Item = &str> {
-    let prose = text.split("```").step_by(2);
-    prose
-        .flat_map(|prose| prose.split("](").skip(1))
-        .filter_map(|rest| rest.split([')', '#', ' ']).next())
-        .filter(|target| !target.is_empty() && !target.contains(':'))
 }
 
 fn resolve(from: &str, link: &str) -> String {

