@@ -19,11 +19,12 @@ const BESIDE: &[&str] = &[
 
 /// `tollgate-VERSION-x86_64-linux.tar.xz`.
 pub(super) fn archive(release: &Release) -> Result<(), String> {
-    let name = format!("tollgate-{}-x86_64-linux", release.version);
+    let name = release.name();
     let dir = release.stage.join(&name);
     copy(&release.binary, &dir.join("tollgate"))?;
     copy(&release.pages.join("man1"), &dir.join("man/man1"))?;
     copy(&release.pages.join("completions"), &dir.join("completions"))?;
+    copy(&release.notices, &dir)?;
     for path in BESIDE {
         let to = path.replace("deploy/debian", "deploy/systemd");
         copy(&root().join(path), &dir.join(to))?;
@@ -33,7 +34,7 @@ pub(super) fn archive(release: &Release) -> Result<(), String> {
 
 /// `tollgate-VERSION-x86_64-linux-debug.tar.xz`, for a debugger: `gdb -s tollgate.debug tollgate`.
 pub(super) fn symbols(release: &Release) -> Result<(), String> {
-    let name = format!("tollgate-{}-x86_64-linux-debug", release.version);
+    let name = format!("{}-debug", release.name());
     let dir = release.stage.join(&name);
     copy(&release.symbols, &dir.join("tollgate.debug"))?;
     tar(release, &name, &name)

@@ -28,9 +28,9 @@ const INSTALLED: &[(&str, &str)] = &[
     ("copyright", "usr/share/doc/tollgate/copyright"),
 ];
 
-/// Builds `tollgate_VERSION_amd64.deb`, and gives where it is.
-pub(super) fn deb(release: &Release) -> Result<PathBuf, String> {
-    packed(release, &release.version, &release.out)
+/// Builds `tollgate_VERSION_amd64.deb`.
+pub(super) fn deb(release: &Release) -> Result<(), String> {
+    packed(release, &release.version, &release.out).map(drop)
 }
 
 /// The same under another version, in another place: what an upgrade is tried with.
@@ -46,6 +46,7 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
         copy(&release.pages.join("completions").join(name), &dir.join(to))?;
     }
     let doc = dir.join("usr/share/doc/tollgate");
+    copy(&release.notices, &doc)?;
     copy(&root().join("examples"), &doc.join("examples"))?;
     let mut packed = vec![doc.join("changelog")];
     copy(&root().join("CHANGELOG.md"), &doc.join("changelog"))?;
