@@ -39,8 +39,8 @@ pub(crate) enum Plan<'a> {
     Twice,
     /// Install what packages are made and tried with.
     Setup,
-    /// Try what was packaged.
-    Try,
+    /// Try what was packaged, and the upgrade from an older package where one is named.
+    Try(Option<&'a Path>),
     /// Say whether a tag is that of this version.
     Tag(&'a str),
 }
@@ -53,7 +53,8 @@ impl<'a> Plan<'a> {
             ["--twice"] => Some(Self::Twice),
             ["--untried"] => Some(Self::Untried),
             ["setup"] => Some(Self::Setup),
-            ["try"] => Some(Self::Try),
+            ["try"] => Some(Self::Try(None)),
+            &["try", older] => Some(Self::Try(Some(Path::new(older)))),
             ["tag", tag] => Some(Self::Tag(tag)),
             &[binary] if !binary.starts_with('-') => Some(Self::Of(Path::new(binary))),
             _ => None,
@@ -89,8 +90,8 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         _ => {}
     }
     let target = target_dir(&metadata()?)?;
-    if matches!(plan, Plan::Try) {
-        return trial::run(&Release::made(&target)?);
+    if let Plan::Try(older) = plan {
+        return trial::run(&Release::made(&target)?, *older);
     }
     let release = package(plan, &target)?;
     println!("{}", told(&release)?);
@@ -101,7 +102,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     println!("{}", signature::sign(&release.out)?);
     match plan {
         Plan::Untried => Ok(()),
-        _ => trial::run(&release),
+        _ => trial::run(&release, None),
     }
 }
 

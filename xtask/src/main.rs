@@ -37,7 +37,7 @@ cargo xtask <verb>
   dist           packages in target/packages: an archive, its symbols, a .deb, an OCI image, lists of what
                  they are made of, sums; built with the profile `dist` for an old glibc, and tried in bare roots;
                  a path packages that binary instead. --twice builds in two directories and compares;
-                 --untried leaves the trial out, `dist try` tries what is there, `dist setup` installs what is
+                 --untried leaves the trial out, `dist try [OLDER.deb]` tries what is there, `dist setup` installs what is
                  needed for it, and `dist tag NAME` says whether a tag is that of this version
   fuzz [--seconds N] [TARGET]
                  every fuzz target, or one, for N seconds each (600 unless said): a lane of its own

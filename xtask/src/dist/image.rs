@@ -10,6 +10,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::archive::tar;
 use super::crates::Linked;
 use super::debian::{self, Taken};
 use super::{Release, copy, date, files, make_dir, sbom, sha256, succeed, write};
@@ -207,24 +208,6 @@ fn layer(
         blob,
         says,
     })
-}
-
-/// Packs from a directory, the same bytes each time.
-fn tar(release: &Release, from: &Path, owner: u32) -> Command {
-    let mut tar = Command::new("tar");
-    tar.args([
-        "--create",
-        "--sort=name",
-        "--format=ustar",
-        "--numeric-owner",
-    ])
-    .args(["--mode=u+rwX,go+rX,go-w"])
-    .arg(format!("--owner={owner}"))
-    .arg(format!("--group={owner}"))
-    .arg(format!("--mtime=@{}", release.epoch))
-    .arg("--directory")
-    .arg(from);
-    tar
 }
 
 /// Takes a file into a layout.

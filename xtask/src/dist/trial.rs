@@ -6,6 +6,7 @@
 
 mod gate;
 mod image;
+mod page;
 mod upstream;
 
 use std::fs;
@@ -19,6 +20,8 @@ use crate::parts::DIST_DEBIAN;
 use gate::{Gate, free_address};
 
 const CONFIG: &str = "/etc/tollgate/tollgate.yaml";
+/// Where the packages are in the root.
+const PACKAGES: &str = "/opt/packages";
 const CALLER: &str = "x-workload-app: chat";
 const LEDGER: &str = "/var/lib/tollgate/usage.db";
 /// How much of an exposure `systemd-analyze security` may find, tenths.
@@ -28,7 +31,7 @@ const EXPOSURE: u32 = 20;
 struct Root(PathBuf);
 
 /// Tries all of it, or says why it cannot.
-pub(super) fn run(release: &Release) -> Result<(), String> {
+pub(super) fn run(release: &Release, older: Option<&Path>) -> Result<(), String> {
     let mut sums = Command::new("sha256sum");
     succeed(
         sums.args(["--check", "--quiet", SUMS])
@@ -53,16 +56,12 @@ pub(super) fn run(release: &Release) -> Result<(), String> {
     let dir = release.stage.join("root");
     drop(fs::remove_dir_all(&dir));
     let mut mmdebstrap = Command::new("mmdebstrap");
-    mmdebstrap.args([
-        "--quiet",
-        "--variant=essential",
-        "--include=passwd",
-        DIST_DEBIAN,
-    ]);
+    mmdebstrap.args(["--quiet", "--variant=apt", "--include=passwd", DIST_DEBIAN]);
     succeed(mmdebstrap.arg(&dir))?;
     let root = Root(dir);
+    super::copy(&release.out, &root.inside(PACKAGES))?;
     archive(&root, release)?;
-    installed(&root, release)?;
+    installed(&root, release, older)?;
     lintian(release)
 }
 
@@ -73,27 +72,15 @@ fn is_there(program: &str) -> bool {
 
 /// The archive runs where it is unpacked.
 fn archive(root: &Root, release: &Release) -> Result<(), String> {
-    let began = Instant::now();
+    root.as_printed("archive")?;
     let name = release.name();
-    let mut tar = Command::new("tar");
-    tar.arg("-xf")
-        .arg(release.out.join(format!("{name}.tar.xz")));
-    succeed(tar.arg("-C").arg(root.0.join("opt")))?;
-    let program = format!("/opt/{name}/tollgate");
-    let mut demo = root.chroot("0:0");
-    demo.arg(&program);
-    let demo = Gate::demo(demo)?;
-    println!(
-        "archive: unpacked, and the demo's first answer in {:.1} s",
-        began.elapsed().as_secs_f64()
-    );
-    demo.end()?;
+    let program = format!("{PACKAGES}/{name}/tollgate");
     let version = succeed(root.chroot("0:0").args([&program, "version"]))?;
     holds(
         version.trim() == format!("tollgate {}", release.version),
         "the archive's version",
     )?;
-    let example = format!("/opt/{name}/examples/white-paper.yaml");
+    let example = format!("{PACKAGES}/{name}/examples/white-paper.yaml");
     // Its keys are not there: what is asked is whether it is read.
     let said = root
         .chroot("0:0")
@@ -107,18 +94,9 @@ fn archive(root: &Root, release: &Release) -> Result<(), String> {
     Ok(())
 }
 
-/// The package's life, from its installation to its end.
-fn installed(root: &Root, release: &Release) -> Result<(), String> {
-    let began = Instant::now();
-    root.dpkg(&["-i"], &release.deb())?;
-    let mut demo = root.chroot("tollgate:tollgate");
-    demo.arg("tollgate");
-    let demo = Gate::demo(demo)?;
-    println!(
-        ".deb: installed, and the demo's first answer in {:.1} s",
-        began.elapsed().as_secs_f64()
-    );
-    demo.end()?;
+/// The package's life, from its installation to its end, with an upgrade: from an older one, or to one that calls itself newer.
+fn installed(root: &Root, release: &Release, older: Option<&Path>) -> Result<(), String> {
+    root.as_printed("deb")?;
     let own = succeed(
         root.chroot("tollgate:tollgate")
             .args(["tollgate", "check", "-c", CONFIG]),
@@ -135,11 +113,15 @@ fn installed(root: &Root, release: &Release) -> Result<(), String> {
         .replace("http://127.0.0.1:8000", &format!("http://{upstream}"))
         .replace("workload: nobody", "workload: chat");
     fs::write(&config, &text).map_err(|cause| cause.to_string())?;
+    let newer = if let Some(older) = older {
+        root.dpkg(&["-i", "--force-confold", "--force-downgrade"], older)?;
+        release.deb()
+    } else {
+        let newer = format!("{}+1", release.version);
+        deb::packed(release, &newer, &release.stage.join("newer"))?
+    };
     let gate = root.start(data)?;
     gate.call(CALLER, "m")?;
-
-    let newer = format!("{}+1", release.version);
-    let newer = deb::packed(release, &newer, &release.stage.join("newer"))?;
     root.dpkg(&["-i", "--force-confold"], &newer)?;
     gate.call(CALLER, "m")?;
     gate.end()?;
@@ -172,8 +154,11 @@ fn installed(root: &Root, release: &Release) -> Result<(), String> {
     succeed(root.chroot("0:0").args(["dpkg", "-P", "tollgate"]))?;
     holds(!config.exists(), "the configuration goes")?;
     holds(root.inside(LEDGER).exists(), "the ledger stays")?;
+    let from = older.map_or("the same under another version".to_owned(), |older| {
+        older.display().to_string()
+    });
     println!(
-        ".deb: upgraded under an open ledger, removed and purged; the ledger is there and whole"
+        ".deb: upgraded under an open ledger (from {from}), removed, purged; the ledger is there and whole"
     );
     Ok(())
 }
@@ -217,6 +202,27 @@ impl Root {
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command
+    }
+
+    /// Types what the page prints for one of the ways, of which the last command is a demo, until that has answered a call.
+    fn as_printed(&self, way: &str) -> Result<(), String> {
+        let began = Instant::now();
+        let mut commands = page::commands(way)?;
+        let last = commands.pop().unwrap_or_default();
+        let last = last.strip_suffix(" demo");
+        let program = last.ok_or_else(|| format!("the last command for {way} is no demo"))?;
+        let shell = |script: &str| {
+            let mut shell = self.chroot("0:0");
+            shell.args(["sh", "-ec", &format!("cd {PACKAGES}\n{script}"), "sh"]);
+            shell
+        };
+        succeed(&mut shell(&commands.join("\n")))?;
+        let demo = Gate::demo(shell(&format!("exec {program} \"$@\"")))?;
+        println!(
+            "{way}: as docs/install.md prints it, to the demo's first answer in {:.1} s",
+            began.elapsed().as_secs_f64()
+        );
+        demo.end()
     }
 
     fn dpkg(&self, how: &[&str], package: &Path) -> Result<(), String> {

@@ -1,8 +1,8 @@
 //! Tries the image without a runtime: its layers are unpacked into a bare root, which is mounted to be read alone, and its program
 //! is started there as its configuration says: its user, its environment, its words.
 //!
-//! Where skopeo and umoci are installed, they read and unpack it too.
-//! Not here: a runtime with control groups and a network of its own.
+//! Where skopeo, umoci and podman are installed, they read it, unpack it and run it too.
+//! Not here: a network of its own, which a machine may not let a container have.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::gate::{Gate, free_address};
-use super::{holds, is_there, upstream};
+use super::{holds, is_there, page, upstream};
 use crate::dist::{Release, files, image, make_dir, sha256, succeed, write};
 
 const CONFIG: &str = "etc/tollgate/tollgate.yaml";
@@ -57,7 +57,8 @@ pub(super) fn run(release: &Release) -> Result<(), String> {
         "image: as user {}, root read-only, called; its ledger is whole",
         image.user()
     );
-    others(release)
+    others(release)?;
+    podman(release)
 }
 
 /// Unpacks the file that is shipped, then each layer of it, after its bytes were held against its name.
@@ -262,4 +263,53 @@ fn others(release: &Release) -> Result<(), String> {
         println!("image: not unpacked by umoci, which is not installed (apt-get install umoci)");
     }
     Ok(())
+}
+
+/// Podman loads and runs it as the page prints it, with images and limits of its own, so that nothing of this machine is touched
+/// or has to be allowed.
+fn podman(release: &Release) -> Result<(), String> {
+    let dir = release.stage.join("podman");
+    let inside = |name: &str| dir.join(name).display().to_string();
+    let runtime = if is_there("runc") { "runc" } else { "crun" };
+    let limits = r#"["nofile=4096:4096", "nproc=4096:4096"]"#;
+    let conf =
+        format!("[containers]\ndefault_ulimits = {limits}\n[engine]\nruntime = \"{runtime}\"\n");
+    write(&dir.join("containers.conf"), &conf)?;
+    let (kept, running) = (inside("kept"), inside("running"));
+    let storage = format!(
+        "[storage]\ndriver = \"overlay\"\ngraphroot = \"{kept}\"\nrunroot = \"{running}\"\n"
+    );
+    write(&dir.join("storage.conf"), &storage)?;
+    let shell = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", script, "sh"]).current_dir(&release.out);
+        shell
+            .env("CONTAINERS_CONF", inside("containers.conf"))
+            .env("CONTAINERS_STORAGE_CONF", inside("storage.conf"));
+        shell
+    };
+    if !is_there("podman") {
+        println!("image: not run by podman, which is not installed (apt-get install podman)");
+        return Ok(());
+    }
+    let mut commands = page::commands("image")?;
+    let last = commands.pop().unwrap_or_default();
+    let run = last
+        .strip_suffix(" demo")
+        .ok_or("the last command for image is no demo")?;
+    let began = Instant::now();
+    succeed(&mut shell(&commands.join("\n")))?;
+    // Not every machine lets one run containers in it: that is no fault of the image.
+    if let Err(says) = succeed(&mut shell(&format!("{run} version"))) {
+        let reason = says.lines().last().unwrap_or_default();
+        println!("image: loaded by podman, which cannot run containers here: {reason}");
+    } else {
+        let demo = Gate::demo(shell(&format!("exec {run} \"$@\"")))?;
+        let seconds = began.elapsed().as_secs_f64();
+        println!(
+            "image: by podman as docs/install.md prints it, to the demo's first answer in {seconds:.1} s"
+        );
+        demo.end()?;
+    }
+    succeed(&mut shell("podman system reset --force")).map(drop)
 }
