@@ -1,10 +1,11 @@
 //! The binary for old systems: linked by zig against a glibc of our choice, and cut from its symbols.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{date, make_dir, succeed};
+use super::{date, make_dir, succeed, write};
 use crate::cargo::root;
 use crate::parts::{DIST_GLIBC, DIST_PACKAGES};
 
@@ -57,6 +58,15 @@ impl Needs {
     }
 }
 
+/// Zig as `cargo zigbuild` calls it, but linking from `/`: what zig compiles of its own names the directory that it runs in.
+const LINKING: &str = r#"#!/bin/sh
+for word; do
+    case $word in -c | -E | -S) exec "@PYTHON@" "$@" ;; esac
+done
+case $3 in cc | c++) cd / ;; esac
+exec "@PYTHON@" "$@"
+"#;
+
 /// Builds `tollgate` with the profile `dist` for a glibc as old as [`DIST_GLIBC`].
 ///
 /// What C compiles keeps no hour: mimalloc holds `__DATE__` and `__TIME__`, for which the commit's stand.
@@ -87,6 +97,7 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
         .env("PATH", format!("{}:{path}", bin.display()))
         .env("SOURCE_DATE_EPOCH", epoch)
         .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_ZIGBUILD_PYTHON_PATH", linking(&bin)?)
         // Of its own, so that two builds share nothing that was compiled.
         .env("ZIG_GLOBAL_CACHE_DIR", target.join("zig-cache"))
         .env("ZIG_LOCAL_CACHE_DIR", target.join("zig-cache"))
@@ -99,6 +110,22 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
         return Err(format!("{zigbuild:?} failed ({status})"));
     }
     Ok(target.join(TARGET).join("dist").join("tollgate"))
+}
+
+/// Writes the program that stands before zig.
+fn linking(bin: &Path) -> Result<PathBuf, String> {
+    let bin = bin
+        .canonicalize()
+        .map_err(|cause| format!("{}: {cause}", bin.display()))?;
+    let file = bin.join("python-linking");
+    let python = bin.join("python");
+    write(
+        &file,
+        &LINKING.replace("@PYTHON@", &python.display().to_string()),
+    )?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755))
+        .map_err(|cause| format!("{}: {cause}", file.display()))?;
+    Ok(file)
 }
 
 /// Directories of this machine, and what stands for each in the binary.

@@ -22,6 +22,8 @@ pub(super) const USER: u32 = 65532;
 const PORTS: [&str; 2] = ["1975/tcp", "1976/tcp"];
 /// What belongs to the user, and is meant to be mounted.
 const OWN: [&str; 2] = ["var/lib/tollgate", "var/log/tollgate"];
+/// Names the commit where there is no git.
+pub(super) const REVISION: &str = "TOLLGATE_REVISION";
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 const DESCRIPTION: &str = "AI gateway that counts and limits what workloads use";
 
@@ -221,10 +223,9 @@ fn blob(layout: &Path, file: &Path) -> Result<Blob, String> {
 
 /// Writes the documents of a layout, each of which names those before it.
 fn lay_out(release: &Release, dir: &Path, layers: &[Layer]) -> Result<(), String> {
-    let mut git = Command::new("git");
-    let revision = succeed(git.args(["rev-parse", "HEAD"]).current_dir(root()))?;
+    let revision = revision()?;
     let created = date(&release.epoch, "+%Y-%m-%dT%H:%M:%SZ")?;
-    let labels = labels(&release.version, revision.trim(), &created);
+    let labels = labels(&release.version, &revision, &created);
     let document = |name: &str, value: &Value| {
         let file = release.stage.join(name);
         write(&file, &value.to_string())?;
@@ -252,6 +253,16 @@ fn lay_out(release: &Release, dir: &Path, layers: &[Layer]) -> Result<(), String
     write(&dir.join("index.json"), &index.to_string())?;
     let version = json!({ "imageLayoutVersion": "1.0.0" });
     write(&dir.join("oci-layout"), &version.to_string())
+}
+
+/// The commit, unless a build elsewhere says which.
+pub(super) fn revision() -> Result<String, String> {
+    if let Ok(said) = std::env::var(REVISION) {
+        return Ok(said);
+    }
+    let mut git = Command::new("git");
+    let said = succeed(git.args(["rev-parse", "HEAD"]).current_dir(root()))?;
+    Ok(said.trim().to_owned())
 }
 
 fn labels(version: &str, revision: &str, created: &str) -> Value {

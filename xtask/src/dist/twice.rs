@@ -9,7 +9,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Release, build, files, make_dir, signature, succeed};
+use super::{Release, build, files, image, make_dir, signature, succeed};
 use crate::cargo::root;
 
 /// What is compared, in this order: the sooner a difference shows, the nearer it is to its cause.
@@ -25,6 +25,7 @@ pub(super) fn compare(release: &Release, target: &Path) -> Result<(), String> {
     dist.args(["xtask", "dist", "--untried"])
         .current_dir(&again)
         .env("SOURCE_DATE_EPOCH", &release.epoch)
+        .env(image::REVISION, image::revision()?)
         .env(build::TOOLS, build::tools_dir(target))
         .env_remove(signature::KEY)
         .env_remove("CARGO_MANIFEST_DIR")
