@@ -8,6 +8,7 @@
 pub(crate) mod command;
 mod debian;
 mod node;
+mod packaging;
 mod postgres;
 mod python;
 mod stamp;
@@ -44,4 +45,9 @@ pub(crate) fn run() -> Result<Installed, String> {
 /// What counts instructions.
 pub(crate) fn valgrind() -> Result<(), String> {
     debian::install("valgrind", "valgrind").map(drop)
+}
+
+/// What packages are made and tried with.
+pub(crate) fn packaging() -> Result<(), String> {
+    packaging::install()
 }
