@@ -4,15 +4,19 @@
 //! Not here: what is counted (`telemetry`).
 
 use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ledger::report::{self, By};
+use ledger::{Period, ReadError, Reader};
 use telemetry::{Gauges, WorkloadTotals};
 
+use super::Addresses;
+use super::drive::Plan;
 use crate::metrics::merged;
 use crate::running::Running;
-use crate::say;
+use crate::{say, width};
 
 const REFRESH: Duration = Duration::from_millis(500);
 
@@ -42,12 +46,13 @@ struct Totals {
 }
 
 /// Addresses, and a call for each identity.
-pub(super) fn introduce(
-    data: SocketAddr,
-    admin: SocketAddr,
-    on_prem: SocketAddr,
-    frontier: SocketAddr,
-) {
+pub(super) fn introduce(at: &Addresses) {
+    let Addresses {
+        data,
+        admin,
+        on_prem,
+        frontier,
+    } = at;
     let bold = |text: &str| {
         if colour() {
             format!("\x1b[1m{text}\x1b[0m")
@@ -90,9 +95,20 @@ pub(super) fn introduce(
           stream=True, messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}]):
       print(chunk.choices[0].delta.content or \"\", end=\"\")
 
-Ctrl-C drains and prints a summary.
+Ctrl-C drains, and prints who spent what.
 ",
         bold("With the OpenAI SDK")
+    ));
+}
+
+/// The calls that are about to be made.
+pub(super) fn plan(plan: &Plan) {
+    say(&format!(
+        "{} calls of the workload {}, one each {} ms: --seed {}\n",
+        plan.calls,
+        plan.workload.as_str(),
+        plan.every.as_millis(),
+        plan.seed
     ));
 }
 
@@ -166,7 +182,7 @@ const NAME_MAX: usize = 17;
 
 /// A table by workload.
 pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
-    say(&format!("\n\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
+    say(&format!("\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
     say(&format!(
         "{:<NAME_MAX$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
         "workload",
@@ -195,6 +211,29 @@ pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
             w.completion_tokens
         ));
     }
+}
+
+/// What `usage report` and `usage drift` say of the ledger.
+pub(super) fn report(reader: &Reader) -> Result<(), ReadError> {
+    let width = width::of(std::io::stdout());
+    let by = [By::Workload];
+    let lines = report::report(reader, Period::ALL, &by)?;
+    if lines.is_empty() {
+        say("\nNo call was let in, so nobody spent anything.");
+        return Ok(());
+    }
+    say("\nWho spent what: tollgate usage report\n");
+    say(report::table(&lines, &by, width).trim_end());
+    let by = [By::Model];
+    let lines = report::report(reader, Period::ALL, &by)?;
+    say("\nThe engines' count beside the gate's own: tollgate usage drift\n");
+    say(report::drift_table(&lines, &by, width).trim_end());
+    Ok(())
+}
+
+/// Where the ledger is.
+pub(super) fn kept(ledger: &Path) {
+    say(&format!("\nThe ledger is kept: {}", ledger.display()));
 }
 
 fn colour() -> bool {
