@@ -5,6 +5,7 @@
 //! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
 
 mod cargo;
+mod cast;
 mod dist;
 mod fuzz;
 mod instructions;
@@ -34,6 +35,8 @@ cargo xtask <verb>
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
+  cast           docs/demo.svg anew: the demo in a terminal of eighty columns, captured by tmux; a path captures
+                 that binary instead of a release build
   dist           packages in target/packages: an archive, its symbols, a .deb, sums; built with the profile
                  `dist` for an old glibc, and tried in a bare root; a path packages that binary instead
   fuzz [--seconds N] [TARGET]
@@ -62,6 +65,8 @@ fn main() -> ExitCode {
         ["kubernetes"] => kubernetes::lane(None),
         ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
+        ["cast"] => report(cast::run(None)),
+        ["cast", binary] => report(cast::run(Some(binary.as_ref()))),
         ["dist"] => report(dist::run(None)),
         ["dist", binary] => report(dist::run(Some(binary.as_ref()))),
         ["fuzz", rest @ ..] => match fuzz::Plan::of(rest) {
