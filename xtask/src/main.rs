@@ -6,6 +6,7 @@
 
 mod book;
 mod cargo;
+mod cast;
 mod cpu_time;
 mod dist;
 mod fuzz;
@@ -39,6 +40,8 @@ cargo xtask <verb>
   portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
                  data plane's tests with it: a lane of its own
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
+  cast           docs/demo.svg anew: the demo in a terminal of eighty columns, captured by tmux; a path captures
+                 that binary instead of a release build
   dist           packages in target/packages: an archive, its symbols, a .deb, an OCI image, lists of what
                  they are made of, sums; built with the profile `dist` for an old glibc, and tried in bare roots;
                  a path packages that binary instead. --twice builds in two directories and compares;
@@ -76,6 +79,8 @@ fn main() -> ExitCode {
         ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
         ["portable"] => stages::portable(),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
+        ["cast"] => report(cast::run(None)),
+        ["cast", binary] => report(cast::run(Some(binary.as_ref()))),
         ["dist", rest @ ..] => match dist::Plan::of(rest) {
             Some(plan) => report(dist::run(&plan)),
             None => {

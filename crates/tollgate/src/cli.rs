@@ -221,6 +221,9 @@ pub(crate) struct Demo {
     /// What its calls are made from: the same seed makes the same calls [default: by chance].
     #[arg(long, value_name = "N", requires = "workload")]
     pub(crate) seed: Option<u64>,
+    /// One line a call in place of the live view, which needs a terminal.
+    #[arg(long)]
+    pub(crate) plain: bool,
     /// Keep the ledger when the demo ends, and say where it is.
     #[arg(long)]
     pub(crate) keep: bool,

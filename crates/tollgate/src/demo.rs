@@ -1,20 +1,27 @@
 //! `tollgate demo`: two simulated engines and the gate, with nothing to install.
 //!
 //! Not here: the engines themselves (`engine`), the configuration (`document`), the calls that the demo makes itself
-//! (`drive`), what is shown (`screen`).
+//! (`drive`), what is shown (`screen`, `live`).
 
 mod document;
+mod draw;
 mod drive;
+mod feed;
 mod home;
+mod live;
+mod plain;
 mod screen;
+mod terminal;
+mod view;
+mod words;
 
+use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::Sources;
@@ -25,6 +32,7 @@ use document::{Engine, document, printed};
 pub(crate) use drive::Workload;
 use drive::{Plan, drive};
 use home::Home;
+use live::Shown;
 
 use crate::running::Origin;
 use crate::world::World;
@@ -106,14 +114,16 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         tracing::warn!("{warning}");
     }
     let origin = Origin::none(&loaded);
-    let ready = serve::start(loaded, &world, origin)?;
-    let gate = ready.running.gate.address();
-    screen::introduce(&Addresses {
-        data: gate,
+    let mut shown = Shown::new(options.plain, plan.as_ref());
+    let log = shown.feed_from(options.access_log.as_deref(), home.ledger())?;
+    let ready = serve::start_with(Some(log), loaded, &world, origin)?;
+    let at = Addresses {
+        data: ready.running.gate.address(),
         admin: ready.admin.local_addr().unwrap_or(options.admin),
         on_prem: on_prem.addr(),
         frontier: frontier.addr(),
-    });
+    };
+    screen::introduce(&at);
     if let Some(plan) = &plan {
         screen::plan(plan);
     }
@@ -121,16 +131,17 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
+    let is_live = shown.is_live();
     let mut unanswered = 0;
     runtime.block_on(async {
-        let running = Arc::clone(&ready.running);
         let also = async {
-            let live = screen::live(running);
+            let made = Cell::new(0);
+            let showing = shown.show(&ready.running, at.data, &made);
             match plan {
-                None => live.await,
+                None => showing.await,
                 Some(plan) => tokio::select! {
-                    () = live => {}
-                    n = drive(plan, reachable(gate)) => unanswered = n,
+                    () = showing => {}
+                    n = driven(plan, reachable(at.data), &made, is_live) => unanswered = n,
                 },
             }
         };
@@ -139,6 +150,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     // With it go the tasks that hold on to the gate.
     drop(runtime);
     let counted = serve::end(ready).ok_or("the gate did not end, so there is no summary")?;
+    shown.end();
     screen::summary(&counted.by_workload(), began.elapsed());
     let reader = Reader::open(&home.ledger()).map_err(|error| error.to_string())?;
     screen::report(&reader).map_err(|error| error.to_string())?;
@@ -151,6 +163,18 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         0 => Ok(()),
         n => Err(format!("{n} calls got no answer")),
     }
+}
+
+/// How long what the last call left is shown.
+const LAST_LOOK: Duration = Duration::from_millis(1_500);
+
+/// Makes the calls of a plan, and gives people time to see what became of them.
+async fn driven(plan: Plan, gate: SocketAddr, made: &Cell<u32>, is_live: bool) -> u32 {
+    let unanswered = drive(plan, gate, made).await;
+    if is_live {
+        tokio::time::sleep(LAST_LOOK).await;
+    }
+    unanswered
 }
 
 /// Where everything listens.

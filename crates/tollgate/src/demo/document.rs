@@ -62,7 +62,7 @@ routes:
   - workload: toolbench-agent
     backend: frontier
     model: gemini-2.5-flash
-    limits: [ {{ tokens: 60000, per: 30s }} ]
+    limits: [ {{ tokens: 120000, per: 1m }} ]
   - workload: [swe-rebench-ide, terminal-bench-ci]
     match: {{ model: gpt-oss-120b }}
     backend: on-prem

@@ -7,6 +7,7 @@
 mod chance;
 mod workload;
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,19 +36,20 @@ pub(super) struct Plan {
     pub(super) seed: u64,
 }
 
-/// Makes the calls. Gives how many of them got no answer at all.
-pub(super) async fn drive(plan: Plan, gate: SocketAddr) -> u32 {
+/// Makes the calls, and says how many are made. Gives how many of them got no answer at all.
+pub(super) async fn drive(plan: Plan, gate: SocketAddr, made: &Cell<u32>) -> u32 {
     let mut asker = Asker::new(plan.workload, plan.seed);
     let room = Arc::new(Semaphore::new(OPEN_MAX));
     let mut calls = JoinSet::new();
     let mut every = interval(plan.every);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for _ in 0..plan.calls {
+    for nth in 1..=plan.calls {
         every.tick().await;
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
             break;
         };
         let request = request(gate, &asker.next());
+        made.set(nth);
         calls.spawn(async move {
             let answered = timeout(CALL_WITHIN, call(gate, &request)).await;
             drop(permit);

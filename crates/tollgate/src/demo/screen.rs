@@ -1,49 +1,50 @@
-//! What the demo shows a person: how to call it, what is happening, what happened.
+//! What the demo tells in lines: how to call it, and what happened.
 //!
-//! Invariant: a live line is drawn only on a terminal; `NO_COLOR` is respected.
-//! Not here: what is counted (`telemetry`).
+//! Not here: what is shown meanwhile (`live`), what is counted (`telemetry`).
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ledger::report::{self, By};
 use ledger::{Period, ReadError, Reader};
-use telemetry::{Gauges, WorkloadTotals};
+use telemetry::WorkloadTotals;
 
 use super::Addresses;
 use super::drive::Plan;
-use crate::metrics::merged;
-use crate::running::Running;
 use crate::{say, width};
 
-const REFRESH: Duration = Duration::from_millis(500);
-
-/// Who calls, for which model of its tier, and what comes of it.
-const CALLERS: [(&str, &str, &str); 3] = [
-    (
-        "swe-rebench-ide",
-        "gpt-oss-120b",
-        "tier 2, at most 2 requests a minute: the third is 429",
-    ),
-    (
-        "toolbench-agent",
-        "gemini-2.5-flash",
-        "tier 1, whatever credential the client sends",
-    ),
-    (
-        "unknown-guest",
-        "gpt-oss-120b",
-        "not registered: 404, and no engine hears of it",
-    ),
-];
-
-/// Totals by workload and what is open.
-struct Totals {
-    workloads: Vec<WorkloadTotals>,
-    gauges: Gauges,
+/// Somebody who may call.
+pub(super) struct Caller {
+    pub(super) name: &'static str,
+    /// Under what its calls are counted.
+    pub(super) counted_as: &'static str,
+    /// Of its tier.
+    pub(super) model: &'static str,
+    /// What comes of its calls.
+    what: &'static str,
 }
+
+pub(super) const CALLERS: [Caller; 3] = [
+    Caller {
+        name: "swe-rebench-ide",
+        counted_as: "swe-rebench-ide",
+        model: "gpt-oss-120b",
+        what: "tier 2, at most 2 requests a minute: the third is 429",
+    },
+    Caller {
+        name: "toolbench-agent",
+        counted_as: "toolbench-agent",
+        model: "gemini-2.5-flash",
+        what: "tier 1, whatever credential the client sends",
+    },
+    Caller {
+        name: "unknown-guest",
+        counted_as: "",
+        model: "gpt-oss-120b",
+        what: "not registered: 404, and no engine hears of it",
+    },
+];
 
 /// Addresses, and a call for each identity.
 pub(super) fn introduce(at: &Addresses) {
@@ -72,7 +73,13 @@ pub(super) fn introduce(at: &Addresses) {
         bold("Tollgate demo: two tiers behind one gate"),
         bold("Three identities")
     ));
-    for (workload, model, what) in CALLERS {
+    for caller in CALLERS {
+        let Caller {
+            name: workload,
+            model,
+            what,
+            ..
+        } = caller;
         say(&format!(
             "  {workload}: {what}
     curl -i http://{data}/v1/chat/completions \\
@@ -110,71 +117,6 @@ pub(super) fn plan(plan: &Plan) {
         plan.every.as_millis(),
         plan.seed
     ));
-}
-
-/// To the start of the line, and nothing on it.
-const CLEAR: &str = "\r\x1b[2K";
-
-/// Leaves an empty line for whoever writes next.
-struct Cleared;
-
-impl Drop for Cleared {
-    fn drop(&mut self) {
-        let mut out = std::io::stdout();
-        drop(write!(out, "{CLEAR}"));
-        drop(out.flush());
-    }
-}
-
-/// Keeps the live line until dropped. Never ends.
-pub(super) async fn live(running: Arc<Running>) {
-    if !std::io::stdout().is_terminal() {
-        return std::future::pending().await;
-    }
-    let _cleared = Cleared;
-    let mut every = tokio::time::interval(REFRESH);
-    loop {
-        every.tick().await;
-        let merged = merged(&running).await;
-        let totals = Totals {
-            workloads: merged.by_workload(),
-            gauges: merged.gauges(),
-        };
-        // Clipped: a line that wraps cannot be drawn over.
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        let clipped: String = line(&totals)
-            .chars()
-            .take(width.saturating_sub(1))
-            .collect();
-        let mut out = std::io::stdout();
-        drop(write!(out, "{CLEAR}{clipped}"));
-        drop(out.flush());
-    }
-}
-
-/// Requests, streams, tokens and refusals in one line.
-fn line(totals: &Totals) -> String {
-    let sum = |of: fn(&WorkloadTotals) -> u64| totals.workloads.iter().map(of).sum::<u64>();
-    let mut line = format!(
-        "requests {}  streams {}  tokens {} in {} out  refused {}",
-        sum(|w| w.exchanges),
-        totals.gauges.streams,
-        sum(|w| w.prompt_tokens),
-        sum(|w| w.completion_tokens),
-        sum(|w| w.refused),
-    );
-    for workload in totals.workloads.iter().filter(|w| w.exchanges > 0) {
-        let name = if workload.name.is_empty() {
-            "unregistered"
-        } else {
-            &workload.name
-        };
-        line += &format!("  | {name} {}", workload.exchanges);
-        if workload.refused > 0 {
-            line += &format!(" ({} refused)", workload.refused);
-        }
-    }
-    line
 }
 
 /// Letters of a workload's name in the summary, so that a line has at most eighty.

@@ -115,7 +115,7 @@ impl Asker {
             1 => CI,
             _ => AGENT,
         };
-        let words = 2_000 + self.chance.below(2_000);
+        let words = 6_000 + self.chance.below(3_000);
         let cap = 30 + self.chance.below(60);
         let asks = message("user", self.text(words));
         asked(caller, &[asks], true, cap)
