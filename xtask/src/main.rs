@@ -18,6 +18,9 @@ mod parts;
 mod pgo;
 mod renderings;
 mod setup;
+#[cfg(test)]
+#[path = "../skipped.rs"]
+mod skipped;
 mod stages;
 mod tally;
 mod tidy;

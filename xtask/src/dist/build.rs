@@ -80,6 +80,9 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
         maps.collect::<Vec<_>>().join(" ")
     };
     let times = times(&date(epoch, "+%Y-%m-%d")?, &date(epoch, "+%H:%M:%S")?);
+    // Of its own and empty: zig compiles again what it links, and nothing of another directory comes in.
+    let cache = target.join("zig-cache");
+    drop(fs::remove_dir_all(&cache));
     let mut zigbuild = Command::new(bin.join("cargo-zigbuild"));
     zigbuild
         .args([
@@ -98,9 +101,8 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
         .env("SOURCE_DATE_EPOCH", epoch)
         .env("CARGO_INCREMENTAL", "0")
         .env("CARGO_ZIGBUILD_PYTHON_PATH", linking(&bin)?)
-        // Of its own, so that two builds share nothing that was compiled.
-        .env("ZIG_GLOBAL_CACHE_DIR", target.join("zig-cache"))
-        .env("ZIG_LOCAL_CACHE_DIR", target.join("zig-cache"))
+        .env("ZIG_GLOBAL_CACHE_DIR", &cache)
+        .env("ZIG_LOCAL_CACHE_DIR", &cache)
         .env("RUSTFLAGS", flags("--remap-path-prefix="))
         .env("CFLAGS", format!("{} {times}", flags("-ffile-prefix-map=")));
     let status = zigbuild

@@ -4,6 +4,7 @@
 //! there and whole. The unit is looked at by `systemd-analyze`.
 //! Not here: a system whose first process is systemd. The scripts' calls of `systemctl` are not tried.
 
+mod boot;
 mod gate;
 mod image;
 mod page;
@@ -29,6 +30,31 @@ const EXPOSURE: u32 = 20;
 
 /// The minimal Debian.
 struct Root(PathBuf);
+
+/// From one package to another.
+struct Upgrade {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Upgrade {
+    /// From an older package, else to the same one under a version that is newer.
+    fn of(release: &Release, older: Option<&Path>) -> Result<Self, String> {
+        if let Some(older) = older {
+            let from = older.to_owned();
+            return Ok(Self {
+                from,
+                to: release.deb(),
+            });
+        }
+        let newer = format!("{}+1", release.version);
+        let to = deb::packed(release, &newer, &release.stage.join("newer"))?;
+        Ok(Self {
+            from: release.deb(),
+            to,
+        })
+    }
+}
 
 /// Tries all of it, or says why it cannot.
 pub(super) fn run(release: &Release, older: Option<&Path>) -> Result<(), String> {
@@ -61,7 +87,9 @@ pub(super) fn run(release: &Release, older: Option<&Path>) -> Result<(), String>
     let root = Root(dir);
     super::copy(&release.out, &root.inside(PACKAGES))?;
     archive(&root, release)?;
-    installed(&root, release, older)?;
+    let upgrade = Upgrade::of(release, older)?;
+    installed(&root, release, &upgrade)?;
+    boot::run(release, &upgrade.from, &upgrade.to)?;
     lintian(release)
 }
 
@@ -95,7 +123,7 @@ fn archive(root: &Root, release: &Release) -> Result<(), String> {
 }
 
 /// The package's life, from its installation to its end, with an upgrade: from an older one, or to one that calls itself newer.
-fn installed(root: &Root, release: &Release, older: Option<&Path>) -> Result<(), String> {
+fn installed(root: &Root, release: &Release, upgrade: &Upgrade) -> Result<(), String> {
     root.as_printed("deb")?;
     let own = succeed(
         root.chroot("tollgate:tollgate")
@@ -113,16 +141,13 @@ fn installed(root: &Root, release: &Release, older: Option<&Path>) -> Result<(),
         .replace("http://127.0.0.1:8000", &format!("http://{upstream}"))
         .replace("workload: nobody", "workload: chat");
     fs::write(&config, &text).map_err(|cause| cause.to_string())?;
-    let newer = if let Some(older) = older {
-        root.dpkg(&["-i", "--force-confold", "--force-downgrade"], older)?;
-        release.deb()
-    } else {
-        let newer = format!("{}+1", release.version);
-        deb::packed(release, &newer, &release.stage.join("newer"))?
-    };
+    root.dpkg(
+        &["-i", "--force-confold", "--force-downgrade"],
+        &upgrade.from,
+    )?;
     let gate = root.start(data)?;
     gate.call(CALLER, "m")?;
-    root.dpkg(&["-i", "--force-confold"], &newer)?;
+    root.dpkg(&["-i", "--force-confold"], &upgrade.to)?;
     gate.call(CALLER, "m")?;
     gate.end()?;
     let gate = root.start(data)?;
@@ -154,11 +179,15 @@ fn installed(root: &Root, release: &Release, older: Option<&Path>) -> Result<(),
     succeed(root.chroot("0:0").args(["dpkg", "-P", "tollgate"]))?;
     holds(!config.exists(), "the configuration goes")?;
     holds(root.inside(LEDGER).exists(), "the ledger stays")?;
-    let from = older.map_or("the same under another version".to_owned(), |older| {
-        older.display().to_string()
-    });
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.display().to_string())
+            .unwrap_or_default()
+    };
     println!(
-        ".deb: upgraded under an open ledger (from {from}), removed, purged; the ledger is there and whole"
+        ".deb: from {} to {} under an open ledger, removed, purged; the ledger is there and whole",
+        name(&upgrade.from),
+        name(&upgrade.to)
     );
     Ok(())
 }

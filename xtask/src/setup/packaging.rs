@@ -12,6 +12,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("openssl", "openssl"),
     ("mmdebstrap", "mmdebstrap"),
     ("systemd-analyze", "systemd"),
+    ("systemd-nspawn", "systemd-container"),
+    ("podman", "podman"),
     ("skopeo", "skopeo"),
     ("umoci", "umoci"),
     ("lintian", "lintian"),
