@@ -103,8 +103,6 @@ pub struct Unread {
     pub share: Drift,
     /// Why the first of them was not, in a word.
     pub reason: &'static str,
-    /// And in a sentence.
-    why: String,
 }
 
 /// What the alarm hears of a prompt.
@@ -117,9 +115,6 @@ pub(crate) enum Heard {
     /// The call, of an engine that makes the same of the probes.
     CallOfKnown,
 }
-
-/// Letters that are kept of why a prompt has no count.
-const WHY_LETTERS: usize = 200;
 
 /// What can become of an exchange's tokens in one direction.
 pub const RESULTS: [&str; 8] = [
@@ -308,7 +303,6 @@ impl DriftMetrics {
         let unread = all.entry(Arc::clone(model)).or_insert_with(|| Unread {
             share: Drift::new(Tolerance::EXACT),
             reason: why.as_str(),
-            why: why.to_string().chars().take(WHY_LETTERS).collect(),
         });
         if unread.share.observe(1, 0) == Change::Raised {
             let (calls, uncounted) = unread.share.exchanges();
@@ -317,8 +311,7 @@ impl DriftMetrics {
                 uncounted,
                 calls,
                 reason = unread.reason,
-                why = unread.why,
-                "calls are not counted: more than a seventh of the last ones; why is said of the first"
+                "calls are not counted: more than a seventh of the last ones; the reason is that of the first"
             );
         }
     }

@@ -498,8 +498,11 @@ async fn about(
         let of = |model: &&Model| model.label == *label && model.key == key;
         let asked = match (&asking.way, asking.models.iter().find(of)) {
             (Err(why), _) => Err(why.clone()),
-            // It has other models.
-            (Ok(_), None) => continue,
+            // It names other models alone, or more than are read: calls are sent to it all the same.
+            (Ok(_), None) => {
+                unasked += 1;
+                continue;
+            }
             (Ok(tokens), Some(model)) => {
                 let asked = round::ask(tokens, model, counter, ids);
                 match tokio::time::timeout(MODEL_WITHIN, asked).await {

@@ -145,7 +145,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
                 },
             }
         };
-        serve::until_stopped(&ready, also).await;
+        serve::until_stopped(&ready, serve::hangups(), also).await;
     });
     // With it go the tasks that hold on to the gate.
     drop(runtime);

@@ -17,7 +17,7 @@ use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Options, Ports};
 use proxy::quota;
 use telemetry::{AccessLog, Conditions, Merged, MetricsSnapshot, Target, Traces, WorkerMetrics};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::calibration::Calibrator;
 use crate::host::Host;
@@ -41,6 +41,18 @@ pub(crate) struct Ready {
 
 /// Runs until told to stop.
 pub(crate) fn run(options: &cli::Run) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("tollgate: cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    // Before anything takes time: one that came during the start would end the process.
+    let hangups = runtime.block_on(async { hangups() });
     let source = Source::of(options.config.as_deref());
     tracing::info!("{source}");
     let (loaded, origin) = match Origin::read(source.file()) {
@@ -68,17 +80,7 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            complain(&format!("tollgate: cannot start: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
-    runtime.block_on(until_stopped(&ready, std::future::pending()));
+    runtime.block_on(until_stopped(&ready, hangups, std::future::pending()));
     // With it go the tasks that hold on to the gate.
     drop(runtime);
     drop(end(ready));
@@ -217,7 +219,11 @@ pub(crate) fn start_with(
 
 /// Serves admin, watches files and signals, until a signal or `also`; then drains. A further signal ends
 /// what is going on: the delay first, then the drain.
-pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>) {
+pub(crate) async fn until_stopped(
+    ready: &Ready,
+    hangups: io::Result<Signal>,
+    also: impl Future<Output = ()>,
+) {
     let running = &ready.running;
     let serving = match ready.admin.try_clone() {
         Ok(listener) => tokio::spawn(admin::serve(listener, Arc::clone(running))),
@@ -232,7 +238,7 @@ pub(crate) async fn until_stopped(ready: &Ready, also: impl Future<Output = ()>)
     let noticing = tokio::spawn(conditions::watch(Arc::clone(running)));
     let stopped = tokio::select! {
         word = told() => word,
-        () = reloads(running) => Ok("reloads ended"),
+        () = reloads(running, hangups) => Ok("reloads ended"),
         () = running.stop.notified() => Ok(ASKED),
         () = also => Ok("done"),
     };
@@ -320,13 +326,21 @@ async fn told() -> io::Result<&'static str> {
     }
 }
 
+/// Each SIGHUP from now on.
+pub(crate) fn hangups() -> io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 /// Reloads and reopens the access log at each SIGHUP.
-async fn reloads(running: &Arc<Running>) {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-        tracing::warn!("cannot listen for SIGHUP");
-        return std::future::pending().await;
+async fn reloads(running: &Arc<Running>, hangups: io::Result<Signal>) {
+    let mut hangups = match hangups {
+        Ok(hangups) => hangups,
+        Err(error) => {
+            tracing::warn!(%error, "cannot listen for SIGHUP");
+            return std::future::pending().await;
+        }
     };
-    while hangup.recv().await.is_some() {
+    while hangups.recv().await.is_some() {
         let reloading = Arc::clone(running);
         // What was refused is in the log.
         drop(tokio::task::spawn_blocking(move || reloading.reload_now()).await);

@@ -13,6 +13,7 @@ use super::response::{Metering, is_charged_as_written};
 use super::unanswered::Unanswered;
 use super::{Env, Exchange, Settled, Stage};
 use crate::attempt::Sent;
+use crate::billing::BilledBy;
 use crate::disconnect::DisconnectOutcome;
 use crate::record::Outcome;
 use crate::snapshot::Snapshot;
@@ -101,6 +102,10 @@ impl Exchange {
             Metering::Nothing => return self.estimated(s),
             Metering::Size => Heard::default(),
             Metering::Read => meter.heard(is_whole),
+            // Nothing of it is counted, and what an engine says of it alone is charged only where its word is what bills.
+            Metering::Error if s.billed_by(self.record.route) == BilledBy::Counted => {
+                return Tokens::default();
+            }
             Metering::Error => match meter.heard(is_whole) {
                 heard if matches!(heard.reading, Reading::Valid(_)) => heard,
                 _ => return Tokens::default(),

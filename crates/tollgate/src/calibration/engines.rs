@@ -186,13 +186,31 @@ impl Engines {
         self.likeness == other.likeness
     }
 
-    /// Whether a backend stands or is asked elsewhere by another configuration, or is in one of both alone.
+    /// Whether another configuration has others answer for a backend: it stands or is asked elsewhere, sends other names,
+    /// headers or parameters, or is in one of both alone.
     pub(crate) fn moves(&self, other: &Self, backend: &str) -> bool {
         let place = |of: &Self| {
-            let place = of.places.get(backend);
-            place.map(|place| (place.addresses.clone(), place.asked.clone()))
+            let place = of.places.get(backend)?;
+            Some((
+                place.addresses.clone(),
+                place.asked.clone(),
+                of.sent(backend),
+            ))
         };
         place(self) != place(other)
+    }
+
+    /// What chooses who answers, beside the address; to be compared.
+    fn sent(&self, backend: &str) -> String {
+        let mut all = self.revision.snapshot.backends.iter();
+        let backend = all.find(|one| *one.name == *backend);
+        let sent = backend.map(|backend| {
+            let headers = backend.headers.iter().map(|one| (&one.name, &one.value));
+            let query = backend.query.iter().map(|one| (&one.name, &one.value));
+            let (headers, query): (Vec<_>, Vec<_>) = (headers.collect(), query.collect());
+            format!("{:?}{headers:?}{query:?}", backend.model_names)
+        });
+        sent.unwrap_or_default()
     }
 
     /// Addresses of a backend that nobody is asked at, although the backend is asked at its own.
@@ -220,7 +238,8 @@ impl Engines {
             let backend = self.revision.snapshot.backends.get(engine.index);
             let names = backend.map(|of| (&of.models, &of.model_names));
             let place = (&engine.backend, engine.api.authority(), engine.api.target());
-            let _ = write!(text, "{place:?}{names:?}");
+            let sent = self.sent(&engine.backend);
+            let _ = write!(text, "{place:?}{names:?}{sent}");
         }
         let _ = write!(text, "{:?}", self.places);
         for tokenizer in &self.revision.snapshot.tokenizers {

@@ -159,7 +159,7 @@ pub(crate) fn clock() -> i64 {
 
 impl Round {
     /// What several engines of one backend say: the first that differs counts, and nobody vouches for one that could
-    /// not be asked.
+    /// not be asked, or that refuses the question.
     pub(crate) fn and(mut self, other: Self) -> Self {
         for (mine, theirs) in self.asked.iter_mut().zip(other.asked) {
             let is_more_telling = match (&mine.came, &theirs.came) {
@@ -167,8 +167,9 @@ impl Round {
                 (_, Came::Other { .. }) => true,
                 (Came::Unasked, _) => false,
                 (_, Came::Unasked) => true,
+                (Came::Refused, _) => false,
+                (Came::Same(_), Came::Refused) => true,
                 (Came::Same(_), _) => false,
-                (Came::Refused, _) => true,
             };
             if is_more_telling {
                 *mine = theirs;

@@ -66,7 +66,7 @@ fn known(came: [Came; 2]) -> Known {
 
 #[test]
 fn of_several_engines_the_one_that_differs_counts_and_none_vouches_for_another() {
-    let all = [Came::Refused, Came::Same(7), Came::Unasked, other()];
+    let all = [Came::Same(7), Came::Refused, Came::Unasked, other()];
     for (place, less) in all.iter().enumerate() {
         for more in &all[place..] {
             for (a, b) in [(less, more), (more, less)] {

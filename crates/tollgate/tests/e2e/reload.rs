@@ -49,3 +49,14 @@ fn reload(gate: &Gate, config: &str) {
         || version(gate) != before,
     );
 }
+
+#[test]
+fn a_signal_to_reload_that_comes_during_the_start_does_not_end_the_gate() {
+    let upstream = crate::harness::Upstream::start(|_, _| {
+        vec![crate::harness::Step::Send(crate::harness::answer::json(
+            200, "{}",
+        ))]
+    });
+    let gate = Gate::start_hung_up(&one_route(upstream.address));
+    assert_eq!(call(&gate, "w").status, 200);
+}

@@ -141,6 +141,8 @@ fn a_backend_moves_with_its_addresses_and_with_who_is_asked() {
         "  a: { url: http://127.0.0.1:1/x/v1, models: gpt-oss }\n",
         "  a: { url: http://127.0.0.1:1/v1, tokens: off }\n",
         "  a: { url: http://127.0.0.1:1/v1, tokens: \"http://127.0.0.1:2/v1\" }\n",
+        "  a: { url: http://127.0.0.1:1/v1, models: gpt-oss, model_names: { gpt-oss: other } }\n",
+        "  a: { url: http://127.0.0.1:1/v1, models: gpt-oss, headers: { x-pool: other } }\n",
     ] {
         assert!(one.moves(&of(backends, ""), "a"), "{backends}");
     }

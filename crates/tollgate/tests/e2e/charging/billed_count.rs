@@ -6,7 +6,8 @@ use engine::EngineConfig;
 use serde_json::json;
 
 use super::{AuditedGate, number};
-use crate::harness::{Connection, eventually};
+use crate::harness::answer::json as json_answer;
+use crate::harness::{Connection, Step, Upstream, eventually};
 
 const TOKENIZER: &str = "tokenizers: { m: cl100k }\nprices: { m: { input: 2, output: 8 } }\n\
      budgets: { all: { money: 100, per: month }, tokens: { tokens: 1M, per: month } }";
@@ -93,6 +94,24 @@ fn where_the_gates_count_is_billed_misreported_usage_is_ignored() {
     );
     assert!((100.0 - money - cost).abs() < 1e-6, "{money} left, {cost}");
     engine.stop();
+}
+
+#[test]
+fn an_error_that_reports_usage_is_charged_where_reports_are_billed_alone() {
+    let usage = r#"{"error":{"message":"m"},"usage":{"prompt_tokens":1000,"completion_tokens":2000,"total_tokens":3000}}"#;
+    let upstream = Upstream::start(move |_, _| vec![Step::Send(json_answer(500, usage))]);
+    let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
+    for (by, charged) in [("reported", 3000), ("counted", 0)] {
+        let route = format!(", match: {{ model: m }}, billed_by: {by}");
+        let audited = AuditedGate::start(&backends, "up", &route, TOKENIZER);
+        let answer = audited.gate.call(&call("failed", false, 20, "none"));
+        assert_eq!(answer.status, 500, "{}", answer.text());
+        let rows = audited.end(1);
+        let row = &rows["failed"];
+        let tokens = |name: &str| row[name].as_u64().unwrap_or(0);
+        let both = tokens("prompt_tokens") + tokens("completion_tokens");
+        assert_eq!(both, charged, "{by}: {row}");
+    }
 }
 
 #[test]

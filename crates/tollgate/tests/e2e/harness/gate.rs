@@ -141,7 +141,34 @@ impl Gate {
         )
     }
 
+    /// Starts, and is sent SIGHUP as soon as it says anything.
+    pub(crate) fn start_hung_up(config: &str) -> Self {
+        let command = Command::new(Self::binary());
+        let (data, admin) = (free_address(), free_address());
+        let mut gate = Self::spawn(command, data, admin, any_host(), config, &[], &[]);
+        eventually("it begins", Duration::from_secs(20), || {
+            !gate.log().is_empty()
+        });
+        gate.signal(libc::SIGHUP);
+        gate.until_ready();
+        gate
+    }
+
     fn start_as(
+        command: Command,
+        data: SocketAddr,
+        admin: SocketAddr,
+        listen: &str,
+        config: &str,
+        files: &[(&str, &[u8])],
+        env: &[(&str, &str)],
+    ) -> Self {
+        let mut gate = Self::spawn(command, data, admin, listen, config, files, env);
+        gate.until_ready();
+        gate
+    }
+
+    fn spawn(
         mut command: Command,
         data: SocketAddr,
         admin: SocketAddr,
@@ -174,14 +201,12 @@ impl Gate {
             .stderr(log)
             .spawn()
             .expect("the binary starts");
-        let mut gate = Self {
+        Self {
             dir,
             data,
             admin,
             child,
-        };
-        gate.until_ready();
-        gate
+        }
     }
 
     fn until_ready(&mut self) {
