@@ -318,6 +318,7 @@ impl DriftMetrics {
                 calls,
                 reason = unread.reason,
                 why = unread.why,
+                see = "docs/troubleshooting.md#calls-are-not-counted",
                 "calls are not counted: more than a seventh of the last ones; why is said of the first"
             );
         }
