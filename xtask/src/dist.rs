@@ -1,21 +1,66 @@
 //! `cargo xtask dist`: what is shipped. An archive whose binary runs on old systems, its symbols apart, a Debian package,
-//! and the sums of all of them.
+//! an image for containers, what each is made of, and the sums of all of them, signed where there is a key.
 //!
-//! Invariant: packing gives the same bytes of the same binary: times are the commit's, owners are 0, orders are sorted; and no
-//! directory of the machine is in the binary. (It is in the symbols: of what zig compiles by itself.) One time is not the
-//! commit's yet: mimalloc holds `__TIME__`, which zig's cache may keep of an earlier build.
+//! Invariant: two builds of one source give the same bytes, whatever directory they run in: times are the commit's, owners are 0,
+//! orders are sorted, and no directory of the machine is in the binary (`dist --twice` compares). It is in the symbols: of what zig
+//! compiles by itself.
 //! Not here: the profile that it is built with (`Cargo.toml`), a build laid out by a profile of the hot path (`pgo`).
 
 mod archive;
 mod build;
+mod crates;
 mod deb;
+mod debian;
+mod image;
+mod licences;
+mod sbom;
+mod signature;
 mod trial;
+mod twice;
+#[cfg(test)]
+mod workflow;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::{metadata, root, target_dir};
+use crate::setup;
+
+/// What to do.
+pub(crate) enum Plan<'a> {
+    /// Build, package and try.
+    All,
+    /// As `All`, of a binary that is there.
+    Of(&'a Path),
+    /// Build and package.
+    Untried,
+    /// As `All`, twice, in two directories, and compare.
+    Twice,
+    /// Install what packages are made and tried with.
+    Setup,
+    /// Try what was packaged, and the upgrade from an older package where one is named.
+    Try(Option<&'a Path>),
+    /// Say whether a tag is that of this version.
+    Tag(&'a str),
+}
+
+impl<'a> Plan<'a> {
+    /// Of the words after `dist`.
+    pub(crate) fn of(words: &[&'a str]) -> Option<Self> {
+        match words {
+            [] => Some(Self::All),
+            ["--twice"] => Some(Self::Twice),
+            ["--untried"] => Some(Self::Untried),
+            ["setup"] => Some(Self::Setup),
+            ["try"] => Some(Self::Try(None)),
+            &["try", older] => Some(Self::Try(Some(Path::new(older)))),
+            ["tag", tag] => Some(Self::Tag(tag)),
+            &[binary] if !binary.starts_with('-') => Some(Self::Of(Path::new(binary))),
+            _ => None,
+        }
+    }
+}
 
 /// What is packaged, and how it calls itself.
 struct Release {
@@ -29,48 +74,129 @@ struct Release {
     needs: build::Needs,
     /// Where manual pages and completions lie, and nothing else.
     pages: PathBuf,
+    /// What each package holds of what was written by others: their licences, and the list of crates.
+    notices: PathBuf,
     /// Where packages go.
     out: PathBuf,
     /// Where they are put together.
     stage: PathBuf,
 }
 
-/// Builds, packages and tries. `built` is a binary to package in place of one that is built for old systems.
-pub(crate) fn run(built: Option<&Path>) -> Result<(), String> {
+/// Does what is planned.
+pub(crate) fn run(plan: &Plan) -> Result<(), String> {
+    match plan {
+        Plan::Tag(tag) => return tagged(tag, env!("CARGO_PKG_VERSION")),
+        Plan::Setup => return setup::packaging(),
+        _ => {}
+    }
     let target = target_dir(&metadata()?)?;
-    let (out, stage) = (target.join("packages"), target.join("packages-stage"));
+    if let Plan::Try(older) = plan {
+        return trial::run(&Release::made(&target)?, *older);
+    }
+    let release = package(plan, &target)?;
+    println!("{}", told(&release)?);
+    if matches!(plan, Plan::Twice) {
+        twice::compare(&release, &target)?;
+    }
+    // No two signatures are the same.
+    println!("{}", signature::sign(&release.out)?);
+    match plan {
+        Plan::Untried => Ok(()),
+        _ => trial::run(&release, None),
+    }
+}
+
+/// Builds and packages.
+fn package(plan: &Plan, target: &Path) -> Result<Release, String> {
+    let (out, stage) = dirs(target);
     for dir in [&out, &stage] {
         drop(fs::remove_dir_all(dir));
         make_dir(dir)?;
     }
     let epoch = epoch()?;
-    let whole = match built {
-        Some(binary) => binary.to_owned(),
-        None => build::build(&target, &epoch)?,
+    let whole = match plan {
+        Plan::Of(binary) => (*binary).to_owned(),
+        _ => build::build(target, &epoch)?,
     };
-    let (binary, symbols) = build::split(&whole, &stage)?;
-    let pages = stage.join("pages");
+    build::split(&whole, &stage)?;
+    let release = Release::of(epoch, out, stage)?;
+    let pages = &release.pages;
     for (shell, file) in deb::COMPLETIONS {
-        let text = succeed(Command::new(&binary).args(["completions", shell]))?;
+        let text = succeed(Command::new(&release.binary).args(["completions", shell]))?;
         write(&pages.join("completions").join(file_name(file)?), &text)?;
     }
-    succeed(Command::new(&binary).arg("man").arg(pages.join("man1")))?;
-    let release = Release {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        needs: build::Needs::of(&binary)?,
-        epoch,
-        binary,
-        symbols,
-        pages,
-        out,
-        stage,
-    };
+    succeed(
+        Command::new(&release.binary)
+            .arg("man")
+            .arg(pages.join("man1")),
+    )?;
+    let linked = crates::linked()?;
+    let third_party = licences::third_party(&linked, &build::tools_dir(target))?;
+    write(&release.notices.join("THIRD-PARTY"), &third_party)?;
+    let list = sbom::sbom(&release, &linked, &[])?;
+    write(&release.notices.join("tollgate.cdx.json"), &list)?;
     archive::archive(&release)?;
     archive::symbols(&release)?;
-    let deb = deb::deb(&release)?;
+    deb::deb(&release)?;
+    image::image(&release, &linked)?;
     sums(&release.out)?;
-    println!("{}", told(&release)?);
-    trial::run(&release, &deb)
+    Ok(release)
+}
+
+/// Where packages go, and where they are put together.
+fn dirs(target: &Path) -> (PathBuf, PathBuf) {
+    (target.join("packages"), target.join("packages-stage"))
+}
+
+impl Release {
+    /// Of a binary that was split from its symbols in `stage`.
+    fn of(epoch: String, out: PathBuf, stage: PathBuf) -> Result<Self, String> {
+        let binary = stage.join("tollgate");
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            needs: build::Needs::of(&binary)?,
+            epoch,
+            binary,
+            symbols: stage.join("tollgate.debug"),
+            pages: stage.join("pages"),
+            notices: stage.join("notices"),
+            out,
+            stage,
+        })
+    }
+
+    /// As it was packaged by an earlier run.
+    fn made(target: &Path) -> Result<Self, String> {
+        let (out, stage) = dirs(target);
+        if !out.join(SUMS).is_file() {
+            return Err(format!(
+                "nothing to try in {}: run `cargo xtask dist` first",
+                out.display()
+            ));
+        }
+        Self::of(epoch()?, out, stage)
+    }
+
+    /// What the archive, and its directory, is called.
+    fn name(&self) -> String {
+        format!("tollgate-{}-x86_64-linux", self.version)
+    }
+
+    /// The Debian package.
+    fn deb(&self) -> PathBuf {
+        self.out
+            .join(format!("tollgate_{}_amd64.deb", self.version))
+    }
+}
+
+/// Says that a release of this tag is one of this version.
+fn tagged(tag: &str, version: &str) -> Result<(), String> {
+    if tag.strip_prefix('v') == Some(version) {
+        return Ok(());
+    }
+    Err(format!(
+        "the tag {tag} is not that of version {version}: tag it v{version}, or set `version` in Cargo.toml"
+    ))
 }
 
 /// The commit's time, unless `SOURCE_DATE_EPOCH` says another.
@@ -83,15 +209,36 @@ fn epoch() -> Result<String, String> {
     Ok(succeed(&mut git)?.trim().to_owned())
 }
 
-/// Writes `SHA256SUMS` of what lies in a directory.
-fn sums(dir: &Path) -> Result<(), String> {
-    let mut sha256sum = Command::new("sha256sum");
-    sha256sum.args(files(dir)?).current_dir(dir);
-    let text = succeed(&mut sha256sum)?;
-    write(&dir.join("SHA256SUMS"), &text)
+/// That time in words, such as `+%Y-%m-%d` asks for, in UTC.
+fn date(epoch: &str, format: &str) -> Result<String, String> {
+    let mut date = Command::new("date");
+    date.args(["-u", "-d", &format!("@{epoch}"), format])
+        .env("LC_ALL", "C");
+    Ok(succeed(&mut date)?.trim().to_owned())
 }
 
-/// Names of the files of a directory, sorted.
+/// What holds the sums of all packages.
+const SUMS: &str = "SHA256SUMS";
+
+/// Writes `SHA256SUMS` of what lies in a directory; what lies in directories of it is in one of its files as well.
+fn sums(dir: &Path) -> Result<(), String> {
+    let names = files(dir)?;
+    let mut sha256sum = Command::new("sha256sum");
+    sha256sum
+        .args(names.iter().filter(|name| dir.join(name).is_file()))
+        .current_dir(dir);
+    let text = succeed(&mut sha256sum)?;
+    write(&dir.join(SUMS), &text)
+}
+
+/// SHA-256 of a file, in hexadecimal digits.
+fn sha256(path: &Path) -> Result<String, String> {
+    let said = succeed(Command::new("sha256sum").arg(path))?;
+    let sum = said.split_whitespace().next().unwrap_or_default();
+    Ok(sum.trim_start_matches('\\').to_owned())
+}
+
+/// Names of what lies in a directory, sorted.
 fn files(dir: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let mut names: Vec<String> = entries
@@ -114,7 +261,10 @@ fn told(release: &Release) -> Result<String, String> {
     };
     lines.push(format!("{}  the binary", size(&release.binary)?));
     for name in files(&release.out)? {
-        lines.push(format!("{}  {name}", size(&release.out.join(&name))?));
+        let path = release.out.join(&name);
+        if path.is_file() {
+            lines.push(format!("{}  {name}", size(&path)?));
+        }
     }
     Ok(lines.join("\n"))
 }
@@ -159,4 +309,18 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 fn file_name(path: &str) -> Result<&str, String> {
     let name = Path::new(path).file_name().and_then(|name| name.to_str());
     name.ok_or_else(|| format!("{path} names no file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tagged;
+
+    #[test]
+    fn a_tag_is_that_of_the_version_or_says_what_to_do() {
+        assert_eq!(tagged("v1.2.3", "1.2.3"), Ok(()));
+        for tag in ["1.2.3", "v1.2.4", "v1.2.3-rc1", ""] {
+            let says = tagged(tag, "1.2.3").expect_err("another tag");
+            assert!(says.contains("tag it v1.2.3"), "{says}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use crate::cpu_time;
 use crate::tally::Tally;
 
 pub(crate) struct Lane {
@@ -96,6 +97,7 @@ impl Lane {
         println!("\n── {name}");
         flush();
         let began = Instant::now();
+        let cpu_before_s = cpu_time::of_children();
         let tally = run();
         self.total += tally;
         if tally.failed > 0 {
@@ -105,7 +107,12 @@ impl Lane {
             began.elapsed().as_secs_f64(),
             self.began.elapsed().as_secs_f64(),
         );
-        println!("── {name}: {tally} ({stage_s:.1} s; {lane_s:.0} s since the start)");
+        let cpu = cpu_time::of_children()
+            .zip(cpu_before_s)
+            .map_or_else(String::new, |(now, before)| {
+                format!(", {:.1} s of CPU", now - before)
+            });
+        println!("── {name}: {tally} ({stage_s:.1} s{cpu}; {lane_s:.0} s since the start)");
         flush();
         tally.failed == 0
     }

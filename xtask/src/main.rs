@@ -6,6 +6,8 @@
 
 mod book;
 mod cargo;
+mod cast;
+mod cpu_time;
 mod dist;
 mod fuzz;
 mod instructions;
@@ -35,9 +37,16 @@ cargo xtask <verb>
                  counts that binary instead of a release build
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
+  portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
+                 data plane's tests with it: a lane of its own
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
-  dist           packages in target/packages: an archive, its symbols, a .deb, sums; built with the profile
-                 `dist` for an old glibc, and tried in a bare root; a path packages that binary instead
+  cast           docs/demo.svg anew: the demo in a terminal of eighty columns, captured by tmux; a path captures
+                 that binary instead of a release build
+  dist           packages in target/packages: an archive, its symbols, a .deb, an OCI image, lists of what
+                 they are made of, sums; built with the profile `dist` for an old glibc, and tried in bare roots;
+                 a path packages that binary instead. --twice builds in two directories and compares;
+                 --untried leaves the trial out, `dist try [OLDER.deb]` tries what is there, `dist setup` installs what is
+                 needed for it, and `dist tag NAME` says whether a tag is that of this version
   fuzz [--seconds N] [TARGET]
                  every fuzz target, or one, for N seconds each (600 unless said): a lane of its own
   renderings [--seed N] [--cases N]
@@ -68,9 +77,17 @@ fn main() -> ExitCode {
         ["instructions", binary] => stages::instructions_of(binary.as_ref()),
         ["kubernetes"] => kubernetes::lane(None),
         ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
+        ["portable"] => stages::portable(),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
-        ["dist"] => report(dist::run(None)),
-        ["dist", binary] => report(dist::run(Some(binary.as_ref()))),
+        ["cast"] => report(cast::run(None)),
+        ["cast", binary] => report(cast::run(Some(binary.as_ref()))),
+        ["dist", rest @ ..] => match dist::Plan::of(rest) {
+            Some(plan) => report(dist::run(&plan)),
+            None => {
+                eprint!("{HELP}");
+                ExitCode::from(2)
+            }
+        },
         ["fuzz", rest @ ..] => match fuzz::Plan::of(rest) {
             Some(plan) => report(fuzz::run(&plan)),
             None => {

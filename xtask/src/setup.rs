@@ -1,5 +1,5 @@
 //! Installs what the end-to-end tests need: Python and Node with the OpenAI SDKs, Locust and an OpenID provider, and programs of
-//! the distribution: nginx, promtool, valgrind, Postgres, Chromium.
+//! the distribution: nginx, promtool, valgrind, tmux, Postgres, Chromium.
 //!
 //! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run
 //! only looks.
@@ -8,6 +8,7 @@
 pub(crate) mod command;
 mod debian;
 mod node;
+mod packaging;
 mod postgres;
 mod python;
 mod stamp;
@@ -32,6 +33,10 @@ pub(crate) fn run() -> Result<Installed, String> {
     debian::install("nginx", "nginx")?;
     debian::install("promtool", "prometheus")?;
     valgrind()?;
+    // Tests that need it are skipped, and say so.
+    if let Err(says) = debian::install("tmux", "tmux") {
+        eprintln!("no tmux: {says}");
+    }
     postgres::install()?;
     Ok(Installed {
         python,
@@ -49,4 +54,9 @@ pub(crate) fn prometheus() -> Result<(), String> {
 /// What counts instructions.
 pub(crate) fn valgrind() -> Result<(), String> {
     debian::install("valgrind", "valgrind").map(drop)
+}
+
+/// What packages are made and tried with.
+pub(crate) fn packaging() -> Result<(), String> {
+    packaging::install()
 }

@@ -4,6 +4,7 @@
 //! features are unified once and nothing is compiled twice in a profile.
 //! The end-to-end tests run in the dev profile against the release binary that users run.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -17,6 +18,8 @@ use crate::tidy;
 
 /// The one test binary that needs the installed parts and the release binary.
 const END_TO_END: &str = "e2e";
+/// Its tests at once, for each core: they wait for processes and for time, and use a sixth of what two cores can do.
+const AT_ONCE: usize = 3;
 
 pub(crate) fn check() -> ExitCode {
     let mut lane = Lane::new();
@@ -47,6 +50,20 @@ pub(crate) fn instructions(write: bool) -> ExitCode {
     lane.step("setup", setup::valgrind);
     let binary = release_build(&mut lane);
     count_instructions(&mut lane, binary.as_deref(), write);
+    lane.finish()
+}
+
+/// The gate with the feature that builds Linux as any other Unix: the one call that does not select the workspace, as the
+/// feature is not to be unified with what the other lanes build.
+pub(crate) fn portable() -> ExitCode {
+    let mut lane = Lane::new();
+    let feature = ["--features", "portable"];
+    let mut clippy = cargo(&["clippy", "-p", "tollgate", "--all-targets"]);
+    clippy.args(feature).args(["--", "-D", "warnings"]);
+    lane.gate("clippy", clippy);
+    let mut tests = cargo(&["test", "-p", "proxy", "--no-fail-fast"]);
+    tests.args(feature);
+    lane.tests("the data plane's tests", 1, tests);
     lane.finish()
 }
 
@@ -135,6 +152,10 @@ fn end_to_end(installed: &Installed, binary: PathBuf, filter: Option<&str>) -> C
     ]);
     if let Some(filter) = filter {
         command.args(["--", filter]);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        command.env("RUST_TEST_THREADS", (AT_ONCE * cores).to_string());
     }
     command
         .env("TOLLGATE_BIN", binary)

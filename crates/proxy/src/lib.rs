@@ -21,6 +21,7 @@ pub mod gate;
 mod listener;
 #[cfg(test)]
 mod memory;
+mod os;
 mod peer_certificate;
 pub mod quota;
 mod reply;

@@ -6,9 +6,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, acceptfrom_with};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::unix::AsyncFd;
+
+use crate::os;
 
 /// Pending connections that the kernel keeps for one listener.
 const BACKLOG: i32 = 4096;
@@ -38,8 +39,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_tcp_nodelay(true)?;
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+    os::limit_unsent(&socket, UNSENT_BYTES)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -63,12 +63,10 @@ impl Listener {
     pub(crate) async fn accept(&self) -> io::Result<(std::net::TcpStream, IpAddr)> {
         loop {
             let mut guard = self.0.readable().await?;
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match acceptfrom_with(self.0.get_ref(), flags) {
+            match os::accept(self.0.get_ref()) {
                 Ok((accepted, from)) => {
-                    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
                     let peer = from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |from| from.ip());
-                    return Ok((accepted.into(), peer.to_canonical()));
+                    return Ok((accepted, peer.to_canonical()));
                 }
                 Err(Errno::AGAIN) => guard.clear_ready(),
                 Err(Errno::INTR) => {}

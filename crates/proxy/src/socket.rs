@@ -13,15 +13,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use rustix::io::Errno;
-use rustix::ioctl::{Getter, ioctl};
 use rustix::net::sockopt::socket_error;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, recv, send, sendmsg};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use wire::proxy_protocol::{self, Found};
 
-/// A connection that the peer has closed is an error, in a host that has not ignored SIGPIPE too.
-const QUIET: SendFlags = SendFlags::NOSIGNAL;
+use crate::os;
 
 /// A connection.
 #[derive(Debug)]
@@ -98,27 +96,13 @@ impl Socket {
     }
 }
 
-/// Bytes that were written and that the peer has not acknowledged; the same number on every
-/// architecture that the gate is built for.
-const SIOCOUTQ: u32 = 0x5411;
-
 impl Socket {
     /// Bytes of what was written that the peer's kernel has not acknowledged. After the peer's orderly
     /// end this tells whether it ended before it had them: its last segment acknowledges what came
     /// before. `None` where the kernel does not say.
     pub(crate) fn unacknowledged(&self) -> Option<usize> {
-        unacknowledged(self)
+        os::unacknowledged(self)
     }
-}
-
-fn unacknowledged(socket: impl AsFd) -> Option<usize> {
-    #[expect(
-        unsafe_code,
-        reason = "a system call that `rustix` has no function for"
-    )]
-    // SAFETY: SIOCOUTQ of a socket writes one int, to where the getter has room for one.
-    let unread = unsafe { ioctl(socket, Getter::<SIOCOUTQ, i32>::new()) };
-    usize::try_from(unread.ok()?).ok()
 }
 
 impl AsFd for Socket {
@@ -176,7 +160,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         loop {
             let guard = ready!(self.descriptor.poll_write_ready(cx))?;
-            let sent = send(&*self, buf, QUIET);
+            let sent = send(&*self, buf, os::QUIET);
             if let Some(sent) = settled(guard, sent, buf.len()) {
                 return Poll::Ready(sent);
             }
@@ -192,7 +176,7 @@ impl AsyncWrite for Socket {
         loop {
             let guard = ready!(self.descriptor.poll_write_ready(cx))?;
             let mut nothing_beside = SendAncillaryBuffer::default();
-            let sent = sendmsg(&*self, bufs, &mut nothing_beside, QUIET);
+            let sent = sendmsg(&*self, bufs, &mut nothing_beside, os::QUIET);
             if let Some(sent) = settled(guard, sent, asked) {
                 return Poll::Ready(sent);
             }
@@ -211,6 +195,3 @@ impl AsyncWrite for Socket {
         Poll::Ready(self.descriptor.get_ref().shutdown(Shutdown::Write))
     }
 }
-
-#[cfg(test)]
-mod tests;

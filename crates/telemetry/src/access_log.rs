@@ -79,6 +79,14 @@ impl AccessLog {
         Self::start_at(target, sink)
     }
 
+    /// Starts the writer on something else, which is taken for standard output: [`AccessLog::reopen`] leaves it alone.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn handed(sink: Box<dyn Write + Send>) -> io::Result<Self> {
+        Self::start_at(Target::Stdout, sink)
+    }
+
     fn start_at(target: Target, sink: Box<dyn Write + Send>) -> io::Result<Self> {
         let (queue, batches) = sync_channel(QUEUE);
         let shared = Arc::new(Shared::default());

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::demo::Workload;
 use crate::explain::Explain;
 use crate::init::Init;
 use crate::keys::Keys;
@@ -114,9 +115,11 @@ pub(crate) enum Verb {
     /// Run two simulated engines and the gate in front of them.
     ///
     /// Nothing is needed: no account, no GPU, no file. The set-up is that of the documentation:
-    /// two tiers, three identities, three policies.
+    /// two tiers, three identities, three policies, and a meter: the gate counts every token itself, keeps a
+    /// ledger in a directory of its own, and ends with what was spent and by whom.
     #[command(before_help = "Examples:\n  \
-        tollgate demo\n  \
+        tollgate demo                      waits for calls of yours\n  \
+        tollgate demo --workload mixed     makes forty calls itself, and ends\n  \
         tollgate demo --print-config > tollgate.yaml")]
     Demo(Demo),
     /// Compare what the gate counts with what engines count, without a call.
@@ -204,6 +207,26 @@ pub(crate) struct Demo {
     /// Time between tokens of the simulated engines, milliseconds.
     #[arg(long, default_value_t = 15, value_name = "MS")]
     pub(crate) inter_token_ms: u64,
+    /// Make calls as well, for those who only look, and end after the last one.
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) workload: Option<Workload>,
+    /// How many calls it makes, at most 100000.
+    #[arg(long, default_value_t = 40, value_name = "N", requires = "workload",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) calls: u32,
+    /// Time between two of its calls, milliseconds, at least 5.
+    #[arg(long, default_value_t = 250, value_name = "MS", requires = "workload",
+        value_parser = clap::value_parser!(u64).range(5..=60_000))]
+    pub(crate) every_ms: u64,
+    /// What its calls are made from: the same seed makes the same calls [default: by chance].
+    #[arg(long, value_name = "N", requires = "workload")]
+    pub(crate) seed: Option<u64>,
+    /// One line a call in place of the live view, which needs a terminal.
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Keep the ledger when the demo ends, and say where it is.
+    #[arg(long)]
+    pub(crate) keep: bool,
     /// Print the demo's configuration file and end: a start for one of your own, without the keys of
     /// the simulated engines.
     #[arg(long)]

@@ -1,24 +1,45 @@
 //! `tollgate demo`: two simulated engines and the gate, with nothing to install.
 //!
-//! Not here: the engines themselves (`engine`), the live line and the summary (`screen`).
+//! Not here: the engines themselves (`engine`), the configuration (`document`), the calls that the demo makes itself
+//! (`drive`), what is shown (`screen`, `live`).
 
+mod document;
+mod draw;
+mod drive;
+mod feed;
+mod home;
+mod live;
+mod plain;
 mod screen;
+mod terminal;
+mod view;
+mod words;
 
+use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::Sources;
 use engine::{EngineConfig, EngineHandle};
+use ledger::Reader;
+
+use document::{Engine, document, printed};
+pub(crate) use drive::Workload;
+use drive::{Plan, drive};
+use home::Home;
+use live::Shown;
 
 use crate::running::Origin;
 use crate::world::World;
 use crate::{cli, complain, serve, told};
+
+/// What is logged unless something else is asked for: what goes wrong. That its ledger is new is not.
+pub(crate) const LOG: &str = "warn,tollgate::ledger_log=error";
 
 /// The simulated engines' keys, and the world behind them. The keys exist for one run.
 struct DemoWorld {
@@ -56,6 +77,8 @@ pub(crate) fn run(options: &cli::Demo) -> ExitCode {
 
 fn start(options: &cli::Demo) -> Result<(), String> {
     let began = Instant::now();
+    let plan = plan(options);
+    let home = Home::make(options.keep)?;
     let world = DemoWorld {
         on_prem: key("on-prem"),
         frontier: key("frontier"),
@@ -82,6 +105,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         options,
         &at(on_prem.addr(), "ON_PREM_KEY"),
         &at(frontier.addr(), "FRONTIER_KEY"),
+        &home.ledger(),
     );
     let file = Path::new("demo.yaml");
     let loaded = config::parse_document(file, text.as_bytes(), &world)
@@ -90,29 +114,101 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         tracing::warn!("{warning}");
     }
     let origin = Origin::none(&loaded);
-    let ready = serve::start(loaded, &world, origin)?;
-    let admin = ready.admin.local_addr().unwrap_or(options.admin);
-    screen::introduce(
-        ready.running.gate.address(),
-        admin,
-        on_prem.addr(),
-        frontier.addr(),
-    );
+    let mut shown = Shown::new(options.plain, plan.as_ref());
+    let log = shown.feed_from(options.access_log.as_deref(), home.ledger())?;
+    let ready = serve::start_with(Some(log), loaded, &world, origin)?;
+    let at = Addresses {
+        data: ready.running.gate.address(),
+        admin: ready.admin.local_addr().unwrap_or(options.admin),
+        on_prem: on_prem.addr(),
+        frontier: frontier.addr(),
+    };
+    screen::introduce(&at);
+    if let Some(plan) = &plan {
+        screen::plan(plan);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
+    let is_live = shown.is_live();
+    let mut unanswered = 0;
     runtime.block_on(async {
-        let live = screen::live(Arc::clone(&ready.running));
-        serve::until_stopped(&ready, live).await;
+        let also = async {
+            let made = Cell::new(0);
+            let showing = shown.show(&ready.running, at.data, &made);
+            match plan {
+                None => showing.await,
+                Some(plan) => tokio::select! {
+                    () = showing => {}
+                    n = driven(plan, reachable(at.data), &made, is_live) => unanswered = n,
+                },
+            }
+        };
+        serve::until_stopped(&ready, also).await;
     });
     // With it go the tasks that hold on to the gate.
     drop(runtime);
     let counted = serve::end(ready).ok_or("the gate did not end, so there is no summary")?;
+    shown.end();
     screen::summary(&counted.by_workload(), began.elapsed());
+    let reader = Reader::open(&home.ledger()).map_err(|error| error.to_string())?;
+    screen::report(&reader).map_err(|error| error.to_string())?;
+    if home.is_kept() {
+        screen::kept(&home.ledger());
+    }
     on_prem.stop();
     frontier.stop();
-    Ok(())
+    match unanswered {
+        0 => Ok(()),
+        n => Err(format!("{n} calls got no answer")),
+    }
+}
+
+/// How long what the last call left is shown.
+const LAST_LOOK: Duration = Duration::from_millis(1_500);
+
+/// Makes the calls of a plan, and gives people time to see what became of them.
+async fn driven(plan: Plan, gate: SocketAddr, made: &Cell<u32>, is_live: bool) -> u32 {
+    let unanswered = drive(plan, gate, made).await;
+    if is_live {
+        tokio::time::sleep(LAST_LOOK).await;
+    }
+    unanswered
+}
+
+/// Where everything listens.
+struct Addresses {
+    data: SocketAddr,
+    admin: SocketAddr,
+    on_prem: SocketAddr,
+    frontier: SocketAddr,
+}
+
+/// The calls that the demo makes itself, if it was asked for any.
+fn plan(options: &cli::Demo) -> Option<Plan> {
+    Some(Plan {
+        workload: options.workload?,
+        calls: options.calls,
+        every: Duration::from_millis(options.every_ms),
+        seed: options
+            .seed
+            .unwrap_or_else(|| RandomState::new().hash_one(0) % SEEDS),
+    })
+}
+
+/// Seeds that are chosen by chance are below this, so that they can be typed.
+const SEEDS: u64 = 10_000;
+
+/// An address that listens everywhere is reached over loopback.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
 }
 
 fn engine(
@@ -134,69 +230,6 @@ fn engine(
     .map_err(|error| {
         format!("cannot start the simulated engine {name} on {listen}: {error}; choose another address with --{name}")
     })
-}
-
-/// An engine, as a backend of the configuration.
-struct Engine {
-    listen: SocketAddr,
-    /// A field, or a comment in its place.
-    credential: String,
-}
-
-/// A start for a configuration of one's own, which is good as it stands: the keys of the simulated
-/// engines exist for one run only.
-fn printed(options: &cli::Demo) -> String {
-    let at = |listen, name: &str| Engine {
-        listen,
-        credential: format!("# credential: {{ file: secrets/{name} }}  # its key"),
-    };
-    document(
-        options,
-        &at(options.on_prem, "on-prem"),
-        &at(options.frontier, "frontier"),
-    )
-}
-
-/// The white paper's set-up as a configuration file.
-fn document(options: &cli::Demo, on_prem: &Engine, frontier: &Engine) -> String {
-    let log = options.access_log.as_ref().map_or_else(
-        || "off".into(),
-        |path| {
-            // A name alone could be taken for a word, and a `$` for a variable.
-            let path = Path::new(".").join(path).display().to_string();
-            // A JSON string is a YAML string.
-            serde_json::Value::from(path.replace('$', "$$")).to_string()
-        },
-    );
-    format!(
-        "listen: {{ data: \"{data}\", admin: \"{admin}\" }}
-access_log: {log}
-identity: {{ header: x-workload-app }}
-backends:
-  on-prem:
-    url: http://{}/v1
-    {}
-    models: [gpt-oss-120b]
-  frontier:
-    url: http://{}/v1
-    {}
-    models: [gemini-2.5-flash]
-routes:
-  - {{ workload: toolbench-agent, backend: frontier, model: gemini-2.5-flash }}
-  - workload: [swe-rebench-ide, terminal-bench-ci]
-    backend: on-prem
-    limits: [ {{ requests: 2, per: 1m }}, {{ tokens: 100000, per: 1m }} ]
-prices:
-  gpt-oss-120b: {{ input: 0.10, output: 0.40, per: 1M }}
-  gemini-2.5-flash: {{ input: 0.30, output: 2.50, per: 1M }}
-",
-        on_prem.listen,
-        on_prem.credential,
-        frontier.listen,
-        frontier.credential,
-        data = options.listen,
-        admin = options.admin,
-    )
 }
 
 /// A key for one run, from the randomness that seeds hash maps.

@@ -3,7 +3,9 @@
 //! Invariant: no prompt, credential or header value of a client is ever logged.
 //! Not here: the access log (`telemetry`), what keeps the gate from its work (`conditions`).
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, PoisonError};
 
 use tracing_subscriber::EnvFilter;
 
@@ -17,13 +19,42 @@ pub(crate) fn start(filter: Option<&str>, format: LogFormat) {
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(|| Lines);
     match format {
         LogFormat::Text => log.with_ansi(wants_colour()).init(),
         LogFormat::Json => log.json().flatten_event(true).with_ansi(false).init(),
     }
     if let Some(fault) = fault {
         tracing::warn!(%fault, "the log filter is not understood; logging at info");
+    }
+}
+
+/// Who is handed the lines in place of standard error.
+static ASIDE: Mutex<Option<SyncSender<String>>> = Mutex::new(None);
+
+/// Hands lines to somebody else, so that they do not tear a picture on the terminal; what finds no room there is
+/// lost. `None` has them written again.
+pub(crate) fn aside(to: Option<SyncSender<String>>) {
+    *ASIDE.lock().unwrap_or_else(PoisonError::into_inner) = to;
+}
+
+/// Where lines go: each comes in one piece.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*aside {
+            None => io::stderr().write(bytes),
+            Some(to) => {
+                drop(to.try_send(String::from_utf8_lossy(bytes).into_owned()));
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
     }
 }
 

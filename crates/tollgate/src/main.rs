@@ -52,7 +52,11 @@ static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
     let command = cli::Cli::parse();
-    logging::start(command.log.as_deref(), command.log_format);
+    let filter = match command.verb {
+        cli::Verb::Demo(_) => command.log.as_deref().or(Some(demo::LOG)),
+        _ => command.log.as_deref(),
+    };
+    logging::start(filter, command.log_format);
     leave_no_core();
     match command.verb {
         cli::Verb::Run(run) => serve::run(&run),

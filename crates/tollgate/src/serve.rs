@@ -91,9 +91,6 @@ pub(crate) fn start(
     sources: &dyn config::Sources,
     origin: Origin,
 ) -> Result<Ready, String> {
-    raise_descriptors();
-    let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
-    let delay = loaded.host.drain_delay;
     let log = match &loaded.host.access_log {
         config::AccessLog::Off => None,
         config::AccessLog::Stdout => Some((Target::Stdout, "standard output".to_owned())),
@@ -107,6 +104,19 @@ pub(crate) fn start(
                 .map_err(|e| format!("cannot write the access log to {name}: {e}"))
         })
         .transpose()?;
+    start_with(log, loaded, sources, origin)
+}
+
+/// Likewise, with this access log in place of the configuration's.
+pub(crate) fn start_with(
+    log: Option<AccessLog>,
+    loaded: Loaded,
+    sources: &dyn config::Sources,
+    origin: Origin,
+) -> Result<Ready, String> {
+    raise_descriptors();
+    let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
+    let delay = loaded.host.drain_delay;
     let quota = quota::find();
     let workers = loaded.host.workers.unwrap_or(quota.workers);
     let ledger = loaded.host.ledger.clone();

@@ -36,6 +36,10 @@ pub(crate) fn start(settings: &config::Traces) -> Result<(Traces, Sampling), Str
 
 /// What tells this process from the others of its service: the machine's name and the process id.
 fn instance() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}/{}", host.trim(), std::process::id())
+    let host = rustix::system::uname();
+    format!(
+        "{}/{}",
+        host.nodename().to_string_lossy(),
+        std::process::id()
+    )
 }

@@ -17,45 +17,52 @@ const BESIDE: &[&str] = &[
     "examples",
 ];
 
-/// `tollgate-VERSION-x86_64-linux.tar.xz`.
+/// `tollgate-VERSION-x86_64-linux.tar.gz`: what unpacks gzip is on every system, what unpacks xz is not.
 pub(super) fn archive(release: &Release) -> Result<(), String> {
-    let name = format!("tollgate-{}-x86_64-linux", release.version);
+    let name = release.name();
     let dir = release.stage.join(&name);
     copy(&release.binary, &dir.join("tollgate"))?;
     copy(&release.pages.join("man1"), &dir.join("man/man1"))?;
     copy(&release.pages.join("completions"), &dir.join("completions"))?;
+    copy(&release.notices, &dir)?;
     for path in BESIDE {
         let to = path.replace("deploy/debian", "deploy/systemd");
         copy(&root().join(path), &dir.join(to))?;
     }
-    tar(release, &name, &name)
+    pack(release, &name, "tar.gz", "gzip -9 -n")
 }
 
 /// `tollgate-VERSION-x86_64-linux-debug.tar.xz`, for a debugger: `gdb -s tollgate.debug tollgate`.
 pub(super) fn symbols(release: &Release) -> Result<(), String> {
-    let name = format!("tollgate-{}-x86_64-linux-debug", release.version);
+    let name = format!("{}-debug", release.name());
     let dir = release.stage.join(&name);
     copy(&release.symbols, &dir.join("tollgate.debug"))?;
-    tar(release, &name, &name)
+    pack(release, &name, "tar.xz", "xz -6 -T1")
 }
 
-/// Packs a directory of the stage, the same bytes each time.
-fn tar(release: &Release, dir: &str, name: &str) -> Result<(), String> {
-    let file = release.out.join(format!("{name}.tar.xz"));
+/// Packs a directory of the stage.
+fn pack(release: &Release, name: &str, ending: &str, compressor: &str) -> Result<(), String> {
+    let mut tar = tar(release, &release.stage, 0);
+    tar.args(["--use-compress-program", compressor, "--file"])
+        .arg(release.out.join(format!("{name}.{ending}")))
+        .arg(name);
+    succeed(&mut tar).map(drop)
+}
+
+/// A `tar` that packs from a directory the same bytes each time, as files of `owner`.
+pub(super) fn tar(release: &Release, from: &Path, owner: u32) -> Command {
     let mut tar = Command::new("tar");
     tar.args([
         "--create",
         "--sort=name",
         "--format=ustar",
-        "--owner=0",
-        "--group=0",
+        "--numeric-owner",
     ])
-    .args(["--numeric-owner", "--mode=u+rwX,go+rX,go-w"])
+    .args(["--mode=u+rwX,go+rX,go-w"])
+    .arg(format!("--owner={owner}"))
+    .arg(format!("--group={owner}"))
     .arg(format!("--mtime=@{}", release.epoch))
-    .args(["--use-compress-program", "xz -6 -T1", "--file"])
-    .arg(&file)
     .arg("--directory")
-    .arg(Path::new(&release.stage))
-    .arg(dir);
-    succeed(&mut tar).map(drop)
+    .arg(from);
+    tar
 }

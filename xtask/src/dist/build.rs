@@ -1,14 +1,18 @@
 //! The binary for old systems: linked by zig against a glibc of our choice, and cut from its symbols.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{make_dir, succeed};
+use super::{date, make_dir, succeed, write};
 use crate::cargo::root;
 use crate::parts::{DIST_GLIBC, DIST_PACKAGES};
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// What is built for.
+pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Names the directory of zig.
+pub(super) const TOOLS: &str = "TOLLGATE_DIST_TOOLS";
 
 /// What a binary asks of a system.
 pub(super) struct Needs {
@@ -54,31 +58,28 @@ impl Needs {
     }
 }
 
+/// Zig as `cargo zigbuild` calls it, but linking from `/`: what zig compiles of its own names the directory that it runs in.
+const LINKING: &str = r#"#!/bin/sh
+for word; do
+    case $word in -c | -E | -S) exec "@PYTHON@" "$@" ;; esac
+done
+case $3 in cc | c++) cd / ;; esac
+exec "@PYTHON@" "$@"
+"#;
+
 /// Builds `tollgate` with the profile `dist` for a glibc as old as [`DIST_GLIBC`].
+///
+/// What C compiles keeps no hour: mimalloc holds `__DATE__` and `__TIME__`, for which the commit's stand.
 pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
-    let bin = tools(&target.join("dist-tools"))?;
+    let bin = tools(&tools_dir(target))?;
     println!("building for glibc {DIST_GLIBC}; this takes minutes");
     let path = std::env::var("PATH").unwrap_or_default();
-    let sysroot = succeed(
-        Command::new("rustc")
-            .args(["--print", "sysroot"])
-            .current_dir(root()),
-    )?;
-    let home = std::env::var("CARGO_HOME")
-        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
-        .map_err(|cause| format!("CARGO_HOME: {cause}"))?;
-    let source = root()
-        .canonicalize()
-        .map_err(|cause| format!("the checkout: {cause}"))?;
-    let maps = [
-        (source.display().to_string(), "/src"),
-        (home, "/cargo"),
-        (sysroot.trim().to_owned(), "/rustc"),
-    ];
+    let maps = maps()?;
     let flags = |flag: &str| {
         let maps = maps.iter().map(|(from, to)| format!("{flag}{from}={to}"));
         maps.collect::<Vec<_>>().join(" ")
     };
+    let times = times(&date(epoch, "+%Y-%m-%d")?, &date(epoch, "+%H:%M:%S")?);
     let mut zigbuild = Command::new(bin.join("cargo-zigbuild"));
     zigbuild
         .args([
@@ -88,17 +89,20 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
             "dist",
             "-p",
             "tollgate",
-            "--target",
         ])
-        .arg(format!("{TARGET}.{DIST_GLIBC}"))
+        .args(["--target", &format!("{TARGET}.{DIST_GLIBC}")])
         .arg("--target-dir")
         .arg(target)
         .current_dir(root())
         .env("PATH", format!("{}:{path}", bin.display()))
         .env("SOURCE_DATE_EPOCH", epoch)
         .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_ZIGBUILD_PYTHON_PATH", linking(&bin)?)
+        // Of its own, so that two builds share nothing that was compiled.
+        .env("ZIG_GLOBAL_CACHE_DIR", target.join("zig-cache"))
+        .env("ZIG_LOCAL_CACHE_DIR", target.join("zig-cache"))
         .env("RUSTFLAGS", flags("--remap-path-prefix="))
-        .env("CFLAGS", flags("-ffile-prefix-map="));
+        .env("CFLAGS", format!("{} {times}", flags("-ffile-prefix-map=")));
     let status = zigbuild
         .status()
         .map_err(|cause| format!("{zigbuild:?} did not start: {cause}"))?;
@@ -106,6 +110,50 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
         return Err(format!("{zigbuild:?} failed ({status})"));
     }
     Ok(target.join(TARGET).join("dist").join("tollgate"))
+}
+
+/// Writes the program that stands before zig.
+fn linking(bin: &Path) -> Result<PathBuf, String> {
+    let bin = bin
+        .canonicalize()
+        .map_err(|cause| format!("{}: {cause}", bin.display()))?;
+    let file = bin.join("python-linking");
+    let python = bin.join("python");
+    write(
+        &file,
+        &LINKING.replace("@PYTHON@", &python.display().to_string()),
+    )?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755))
+        .map_err(|cause| format!("{}: {cause}", file.display()))?;
+    Ok(file)
+}
+
+/// Directories of this machine, and what stands for each in the binary.
+fn maps() -> Result<[(String, &'static str); 3], String> {
+    let mut rustc = Command::new("rustc");
+    let sysroot = succeed(rustc.args(["--print", "sysroot"]).current_dir(root()))?;
+    let home = std::env::var("CARGO_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
+        .map_err(|cause| format!("CARGO_HOME: {cause}"))?;
+    let source = root()
+        .canonicalize()
+        .map_err(|cause| format!("the checkout: {cause}"))?;
+    Ok([
+        (source.display().to_string(), "/src"),
+        (home, "/cargo"),
+        (sysroot.trim().to_owned(), "/rustc"),
+    ])
+}
+
+/// What a C compiler is told of its day and hour. Neither may hold a space: `CFLAGS` is cut at spaces.
+fn times(day: &str, hour: &str) -> String {
+    format!("-Wno-builtin-macro-redefined -D__DATE__=\"{day}\" -D__TIME__=\"{hour}\"")
+}
+
+/// Where zig is. Its directory is in the symbols of what it compiles by itself: `TOLLGATE_DIST_TOOLS` lets builds share one.
+pub(super) fn tools_dir(target: &Path) -> PathBuf {
+    let named = std::env::var_os(TOOLS).filter(|named| !named.is_empty());
+    named.map_or_else(|| target.join("dist-tools"), PathBuf::from)
 }
 
 /// Installs zig and the tool that has cargo link by it, and gives the directory of their programs.

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Release, copy, files, make_dir, succeed, write};
+use super::{Release, copy, date, files, make_dir, succeed, write};
 use crate::cargo::root;
 
 /// Where each shell looks for what it needs, below the root.
@@ -28,15 +28,17 @@ const INSTALLED: &[(&str, &str)] = &[
     ("copyright", "usr/share/doc/tollgate/copyright"),
 ];
 
-/// Builds `tollgate_VERSION_amd64.deb`, and gives where it is.
-pub(super) fn deb(release: &Release) -> Result<PathBuf, String> {
-    packed(release, &release.version, &release.out)
+/// Builds `tollgate_VERSION_amd64.deb`.
+pub(super) fn deb(release: &Release) -> Result<(), String> {
+    packed(release, &release.version, &release.out).map(drop)
 }
 
 /// The same under another version, in another place: what an upgrade is tried with.
 pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<PathBuf, String> {
     let dir = release.stage.join(format!("deb-{version}"));
     let from = root().join("deploy/debian");
+    let control = fs::read_to_string(from.join("control"))
+        .map_err(|cause| format!("deploy/debian/control: {cause}"))?;
     copy(&release.binary, &dir.join("usr/bin/tollgate"))?;
     for (name, to) in INSTALLED {
         copy(&from.join(name), &dir.join(to))?;
@@ -46,9 +48,14 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
         copy(&release.pages.join("completions").join(name), &dir.join(to))?;
     }
     let doc = dir.join("usr/share/doc/tollgate");
+    copy(&release.notices, &doc)?;
     copy(&root().join("examples"), &doc.join("examples"))?;
-    let mut packed = vec![doc.join("changelog")];
-    copy(&root().join("CHANGELOG.md"), &doc.join("changelog"))?;
+    let mut packed = vec![doc.join("changelog"), doc.join("NEWS.md")];
+    copy(&root().join("CHANGELOG.md"), &doc.join("NEWS.md"))?;
+    write(
+        &doc.join("changelog"),
+        &changelog(release, version, &control)?,
+    )?;
     let pages = dir.join("usr/share/man/man1");
     copy(&release.pages.join("man1"), &pages)?;
     packed.extend(files(&pages)?.into_iter().map(|page| pages.join(page)));
@@ -56,15 +63,9 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
     succeed(Command::new("gzip").args(["-9", "-n"]).args(&packed))?;
 
     set_modes(&dir, &dir)?;
-    let kib = succeed(
-        Command::new("du")
-            .args(["-sk", "--apparent-size"])
-            .arg(&dir),
-    )?;
-    let control = fs::read_to_string(from.join("control"))
-        .map_err(|cause| format!("deploy/debian/control: {cause}"))?
+    let control = control
         .replace("@VERSION@", version)
-        .replace("@SIZE@", kib.split_whitespace().next().unwrap_or_default())
+        .replace("@SIZE@", &kib(&dir)?.to_string())
         .replace("@DEPENDS@", &depends(release));
     let debian = dir.join("DEBIAN");
     write(&debian.join("control"), &control)?;
@@ -105,6 +106,34 @@ fn depends(release: &Release) -> String {
         depends.push_str(", libgcc-s1");
     }
     depends
+}
+
+/// In Debian's form, which tells of packages; what the program learnt stands beside it.
+fn changelog(release: &Release, version: &str, control: &str) -> Result<String, String> {
+    let maintainer = control
+        .lines()
+        .find_map(|line| line.strip_prefix("Maintainer: "));
+    let maintainer = maintainer.ok_or("deploy/debian/control names no Maintainer")?;
+    let date = date(&release.epoch, "+%a, %d %b %Y %H:%M:%S +0000")?;
+    Ok(format!(
+        "tollgate ({version}) unstable; urgency=medium\n\n  * What changed is in NEWS.md.gz.\n\n -- {maintainer}  {date}\n"
+    ))
+}
+
+/// The sizes of all files, each in whole KiB: what a file system takes for its directories would be of one machine.
+fn kib(dir: &Path) -> Result<u64, String> {
+    let mut sum = 0;
+    for name in files(dir)? {
+        let path = dir.join(name);
+        sum += if path.is_dir() {
+            kib(&path)?
+        } else {
+            let found = fs::metadata(&path);
+            let found = found.map_err(|cause| format!("{}: {cause}", path.display()))?;
+            found.len().div_ceil(1024)
+        };
+    }
+    Ok(sum)
 }
 
 /// Directories and programs may be run by everybody, the rest may be read.

@@ -4,78 +4,83 @@
 //! there and whole. The unit is looked at by `systemd-analyze`.
 //! Not here: a system whose first process is systemd. The scripts' calls of `systemctl` are not tried.
 
+mod gate;
+mod image;
+mod page;
 mod upstream;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 
-use super::{Release, deb, succeed};
+use super::{Release, SUMS, deb, signature, succeed};
 use crate::parts::DIST_DEBIAN;
+use gate::{Gate, free_address};
 
 const CONFIG: &str = "/etc/tollgate/tollgate.yaml";
+/// Where the packages are in the root.
+const PACKAGES: &str = "/opt/packages";
+const CALLER: &str = "x-workload-app: chat";
 const LEDGER: &str = "/var/lib/tollgate/usage.db";
 /// How much of an exposure `systemd-analyze security` may find, tenths.
 const EXPOSURE: u32 = 20;
-const WITHIN: Duration = Duration::from_secs(20);
 
 /// The minimal Debian.
 struct Root(PathBuf);
 
-/// A gate that runs in it.
-struct Gate {
-    child: Child,
-    data: SocketAddr,
-}
-
 /// Tries all of it, or says why it cannot.
-pub(super) fn run(release: &Release, package: &Path) -> Result<(), String> {
-    let dir = release.stage.join("root");
+pub(super) fn run(release: &Release, older: Option<&Path>) -> Result<(), String> {
+    let mut sums = Command::new("sha256sum");
+    succeed(
+        sums.args(["--check", "--quiet", SUMS])
+            .current_dir(&release.out),
+    )?;
+    if signature::is_signed(&release.out) {
+        signature::verify(&release.out)?;
+        println!("{SUMS}: good, and so is its signature");
+    } else {
+        println!("{SUMS}: good, not signed");
+    }
     if !succeed(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0") {
         println!("not tried: a bare root needs the user root");
         return Ok(());
     }
-    if Command::new("mmdebstrap")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
+    image::run(release)?;
+    if !is_there("mmdebstrap") {
         println!("not tried: mmdebstrap is not installed (apt-get install mmdebstrap)");
         return Ok(());
     }
     println!("trying the packages in a minimal {DIST_DEBIAN}");
+    let dir = release.stage.join("root");
+    drop(fs::remove_dir_all(&dir));
     let mut mmdebstrap = Command::new("mmdebstrap");
-    mmdebstrap.args([
-        "--quiet",
-        "--variant=essential",
-        "--include=passwd",
-        DIST_DEBIAN,
-    ]);
+    mmdebstrap.args(["--quiet", "--variant=apt", "--include=passwd", DIST_DEBIAN]);
     succeed(mmdebstrap.arg(&dir))?;
     let root = Root(dir);
+    super::copy(&release.out, &root.inside(PACKAGES))?;
     archive(&root, release)?;
-    installed(&root, release, package)
+    installed(&root, release, older)?;
+    lintian(release)
+}
+
+/// Whether a program starts and says its version.
+fn is_there(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
 }
 
 /// The archive runs where it is unpacked.
 fn archive(root: &Root, release: &Release) -> Result<(), String> {
-    let began = Instant::now();
-    let name = format!("tollgate-{}-x86_64-linux", release.version);
-    let mut tar = Command::new("tar");
-    tar.arg("-xf")
-        .arg(release.out.join(format!("{name}.tar.xz")));
-    succeed(tar.arg("-C").arg(root.0.join("opt")))?;
-    let program = format!("/opt/{name}/tollgate");
+    root.as_printed("archive")?;
+    let name = release.name();
+    let program = format!("{PACKAGES}/{name}/tollgate");
     let version = succeed(root.chroot("0:0").args([&program, "version"]))?;
     holds(
         version.trim() == format!("tollgate {}", release.version),
         "the archive's version",
     )?;
-    let example = format!("/opt/{name}/examples/white-paper.yaml");
+    let example = format!("{PACKAGES}/{name}/examples/white-paper.yaml");
     // Its keys are not there: what is asked is whether it is read.
     let said = root
         .chroot("0:0")
@@ -86,17 +91,12 @@ fn archive(root: &Root, release: &Release) -> Result<(), String> {
         !said.stderr.is_empty() || said.status.success(),
         "check of an example",
     )?;
-    println!(
-        "archive: unpacked and run in {:.1} s",
-        began.elapsed().as_secs_f64()
-    );
     Ok(())
 }
 
-/// The package's life, from its installation to its end.
-fn installed(root: &Root, release: &Release, package: &Path) -> Result<(), String> {
-    let began = Instant::now();
-    root.dpkg(&["-i"], package)?;
+/// The package's life, from its installation to its end, with an upgrade: from an older one, or to one that calls itself newer.
+fn installed(root: &Root, release: &Release, older: Option<&Path>) -> Result<(), String> {
+    root.as_printed("deb")?;
     let own = succeed(
         root.chroot("tollgate:tollgate")
             .args(["tollgate", "check", "-c", CONFIG]),
@@ -113,20 +113,20 @@ fn installed(root: &Root, release: &Release, package: &Path) -> Result<(), Strin
         .replace("http://127.0.0.1:8000", &format!("http://{upstream}"))
         .replace("workload: nobody", "workload: chat");
     fs::write(&config, &text).map_err(|cause| cause.to_string())?;
+    let newer = if let Some(older) = older {
+        root.dpkg(&["-i", "--force-confold", "--force-downgrade"], older)?;
+        release.deb()
+    } else {
+        let newer = format!("{}+1", release.version);
+        deb::packed(release, &newer, &release.stage.join("newer"))?
+    };
     let gate = root.start(data)?;
-    gate.call()?;
-    println!(
-        ".deb: installed, started and called in {:.1} s",
-        began.elapsed().as_secs_f64()
-    );
-
-    let newer = format!("{}+1", release.version);
-    let newer = deb::packed(release, &newer, &release.stage.join("newer"))?;
+    gate.call(CALLER, "m")?;
     root.dpkg(&["-i", "--force-confold"], &newer)?;
-    gate.call()?;
+    gate.call(CALLER, "m")?;
     gate.end()?;
     let gate = root.start(data)?;
-    gate.call()?;
+    gate.call(CALLER, "m")?;
     gate.end()?;
     holds(
         fs::read_to_string(&config).is_ok_and(|kept| kept == text),
@@ -154,8 +154,11 @@ fn installed(root: &Root, release: &Release, package: &Path) -> Result<(), Strin
     succeed(root.chroot("0:0").args(["dpkg", "-P", "tollgate"]))?;
     holds(!config.exists(), "the configuration goes")?;
     holds(root.inside(LEDGER).exists(), "the ledger stays")?;
+    let from = older.map_or("the same under another version".to_owned(), |older| {
+        older.display().to_string()
+    });
     println!(
-        ".deb: upgraded under an open ledger, removed and purged; the ledger is there and whole"
+        ".deb: upgraded under an open ledger (from {from}), removed, purged; the ledger is there and whole"
     );
     Ok(())
 }
@@ -201,6 +204,27 @@ impl Root {
         command
     }
 
+    /// Types what the page prints for one of the ways, of which the last command is a demo, until that has answered a call.
+    fn as_printed(&self, way: &str) -> Result<(), String> {
+        let began = Instant::now();
+        let mut commands = page::commands(way)?;
+        let last = commands.pop().unwrap_or_default();
+        let last = last.strip_suffix(" demo");
+        let program = last.ok_or_else(|| format!("the last command for {way} is no demo"))?;
+        let shell = |script: &str| {
+            let mut shell = self.chroot("0:0");
+            shell.args(["sh", "-ec", &format!("cd {PACKAGES}\n{script}"), "sh"]);
+            shell
+        };
+        succeed(&mut shell(&commands.join("\n")))?;
+        let demo = Gate::demo(shell(&format!("exec {program} \"$@\"")))?;
+        println!(
+            "{way}: as docs/install.md prints it, to the demo's first answer in {:.1} s",
+            began.elapsed().as_secs_f64()
+        );
+        demo.end()
+    }
+
     fn dpkg(&self, how: &[&str], package: &Path) -> Result<(), String> {
         super::copy(package, &self.inside("/opt/package.deb"))?;
         let mut dpkg = self.chroot("0:0");
@@ -210,60 +234,32 @@ impl Root {
     /// Starts the gate as the unit does, but for its sandbox, and waits until it takes calls.
     fn start(&self, data: SocketAddr) -> Result<Gate, String> {
         let mut command = self.chroot("tollgate:tollgate");
-        command
-            .args(["tollgate", "run", "-c", CONFIG])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let child = command
-            .spawn()
-            .map_err(|cause| format!("{command:?}: {cause}"))?;
-        let gate = Gate { child, data };
-        let began = Instant::now();
-        while TcpStream::connect(data).is_err() {
-            holds(began.elapsed() < WITHIN, "the gate listens")?;
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(gate)
+        command.args(["tollgate", "run", "-c", CONFIG]);
+        Gate::start(command, data)
     }
 }
 
-impl Gate {
-    /// A call that is answered by the upstream.
-    fn call(&self) -> Result<(), String> {
-        let body = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#;
-        let call = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-workload-app: chat\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
+/// What Debian's own checker finds wrong with the package.
+fn lintian(release: &Release) -> Result<(), String> {
+    if !is_there("lintian") {
+        println!(
+            ".deb: not looked at by lintian, which is not installed (apt-get install lintian)"
         );
-        let asked = || -> std::io::Result<String> {
-            let mut stream = TcpStream::connect(self.data)?;
-            stream.set_read_timeout(Some(WITHIN))?;
-            stream.write_all(call.as_bytes())?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        let answer = asked().map_err(|cause| format!("a call: {cause}"))?;
-        holds(
-            answer.starts_with("HTTP/1.1 200"),
-            &format!("a call is answered, not {answer}"),
-        )
+        return Ok(());
     }
-
-    /// Ends it as systemd does.
-    fn end(mut self) -> Result<(), String> {
-        succeed(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
-        let ended = self.child.wait().map_err(|cause| cause.to_string())?;
-        holds(ended.success(), &format!("the gate ends well, not {ended}"))
-    }
-}
-
-impl Drop for Gate {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+    let mut lintian = Command::new("lintian");
+    lintian.args([
+        "--fail-on",
+        "error",
+        "--no-tag-display-limit",
+        "--allow-root",
+    ]);
+    let said = succeed(lintian.arg(release.deb()))?;
+    println!(
+        ".deb: lintian finds no error, and warns {} times",
+        said.lines().filter(|line| line.starts_with("W:")).count()
+    );
+    Ok(())
 }
 
 fn holds(is_so: bool, what: &str) -> Result<(), String> {
@@ -273,9 +269,4 @@ fn holds(is_so: bool, what: &str) -> Result<(), String> {
     Err(format!(
         "tried in a bare root: it does not hold that {what}"
     ))
-}
-
-fn free_address() -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
-    listener.local_addr().map_err(|cause| cause.to_string())
 }

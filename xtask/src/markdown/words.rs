@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `unrun=REASON` | the block is not run, for a reason of [`REASONS`] |
 //! | `serves=HOST:PORT` | its last command stays; the page goes on when the address takes connections. What served there ends first |
+//! | `dist=PACKAGE` | `cargo xtask dist try` runs it, with the package |
 //! | `with=engine`, `with=gate` | an engine on port 8000, or the gate by `tollgate.yaml` before it, is started first unless there is one |
 //! | `clone` | from here on the page is read in a clone of the repository |
 //! | `file=NAME` | the block is that file |
@@ -18,6 +19,7 @@ use super::Block;
 /// Why a block is not run, and what that means.
 pub(crate) const REASONS: &[(&str, &str)] = &[
     ("builds", "compiles, for minutes"),
+    ("dist", "a package: `cargo xtask dist try` runs it"),
     ("minutes", "runs for minutes, by design"),
     ("names", "names something of the reader's own"),
     ("needs-accounts", "a provider's key"),
@@ -68,6 +70,7 @@ impl<'a> Words<'a> {
                 ("unrun", reason) if REASONS.iter().any(|(known, _)| *known == reason) => {
                     words.unrun = Some(reason);
                 }
+                ("dist", package) if !package.is_empty() => words.unrun = Some("dist"),
                 ("serves", address) if address.contains(':') => words.serves = Some(address),
                 ("with", "engine") => words.beside = Some(Beside::Engine),
                 ("with", "gate") => words.beside = Some(Beside::Gate),

@@ -1,53 +1,59 @@
-//! What the demo shows a person: how to call it, what is happening, what happened.
+//! What the demo tells in lines: how to call it, and what happened.
 //!
-//! Invariant: a live line is drawn only on a terminal; `NO_COLOR` is respected.
-//! Not here: what is counted (`telemetry`).
+//! Not here: what is shown meanwhile (`live`), what is counted (`telemetry`).
 
-use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 
-use telemetry::{Gauges, WorkloadTotals};
+use ledger::report::{self, By};
+use ledger::{Period, ReadError, Reader};
+use telemetry::WorkloadTotals;
 
-use crate::metrics::merged;
-use crate::running::Running;
-use crate::say;
+use super::Addresses;
+use super::drive::Plan;
+use crate::{say, width};
 
-const REFRESH: Duration = Duration::from_millis(500);
-
-/// Who calls, for which model of its tier, and what comes of it.
-const CALLERS: [(&str, &str, &str); 3] = [
-    (
-        "swe-rebench-ide",
-        "gpt-oss-120b",
-        "tier 2, at most 2 requests a minute: the third is 429",
-    ),
-    (
-        "toolbench-agent",
-        "gemini-2.5-flash",
-        "tier 1, whatever credential the client sends",
-    ),
-    (
-        "unknown-guest",
-        "gpt-oss-120b",
-        "not registered: 404, and no engine hears of it",
-    ),
-];
-
-/// Totals by workload and what is open.
-struct Totals {
-    workloads: Vec<WorkloadTotals>,
-    gauges: Gauges,
+/// Somebody who may call.
+pub(super) struct Caller {
+    pub(super) name: &'static str,
+    /// Under what its calls are counted.
+    pub(super) counted_as: &'static str,
+    /// Of its tier.
+    pub(super) model: &'static str,
+    /// What comes of its calls.
+    what: &'static str,
 }
 
+pub(super) const CALLERS: [Caller; 3] = [
+    Caller {
+        name: "swe-rebench-ide",
+        counted_as: "swe-rebench-ide",
+        model: "gpt-oss-120b",
+        what: "tier 2, at most 2 requests a minute: the third is 429",
+    },
+    Caller {
+        name: "toolbench-agent",
+        counted_as: "toolbench-agent",
+        model: "gemini-2.5-flash",
+        what: "tier 1, whatever credential the client sends",
+    },
+    Caller {
+        name: "unknown-guest",
+        counted_as: "",
+        model: "gpt-oss-120b",
+        what: "not registered: 404, and no engine hears of it",
+    },
+];
+
 /// Addresses, and a call for each identity.
-pub(super) fn introduce(
-    data: SocketAddr,
-    admin: SocketAddr,
-    on_prem: SocketAddr,
-    frontier: SocketAddr,
-) {
+pub(super) fn introduce(at: &Addresses) {
+    let Addresses {
+        data,
+        admin,
+        on_prem,
+        frontier,
+    } = at;
     let bold = |text: &str| {
         if colour() {
             format!("\x1b[1m{text}\x1b[0m")
@@ -67,7 +73,13 @@ pub(super) fn introduce(
         bold("Tollgate demo: two tiers behind one gate"),
         bold("Three identities")
     ));
-    for (workload, model, what) in CALLERS {
+    for caller in CALLERS {
+        let Caller {
+            name: workload,
+            model,
+            what,
+            ..
+        } = caller;
         say(&format!(
             "  {workload}: {what}
     curl -i http://{data}/v1/chat/completions \\
@@ -90,75 +102,21 @@ pub(super) fn introduce(
           stream=True, messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}]):
       print(chunk.choices[0].delta.content or \"\", end=\"\")
 
-Ctrl-C drains and prints a summary.
+Ctrl-C drains, and prints who spent what.
 ",
         bold("With the OpenAI SDK")
     ));
 }
 
-/// To the start of the line, and nothing on it.
-const CLEAR: &str = "\r\x1b[2K";
-
-/// Leaves an empty line for whoever writes next.
-struct Cleared;
-
-impl Drop for Cleared {
-    fn drop(&mut self) {
-        let mut out = std::io::stdout();
-        drop(write!(out, "{CLEAR}"));
-        drop(out.flush());
-    }
-}
-
-/// Keeps the live line until dropped. Never ends.
-pub(super) async fn live(running: Arc<Running>) {
-    if !std::io::stdout().is_terminal() {
-        return std::future::pending().await;
-    }
-    let _cleared = Cleared;
-    let mut every = tokio::time::interval(REFRESH);
-    loop {
-        every.tick().await;
-        let merged = merged(&running).await;
-        let totals = Totals {
-            workloads: merged.by_workload(),
-            gauges: merged.gauges(),
-        };
-        // Clipped: a line that wraps cannot be drawn over.
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        let clipped: String = line(&totals)
-            .chars()
-            .take(width.saturating_sub(1))
-            .collect();
-        let mut out = std::io::stdout();
-        drop(write!(out, "{CLEAR}{clipped}"));
-        drop(out.flush());
-    }
-}
-
-/// Requests, streams, tokens and refusals in one line.
-fn line(totals: &Totals) -> String {
-    let sum = |of: fn(&WorkloadTotals) -> u64| totals.workloads.iter().map(of).sum::<u64>();
-    let mut line = format!(
-        "requests {}  streams {}  tokens {} in {} out  refused {}",
-        sum(|w| w.exchanges),
-        totals.gauges.streams,
-        sum(|w| w.prompt_tokens),
-        sum(|w| w.completion_tokens),
-        sum(|w| w.refused),
-    );
-    for workload in totals.workloads.iter().filter(|w| w.exchanges > 0) {
-        let name = if workload.name.is_empty() {
-            "unregistered"
-        } else {
-            &workload.name
-        };
-        line += &format!("  | {name} {}", workload.exchanges);
-        if workload.refused > 0 {
-            line += &format!(" ({} refused)", workload.refused);
-        }
-    }
-    line
+/// The calls that are about to be made.
+pub(super) fn plan(plan: &Plan) {
+    say(&format!(
+        "{} calls of the workload {}, one each {} ms: --seed {}\n",
+        plan.calls,
+        plan.workload.as_str(),
+        plan.every.as_millis(),
+        plan.seed
+    ));
 }
 
 /// Letters of a workload's name in the summary, so that a line has at most eighty.
@@ -166,7 +124,7 @@ const NAME_MAX: usize = 17;
 
 /// A table by workload.
 pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
-    say(&format!("\n\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
+    say(&format!("\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
     say(&format!(
         "{:<NAME_MAX$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
         "workload",
@@ -195,6 +153,29 @@ pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
             w.completion_tokens
         ));
     }
+}
+
+/// What `usage report` and `usage drift` say of the ledger.
+pub(super) fn report(reader: &Reader) -> Result<(), ReadError> {
+    let width = width::of(std::io::stdout());
+    let by = [By::Workload];
+    let lines = report::report(reader, Period::ALL, &by)?;
+    if lines.is_empty() {
+        say("\nNo call was let in, so nobody spent anything.");
+        return Ok(());
+    }
+    say("\nWho spent what: tollgate usage report\n");
+    say(report::table(&lines, &by, width).trim_end());
+    let by = [By::Model];
+    let lines = report::report(reader, Period::ALL, &by)?;
+    say("\nThe engines' count beside the gate's own: tollgate usage drift\n");
+    say(report::drift_table(&lines, &by, width).trim_end());
+    Ok(())
+}
+
+/// Where the ledger is.
+pub(super) fn kept(ledger: &Path) {
+    say(&format!("\nThe ledger is kept: {}", ledger.display()));
 }
 
 fn colour() -> bool {

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Parser;
 use config::Sources;
 
-use super::printed;
+use super::document::printed;
 use crate::cli::{Cli, Demo, Verb};
 
 /// Nothing that a document could refer to.

@@ -6,8 +6,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::time::Duration;
 
-use rustix::net::sockopt::set_socket_reuseport;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+use socket2::{Domain, Socket, Type};
 
 /// How many are tried: by chance all of them are with one listener once in 10^19.
 const CONNECTIONS: usize = 64;
@@ -28,11 +27,12 @@ pub(super) fn is_spread() -> Option<bool> {
 }
 
 fn listener(port: u16) -> Option<TcpListener> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).ok()?;
-    set_socket_reuseport(&socket, true).ok()?;
-    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).ok()?;
-    listen(&socket, BACKLOG).ok()?;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
+    socket.set_reuse_port(true).ok()?;
+    socket.set_nonblocking(true).ok()?;
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    socket.bind(&address.into()).ok()?;
+    socket.listen(BACKLOG).ok()?;
     Some(TcpListener::from(socket))
 }
 

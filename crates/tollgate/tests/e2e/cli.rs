@@ -5,6 +5,7 @@
 mod check;
 mod demo;
 mod init;
+mod live;
 mod pages;
 mod run;
 mod width;

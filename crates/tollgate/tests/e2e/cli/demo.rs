@@ -95,8 +95,9 @@ fn ctrl_c_drains_and_prints_a_summary_to_the_last_call() {
         let of = |name: &str| record[name].as_u64().expect("a count").to_string();
         (of("prompt_tokens"), of("completion_tokens"))
     };
+    let (summary, report) = said.split_once("Who spent what").expect("a report");
     let row = |name: &str| -> Vec<String> {
-        let line = said
+        let line = summary
             .lines()
             .rfind(|l| l.split_whitespace().next() == Some(name) && !l.contains(':'));
         let line = line.unwrap_or_else(|| panic!("no row of {name} in\n{said}"));
@@ -111,7 +112,64 @@ fn ctrl_c_drains_and_prints_a_summary_to_the_last_call() {
         ["1", "1", "0", "0", "0"],
         "the stream that drained is in it"
     );
-    let (prompt, completion) = tokens(4);
-    assert_eq!(agent[5..], [prompt, completion]);
+    let agent_tokens = tokens(4);
+    assert_eq!(agent[5..], [agent_tokens.0.clone(), agent_tokens.1.clone()]);
     assert_eq!(row("terminal-bench-ci"), ["0"; 7]);
+
+    let cells = |begins: &[&str]| -> Vec<String> {
+        let mut rows = report.lines().map(|line| line.split_whitespace().collect());
+        let row = rows.find(|row: &Vec<&str>| row.starts_with(begins));
+        let row = row.unwrap_or_else(|| panic!("no row {begins:?} in\n{report}"));
+        row.into_iter().map(str::to_owned).collect()
+    };
+    // exchanges, input, output: calls that were refused spent nothing.
+    assert_eq!(cells(&["swe-rebench-ide"])[1], "2");
+    let agent = cells(&["toolbench-agent"]);
+    assert_eq!(agent[1..4], ["1", &agent_tokens.0, &agent_tokens.1]);
+    let at = agent.iter().position(|word| word == "USD").expect("a cost");
+    let spent: f64 = agent[at - 1].parse().expect("an amount");
+    assert!(spent > 0.0, "{agent:?}");
+    // Two witnesses of Harmony's template agree to the token.
+    let drift = cells(&["gpt-oss-120b", "input"]);
+    assert_eq!(drift[2], "2");
+    assert_eq!(drift[3], drift[4], "reported and counted");
+    assert_eq!(drift[5..], ["0", "0.00", "%"]);
+    assert_eq!(demo.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_workload_drives_itself_ends_and_keeps_its_ledger_where_that_is_asked_for() {
+    let words = ["--workload", "mixed", "--calls", "30", "--every-ms", "10"];
+    let mut demo = Demo::start_with(&[&words[..], &["--seed", "7", "--keep"]].concat());
+    let status = demo.ended(Duration::from_secs(30));
+    assert_eq!(status.code(), Some(0), "{}", demo.read("stderr"));
+    let said = demo.read("stdout");
+    assert!(said.contains("--seed 7\n"), "{said}");
+    let records = demo.records(30);
+    assert_eq!(records.len(), 30);
+    let refused = records.iter().filter(|r| r["outcome"] == "refused").count();
+    assert!((1..30).contains(&refused), "{refused} of 30 are refused");
+    let kept = said
+        .lines()
+        .find_map(|line| line.strip_prefix("The ledger is kept: "));
+    let kept = kept.unwrap_or_else(|| panic!("not where:\n{said}"));
+    let asked = ["usage", "--ledger", kept, "report"];
+    let again = tollgate(Path::new("."), &asked, &[]);
+    assert!(said.contains(again.out.trim_end()), "{}\n{said}", again.out);
+    assert_eq!(demo.leftovers().len(), 1);
+}
+
+#[test]
+fn options_of_a_workload_stand_with_a_workload_and_within_bounds() {
+    for args in [
+        &["--calls", "3"][..],
+        &["--every-ms", "3"],
+        &["--seed", "3"],
+        &["--workload", "odd"],
+        &["--workload", "mixed", "--calls", "0"],
+        &["--workload", "mixed", "--every-ms", "1"],
+    ] {
+        let ended = tollgate(Path::new("."), &[&["demo"], args].concat(), &[]);
+        assert_eq!(ended.code, Some(2), "{args:?} {}", ended.err);
+    }
 }

@@ -26,6 +26,11 @@ pub(crate) struct Demo {
 impl Demo {
     /// Starts it with quick engines and an access log, and waits until it is ready.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Likewise, with further arguments.
+    pub(crate) fn start_with(further: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let file = |name| std::fs::File::create(dir.path().join(name)).expect("a file");
         let mut child = Command::new(Gate::binary())
@@ -34,6 +39,8 @@ impl Demo {
             .args(["--on-prem", "127.0.0.1:0", "--frontier", "127.0.0.1:0"])
             .args(["--ttft-ms", "2", "--inter-token-ms", "1", "--access-log"])
             .arg(dir.path().join("access.jsonl"))
+            .args(further)
+            .env("TMPDIR", dir.path())
             .stdin(Stdio::null())
             .stdout(file("stdout"))
             .stderr(file("stderr"))
@@ -44,10 +51,12 @@ impl Demo {
             "the demo introduces itself",
             Duration::from_secs(20),
             || {
-                if let Some(status) = child.try_wait().expect("the child can be asked") {
+                let ended = child.try_wait().expect("the child can be asked");
+                let is_introduced = read("stdout").contains("Ctrl-C");
+                if let Some(status) = ended.filter(|_| !is_introduced) {
                     panic!("the demo ended with {status}:\n{}", read("stderr"));
                 }
-                read("stdout").contains("Ctrl-C")
+                is_introduced
             },
         );
         let said = read("stdout");
@@ -59,9 +68,11 @@ impl Demo {
             dir,
             child,
         };
-        eventually("the demo is ready", Duration::from_secs(10), || {
-            get(demo.admin, "/readyz").status == 200
-        });
+        if further.is_empty() {
+            eventually("the demo is ready", Duration::from_secs(10), || {
+                get(demo.admin, "/readyz").status == 200
+            });
+        }
         demo
     }
 
@@ -119,12 +130,31 @@ impl Demo {
         let id = self.child.id().to_string();
         let signalled = Command::new("kill").args(["-INT", &id]).status();
         assert!(signalled.expect("kill runs").success());
+        self.ended(limit)
+    }
+
+    /// Waits for it to end.
+    pub(crate) fn ended(&mut self, limit: Duration) -> ExitStatus {
         let mut ended = None;
         eventually("the demo ends", limit, || {
             ended = self.child.try_wait().expect("the child can be asked");
             ended.is_some()
         });
         ended.expect("it ended")
+    }
+
+    /// Directories of the demo's own that are there.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path()).expect("the directory can be read");
+        let names = entries.map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        });
+        names
+            .filter(|name| name.starts_with("tollgate-demo-"))
+            .collect()
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -15,6 +15,7 @@ mod sdk;
 pub(crate) mod streams;
 pub(crate) mod tls;
 pub(crate) mod tls_client;
+mod tmux;
 mod upstream;
 
 pub(crate) use chromium::in_browser;
@@ -25,6 +26,7 @@ pub(crate) use openid::OpenId;
 pub(crate) use partial_upstream::PartialUpstream;
 pub(crate) use raw::{Connection, Response, connect_from};
 pub(crate) use sdk::Sdk;
+pub(crate) use tmux::Pane;
 pub(crate) use upstream::{Seen, Step, Upstream};
 
 use std::net::{SocketAddr, TcpListener};

@@ -191,9 +191,12 @@ fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
     for (what, damaged) in damages {
         damaged();
         eventually(what, SOON, unavailable);
-        assert_eq!((is_well(), shown().1), (0.0, unwell.clone()), "{what}");
+        // What is shown follows what is done, by a moment.
+        eventually(what, SOON, || {
+            (is_well(), shown().1) == (0.0, unwell.clone())
+        });
         heal();
-        assert_eq!((is_well(), shown().1), (1.0, well.clone()), "{what}");
+        eventually(what, SOON, || (is_well(), shown().1) == (1.0, well.clone()));
     }
     // What another key changes is the file's version, and the file's alone.
     keys(gate.dir.path(), &["create", "--workload", "ci"]);
