@@ -18,7 +18,6 @@ use super::Block;
 
 /// Why a block is not run, and what that means.
 pub(crate) const REASONS: &[(&str, &str)] = &[
-    ("builds", "compiles, for minutes"),
     ("dist", "a package: `cargo xtask dist try` runs it"),
     ("minutes", "runs for minutes, by design"),
     ("names", "names something of the reader's own"),
@@ -29,10 +28,6 @@ pub(crate) const REASONS: &[(&str, &str)] = &[
         "a container runtime, and images from a registry",
     ),
     ("needs-network", "downloads"),
-    (
-        "needs-service",
-        "a service of the reader's that is named in it",
-    ),
     ("needs-systemd", "an installed package"),
     ("needs-vllm", "a real vLLM"),
     ("writes-system", "writes outside its directory"),
