@@ -46,6 +46,11 @@ pub(crate) fn run() -> Result<Installed, String> {
     })
 }
 
+/// What scrapes the stack of `deploy/compose`.
+pub(crate) fn prometheus() -> Result<(), String> {
+    debian::install("prometheus", "prometheus").map(drop)
+}
+
 /// What counts instructions.
 pub(crate) fn valgrind() -> Result<(), String> {
     debian::install("valgrind", "valgrind").map(drop)

@@ -311,6 +311,7 @@ impl DriftMetrics {
                 uncounted,
                 calls,
                 reason = unread.reason,
+                see = "docs/troubleshooting.md#calls-are-not-counted",
                 "calls are not counted: more than a seventh of the last ones; the reason is that of the first"
             );
         }

@@ -222,15 +222,66 @@ fn write(change: &Change) {
     let (times, total) = (change.times, change.total);
     let seconds = change.lasts.as_secs();
     let detail = &*change.detail;
+    let see = entry(words.begins);
     match (change.phase, words.is_error) {
-        (Phase::Begins, true) => tracing::error!(endpoint, times, detail, "{}", words.begins),
-        (Phase::Begins, false) => tracing::warn!(endpoint, times, detail, "{}", words.begins),
+        (Phase::Begins, true) => tracing::error!(endpoint, times, detail, see, "{}", words.begins),
+        (Phase::Begins, false) => tracing::warn!(endpoint, times, detail, see, "{}", words.begins),
         (Phase::Lasts, true) => {
-            tracing::error!(endpoint, times, total, seconds, detail, "{}", words.lasts);
+            tracing::error!(
+                endpoint,
+                times,
+                total,
+                seconds,
+                detail,
+                see,
+                "{}",
+                words.lasts
+            );
         }
         (Phase::Lasts, false) => {
-            tracing::warn!(endpoint, times, total, seconds, detail, "{}", words.lasts);
+            tracing::warn!(
+                endpoint,
+                times,
+                total,
+                seconds,
+                detail,
+                see,
+                "{}",
+                words.lasts
+            );
         }
         (Phase::Ends, _) => tracing::info!(endpoint, times, total, seconds, "{}", words.ends),
+    }
+}
+
+/// Where the documentation says what to do about a line: its page has a heading that is the line. `cargo xtask tidy` holds it.
+fn entry(line: &str) -> String {
+    let name = line.split(':').next().unwrap_or(line);
+    let kept = name
+        .chars()
+        .filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-');
+    let anchor: String = kept
+        .map(|c| {
+            if c == ' ' {
+                '-'
+            } else {
+                c.to_ascii_lowercase()
+            }
+        })
+        .collect();
+    format!("docs/troubleshooting.md#{anchor}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Condition, entry, words};
+
+    #[test]
+    fn a_line_names_its_entry() {
+        let line = words(&Condition::Credential("a".into())).begins;
+        let page = "docs/troubleshooting.md#an-endpoint-refuses-the-gates-credential";
+        assert_eq!(entry(line), page);
+        let line = words(&Condition::Counted(super::COUNTING)).begins;
+        assert_eq!(entry(line), "docs/troubleshooting.md#calls-are-not-counted");
     }
 }

@@ -239,7 +239,7 @@ fn keys(
     match read {
         Ok(read) => Ok(read),
         Err(fault) if matches!(moment, Moment::Reload(_)) => {
-            tracing::error!(%fault, "the keys cannot be trusted: nobody is let in by a key until they can");
+            tracing::error!(%fault, see = "docs/troubleshooting.md#the-keys-cannot-be-trusted", "the keys cannot be trusted: nobody is let in by a key until they can");
             Ok((KeyTable::unavailable(&fault), None))
         }
         Err(fault) => Err(format!("{place}.keys.file: {fault}")),

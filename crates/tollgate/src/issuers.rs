@@ -122,6 +122,7 @@ impl Fetching {
                         issuer = whose,
                         why,
                         times,
+                        see = "docs/troubleshooting.md#the-keys-of-an-issuer-cannot-be-fetched",
                         "the keys of an issuer cannot be fetched"
                     );
                 }

@@ -190,7 +190,7 @@ impl Said {
         match (&self.unavailable, &now) {
             (None, Some(why)) => {
                 self.lost = stats.lost_settlements;
-                tracing::error!(ledger = path, %why, "the ledger takes no rows: strict routes refuse, other rows wait in memory");
+                tracing::error!(ledger = path, %why, see = "docs/troubleshooting.md#the-ledger-takes-no-rows", "the ledger takes no rows: strict routes refuse, other rows wait in memory");
             }
             // A commit that waits tells how long, anew each time.
             (Some(before), Some(why)) if before != why && !why.starts_with("a commit") => {
@@ -209,7 +209,7 @@ impl Said {
         let path = &self.path;
         match (&self.head_fault, &fault) {
             (None, Some(why)) => {
-                tracing::warn!(ledger = path, %why, "the head beside the ledger is not written: the next start cannot tell whether the ledger was set back");
+                tracing::warn!(ledger = path, %why, see = "docs/troubleshooting.md#the-head-beside-the-ledger-is-not-written", "the head beside the ledger is not written: the next start cannot tell whether the ledger was set back");
             }
             (Some(_), None) => {
                 tracing::warn!(ledger = path, "the head beside the ledger is written again");
@@ -225,7 +225,11 @@ impl Said {
             return;
         }
         if shipping.forked {
-            tracing::error!(why = shipping.last_fault, "nothing is copied to Postgres");
+            tracing::error!(
+                why = shipping.last_fault,
+                see = "docs/troubleshooting.md#nothing-is-copied-to-postgres",
+                "nothing is copied to Postgres"
+            );
         } else if shipping.encrypted == Some(false) {
             tracing::warn!(
                 "the connection to Postgres is not encrypted: sslmode=verify-full in its connection string asks for that"

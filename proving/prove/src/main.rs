@@ -15,6 +15,8 @@ mod load;
 mod oauth_rbac;
 mod offline;
 mod overhead;
+#[cfg(test)]
+mod pages;
 mod plot;
 mod progress;
 mod race;

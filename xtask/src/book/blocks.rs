@@ -17,9 +17,13 @@ use crate::cargo::{cargo, metadata, root, target_dir};
 use crate::lane::Lane;
 use crate::markdown::Page;
 use crate::markdown::words::{REASONS, Words, is_shell};
+use crate::setup;
 use crate::tidy::tree::Tree;
 
 const PROGRAMS: [&str; 2] = ["tollgate", "prove"];
+
+/// Languages whose blocks tests read: those of `config`, of `prove`, and tidy.
+const READ: [&str; 3] = ["yaml", "toml", "json"];
 
 /// Stands for cargo: what pages build, the lane has built.
 const CARGO: &str = r#"#!/bin/sh
@@ -94,10 +98,12 @@ fn release_build(lane: &mut Lane) -> Option<PathBuf> {
         .map(|dir| dir.join("release"))
 }
 
-/// What there is of shell blocks.
+/// What there is of blocks.
 #[derive(Default)]
 struct Count {
     run: usize,
+    /// By language: those that tests read.
+    read: BTreeMap<String, usize>,
     unrun: BTreeMap<String, usize>,
 }
 
@@ -113,7 +119,12 @@ impl std::fmt::Display for Count {
                 says.map_or("", |(_, says)| says)
             )?;
         }
-        Ok(())
+        let read = self
+            .read
+            .iter()
+            .map(|(language, count)| format!("{count} {language}"));
+        let read: Vec<String> = read.collect();
+        write!(f, "\nblocks that tests read: {}", read.join(", "))
     }
 }
 
@@ -121,6 +132,10 @@ impl std::fmt::Display for Count {
 fn steps<'a>(text: &'a str, count: &mut Count) -> Result<Vec<Step<'a>>, String> {
     let mut steps = Vec::new();
     for block in Page::of(text).blocks() {
+        let language = block.info.split_whitespace().next().unwrap_or_default();
+        if READ.contains(&language) {
+            *count.read.entry(language.to_owned()).or_default() += 1;
+        }
         let words = Words::of(&block).map_err(|says| format!("line {}: {says}", block.line))?;
         match (is_shell(&block), words.unrun, words.file) {
             (true, Some(reason), _) => {
@@ -148,6 +163,7 @@ struct Place {
 impl Place {
     /// Puts the programs where pages find them, and nothing else of this machine's state.
     fn prepare(binaries: &Path) -> Result<Self, String> {
+        setup::prometheus()?;
         let dir = target_dir(&metadata()?)?.join("book").join("blocks");
         drop(fs::remove_dir_all(&dir));
         let bin = dir.join("bin");

@@ -26,6 +26,10 @@ stop() {
   if [ -n "$pid" ]; then
     kill -TERM -- "-$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
+    for _ in $(seq 200); do
+      kill -0 -- "-$pid" 2>/dev/null || break
+      sleep 0.05
+    done
     unset "serving[$1]"
   fi
 }
@@ -49,6 +53,9 @@ pub(super) fn script(steps: &[Step<'_>], progress: &str, clone: &str) -> String 
         if words.is_clone {
             script.push_str(clone);
         }
+        if let Some(address) = words.ends {
+            let _ = writeln!(script, "stop {address}");
+        }
         if let Some(beside) = words.beside {
             script.push_str(&start_beside(beside));
         }
@@ -63,17 +70,18 @@ pub(super) fn script(steps: &[Step<'_>], progress: &str, clone: &str) -> String 
 }
 
 fn start_beside(beside: Beside) -> String {
-    let engine = format!(
-        "if [ -z \"${{serving[{ENGINE}]:-}}\" ]; then\n  prove engine --preset instant --model gpt-oss-120b > engine.log 2>&1 &\n  \
-         serving[{ENGINE}]=$!\n  wait_for {ENGINE} $! engine.log\nfi\n"
-    );
-    let gate = format!(
-        "if [ -z \"${{serving[{GATE}]:-}}\" ]; then\n  tollgate run > gate.log 2>&1 &\n  \
-         serving[{GATE}]=$!\n  wait_for {GATE} $! gate.log\nfi\n"
-    );
+    let start = |address: &str, command: &str, log: &str| {
+        format!(
+            "if [ -z \"${{serving[{address}]:-}}\" ]; then\n  {command} > {log} 2>&1 &\n  \
+             serving[{address}]=$!\n  wait_for {address} $! {log}\nfi\n"
+        )
+    };
+    let engine = "prove engine --preset instant --model gpt-oss-120b";
+    let engine = start(ENGINE, engine, "engine.log");
     match beside {
         Beside::Engine => engine,
-        Beside::Gate => engine + &gate,
+        Beside::Gate => engine + &start(GATE, "tollgate run", "gate.log"),
+        Beside::Demo => start(GATE, "tollgate demo", "demo.log"),
     }
 }
 

@@ -6,7 +6,8 @@
 //! | `unrun=REASON` | the block is not run, for a reason of [`REASONS`] |
 //! | `serves=HOST:PORT` | its last command stays; the page goes on when the address takes connections. What served there ends first |
 //! | `dist=PACKAGE` | `cargo xtask dist try` runs it, with the package |
-//! | `with=engine`, `with=gate` | an engine on port 8000, or the gate by `tollgate.yaml` before it, is started first unless there is one |
+//! | `with=engine`, `with=gate`, `with=demo` | an engine on port 8000, the gate by `tollgate.yaml` before it, or the demo, is started first unless there is one |
+//! | `ends=HOST:PORT` | what serves there ends first |
 //! | `clone` | from here on the page is read in a clone of the repository |
 //! | `file=NAME` | the block is that file |
 //! | `seconds=N` | how long it may take |
@@ -18,7 +19,6 @@ use super::Block;
 
 /// Why a block is not run, and what that means.
 pub(crate) const REASONS: &[(&str, &str)] = &[
-    ("builds", "compiles, for minutes"),
     ("dist", "a package: `cargo xtask dist try` runs it"),
     ("minutes", "runs for minutes, by design"),
     ("names", "names something of the reader's own"),
@@ -29,10 +29,6 @@ pub(crate) const REASONS: &[(&str, &str)] = &[
         "a container runtime, and images from a registry",
     ),
     ("needs-network", "downloads"),
-    (
-        "needs-service",
-        "a service of the reader's that is named in it",
-    ),
     ("needs-systemd", "an installed package"),
     ("needs-vllm", "a real vLLM"),
     ("writes-system", "writes outside its directory"),
@@ -46,6 +42,7 @@ const SECONDS: u64 = 60;
 pub(crate) enum Beside {
     Engine,
     Gate,
+    Demo,
 }
 
 /// A block's words, understood.
@@ -53,6 +50,7 @@ pub(crate) enum Beside {
 pub(crate) struct Words<'a> {
     pub(crate) unrun: Option<&'a str>,
     pub(crate) serves: Option<&'a str>,
+    pub(crate) ends: Option<&'a str>,
     pub(crate) beside: Option<Beside>,
     pub(crate) is_clone: bool,
     pub(crate) file: Option<&'a str>,
@@ -72,6 +70,8 @@ impl<'a> Words<'a> {
                 }
                 ("dist", package) if !package.is_empty() => words.unrun = Some("dist"),
                 ("serves", address) if address.contains(':') => words.serves = Some(address),
+                ("ends", address) if address.contains(':') => words.ends = Some(address),
+                ("with", "demo") => words.beside = Some(Beside::Demo),
                 ("with", "engine") => words.beside = Some(Beside::Engine),
                 ("with", "gate") => words.beside = Some(Beside::Gate),
                 ("clone", "") => words.is_clone = true,

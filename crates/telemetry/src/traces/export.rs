@@ -127,7 +127,11 @@ impl Collector for OtlpExporter {
         let was_failing = std::mem::replace(&mut self.is_failing, offered.is_err());
         match &offered {
             Err(undelivered) if !was_failing => {
-                tracing::warn!(collector, "traces are not delivered: {undelivered}");
+                tracing::warn!(
+                    collector,
+                    see = "docs/troubleshooting.md#traces-are-not-delivered",
+                    "traces are not delivered: {undelivered}"
+                );
             }
             Ok(()) if was_failing => tracing::info!(collector, "traces are delivered again"),
             Ok(()) | Err(_) => {}

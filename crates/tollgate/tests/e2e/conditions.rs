@@ -64,6 +64,8 @@ fn an_endpoint_outage_and_its_recovery_are_logged_once_each() {
     );
     assert!(begins.contains("upstream_unreachable: "), "{begins}");
     assert!(begins.contains("Connection refused"), "{begins}");
+    let see = "docs/troubleshooting.md#an-endpoint-fails";
+    assert!(begins.contains(see), "{begins}");
     let upstream = Upstream::start_at(address, |_, _| vec![Step::Send(answer())]);
     eventually("it answers", Duration::from_secs(30), || {
         status(&gate) == 200

@@ -359,3 +359,18 @@ fn gpus_are_counted_and_nvlink_is_read_by_counters_where_there_are_no_rates() {
 fn a_time_is_told_as_a_clock_does() {
     assert_eq!([0.4, 61.0, 3723.0].map(clock), ["0:00", "1:01", "1:02:03"]);
 }
+
+#[test]
+fn the_gates_of_the_documentation_are_read() {
+    let dir = Path::new(SCENARIOS).join("white-paper");
+    let shipped = std::fs::read_to_string(dir.join("scenario.toml"));
+    let shipped = shipped.expect("a scenario");
+    let own = shipped
+        .split("[[gate]]")
+        .next()
+        .expect("what stands before");
+    for (page, text) in crate::pages::pieces("gates") {
+        let (_, faults) = Scenario::parse("x", dir.clone(), format!("{own}\n{text}"));
+        assert_eq!(faults, Vec::<String>::new(), "{page}");
+    }
+}

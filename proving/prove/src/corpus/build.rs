@@ -233,3 +233,17 @@ pub(super) fn output(text: &str) -> Result<Output, String> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Config;
+
+    #[test]
+    fn the_corpus_of_the_documentation_is_read() {
+        for (page, text) in crate::pages::pieces("corpus") {
+            let config: Config =
+                toml::from_str(&text).unwrap_or_else(|error| panic!("{page}: {error}"));
+            assert_eq!(config.profile.len(), 2, "{page}");
+        }
+    }
+}

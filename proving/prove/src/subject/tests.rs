@@ -236,3 +236,16 @@ fn a_subject_that_must_be_named_takes_part_where_it_is() {
     assert_eq!(names(&[]), ["a"]);
     assert_eq!(names(&["b".into(), "a".into()]), ["b", "a"]);
 }
+
+#[test]
+fn the_metrics_of_the_documentation_are_read() {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Part {
+        metrics: BTreeMap<String, super::manifest::Metric>,
+    }
+    for (page, text) in crate::pages::pieces("metrics") {
+        let part: Part = toml::from_str(&text).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(part.metrics.contains_key("limited"), "{page}");
+    }
+}

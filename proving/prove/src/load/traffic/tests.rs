@@ -253,3 +253,11 @@ fn whom_a_master_steers_are_there_and_none_is_at_work_before_it_says_so() {
             .all(|traffic| traffic.users_at_first == Some(0))
     );
 }
+
+#[test]
+fn the_file_of_traffic_of_the_documentation_is_read() {
+    for (page, text) in crate::pages::pieces("traffic") {
+        let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(file.profile("terminal").is_some(), "{page}");
+    }
+}

@@ -189,3 +189,11 @@ fn a_series_is_a_name_with_labels() {
         assert!(selector(wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn the_suite_of_the_documentation_is_read() {
+    for (page, text) in crate::pages::pieces("suite") {
+        let suite = parse(&text).unwrap_or_else(|faults| panic!("{page}: {faults:?}"));
+        assert_eq!(suite.cases.len(), 1, "{page}");
+    }
+}
