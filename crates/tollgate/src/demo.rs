@@ -22,6 +22,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use config::Sources;
@@ -83,20 +84,17 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         on_prem: key("on-prem"),
         frontier: key("frontier"),
     };
-    let on_prem = engine(
-        options,
-        "on-prem",
-        options.on_prem,
-        "gpt-oss-120b",
-        &world.on_prem,
-    )?;
-    let frontier = engine(
-        options,
-        "frontier",
-        options.frontier,
-        "gemini-2.5-flash",
-        &world.frontier,
-    )?;
+    // Each reads the vocabulary of its model, which is most of what a start takes.
+    let (on_prem, frontier) = thread::scope(|scope| {
+        let (listen, key) = (options.frontier, &world.frontier);
+        let frontier =
+            scope.spawn(move || engine(options, "frontier", listen, "gemini-2.5-flash", key));
+        let (listen, key) = (options.on_prem, &world.on_prem);
+        let on_prem = engine(options, "on-prem", listen, "gpt-oss-120b", key);
+        let broke = |_| Err("the simulated engine frontier did not start".to_owned());
+        (on_prem, frontier.join().unwrap_or_else(broke))
+    });
+    let (on_prem, frontier) = (on_prem?, frontier?);
     let at = |listen, key: &str| {
         let credential = format!("credential: {{ inline: \"${{{key}}}\" }}");
         Engine { listen, credential }
