@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use config::Sources;
 use engine::{EngineConfig, EngineHandle};
 use ledger::Reader;
+use tokio::signal::unix::{SignalKind, signal};
 
 use document::{Engine, document, printed};
 pub(crate) use drive::Workload;
@@ -79,6 +80,14 @@ pub(crate) fn run(options: &cli::Demo) -> ExitCode {
 fn start(options: &cli::Demo) -> Result<(), String> {
     let began = Instant::now();
     let plan = plan(options);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    // From here on Ctrl-C is heard, and ends what the start has made.
+    let mut interrupted = runtime
+        .block_on(async { signal(SignalKind::interrupt()) })
+        .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let home = Home::make(options.keep)?;
     let world = DemoWorld {
         on_prem: key("on-prem"),
@@ -125,10 +134,6 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     if let Some(plan) = &plan {
         screen::plan(plan);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
     let is_live = shown.is_live();
     let mut unanswered = 0;
     runtime.block_on(async {
@@ -136,9 +141,13 @@ fn start(options: &cli::Demo) -> Result<(), String> {
             let made = Cell::new(0);
             let showing = shown.show(&ready.running, at.data, &made);
             match plan {
-                None => showing.await,
+                None => tokio::select! {
+                    () = showing => {}
+                    _ = interrupted.recv() => {}
+                },
                 Some(plan) => tokio::select! {
                     () = showing => {}
+                    _ = interrupted.recv() => {}
                     n = driven(plan, reachable(at.data), &made, is_live) => unanswered = n,
                 },
             }
