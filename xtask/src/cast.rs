@@ -76,7 +76,7 @@ fn captured(binary: &Path) -> Result<Vec<Frame>, String> {
     loop {
         std::thread::sleep(EVERY);
         let is_dead = terminal.ask(&["display-message", "-p", "#{pane_dead}"])?;
-        let shown = terminal.ask(&["capture-pane", "-p", "-e"])?;
+        let shown = terminal.ask(&["capture-pane", "-p", "-e", "-N"])?;
         let rows: Vec<Row> = shown.lines().map(cells::row).collect();
         match frames.last_mut() {
             Some(last) if last.rows == rows => last.stands += EVERY,

@@ -22,11 +22,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use config::Sources;
 use engine::{EngineConfig, EngineHandle};
 use ledger::Reader;
+use tokio::signal::unix::{SignalKind, signal};
 
 use document::{Engine, document, printed};
 pub(crate) use drive::Workload;
@@ -78,25 +80,30 @@ pub(crate) fn run(options: &cli::Demo) -> ExitCode {
 fn start(options: &cli::Demo) -> Result<(), String> {
     let began = Instant::now();
     let plan = plan(options);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    // From here on Ctrl-C is heard, and ends what the start has made.
+    let mut interrupted = runtime
+        .block_on(async { signal(SignalKind::interrupt()) })
+        .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let home = Home::make(options.keep)?;
     let world = DemoWorld {
         on_prem: key("on-prem"),
         frontier: key("frontier"),
     };
-    let on_prem = engine(
-        options,
-        "on-prem",
-        options.on_prem,
-        "gpt-oss-120b",
-        &world.on_prem,
-    )?;
-    let frontier = engine(
-        options,
-        "frontier",
-        options.frontier,
-        "gemini-2.5-flash",
-        &world.frontier,
-    )?;
+    // Each reads the vocabulary of its model, which is most of what a start takes.
+    let (on_prem, frontier) = thread::scope(|scope| {
+        let (listen, key) = (options.frontier, &world.frontier);
+        let frontier =
+            scope.spawn(move || engine(options, "frontier", listen, "gemini-2.5-flash", key));
+        let (listen, key) = (options.on_prem, &world.on_prem);
+        let on_prem = engine(options, "on-prem", listen, "gpt-oss-120b", key);
+        let broke = |_| Err("the simulated engine frontier did not start".to_owned());
+        (on_prem, frontier.join().unwrap_or_else(broke))
+    });
+    let (on_prem, frontier) = (on_prem?, frontier?);
     let at = |listen, key: &str| {
         let credential = format!("credential: {{ inline: \"${{{key}}}\" }}");
         Engine { listen, credential }
@@ -127,10 +134,6 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     if let Some(plan) = &plan {
         screen::plan(plan);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
     let is_live = shown.is_live();
     let mut unanswered = 0;
     runtime.block_on(async {
@@ -138,9 +141,13 @@ fn start(options: &cli::Demo) -> Result<(), String> {
             let made = Cell::new(0);
             let showing = shown.show(&ready.running, at.data, &made);
             match plan {
-                None => showing.await,
+                None => tokio::select! {
+                    () = showing => {}
+                    _ = interrupted.recv() => {}
+                },
                 Some(plan) => tokio::select! {
                     () = showing => {}
+                    _ = interrupted.recv() => {}
                     n = driven(plan, reachable(at.data), &made, is_live) => unanswered = n,
                 },
             }

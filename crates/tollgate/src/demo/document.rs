@@ -62,7 +62,7 @@ routes:
   - workload: toolbench-agent
     backend: frontier
     model: gemini-2.5-flash
-    limits: [ {{ tokens: 120000, per: 1m }} ]
+    limits: [ {{ tokens: 30000, per: 1m, burst: 120000 }} ]
   - workload: [swe-rebench-ide, terminal-bench-ci]
     match: {{ model: gpt-oss-120b }}
     backend: on-prem
@@ -71,7 +71,7 @@ prices:
   gpt-oss-120b: {{ input: 0.10, output: 0.40, per: 1M }}
   gemini-2.5-flash: {{ input: 0.30, output: 2.50, per: 1M }}
 budgets:
-  everybody: {{ money: 0.25, per: day }}
+  everybody: {{ money: 0.05, per: day }}
 # The gate's own count beside the engines': a second witness.
 tokenizers: {{ gpt-oss-120b: harmony, gemini-2.5-flash: cl100k }}
 counting: {{ calibration: off }}

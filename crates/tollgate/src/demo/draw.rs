@@ -14,8 +14,8 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
-use super::view::View;
-use super::words::{clipped, cost};
+use super::view::{Tokens, View};
+use super::words::{clipped, cost, short};
 
 /// From here on there are two columns.
 const WIDE: u16 = 150;
@@ -116,7 +116,7 @@ fn between(left: String, right: String, width: u16, style: Style) -> Line<'stati
 
 fn totals(view: &View) -> Line<'static> {
     let all = view.all();
-    let pair = |tokens: super::view::Tokens| format!("{}/{}", tokens.input, tokens.output);
+    let pair = |tokens: Tokens| format!("{}/{}", short(tokens.input), short(tokens.output));
     let agrees = all.engine == all.gate;
     let mut spans = vec![
         Span::raw(" "),
@@ -128,7 +128,7 @@ fn totals(view: &View) -> Line<'static> {
         ),
         Span::styled(" refused  ", FAINT),
         Span::styled(view.open.to_string(), STRONG),
-        Span::styled(" open   engine ", FAINT),
+        Span::styled(" open  engine ", FAINT),
         Span::styled(pair(all.engine), STRONG),
         Span::styled("  gate ", FAINT),
         Span::styled(pair(all.gate), if agrees { STRONG } else { SOME }),

@@ -176,7 +176,7 @@ impl Record {
         let micros = |us: Option<u64>| us.map(Duration::from_micros);
         Call {
             id: self.request_id,
-            at: self.ts.get(11..19).unwrap_or_default().to_owned(),
+            at: ended(&self.ts, self.duration_us.unwrap_or_default()),
             who: self.workload.unwrap_or_default(),
             to: self.backend.unwrap_or_default(),
             model: self.model_sent.or(self.model).unwrap_or_default(),
@@ -191,6 +191,18 @@ impl Record {
             cost_pico: None,
         }
     }
+}
+
+/// The time of day at which a call ended that began then, and took so long; empty where it cannot be told.
+fn ended(began: &str, took_us: u64) -> String {
+    let part = |at: usize, digits: usize| began.get(at..at + digits)?.parse::<u64>().ok();
+    let parts = (part(11, 2), part(14, 2), part(17, 2), part(20, 3));
+    let (Some(hours), Some(minutes), Some(seconds), Some(millis)) = parts else {
+        return String::new();
+    };
+    let began_s = hours * 3_600 + minutes * 60 + seconds;
+    let s = began_s.saturating_add(took_us.saturating_add(millis * 1_000) / 1_000_000);
+    format!("{:02}:{:02}:{:02}", s / 3_600 % 24, s / 60 % 60, s % 60)
 }
 
 fn settled(row: &Stored) -> Settled {

@@ -68,7 +68,7 @@ impl Shown {
         Ok(log)
     }
 
-    /// Shows what happens. Never ends.
+    /// Shows what happens, until the terminal with the picture is gone: a demo whose window was closed ends.
     pub(super) async fn show(&mut self, running: &Running, data: SocketAddr, made: &Cell<u32>) {
         let Some(feed) = &mut self.feed else {
             return std::future::pending().await;
@@ -90,8 +90,11 @@ impl Shown {
             }
             self.view.apply(Event::Now(began.elapsed(), made.get()));
             match &mut screen {
-                // A terminal that takes nothing is no reason to stop.
-                Some(screen) => drop(screen.draw(|on| draw(&self.view, on))),
+                Some(screen) => {
+                    if screen.draw(|on| draw(&self.view, on)).is_err() {
+                        return;
+                    }
+                }
                 None => tell(&mut self.view, &mut self.has_heading, false),
             }
         }

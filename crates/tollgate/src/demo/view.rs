@@ -44,7 +44,7 @@ pub(super) enum Ending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) id: String,
-    /// When it came, `12:34:56`.
+    /// When it ended, `12:34:56`.
     pub(super) at: String,
     /// Empty for callers that were not recognised.
     pub(super) who: String,

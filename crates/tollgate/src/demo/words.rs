@@ -47,6 +47,16 @@ pub(super) fn amount(of: f64, what: &str) -> String {
     }
 }
 
+/// A number in at most six characters, while it is below a thousand millions.
+#[expect(clippy::cast_precision_loss, reason = "a tenth is left of it")]
+pub(super) fn short(n: u64) -> String {
+    match n {
+        0..=99_999 => n.to_string(),
+        100_000..=999_949 => format!("{:.1}K", n as f64 / 1e3),
+        _ => format!("{:.1}M", n as f64 / 1e6),
+    }
+}
+
 /// At most so many characters, the last of them `…` where some are left out.
 pub(super) fn clipped(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -54,4 +64,27 @@ pub(super) fn clipped(text: &str, most: usize) -> String {
     }
     let kept = text.chars().take(most.saturating_sub(1));
     kept.chain(['…']).take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{clipped, short};
+
+    #[test]
+    fn numbers_and_texts_keep_to_their_room() {
+        for (n, said) in [
+            (99_999, "99999"),
+            (100_000, "100.0K"),
+            (999_949, "999.9K"),
+            (999_950, "1.0M"),
+            (999_900_000, "999.9M"),
+        ] {
+            assert_eq!(short(n), said);
+        }
+        for most in 0..8 {
+            assert!(clipped("füße auf", most).chars().count() <= most);
+        }
+        assert_eq!(clipped("füße", 4), "füße");
+        assert_eq!(clipped("füße", 3), "fü…");
+    }
 }

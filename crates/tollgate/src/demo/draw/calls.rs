@@ -14,7 +14,7 @@ use super::super::words::{clipped, cost, ending, tokens, who};
 use super::{BAD, FAINT, GOOD, NAME, PLAIN, SOME};
 
 /// From here on a row has the model and its times, too.
-const DETAILS: u16 = 118;
+const DETAILS: u16 = 119;
 
 pub(super) fn draw(view: &View, on: &mut Buffer, area: Rect) {
     let is_detailed = area.width >= DETAILS;
@@ -35,11 +35,11 @@ pub(super) fn draw(view: &View, on: &mut Buffer, area: Rect) {
 fn heading(is_detailed: bool, width: u16) -> Line<'static> {
     let mut heads = format!(" {:<8} {:<17} {:<8} {:<11}", "time", "who", "to", "verdict");
     if is_detailed {
-        heads += &format!(" {:<17}", "model");
+        heads += &format!(" {:<16}", "model");
     }
     heads += &format!(" {:>11} {:>10} {:>8}", "engine i/o", "gate i/o", "USD");
     if is_detailed {
-        heads += &format!(" {:>7} {:>7} {:>6}", "first", "took", "gate");
+        heads += &format!(" {:>6} {:>6} {:>7}", "first", "took", "own");
     }
     let width = usize::from(width);
     let style = FAINT.add_modifier(ratatui_core::style::Modifier::UNDERLINED);
@@ -61,7 +61,7 @@ fn row(call: &Call, is_detailed: bool) -> Line<'static> {
     spans.push(Span::styled(verdict, judged(call)));
     if is_detailed {
         spans.push(Span::styled(
-            format!(" {:<17}", clipped(&call.model, 17)),
+            format!(" {:<16}", clipped(&call.model, 16)),
             PLAIN,
         ));
     }
@@ -77,7 +77,7 @@ fn row(call: &Call, is_detailed: bool) -> Line<'static> {
     spans.push(Span::styled(format!(" {cost:>8}"), PLAIN));
     if is_detailed {
         let times = format!(
-            " {:>7} {:>7} {:>6}",
+            " {:>6} {:>6} {:>7}",
             ms(call.first_byte),
             ms(call.took),
             us(call.own)
@@ -101,9 +101,9 @@ fn judged(call: &Call) -> Style {
 }
 
 fn ms(time: Option<Duration>) -> String {
-    time.map_or_else(String::new, |time| format!("{} ms", time.as_millis()))
+    time.map_or_else(String::new, |time| format!("{}ms", time.as_millis()))
 }
 
 fn us(time: Option<Duration>) -> String {
-    time.map_or_else(String::new, |time| format!("{} us", time.as_micros()))
+    time.map_or_else(String::new, |time| format!("{}us", time.as_micros()))
 }

@@ -41,7 +41,7 @@ fn begun(plan: Option<(&'static str, u32)>) -> View {
         ),
         level("terminal-bench-ci", "requests", 1.0, 2.0, "full in 24 s"),
         level("terminal-bench-ci", "tokens", 100_000.0, 100_000.0, ""),
-        level("everybody", "USD", 0.1872, 0.25, "each day"),
+        level("everybody", "USD", 0.0372, 0.05, "each day"),
     ]));
     view
 }

@@ -14,7 +14,7 @@ pub(crate) enum Workload {
     Mixed,
     /// Three agents whose conversations grow turn by turn.
     Agents,
-    /// More than the limits let through.
+    /// More than limits and the budget let through.
     Limits,
 }
 
@@ -81,7 +81,7 @@ impl Asker {
             0..=3 => IDE,
             4..=5 => CI,
             6..=7 => GUEST,
-            8..=10 => return self.turn(),
+            8..=13 => return self.turn(),
             _ => AGENT,
         };
         let words = 20 + self.chance.below(400);

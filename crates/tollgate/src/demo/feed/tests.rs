@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
-use super::{Record, Sink};
+use super::{Record, Sink, ended};
 use crate::demo::view::{Ending, Tokens};
 
 #[test]
@@ -57,4 +57,13 @@ fn a_reader_that_is_away_costs_records_and_no_waiting() {
     drop(records);
     sink.write_all(b"{}\n").expect("is taken");
     assert_eq!(missed.load(Ordering::Relaxed), 5);
+}
+
+#[test]
+fn a_call_is_told_of_at_its_end_also_over_midnight() {
+    assert_eq!(ended("2026-11-25T22:40:01.123Z", 876_999), "22:40:01");
+    assert_eq!(ended("2026-11-25T22:40:01.123Z", 877_000), "22:40:02");
+    assert_eq!(ended("2026-11-25T23:59:59.999Z", 1_000), "00:00:00");
+    assert_eq!(ended("2026-11-25T00:00:00.000Z", u64::MAX).len(), 8);
+    assert_eq!(ended("yesterday", 1), "");
 }

@@ -160,6 +160,16 @@ fn a_workload_drives_itself_ends_and_keeps_its_ledger_where_that_is_asked_for() 
 }
 
 #[test]
+fn ctrl_c_at_the_first_moment_leaves_nothing_behind() {
+    for _ in 0..5 {
+        let mut demo = Demo::start_with(&["--plain"]);
+        let status = demo.interrupt(Duration::from_secs(20));
+        assert_eq!(status.code(), Some(0), "{}", demo.read("stderr"));
+        assert_eq!(demo.leftovers(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn options_of_a_workload_stand_with_a_workload_and_within_bounds() {
     for args in [
         &["--calls", "3"][..],

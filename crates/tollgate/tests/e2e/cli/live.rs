@@ -4,17 +4,24 @@
 
 use std::net::SocketAddr;
 
-use crate::harness::{Connection, Gate, Pane, chat, post};
+use crate::harness::{Connection, Gate, Pane, chat, eventually, post};
 
 /// A script that runs the demo, and tells what is left of the terminal.
 fn script(words: &str) -> String {
+    format!(
+        "before=$(stty -g); {}; \
+         echo \"ended with $?\"; [ \"$before\" = \"$(stty -g)\" ] && echo \"keys as before\"; \
+         exec sleep 60",
+        command(words)
+    )
+}
+
+fn command(words: &str) -> String {
     let binary = Gate::binary();
     let any = "127.0.0.1:0";
     format!(
-        "before=$(stty -g); {} demo --listen {any} --admin {any} --on-prem {any} --frontier {any} \
-         --ttft-ms 20 --inter-token-ms 1 {words}; \
-         echo \"ended with $?\"; [ \"$before\" = \"$(stty -g)\" ] && echo \"keys as before\"; \
-         exec sleep 60",
+        "{} demo --listen {any} --admin {any} --on-prem {any} --frontier {any} \
+         --ttft-ms 20 --inter-token-ms 1 {words}",
         binary.display()
     )
 }
@@ -112,6 +119,22 @@ fn the_picture_waits_for_calls_grows_with_the_terminal_and_ends_with_ctrl_c() {
     assert_fits(&shown, 80, 24);
     pane.press("C-c");
     assert_restored(&pane);
+}
+
+#[test]
+fn a_demo_whose_window_is_closed_ends() {
+    let Some(pane) = Pane::run(80, 24, &format!("exec {}", command(""))) else {
+        return crate::skipped::skip("there is no tmux");
+    };
+    pane.until("the picture is there", |shown| {
+        shown.contains("waiting for the first call")
+    });
+    let process = format!("/proc/{}", pane.value("pane_pid"));
+    assert!(std::path::Path::new(&process).exists());
+    drop(pane);
+    eventually("the demo ends", std::time::Duration::from_secs(10), || {
+        !std::path::Path::new(&process).exists()
+    });
 }
 
 #[test]
