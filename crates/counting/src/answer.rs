@@ -95,7 +95,7 @@ impl Text {
 
     fn finish(self) -> Result<Output, Missed> {
         if self.is_uncountable {
-            return Err(Missed::Unreadable);
+            return Err(Missed::Failed);
         }
         let ending = if self.stops > 0 && !self.was_cut {
             Ending::Stop
@@ -103,7 +103,7 @@ impl Text {
             Ending::Cut
         };
         let counted = self.counter.finish(ending);
-        let counted = counted.map_err(|_| Missed::Unreadable)?;
+        let counted = counted.map_err(|_| Missed::Failed)?;
         let framing = if self.is_plain {
             self.stops
         } else {

@@ -236,7 +236,7 @@ impl Open {
     const fn unknown() -> Self {
         Self {
             key: 0,
-            prompt: Err(Missed::Unreadable),
+            prompt: Err(Missed::Failed),
             unreadable: None,
             answer: None,
             permits: Vec::new(),
@@ -257,7 +257,10 @@ fn found(answer: Answer, ended: &Ended) -> Result<Count, Missed> {
 
 /// A tokenizer that panics costs its count and nothing else.
 fn guarded<T>(count: impl FnOnce() -> Result<T, Missed>) -> Result<T, Missed> {
-    catch_unwind(AssertUnwindSafe(count)).unwrap_or(Err(Missed::Unreadable))
+    catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| {
+        tracing::error!("bug: a tokenizer panicked; a prompt or an answer has no count");
+        Err(Missed::Failed)
+    })
 }
 
 #[cfg(test)]

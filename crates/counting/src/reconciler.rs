@@ -105,13 +105,19 @@ impl Witnesses {
             }
             Some(Err(Missed::Unreadable)) => {
                 if let Some(why) = &counted.unreadable {
-                    self.metrics.unread(&counted.of.1, why);
+                    self.metrics.unread(&counted.of.1, why.as_str(), why);
                 }
+            }
+            Some(Err(failed @ Missed::Failed)) => {
+                self.metrics.unread(&counted.of.1, failed.as_str(), &FAILED);
             }
             Some(Err(_)) | None => {}
         }
     }
 }
+
+/// Why there is no count where the gate failed to count.
+const FAILED: &str = "the gate itself failed to count, which is a bug";
 
 fn unix_s() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -239,6 +239,21 @@ fn what_a_call_reports_of_its_prompt_counts_although_it_broke_off() {
 }
 
 #[test]
+fn prompts_that_the_gate_failed_to_count_raise_the_alarm() {
+    let metrics = Arc::default();
+    let mut reconciler = reconciler(&metrics, Box::new(Nowhere));
+    for id in (4..).step_by(4).take(5) {
+        let failed = Some(Err(Missed::Failed));
+        reconciler.handle(counted(id, failed, near(20)), Instant::now());
+    }
+    let unread = metrics.unreadable().remove("m").expect("its model");
+    assert_eq!((unread.share.is_raised(), unread.reason), (true, "failed"));
+    let failed = RESULTS.iter().position(|it| *it == "failed").expect("one");
+    let results = metrics.results(BilledBy::Reported, Direction::Prompt);
+    assert_eq!(results[failed], 5);
+}
+
+#[test]
 fn a_row_that_nobody_waits_for_comes_back() {
     let (to, inbox) = inbox();
     drop(inbox);

@@ -130,7 +130,7 @@ fn unread(counting: &Pool) -> Vec<Extra> {
     let mut extras = Vec::new();
     for (model, unread) in counting.metrics().unreadable() {
         let (_, uncounted) = unread.share.exchanges();
-        let help = "Calls that have no count because their prompt cannot be read or rendered.";
+        let help = "Calls that have no count because their prompt cannot be read or rendered, or because counting failed.";
         let total = number(uncounted);
         extras.push(
             Extra::counter("tollgate_token_uncounted_total", help, total).with("model", &model),
