@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokens::calibration::{Calibration, Change, Difference, Says};
+use tokens::calibration::{Calibration, Change, Difference, Says, Summary};
 use tokens::drift::Tolerance;
 use tokens::{Certainty, Count, Doubt, Shape};
 
@@ -171,10 +171,13 @@ impl Calibrations {
         known.wanted.retain(|(backend, _)| !is_elsewhere(backend));
     }
 
-    /// A copy of what is known of each.
+    /// What is shown of each: who waits for the lock waits for no copy of probes and calls.
     #[must_use]
-    pub fn all(&self) -> BTreeMap<Of, Calibration> {
-        self.known().of.clone()
+    pub fn summaries(&self) -> BTreeMap<Of, Summary> {
+        let known = self.known();
+        let all = known.of.iter();
+        all.map(|(of, calibration)| (of.clone(), calibration.summary()))
+            .collect()
     }
 
     /// Whose counts are near for a reason of their own, and what differs there by more than it may.

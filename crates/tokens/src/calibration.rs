@@ -42,6 +42,8 @@ pub struct Calibration {
     probes: BTreeMap<&'static str, Probed>,
     /// What the probes that differ have that others have not.
     probed_to_differ: Shape,
+    /// What the probes that agree have, and none of that: each call asks for it, so it is made once a round.
+    probed_to_agree: Shape,
     /// When a round of probes ended, seconds since 1970, and the one before.
     asked_at_s: [Option<i64>; 2],
     recent: VecDeque<Seen>,
@@ -145,6 +147,17 @@ enum Explained {
     NotYet,
 }
 
+/// What is shown of a calibration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The features that were seen, by how they stand.
+    pub features: Features,
+    /// What differs: probes first, by name, then calls.
+    pub differences: Vec<Difference>,
+    /// When the engine was asked last, seconds since 1970.
+    pub asked_at_s: Option<i64>,
+}
+
 /// The features that were seen, by how they stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
@@ -235,7 +248,8 @@ impl Calibration {
         let seen: Vec<Seen> = self.probes.values().map(Probed::seen).collect();
         self.probed_to_differ = culprits::explaining(&seen);
         self.asked_at_s = [Some(now_s), self.asked_at_s[0]];
-        let agreed = self.probed_to_agree();
+        let agreed = self.shape_of_agreeing();
+        self.probed_to_agree = agreed;
         self.each(agreed, |standing| standing.has_agreed = true);
         let mut says = Vec::new();
         for feature in self.probed_to_differ.without(before).features() {
@@ -441,7 +455,7 @@ impl Calibration {
     fn all_differ(&self, shape: Shape) -> bool {
         let last = || self.recent.iter().rev().take(ALL_DIFFER);
         let is_other = |one: &Seen| one.shape != shape;
-        shape.without(self.probed_to_agree()).is_empty()
+        shape.without(self.probed_to_agree).is_empty()
             && self.recent.len() >= ALL_DIFFER
             && last().all(Seen::differs)
             && last().any(is_other)
@@ -508,7 +522,7 @@ impl Calibration {
     /// The features that were seen, by how they stand.
     #[must_use]
     pub fn features(&self) -> Features {
-        let probed = self.probed_to_agree();
+        let probed = self.probed_to_agree;
         // Of several features that differ together each may agree by itself.
         let told = self
             .differences
@@ -533,6 +547,16 @@ impl Calibration {
             agreed,
             differ,
             open,
+        }
+    }
+
+    /// What is shown of it.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            features: self.features(),
+            differences: self.differences().collect(),
+            asked_at_s: self.asked_at_s(),
         }
     }
 
@@ -575,7 +599,7 @@ impl Calibration {
         told.any(|one| shape.holds(one.features))
     }
 
-    fn probed_to_agree(&self) -> Shape {
+    fn shape_of_agreeing(&self) -> Shape {
         let agreeing = self.probes.values().filter(|probed| probed.agrees());
         let agreed = agreeing.fold(Shape::NONE, |shape, probed| shape.and(probed.shape));
         agreed.without(self.probed_to_differ)

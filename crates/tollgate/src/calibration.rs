@@ -108,7 +108,7 @@ impl Calibrator {
             backend: Arc::clone(backend),
             model: Arc::clone(model),
             round: None,
-            calibration: Default::default(),
+            summary: Default::default(),
             fault: None,
             is_away: false,
             is_part: false,
@@ -125,9 +125,9 @@ impl Calibrator {
             known.round = round.clone();
         }
         drop(told);
-        for (of, calibration) in self.state.calibrations.all() {
+        for (of, summary) in self.state.calibrations.summaries() {
             let known = known.entry(of.clone()).or_insert_with(|| entry(&of));
-            known.calibration = calibration;
+            known.summary = summary;
         }
         let mut all: Vec<Known> = known.into_values().collect();
         all.extend(passed_over(&engines));
@@ -146,7 +146,7 @@ pub(crate) fn passed_over(engines: &Engines) -> impl Iterator<Item = Known> {
         backend: Arc::clone(&over.backend),
         model: Arc::clone(&over.model),
         round: None,
-        calibration: Default::default(),
+        summary: Default::default(),
         fault: Some(over.why.to_owned()),
         is_away: false,
         is_part: false,

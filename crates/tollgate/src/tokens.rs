@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::tokens::calibration::Calibration;
+use ::tokens::calibration::{Calibration, Summary};
 use clap::{Args, Subcommand};
 use counting::TokenizerCache;
 use policy::revision::Revision;
@@ -135,7 +135,7 @@ async fn compared(
     } in abouts
     {
         let mut known = Known {
-            calibration: Calibration::default(),
+            summary: Summary::default(),
             is_away: matches!(fault, Some(NoWay::Now(_))),
             fault: fault.map(|fault| fault.why().to_owned()),
             is_part: round.as_ref().is_some_and(|round| !round.is_whole()),
@@ -147,7 +147,9 @@ async fn compared(
         if let Some(round) = round {
             if round.says_anything() {
                 // What is found is shown.
-                let _ = round.told_to(&mut known.calibration, began_s);
+                let mut calibration = Calibration::default();
+                let _ = round.told_to(&mut calibration, began_s);
+                known.summary = calibration.summary();
             } else if known.fault.is_none() {
                 known.fault = Some("the engine cannot be asked".to_owned());
             }

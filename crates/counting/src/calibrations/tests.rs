@@ -194,7 +194,7 @@ fn a_bounded_number_of_models_is_told_apart() {
         gate.of.1 = Arc::from(format!("m{nth}"));
         gate.exact(CHAT, 100);
     }
-    assert_eq!(gate.calibrations.all().len(), MODELS_MAX);
+    assert_eq!(gate.calibrations.summaries().len(), MODELS_MAX);
     for _ in 0..5 {
         assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
     }
@@ -208,13 +208,13 @@ fn nothing_is_known_of_a_tokenizer_that_the_configuration_has_no_longer() {
     gate.calibrations.keep_only([7, 8].into());
     assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
     gate.calibrations.keep_only([8].into());
-    assert!(gate.calibrations.all().is_empty());
+    assert!(gate.calibrations.summaries().is_empty());
     // Calls and questions that began before.
     for _ in 0..5 {
         assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
     }
     gate.ask(|_| 0);
-    assert!(gate.calibrations.all().is_empty());
+    assert!(gate.calibrations.summaries().is_empty());
 }
 
 #[test]
@@ -225,6 +225,6 @@ fn what_is_known_of_a_backend_is_forgotten_when_it_stands_elsewhere() {
     gate.calibrations.forget(|backend| backend == "other");
     assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
     gate.calibrations.forget(|backend| backend == "b");
-    assert!(gate.calibrations.all().is_empty());
+    assert!(gate.calibrations.summaries().is_empty());
     assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
 }

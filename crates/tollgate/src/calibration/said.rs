@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ledger::report::wrapped;
 use serde_json::{Value, json};
-use tokens::calibration::{Calibration, Difference};
+use tokens::calibration::{Difference, Summary};
 use tokens::{Feature, Shape};
 
 use super::round::Round;
@@ -28,7 +28,7 @@ pub(crate) struct Known {
     pub(crate) model: Arc<str>,
     /// The last round of questions; none where nobody was asked.
     pub(crate) round: Option<Round>,
-    pub(crate) calibration: Calibration,
+    pub(crate) summary: Summary,
     /// Why it was not asked, or could not be.
     pub(crate) fault: Option<String>,
     /// An engine that can be asked could not be.
@@ -75,12 +75,12 @@ impl Parting {
 impl Known {
     /// Whether anything of it differs.
     pub(crate) fn differs(&self) -> bool {
-        !self.calibration.features().differ.is_empty()
+        !self.summary.features.differ.is_empty()
     }
 
     /// How far its counts can be trusted, in words.
     pub(crate) fn mark(&self) -> String {
-        let features = self.calibration.features();
+        let features = self.summary.features;
         let differ = words(features.differ).join(", ");
         if !features.differ.common(APIS).is_empty() || (self.is_part && self.differs()) {
             format!("approximate: differs ({differ})")
@@ -114,7 +114,7 @@ impl Known {
 
     /// As JSON.
     pub(crate) fn json(&self) -> Value {
-        let features = self.calibration.features();
+        let features = self.summary.features;
         let counts = self.round.as_ref().map(Round::counts);
         let count = |at: usize| counts.map(|counts| counts[at]);
         let parting = self.parting.as_ref();
@@ -124,7 +124,7 @@ impl Known {
             "backend": &*self.backend,
             "model": &*self.model,
             "asked_by": self.asked_by(),
-            "asked_unix_s": self.calibration.asked_at_s(),
+            "asked_unix_s": self.summary.asked_at_s,
             "probes": { "agree": count(0), "differ": count(1), "refused": count(2) },
             "addresses": { "asked": addresses(0), "unasked": addresses(1) },
             "seconds": self.round.as_ref().map(|round| round.took.as_secs_f64()),
@@ -133,7 +133,7 @@ impl Known {
             "exact": words(features.agreed),
             "differs": words(features.differ),
             "not_compared": words(features.open),
-            "differences": self.calibration.differences().map(difference).collect::<Vec<_>>(),
+            "differences": self.summary.differences.iter().map(difference).collect::<Vec<_>>(),
             "first_difference": parting.map(|parting| json!({
                 "probe": parting.probe, "engine": parting.engine, "ours": parting.ours,
             })),
@@ -142,7 +142,7 @@ impl Known {
     }
 }
 
-fn difference(of: Difference) -> Value {
+fn difference(of: &Difference) -> Value {
     json!({
         "features": words(of.features),
         "probe": of.probe,
@@ -175,7 +175,7 @@ pub(crate) fn table(all: &[Known], width: usize) -> String {
     let mut text = aligned(&rows, width);
     for known in all.iter().filter(|known| known.differs()) {
         text.push_str(&format!("\n{} {}\n", known.backend, known.model));
-        let mut differences: Vec<Difference> = known.calibration.differences().collect();
+        let mut differences = known.summary.differences.clone();
         let parting = known.parting.as_ref();
         // The one whose texts are known stands first.
         differences.sort_by_key(|one| one.probe != parting.map(|parting| parting.probe));

@@ -56,7 +56,7 @@ fn known(came: [Came; 2]) -> Known {
         backend: "engine".into(),
         model: "llama".into(),
         round: Some(round),
-        calibration,
+        summary: calibration.summary(),
         fault: None,
         is_away: false,
         is_part: false,

@@ -34,7 +34,7 @@ pub(super) fn of(calibrator: &Calibrator) -> Vec<Extra> {
             let extra = Extra::gauge("tollgate_calibration_probes", help, number(probes as u64));
             extras.push(labelled(extra).with("result", result));
         }
-        if let Some(asked) = known.calibration.asked_at_s() {
+        if let Some(asked) = known.summary.asked_at_s {
             let age = now_s().saturating_sub(u64::try_from(asked).unwrap_or(0));
             let help = "Time since an engine was last asked what prompts count, seconds.";
             let extra = Extra::gauge("tollgate_calibration_age_seconds", help, number(age));

@@ -82,18 +82,18 @@ fn marks(counting: &Pool) -> Vec<Extra> {
     let calibrations = counting.calibrations();
     let mut differing = Differing::new();
     let mut extras = Vec::new();
-    for ((backend, model, _), calibration) in calibrations.all() {
+    for ((backend, model, _), summary) in calibrations.summaries() {
         let Features {
             agreed,
             differ,
             open,
-        } = calibration.features();
+        } = summary.features;
         let all = agreed.and(differ).and(open).len();
         let help = "Features of prompts that were seen whose counts are exact, as a share.";
         let share = f64::from(agreed.len()) / f64::from(all.max(1));
         let extra = Extra::gauge("tollgate_token_exact", help, share);
         extras.push(extra.with("backend", &backend).with("model", &model));
-        let differences = calibration.differences();
+        let differences = summary.differences.into_iter();
         differences.for_each(|one| differs(&mut differing, &backend, &model, one));
     }
     for ((backend, model, _), differences) in calibrations.near() {
