@@ -100,8 +100,9 @@ pub struct EngineQuestion<'q> {
 pub enum EngineSays {
     /// A count.
     Counts(EngineCount),
-    /// It takes no such call; the status.
-    Refuses(u16),
+    /// It takes no such call (400, 413, 422), or fails on it (500): one in trouble fails on the other questions, too, and is
+    /// compared in none.
+    Refuses,
     /// There is no way to ask it this.
     Nothing,
 }
@@ -124,8 +125,6 @@ pub struct EngineCount {
 pub struct EngineModel {
     /// As the engine calls it.
     pub id: String,
-    /// The most tokens of a prompt and its answer, where it says.
-    pub max_model_len: Option<u64>,
 }
 
 /// Asks one engine.
@@ -192,7 +191,7 @@ impl EngineTokens {
                     | StatusCode::UNPROCESSABLE_ENTITY
                     | StatusCode::PAYLOAD_TOO_LARGE
                     | StatusCode::INTERNAL_SERVER_ERROR => {
-                        return Ok(EngineSays::Refuses(reply.status.as_u16()));
+                        return Ok(EngineSays::Refuses);
                     }
                     _ => body_of(&reply).and_then(|body| read(by, body)),
                 },
@@ -249,12 +248,6 @@ impl EngineTokens {
         models.retain(|model| model.id.len() <= MODEL_BYTES_MAX);
         models.truncate(MODELS_MAX);
         Ok(models)
-    }
-
-    /// `host[:port]`.
-    #[must_use]
-    pub fn authority(&self) -> String {
-        self.place.api.authority()
     }
 
     /// How a call can be asked for, the most truthful way first.

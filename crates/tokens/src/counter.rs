@@ -11,7 +11,6 @@ use crate::conversation::Conversation;
 use crate::count::{Certainty, Count, Doubt, Prompt};
 use crate::dialect::{self, Reader};
 use crate::known_messages::KnownMessages;
-use crate::media::MediaRule;
 use crate::memo::Memo;
 use crate::prompt::Kept;
 use crate::shape::{Feature, Shape};
@@ -21,7 +20,8 @@ use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
 use crate::{
-    BODY_LIMIT_BYTES, features, harmony, overhead, prompt, rendered_limit, tokenizer_settings,
+    BODY_LIMIT_BYTES, features, harmony, media, overhead, prompt, rendered_limit,
+    tokenizer_settings,
 };
 
 /// Conversations of one body times the bytes of its template arguments: each of them is given all of those anew.
@@ -49,8 +49,8 @@ pub struct Counter {
     excludes_tools: bool,
     /// The most tokens of a prompt and its answer, where it is known.
     model_length: Option<u64>,
-    /// How pictures are counted, where that is known.
-    media: Option<MediaRule>,
+    /// Pictures are counted where the body's model has documented numbers.
+    sees: bool,
 }
 
 pub(crate) enum Rendering {
@@ -70,7 +70,7 @@ impl Counter {
             doubt: None,
             excludes_tools: false,
             model_length: None,
-            media: None,
+            sees: false,
         }
     }
 
@@ -89,17 +89,8 @@ impl Counter {
             BuiltIn::Cl100k => Vocabulary::cl100k(),
         };
         Self {
-            media: Some(MediaRule::Tiles),
+            sees: true,
             ..Self::new(vocabulary, Rendering::Overhead)
-        }
-    }
-
-    /// The same counter, which counts pictures by this rule.
-    #[must_use]
-    pub fn seeing(self, rule: MediaRule) -> Self {
-        Self {
-            media: Some(rule),
-            ..self
         }
     }
 
@@ -173,7 +164,7 @@ impl Counter {
             ));
         }
         let mut tree = read(body)?;
-        let seen = self.media.as_ref().and_then(|rule| rule.take(&mut tree));
+        let seen = self.sees.then(|| media::take(&mut tree)).flatten();
         if seen.is_some() && handed_over_ids(&tree).is_some() {
             // An engine passes over ids beside a picture.
             return Err(Uncountable::Part("image".to_owned()));

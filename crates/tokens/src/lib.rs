@@ -41,7 +41,6 @@ mod words;
 pub use count::{Certainty, Count, Doubt, Prompt};
 pub use counter::{BuiltIn, Counter};
 pub use dialect::is_counted;
-pub use media::MediaRule;
 pub use memo::{Memo, MemoStats};
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
 pub use shape::{Feature, LONG, Shape};

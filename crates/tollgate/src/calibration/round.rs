@@ -116,7 +116,7 @@ async fn came_of(
     };
     let count = match engine.count(&question).await {
         Ok(EngineSays::Counts(count)) => count,
-        Ok(EngineSays::Refuses(_)) => return Ok(Came::Refused),
+        Ok(EngineSays::Refuses) => return Ok(Came::Refused),
         Ok(EngineSays::Nothing) => return Ok(Came::Unasked),
         Err(fault) => return Err(fault),
     };
