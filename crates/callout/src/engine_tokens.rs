@@ -288,8 +288,7 @@ impl EngineTokens {
 
     /// The path of what stands beside its API.
     fn root(&self) -> &str {
-        let api = self.api();
-        api.strip_suffix("/v1").unwrap_or(api)
+        api_root(self.api())
     }
 
     async fn post(&self, path: &str, body: String) -> Result<Reply, Fault> {
@@ -331,6 +330,13 @@ impl EngineTokens {
     fn lacks(&self) -> MutexGuard<'_, Lacks> {
         self.lacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The path of an API without its `/v1`: what stands beside it is of the same engine.
+#[must_use]
+pub fn api_root(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
+    path.strip_suffix("/v1").unwrap_or(path)
 }
 
 /// A body with the model's name and a member more.

@@ -299,7 +299,7 @@ impl Counter {
         body_bytes: usize,
     ) -> Result<Vec<Conversation<'t>>, Uncountable> {
         let mut conversations = dialect::read(operation, body, self.reader())?;
-        if self.excludes_tools && chooses_no_tool(body) {
+        if self.excludes_tools && dialect::forbids_tools(body) {
             for conversation in &mut conversations {
                 conversation.tools = None;
             }
@@ -366,13 +366,6 @@ impl Counter {
         });
         texts.collect()
     }
-}
-
-/// Whether a body says that no tool may be called: `none`, which Anthropic's dialect writes as an object.
-fn chooses_no_tool(body: &Tree<'_>) -> bool {
-    let choice = body.get("tool_choice");
-    let word = choice.and_then(|choice| choice.text().or_else(|| choice.get_text("type")));
-    word == Some("none")
 }
 
 /// The token numbers that a prefill stage hands over for the prompt (`kv_transfer_params`): they are the prompt.

@@ -51,6 +51,13 @@ pub(crate) fn flag(
     }
 }
 
+/// Whether a body says that no tool may be called: `none`, which Anthropic's dialect writes as an object.
+pub(crate) fn forbids_tools(body: &Tree<'_>) -> bool {
+    let choice = body.get("tool_choice");
+    let word = choice.and_then(|choice| choice.text().or_else(|| choice.get_text("type")));
+    word == Some("none")
+}
+
 /// Whether the answer begins with text of the prompt; what the engine may refuse counts as that.
 pub(crate) fn echoes(body: &Tree<'_>) -> bool {
     let echo = body.get("echo");

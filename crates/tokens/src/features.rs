@@ -13,12 +13,7 @@ use crate::tree::{Member, Tree};
 use crate::words::Word;
 
 /// What shapes a count where no template is known: all else changes nothing there.
-pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::of(&[
-    Feature::Chat,
-    Feature::Text,
-    Feature::Responses,
-    Feature::Messages,
-    Feature::Embeddings,
+pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::APIS.and(Shape::of(&[
     Feature::History,
     Feature::Tools,
     Feature::Nested,
@@ -35,7 +30,7 @@ pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::of(&[
     Feature::Several,
     Feature::Long,
     Feature::Media,
-]);
+]));
 
 /// How special tokens of the models that are in use begin.
 const MARKS: [&str; 26] = [
@@ -94,7 +89,7 @@ pub(crate) fn of_plain(operation: Operation, body: &Tree<'_>) -> Shape {
         _ => Shape::NONE.with(Feature::Numbers),
     };
     match body.get(prompt::member(operation)) {
-        Some(Tree::List(prompts)) if !prompts.iter().all(is_number) => prompts
+        Some(Tree::List(prompts)) if !prompt::are_numbers(prompts) => prompts
             .iter()
             .fold(shape, |shape, one| shape.and(of(one)))
             .with_if(prompts.len() > 1, Feature::Several),
@@ -105,10 +100,6 @@ pub(crate) fn of_plain(operation: Operation, body: &Tree<'_>) -> Shape {
 
 fn is_cut(operation: Operation, body: &Tree<'_>) -> bool {
     Kept::read(operation, body).is_ok_and(|kept| kept.is_some())
-}
-
-const fn is_number(tree: &Tree<'_>) -> bool {
-    matches!(tree, Tree::Number(_))
 }
 
 /// A conversation; without its length.
@@ -158,15 +149,15 @@ fn of_arguments(operation: Operation, conversation: &Conversation<'_>) -> Shape 
 
 /// What a body says that no message does.
 pub(crate) fn of_body(operation: Operation, body: &Tree<'_>) -> Shape {
-    let choice = body.get("tool_choice");
-    let is_none =
-        |choice: &Tree<'_>| choice.text().or_else(|| choice.get_text("type")) == Some("none");
     let has_tools = body
         .get("tools")
         .and_then(Tree::list)
         .is_some_and(|list| !list.is_empty());
     Shape::NONE
-        .with_if(has_tools && choice.is_some_and(is_none), Feature::Forbidden)
+        .with_if(
+            has_tools && dialect::forbids_tools(body),
+            Feature::Forbidden,
+        )
         .with_if(is_cut(operation, body), Feature::Truncated)
 }
 

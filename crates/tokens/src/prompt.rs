@@ -28,6 +28,11 @@ pub(crate) const fn member(operation: Operation) -> &'static str {
     }
 }
 
+/// Whether a list has nothing but token numbers.
+pub(crate) fn are_numbers(items: &[Tree<'_>]) -> bool {
+    items.iter().all(|item| matches!(item, Tree::Number(_)))
+}
+
 /// How much of a prompt the engine keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
@@ -149,14 +154,12 @@ fn sum(
     match body.get(member) {
         Some(Tree::Text(text)) => count_text(text),
         Some(Tree::List(items)) if !items.is_empty() => {
-            if items.iter().all(|item| matches!(item, Tree::Number(_))) {
+            if are_numbers(items) {
                 return Ok(cut(items.len() as u64));
             }
             items.iter().try_fold(0, |sum, item| match item {
                 Tree::Text(text) => Ok(sum + count_text(text)?),
-                Tree::List(numbers) if numbers.iter().all(|n| matches!(n, Tree::Number(_))) => {
-                    Ok(sum + cut(numbers.len() as u64))
-                }
+                Tree::List(numbers) if are_numbers(numbers) => Ok(sum + cut(numbers.len() as u64)),
                 _ => Err(wrong(member, "text or lists of token numbers")),
             })
         }

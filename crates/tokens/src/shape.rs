@@ -114,6 +114,15 @@ impl Shape {
     /// Nothing in particular.
     pub const NONE: Self = Self(0);
 
+    /// The features that say which API a call is of.
+    pub const APIS: Self = Self::of(&[
+        Feature::Chat,
+        Feature::Text,
+        Feature::Responses,
+        Feature::Messages,
+        Feature::Embeddings,
+    ]);
+
     /// These features.
     #[must_use]
     pub const fn of(features: &[Feature]) -> Self {

@@ -13,15 +13,6 @@ use tokens::{Feature, Shape};
 
 use super::round::Round;
 
-/// The features that say which API a call is of.
-const APIS: Shape = Shape::of(&[
-    Feature::Chat,
-    Feature::Text,
-    Feature::Responses,
-    Feature::Messages,
-    Feature::Embeddings,
-]);
-
 /// One model of one backend.
 pub(crate) struct Known {
     pub(crate) backend: Arc<str>,
@@ -82,7 +73,7 @@ impl Known {
     pub(crate) fn mark(&self) -> String {
         let features = self.summary.features;
         let differ = words(features.differ).join(", ");
-        if !features.differ.common(APIS).is_empty() || (self.is_part && self.differs()) {
+        if !features.differ.common(Shape::APIS).is_empty() || (self.is_part && self.differs()) {
             format!("approximate: differs ({differ})")
         } else if self.is_part {
             self.unknown()
