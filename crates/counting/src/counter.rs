@@ -165,7 +165,7 @@ impl<R> Counter<R> {
         };
         // The request is gone; its answer may stream for minutes.
         permit.shrink(EXCHANGE_BYTES);
-        let has_text = operation != Operation::Embeddings;
+        let has_text = operation.generates();
         let answer = has_text.then(|| match echoes {
             true => Err(Missed::Echo),
             false => Ok(Answer::new(counter, streamed, self.longest)),

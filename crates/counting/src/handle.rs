@@ -11,7 +11,6 @@ use bytes::Bytes;
 use policy::billing::BilledBy;
 use policy::counting::{Begun, CountCapture, Counting, Uncounted, label, tokenizer};
 use policy::id::WorkloadId;
-use policy::operation::Operation;
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
 
@@ -123,7 +122,7 @@ impl Counting for CountHandle {
         let bytes = bytes_of(&request, self.longest);
         let is_long = bytes == EXCHANGE_BYTES && !request.iter().all(Bytes::is_empty);
         let by = of.billed_by(record.route);
-        let has_output = operation != Operation::Embeddings;
+        let has_output = operation.generates();
         if self.memory.is_under_pressure() {
             self.learn(of);
         }

@@ -9,7 +9,7 @@ use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
 use crate::count::{Certainty, Count, Doubt, Prompt};
-use crate::dialect::{self, Reader};
+use crate::dialect::{self, Counted, Reader};
 use crate::known_messages::KnownMessages;
 use crate::memo::Memo;
 use crate::prompt::Kept;
@@ -151,6 +151,7 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<Prompt, Uncountable> {
+        let operation = counted(operation)?;
         let body_bytes = body.len();
         if body_bytes > BODY_LIMIT_BYTES {
             return Err(Uncountable::TooLong(body_bytes));
@@ -201,7 +202,7 @@ impl Counter {
 
     fn prompt_of(
         &self,
-        operation: Operation,
+        operation: Counted,
         body: &Tree<'_>,
         body_bytes: usize,
         engine_clock_s: i64,
@@ -216,7 +217,7 @@ impl Counter {
             let shape = features::of_operation(operation).with(Feature::Numbers);
             return Ok((count, shape));
         }
-        let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Operation::Chat;
+        let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Counted::Chat;
         let kept = Kept::read(operation, body)?.filter(|_| !is_whole);
         let conversations = self.conversations(operation, body, body_bytes)?;
         let mut shape =
@@ -240,15 +241,15 @@ impl Counter {
     /// A prompt that another stage made already; vLLM does not look at the messages then.
     fn handed_over(
         &self,
-        operation: Operation,
+        operation: Counted,
         body: &Tree<'_>,
     ) -> Result<Option<Count>, Uncountable> {
         let reads = match &self.rendering {
-            Rendering::Template(_) => operation != Operation::Embeddings,
-            Rendering::Harmony => matches!(operation, Operation::Chat | Operation::Messages),
+            Rendering::Template(_) => operation != Counted::Embeddings,
+            Rendering::Harmony => matches!(operation, Counted::Chat | Counted::Messages),
             Rendering::Overhead => false,
         };
-        let echoes = operation == Operation::Chat && dialect::echoes(body);
+        let echoes = operation == Counted::Chat && dialect::echoes(body);
         let Some(ids) = handed_over_ids(body).filter(|_| reads && !echoes) else {
             return Ok(None);
         };
@@ -294,7 +295,7 @@ impl Counter {
 
     fn conversations<'t>(
         &self,
-        operation: Operation,
+        operation: Counted,
         body: &'t Tree<'t>,
         body_bytes: usize,
     ) -> Result<Vec<Conversation<'t>>, Uncountable> {
@@ -343,7 +344,7 @@ impl Counter {
         engine_clock_s: i64,
     ) -> Result<Option<Shown>, Uncountable> {
         let tree = read(body)?;
-        let conversations = self.conversations(operation, &tree, body.len())?;
+        let conversations = self.conversations(counted(operation)?, &tree, body.len())?;
         match (&self.rendering, conversations.as_slice()) {
             (Rendering::Template(template), [one]) => template.shown(one, engine_clock_s).map(Some),
             _ => Ok(None),
@@ -358,7 +359,7 @@ impl Counter {
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
         let tree = read(body)?;
-        let conversations = self.conversations(operation, &tree, body.len())?;
+        let conversations = self.conversations(counted(operation)?, &tree, body.len())?;
         let texts = conversations.iter().map(|one| match &self.rendering {
             Rendering::Harmony => Ok(harmony::render(one, engine_clock_s)?.shown()),
             Rendering::Template(template) => template.render(one, engine_clock_s).map(|it| it.text),
@@ -371,6 +372,11 @@ impl Counter {
 /// The token numbers that a prefill stage hands over for the prompt (`kv_transfer_params`): they are the prompt.
 fn handed_over_ids<'a, 't>(body: &'a Tree<'t>) -> Option<&'a Tree<'t>> {
     body.get("kv_transfer_params")?.get("prompt_token_ids")
+}
+
+/// What is counted of such a call.
+fn counted(operation: Operation) -> Result<Counted, Uncountable> {
+    Counted::of(operation).ok_or(Uncountable::Operation(operation.as_str()))
 }
 
 fn read(body: &[u8]) -> Result<Tree<'_>, Uncountable> {
