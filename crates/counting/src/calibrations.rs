@@ -31,7 +31,8 @@ pub struct Calibrations {
 struct Known {
     /// Of counts that are exact but for what the engine makes of the call.
     of: BTreeMap<Of, Calibration>,
-    /// Of counts that are near for a reason of their own: which of their shapes are not near is all that is asked of it.
+    /// Of counts that are approximate for a reason of their own. Kept only to find the shapes whose difference exceeds the
+    /// tolerance.
     near: BTreeMap<Of, Calibration>,
     /// Models that the engine is to be asked about again.
     wanted: BTreeSet<(Arc<str>, Arc<str>)>,

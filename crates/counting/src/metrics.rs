@@ -109,7 +109,7 @@ impl Series {
 /// Calls of one model whose prompt has no count because it cannot be read or rendered, or because counting failed.
 #[derive(Debug, Clone)]
 pub struct Unread {
-    /// Calls, and those among them: it is the alarm of drift, on one outcome or the other.
+    /// Calls, and how many of them had no count.
     pub share: Drift,
     /// Why the first of them was not, in a word.
     pub reason: &'static str,

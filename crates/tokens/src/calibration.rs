@@ -4,8 +4,9 @@
 //! differed. A count is exact where every feature of its call agrees. A difference is laid to the feature that calls
 //! have that differ and others have not: it is then a shape that is read in two ways, and nobody's fault until somebody
 //! looked. A difference that no feature explains, of calls whose very shape agreed before, is for the alarm (`drift`): features
-//! that agree by themselves may yet differ together. So is one of calls that have no more in them than a probe that agrees and
-//! was asked for after they began to differ, whatever explains it: the engine makes of them what we do, and reports otherwise.
+//! that agree by themselves may yet differ together.
+//! A probe *vouches* for a shape when it has all its features, agrees, and was asked after calls of that shape began to
+//! differ. A call that differs although vouched for is a *misreport*, and is always for the alarm.
 //! Invariant: pure, in constant memory, and the same for the same calls in the same order.
 //! Not here: asking an engine, who keeps a calibration and for which model (the host), the alarm's arithmetic (`drift`).
 
@@ -320,7 +321,7 @@ impl Calibration {
         self.recent.push_back(Seen { shape, sign });
         self.each(shape, |standing| standing.is_seen = true);
         if sign == Sign::Equal {
-            let is_for_alarm = had_agreed && !self.is_beside_lies(shape);
+            let is_for_alarm = had_agreed && !self.is_beside_misreports(shape);
             self.runs.agreed(shape);
             return Change {
                 is_for_alarm,
@@ -367,7 +368,7 @@ impl Calibration {
 
     fn differed(&mut self, shape: Shape, tokens: Pair, had_agreed: bool, now_s: i64) -> Change {
         let first_s = self.runs.differed(shape, now_s);
-        let is_lie = self.is_vouched_for(shape, first_s);
+        let is_misreported = self.is_vouched_for(shape, first_s);
         let is_explained = self.is_told(shape);
         let features = self.explaining(shape);
         self.each(self.suspects(shape), |standing| {
@@ -378,15 +379,15 @@ impl Calibration {
             }
         });
         let mut change = Change {
-            is_for_alarm: is_lie || features == Explained::Change,
-            asks_again: had_agreed || (!is_lie && self.is_vouched_for(shape, i64::MIN)),
+            is_for_alarm: is_misreported || features == Explained::Change,
+            asks_again: had_agreed || (!is_misreported && self.is_vouched_for(shape, i64::MIN)),
             makes_the_same: self.makes_the_same(shape, first_s),
             says: Vec::new(),
         };
         let Explained::By(features) = features else {
             return change;
         };
-        if is_lie {
+        if is_misreported {
             return change;
         }
         if let Some(known) = self.open_difference(features) {
@@ -485,7 +486,7 @@ impl Calibration {
 
     /// Whether the engine's reports of some shape are wrong, and this one has not all of it: calls that are reported as they
     /// are do not outweigh those then, however many they are.
-    fn is_beside_lies(&self, shape: Shape) -> bool {
+    fn is_beside_misreports(&self, shape: Shape) -> bool {
         self.runs.iter().any(|run| {
             let is_of_run = |one: &Seen| one.shape == run.shape && one.differs();
             run.mostly_differs()

@@ -24,7 +24,8 @@ pub(crate) struct Known {
     pub(crate) fault: Option<String>,
     /// An engine that can be asked could not be.
     pub(crate) is_away: bool,
-    /// It is known from some of the backend's addresses alone.
+    /// Some addresses could not be asked. Set by `tokens check` alone: a running gate does not feed such a round to its
+    /// calibration.
     pub(crate) is_part: bool,
     /// Where the texts of the first difference part: the engine's, and ours.
     pub(crate) parting: Option<Parting>,
