@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use policy::billing::BilledBy;
-use tokens::drift::{Change, Drift, Tolerance};
+use tokens::drift::{Alarm, Change, Drift, Tolerance};
 use tokens::{Certainty, Count};
 
 /// Models and directions that are told apart; any more are `other`.
@@ -110,7 +110,7 @@ impl Series {
 #[derive(Debug, Clone)]
 pub struct Unread {
     /// Calls, and how many of them had no count.
-    pub share: Drift,
+    pub share: Alarm,
     /// Why the first of them was not, in a word.
     pub reason: &'static str,
     /// And in a sentence.
@@ -238,18 +238,14 @@ impl DriftMetrics {
                 series.alarms += 1;
                 let ((reported, counted), (exchanges, outside)) =
                     (series.drift.tokens(), series.drift.exchanges());
-                if heard == Heard::CallOfKnown {
-                    tracing::warn!(
-                        model = &*model,
-                        direction = direction.as_str(),
-                        reported,
-                        counted,
-                        exchanges,
-                        outside,
+                let what = match heard {
+                    Heard::CallOfKnown => {
                         "the engine reports other tokens than it makes: asked for probes since, it makes those that the gate counts"
-                    );
-                    return;
-                }
+                    }
+                    Heard::Call | Heard::Nothing => {
+                        "the engine's tokens are not those that the gate counts: one of the two has the wrong tokenizer or template, or the engine's usage is wrong"
+                    }
+                };
                 tracing::warn!(
                     model = &*model,
                     direction = direction.as_str(),
@@ -257,7 +253,7 @@ impl DriftMetrics {
                     counted,
                     exchanges,
                     outside,
-                    "the engine's tokens are not those that the gate counts: one of the two has the wrong tokenizer or template, or the engine's usage is wrong"
+                    "{what}"
                 );
             }
             Change::Cleared => {
@@ -307,7 +303,7 @@ impl DriftMetrics {
     pub(crate) fn read(&self, model: &Arc<str>) {
         let mut all = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(unread) = all.get_mut(model)
-            && unread.share.observe(0, 0) == Change::Cleared
+            && unread.share.observe(false) == Change::Cleared
         {
             tracing::info!(model = &**model, "calls are counted again");
         }
@@ -320,11 +316,11 @@ impl DriftMetrics {
             return;
         }
         let unread = all.entry(Arc::clone(model)).or_insert_with(|| Unread {
-            share: Drift::new(Tolerance::EXACT),
+            share: Alarm::default(),
             reason,
             why: why.to_string().chars().take(WHY_LETTERS).collect(),
         });
-        if unread.share.observe(1, 0) == Change::Raised {
+        if unread.share.observe(true) == Change::Raised {
             let (calls, uncounted) = unread.share.exchanges();
             tracing::warn!(
                 model = &**model,
