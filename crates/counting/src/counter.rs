@@ -17,6 +17,7 @@ use tokens::{Count, Counter as Tokenizer, Prompt, Shape, Uncountable};
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
+use crate::calibrations::CountedModel;
 use crate::memory::{EXCHANGE_BYTES, Permit};
 use crate::metrics::{DriftMetrics, Missed};
 use crate::queue::{Length, Turn};
@@ -216,7 +217,11 @@ impl<R> Counter<R> {
         let backend = ended.backend.unwrap_or_else(|| Arc::from(""));
         let counted = Counted {
             id,
-            of: (backend, ended.model, key),
+            of: CountedModel {
+                backend,
+                model: ended.model,
+                tokenizer: key,
+            },
             shape,
             unreadable,
             tokens: ended.tokens,

@@ -45,8 +45,10 @@ pub struct Calibration {
     probed_to_differ: Shape,
     /// What the probes that agree have, and none of that: each call asks for it, so it is made once a round.
     probed_to_agree: Shape,
-    /// When a round of probes ended, seconds since 1970, and the one before.
-    asked_at_s: [Option<i64>; 2],
+    /// When the last round of probes ended, seconds since 1970.
+    last_round_s: Option<i64>,
+    /// And the one before it.
+    round_before_s: Option<i64>,
     recent: VecDeque<Seen>,
     /// Of calls that agreed, those that were seen first are forgotten first.
     agreed_shapes: VecDeque<Shape>,
@@ -248,7 +250,7 @@ impl Calibration {
         let before = self.probed_to_differ;
         let seen: Vec<Seen> = self.probes.values().map(Probed::seen).collect();
         self.probed_to_differ = culprits::explaining(&seen);
-        self.asked_at_s = [Some(now_s), self.asked_at_s[0]];
+        self.round_before_s = self.last_round_s.replace(now_s);
         let agreed = self.shape_of_agreeing();
         self.probed_to_agree = agreed;
         self.each(agreed, |standing| standing.has_agreed = true);
@@ -292,8 +294,8 @@ impl Calibration {
             difference.common = difference.common.common(more.shape);
             changed |= more.agreed_before;
         }
-        Some(match self.asked_at_s {
-            [_, Some(before)] if changed => Says::Changed(difference, before),
+        Some(match self.round_before_s {
+            Some(before) if changed => Says::Changed(difference, before),
             _ => Says::Differs(difference),
         })
     }
@@ -582,7 +584,7 @@ impl Calibration {
     /// When the engine was asked last, seconds since 1970.
     #[must_use]
     pub const fn asked_at_s(&self) -> Option<i64> {
-        self.asked_at_s[0]
+        self.last_round_s
     }
 
     /// Whether calls of this shape were exact at some time, and are not known to differ since.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use callout::Handle;
-use counting::{Calibrations, Of, TokenizerCache};
+use counting::{Calibrations, CountedModel, TokenizerCache};
 use tokio::sync::watch;
 
 use crate::seldom::Seldom;
@@ -57,7 +57,7 @@ struct State {
 /// What rounds came to.
 #[derive(Default)]
 struct Told {
-    rounds: BTreeMap<Of, (Option<Round>, Option<NoWay>)>,
+    rounds: BTreeMap<CountedModel, (Option<Round>, Option<NoWay>)>,
     /// Time spent asking.
     spent: Duration,
 }
@@ -97,16 +97,15 @@ impl Calibrator {
         let is_elsewhere = |backend: &str| before.moves(engines, backend);
         self.state.calibrations.forget(is_elsewhere);
         let mut told = self.state.told();
-        told.rounds
-            .retain(|(backend, ..), _| !is_elsewhere(backend));
+        told.rounds.retain(|of, _| !is_elsewhere(&of.backend));
     }
 
     /// What is known of each model that is asked about, or has been.
     pub(crate) fn known(&self) -> Vec<Known> {
-        let mut known: BTreeMap<Of, Known> = BTreeMap::new();
-        let entry = |(backend, model, _): &Of| Known {
-            backend: Arc::clone(backend),
-            model: Arc::clone(model),
+        let mut known: BTreeMap<CountedModel, Known> = BTreeMap::new();
+        let entry = |of: &CountedModel| Known {
+            backend: Arc::clone(&of.backend),
+            model: Arc::clone(&of.model),
             round: None,
             summary: Default::default(),
             fault: None,
@@ -117,7 +116,7 @@ impl Calibrator {
         let engines = Arc::clone(&self.plan.borrow());
         let told = self.state.told();
         // What was asked of a tokenizer that was replaced since says nothing.
-        let now = |(.., key): &Of| engines.has(*key);
+        let now = |of: &CountedModel| engines.has(of.tokenizer);
         for (of, (round, fault)) in told.rounds.iter().filter(|(of, _)| now(of)) {
             let known = known.entry(of.clone()).or_insert_with(|| entry(of));
             known.is_away = matches!(fault, Some(NoWay::Now(_)));
@@ -251,7 +250,7 @@ impl State {
                 return false;
             }
             if let Some(NoWay::Now(why)) = &about.fault {
-                failing.insert(Arc::clone(&about.of.0));
+                failing.insert(Arc::clone(&about.of.backend));
                 self.warn(&about.of, why);
             }
             seen.insert(about.of.clone());
@@ -263,17 +262,17 @@ impl State {
         told.spent += began.elapsed();
         // Models that an engine has no longer, and what stood for those of one that said nothing.
         if !is_over && !matches!(wanted, Wanted::Models(_)) {
-            let is_over = |of: &Of| wanted.has_backend(&of.0) && !seen.contains(of);
+            let is_over = |of: &CountedModel| wanted.has_backend(&of.backend) && !seen.contains(of);
             told.rounds.retain(|of, _| !is_over(of));
         }
         failing
     }
 
-    fn warn(&self, (backend, model, _): &Of, why: &str) {
+    fn warn(&self, of: &CountedModel, why: &str) {
         if let Some(times) = self.faults.came(Instant::now()) {
             tracing::warn!(
-                backend = &**backend,
-                model = &**model,
+                backend = &*of.backend,
+                model = &*of.model,
                 why,
                 times,
                 "an engine cannot be asked what prompts count"
@@ -291,7 +290,6 @@ impl State {
         } = about;
         let tells = |round: &&Round| round.says_anything() && round.is_whole();
         if let Some(round) = round.as_ref().filter(tells) {
-            let (backend, model, key) = &of;
             let told = |calibration: &mut _| {
                 // What moves is forgotten under the same lock, once the plan is another.
                 if is_current() {
@@ -300,7 +298,7 @@ impl State {
                     Change::default()
                 }
             };
-            self.calibrations.probed(backend, model, *key, told);
+            self.calibrations.probed(&of, told);
         }
         let mut told = self.told();
         if is_current() {
@@ -369,7 +367,7 @@ impl Wanted<'_> {
 
 /// What came of asking about one model of a backend.
 pub(crate) struct About {
-    pub(crate) of: Of,
+    pub(crate) of: CountedModel,
     /// When the asking began, seconds since 1970.
     pub(crate) began_s: i64,
     /// What engines said; none where nobody could be asked.
@@ -413,10 +411,14 @@ pub(crate) async fn asked_of(
             let began_s = clock();
             let (mut round, fault) = about(&mut all, label, *key, &counter, ids).await;
             if let Some(round) = &mut round {
-                round.addresses[1] += engines.unasked(backend);
+                round.addresses.unasked += engines.unasked(backend);
             }
             let is_on = tell(About {
-                of: (Arc::clone(backend), Arc::clone(label), *key),
+                of: CountedModel {
+                    backend: Arc::clone(backend),
+                    model: Arc::clone(label),
+                    tokenizer: *key,
+                },
                 began_s,
                 round,
                 fault,
@@ -429,7 +431,11 @@ pub(crate) async fn asked_of(
         let any = Model::any();
         if models.is_empty() && fault.is_some() && wanted.has(backend, &any.label) {
             let is_on = tell(About {
-                of: (Arc::clone(backend), any.label, any.key),
+                of: CountedModel {
+                    backend: Arc::clone(backend),
+                    model: any.label,
+                    tokenizer: any.key,
+                },
                 began_s: clock(),
                 round: None,
                 fault,
@@ -528,7 +534,7 @@ async fn about(
         }
     }
     if let Some(round) = &mut round {
-        round.addresses[1] += unasked;
+        round.addresses.unasked += unasked;
     }
     (round, fault)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ::tokens::calibration::{Calibration, Summary};
 use clap::{Args, Subcommand};
-use counting::TokenizerCache;
+use counting::{CountedModel, TokenizerCache};
 use policy::revision::Revision;
 
 use crate::calibration::engines::{Engines, NoWay};
@@ -128,7 +128,12 @@ async fn compared(
     })
     .await;
     for About {
-        of: (backend, model, key),
+        of:
+            CountedModel {
+                backend,
+                model,
+                tokenizer: key,
+            },
         began_s,
         round,
         fault,

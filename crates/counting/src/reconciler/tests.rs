@@ -33,7 +33,11 @@ fn counted(id: u64, prompt: Found, output: Found) -> ReconcileEvent<&'static str
     let count = |tokens: u64| Billed::Reported(tokens);
     ReconcileEvent::Counted(Box::new(Counted {
         id,
-        of: ("b".into(), "m".into(), 7),
+        of: CountedModel {
+            backend: "b".into(),
+            model: "m".into(),
+            tokenizer: 7,
+        },
         shape: Shape::NONE,
         unreadable: None,
         tokens: Tokens {

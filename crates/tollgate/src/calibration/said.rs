@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokens::calibration::{Difference, Summary};
 use tokens::{Feature, Shape};
 
-use super::round::Round;
+use super::round::{Addresses, Round};
 
 /// One model of one backend.
 pub(crate) struct Known {
@@ -91,7 +91,7 @@ impl Known {
         let addresses = self.round.as_ref().map(|round| round.addresses);
         match (&self.fault, addresses) {
             (Some(why), _) => format!("approximate: {why}"),
-            (None, Some([asked, unasked])) if unasked > 0 => {
+            (None, Some(Addresses { asked, unasked })) if unasked > 0 => {
                 let all = asked + unasked;
                 format!("approximate: {unasked} of {all} addresses not asked")
             }
@@ -107,18 +107,23 @@ impl Known {
     /// As JSON.
     pub(crate) fn json(&self) -> Value {
         let features = self.summary.features;
-        let counts = self.round.as_ref().map(Round::counts);
-        let count = |at: usize| counts.map(|counts| counts[at]);
+        let outcomes = self.round.as_ref().map(Round::outcomes);
         let parting = self.parting.as_ref();
         let addresses = self.round.as_ref().map(|round| round.addresses);
-        let addresses = |at: usize| addresses.map(|addresses| addresses[at]);
         json!({
             "backend": &*self.backend,
             "model": &*self.model,
             "asked_by": self.asked_by(),
             "asked_unix_s": self.summary.asked_at_s,
-            "probes": { "agree": count(0), "differ": count(1), "refused": count(2) },
-            "addresses": { "asked": addresses(0), "unasked": addresses(1) },
+            "probes": {
+                "agree": outcomes.map(|it| it.same),
+                "differ": outcomes.map(|it| it.other),
+                "refused": outcomes.map(|it| it.refused),
+            },
+            "addresses": {
+                "asked": addresses.map(|it| it.asked),
+                "unasked": addresses.map(|it| it.unasked),
+            },
             "seconds": self.round.as_ref().map(|round| round.took.as_secs_f64()),
             "max_model_len": self.round.as_ref().and_then(|round| round.model_length),
             "mark": self.mark(),
@@ -198,14 +203,14 @@ fn row(known: &Known) -> [String; 6] {
         by => by.join(", "),
     };
     let number = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    let counts = known.round.as_ref().filter(|round| round.says_anything());
-    let counts = counts.map(Round::counts);
+    let round = known.round.as_ref().filter(|round| round.says_anything());
+    let outcomes = round.map(Round::outcomes);
     [
         known.backend.to_string(),
         known.model.to_string(),
         by,
-        number(counts.map(|[same, other, _]| same + other)),
-        number(counts.map(|[same, ..]| same)),
+        number(outcomes.map(|it| it.same + it.other)),
+        number(outcomes.map(|it| it.same)),
         known.mark(),
     ]
 }

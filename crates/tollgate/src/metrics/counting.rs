@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use counting::{Direction, RESULTS};
+use counting::{CountedModel, Direction, RESULTS};
 use policy::billing::BilledBy;
 use telemetry::Extra;
 use telemetry::extras::number;
@@ -82,7 +82,7 @@ fn marks(counting: &Pool) -> Vec<Extra> {
     let calibrations = counting.calibrations();
     let mut differing = Differing::new();
     let mut extras = Vec::new();
-    for ((backend, model, _), summary) in calibrations.summaries() {
+    for (CountedModel { backend, model, .. }, summary) in calibrations.summaries() {
         let Features {
             agreed,
             differ,
@@ -96,7 +96,7 @@ fn marks(counting: &Pool) -> Vec<Extra> {
         let differences = summary.differences.into_iter();
         differences.for_each(|one| differs(&mut differing, &backend, &model, one));
     }
-    for ((backend, model, _), differences) in calibrations.near() {
+    for (CountedModel { backend, model, .. }, differences) in calibrations.near() {
         let differences = differences.into_iter();
         differences.for_each(|one| differs(&mut differing, &backend, &model, one));
     }
