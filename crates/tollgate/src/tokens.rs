@@ -13,8 +13,8 @@ use policy::revision::Revision;
 
 use crate::calibration::engines::{Engines, NoWay};
 use crate::calibration::round::Ids;
-use crate::calibration::said::{Known, as_json, table};
-use crate::calibration::{About, Wanted, asked_of, parting, passed_over};
+use crate::calibration::said::{Known, as_json, parting, table};
+use crate::calibration::{About, Wanted, asked_of, passed_over};
 use crate::running::{load, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;

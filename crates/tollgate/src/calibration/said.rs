@@ -9,9 +9,10 @@ use std::sync::Arc;
 use ledger::report::wrapped;
 use serde_json::{Value, json};
 use tokens::calibration::{Difference, Summary};
-use tokens::{Feature, Shape};
+use tokens::{Feature, Shape, probes};
 
-use super::round::{Addresses, Round};
+use super::engines::Engines;
+use super::round::{Addresses, Came, Round, clock};
 
 /// One model of one backend.
 pub(crate) struct Known {
@@ -41,6 +42,8 @@ pub(crate) struct Parting {
 
 /// Letters before and after the place where two texts part.
 const AROUND: usize = 20;
+/// Probes whose text is asked for to show where it parts from ours.
+const PARTINGS_TRIED: usize = 4;
 
 impl Parting {
     /// Of two texts; none where they are the same.
@@ -62,6 +65,39 @@ impl Parting {
             ours: around(ours),
         })
     }
+}
+
+/// Where the texts part of the first probe that differs, as far as the engine shows its text.
+pub(crate) async fn parting(
+    engines: &Engines,
+    backend: &str,
+    round: &Round,
+    counter: &tokens::Counter,
+) -> Option<Parting> {
+    let differing = round.asked.iter().filter_map(|asked| match &asked.came {
+        Came::Other { ids, .. } if !ids.is_empty() => Some((asked, ids)),
+        _ => None,
+    });
+    for (asked, ids) in differing.take(PARTINGS_TRIED) {
+        let body = probes::all().into_iter().find(|it| it.name == asked.name)?;
+        let shown = counter.shown(asked.operation, body.body.as_bytes(), clock());
+        let Ok(Some(Ok(ours))) = shown.map(|shown| shown.map(|shown| shown.text)) else {
+            continue;
+        };
+        let of_backend = engines.all.iter().filter(|it| *it.backend == *backend);
+        for engine in of_backend {
+            let Ok(tokens) = engine.tokens().await else {
+                continue;
+            };
+            let Ok(Some(text)) = tokens.text(&round.model.name, ids).await else {
+                continue;
+            };
+            if let Some(parting) = Parting::of(asked.name, &text, &ours) {
+                return Some(parting);
+            }
+        }
+    }
+    None
 }
 
 impl Known {
@@ -162,7 +198,7 @@ pub(crate) fn as_json(all: &[Known]) -> Value {
 }
 
 /// The most differences that are shown of one model.
-const SHOWN_MAX: usize = 8;
+const DIFFERENCES_SHOWN: usize = 8;
 
 /// All of them as a table, with what differs below it.
 pub(crate) fn table(all: &[Known], width: usize) -> String {
@@ -176,7 +212,7 @@ pub(crate) fn table(all: &[Known], width: usize) -> String {
         let parting = known.parting.as_ref();
         // The one whose texts are known stands first.
         differences.sort_by_key(|one| one.probe != parting.map(|parting| parting.probe));
-        for (place, one) in differences.iter().take(SHOWN_MAX).enumerate() {
+        for (place, one) in differences.iter().take(DIFFERENCES_SHOWN).enumerate() {
             let what = match one.probe {
                 Some(probe) => probe.to_owned(),
                 None => format!("{} calls with {}", one.calls, one.features),
@@ -190,7 +226,11 @@ pub(crate) fn table(all: &[Known], width: usize) -> String {
             text.push_str(&wrapped(&line, width, 4));
             text.push('\n');
         }
-        if let Some(more) = differences.len().checked_sub(SHOWN_MAX).filter(|n| *n > 0) {
+        if let Some(more) = differences
+            .len()
+            .checked_sub(DIFFERENCES_SHOWN)
+            .filter(|n| *n > 0)
+        {
             text.push_str(&format!("  and {more} more, which --json shows\n"));
         }
     }
@@ -221,17 +261,11 @@ fn aligned(rows: &[[String; 6]], width: usize) -> String {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     };
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(widest);
     let mut text = String::new();
     for row in rows {
         let [backend, model, by, probes, agree, mark] = row;
-        let line = format!(
-            "{backend:<a$}  {model:<b$}  {by:<c$}  {probes:>d$}  {agree:>e$}  ",
-            a = widest(0),
-            b = widest(1),
-            c = widest(2),
-            d = widest(3),
-            e = widest(4)
-        );
+        let line = format!("{backend:<a$}  {model:<b$}  {by:<c$}  {probes:>d$}  {agree:>e$}  ");
         let before = line.chars().count();
         let left = width.saturating_sub(before).max(24);
         let mark = wrapped(mark, left, 0).replace('\n', &format!("\n{}", " ".repeat(before)));

@@ -5,7 +5,7 @@ use tokens::Feature;
 use tokens::calibration::Calibration;
 
 use super::engines::Model;
-use super::round::{Addresses, Asked, Came, Round};
+use super::round::{Addresses, Asked, Came, Round, clock};
 use super::said::{Known, Parting, as_json, table};
 use super::*;
 
