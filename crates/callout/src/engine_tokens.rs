@@ -100,8 +100,9 @@ pub struct EngineQuestion<'q> {
 pub enum EngineSays {
     /// A count.
     Counts(EngineCount),
-    /// It takes no such call; the status.
-    Refuses(u16),
+    /// It takes no such call (400, 413, 422), or fails on it (500): one in trouble fails on the other questions, too, and is
+    /// compared in none.
+    Refuses,
     /// There is no way to ask it this.
     Nothing,
 }
@@ -124,8 +125,6 @@ pub struct EngineCount {
 pub struct EngineModel {
     /// As the engine calls it.
     pub id: String,
-    /// The most tokens of a prompt and its answer, where it says.
-    pub max_model_len: Option<u64>,
 }
 
 /// Asks one engine.
@@ -192,7 +191,7 @@ impl EngineTokens {
                     | StatusCode::UNPROCESSABLE_ENTITY
                     | StatusCode::PAYLOAD_TOO_LARGE
                     | StatusCode::INTERNAL_SERVER_ERROR => {
-                        return Ok(EngineSays::Refuses(reply.status.as_u16()));
+                        return Ok(EngineSays::Refuses);
                     }
                     _ => body_of(&reply).and_then(|body| read(by, body)),
                 },
@@ -251,12 +250,6 @@ impl EngineTokens {
         Ok(models)
     }
 
-    /// `host[:port]`.
-    #[must_use]
-    pub fn authority(&self) -> String {
-        self.place.api.authority()
-    }
-
     /// How a call can be asked for, the most truthful way first.
     fn ways(&self, question: &EngineQuestion<'_>) -> Vec<(AskedBy, String)> {
         let api = self.api();
@@ -295,8 +288,7 @@ impl EngineTokens {
 
     /// The path of what stands beside its API.
     fn root(&self) -> &str {
-        let api = self.api();
-        api.strip_suffix("/v1").unwrap_or(api)
+        api_root(self.api())
     }
 
     async fn post(&self, path: &str, body: String) -> Result<Reply, Fault> {
@@ -338,6 +330,13 @@ impl EngineTokens {
     fn lacks(&self) -> MutexGuard<'_, Lacks> {
         self.lacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The path of an API without its `/v1`: what stands beside it is of the same engine.
+#[must_use]
+pub fn api_root(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
+    path.strip_suffix("/v1").unwrap_or(path)
 }
 
 /// A body with the model's name and a member more.

@@ -38,6 +38,7 @@ pub use client::{Bounds, Client, Protocol};
 pub use client_auth::ClientAuth;
 pub use engine_tokens::{
     AskedBy, EngineCount, EngineModel, EnginePlace, EngineQuestion, EngineSays, EngineTokens,
+    api_root,
 };
 pub use ext_authz::{
     Authorized, AuthzFacts, AuthzHeader, AuthzPeer, AuthzRequest, AuthzTransport, Denial, ExtAuthz,

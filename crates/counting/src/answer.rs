@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tokens::{Count, Counter, Ending, Lane, OutputCount, OutputCounter};
-use wire::answer::{self, Fault, Piece, Reader};
+use wire::answer::{Fault, Piece, Reader};
 
 use crate::metrics::Missed;
 
@@ -79,13 +79,10 @@ impl Text {
     fn take(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Text(choice, lane, text) => {
-                self.is_plain |= lane == answer::Lane::Plain;
-                let lane = match lane {
-                    answer::Lane::Content | answer::Lane::Plain => Lane::Content,
-                    answer::Lane::Reasoning => Lane::Reasoning,
-                    answer::Lane::CallName(call) => Lane::CallName(call),
-                    answer::Lane::CallArguments(call) => Lane::CallArguments(call),
-                };
+                let is_plain = lane == Lane::Plain;
+                self.is_plain |= is_plain;
+                // Both are one text, should an answer have both.
+                let lane = if is_plain { Lane::Content } else { lane };
                 self.is_uncountable |= self.counter.push(choice, lane, text).is_err();
             }
             Piece::Stopped => self.stops += 1,
@@ -95,7 +92,7 @@ impl Text {
 
     fn finish(self) -> Result<Output, Missed> {
         if self.is_uncountable {
-            return Err(Missed::Unreadable);
+            return Err(Missed::Failed);
         }
         let ending = if self.stops > 0 && !self.was_cut {
             Ending::Stop
@@ -103,7 +100,7 @@ impl Text {
             Ending::Cut
         };
         let counted = self.counter.finish(ending);
-        let counted = counted.map_err(|_| Missed::Unreadable)?;
+        let counted = counted.map_err(|_| Missed::Failed)?;
         let framing = if self.is_plain {
             self.stops
         } else {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokens::calibration::{Calibration, Change, Difference, Says};
+use tokens::calibration::{Calibration, Change, Difference, Says, Summary};
 use tokens::drift::Tolerance;
 use tokens::{Certainty, Count, Doubt, Shape};
 
@@ -17,8 +17,16 @@ use crate::metrics::{Direction, DriftMetrics, Heard};
 /// Models of backends that are told apart.
 const MODELS_MAX: usize = 1000;
 
-/// Whose count it is: the backend, the model as it may be a label, and the tokenizer's key.
-pub type Of = (Arc<str>, Arc<str>, u64);
+/// Whose count it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CountedModel {
+    /// The backend that answers.
+    pub backend: Arc<str>,
+    /// The model as it may be a label.
+    pub model: Arc<str>,
+    /// The tokenizer's key.
+    pub tokenizer: u64,
+}
 
 /// All of them.
 #[derive(Debug)]
@@ -30,9 +38,10 @@ pub struct Calibrations {
 #[derive(Debug, Default)]
 struct Known {
     /// Of counts that are exact but for what the engine makes of the call.
-    of: BTreeMap<Of, Calibration>,
-    /// Of counts that are near for a reason of their own: which of their shapes are not near is all that is asked of it.
-    near: BTreeMap<Of, Calibration>,
+    of: BTreeMap<CountedModel, Calibration>,
+    /// Of counts that are approximate for a reason of their own. Kept only to find the shapes whose difference exceeds the
+    /// tolerance.
+    near: BTreeMap<CountedModel, Calibration>,
     /// Models that the engine is to be asked about again.
     wanted: BTreeSet<(Arc<str>, Arc<str>)>,
     /// The tokenizers of the configuration; none where all are.
@@ -70,7 +79,7 @@ impl Calibrations {
 
     /// Takes a prompt, and says how far its count can be trusted. One whose report is another is not exact, whoever is
     /// wrong.
-    pub(crate) fn take(&self, of: &Of, prompt: Prompted, now_s: i64) -> Certainty {
+    pub(crate) fn take(&self, of: &CountedModel, prompt: Prompted, now_s: i64) -> Certainty {
         let Prompted {
             count,
             shape,
@@ -89,7 +98,7 @@ impl Calibrations {
             Certainty::Approximate(doubt) if doubt != Doubt::TokenizerSettings
         );
         let mut known = self.known();
-        let is_gone = !known.has(of.2);
+        let is_gone = !known.has(of.tokenizer);
         let all = if is_near {
             &mut known.near
         } else {
@@ -106,7 +115,8 @@ impl Calibrations {
         let change = calibration.answer_within(shape, reported, count.tokens, agrees, now_s);
         let certainty = marked(calibration.judge(count, shape));
         if change.asks_again && !is_near {
-            known.wanted.insert((Arc::clone(&of.0), Arc::clone(&of.1)));
+            let wanted = (Arc::clone(&of.backend), Arc::clone(&of.model));
+            known.wanted.insert(wanted);
         }
         drop(known);
         let heard = match (change.is_for_alarm, change.makes_the_same) {
@@ -117,28 +127,21 @@ impl Calibrations {
         let sides = (reported, count.tokens);
         let direction = Direction::Prompt;
         self.metrics
-            .compare_prompt(&of.1, direction, tolerance, sides, heard);
+            .compare_prompt(&of.model, direction, tolerance, sides, heard);
         self.tell(of, &change);
         certainty
     }
 
     /// Hands what an engine said of probes to what is known of a model, by `told`, and tells what is new of it.
-    pub fn probed(
-        &self,
-        backend: &Arc<str>,
-        model: &Arc<str>,
-        key: u64,
-        told: impl FnOnce(&mut Calibration) -> Change,
-    ) {
-        let of = (Arc::clone(backend), Arc::clone(model), key);
+    pub fn probed(&self, of: &CountedModel, told: impl FnOnce(&mut Calibration) -> Change) {
         let mut known = self.known();
-        let is_new = !known.of.contains_key(&of);
-        if !known.has(key) || (is_new && known.of.len() >= MODELS_MAX) {
+        let is_new = !known.of.contains_key(of);
+        if !known.has(of.tokenizer) || (is_new && known.of.len() >= MODELS_MAX) {
             return;
         }
         let change = told(known.of.entry(of.clone()).or_default());
         drop(known);
-        self.tell(&of, &change);
+        self.tell(of, &change);
     }
 
     /// The models of backends that an engine is to be asked about again because their calls differ, of those that `may`
@@ -158,35 +161,39 @@ impl Calibrations {
     /// Forgets all tokenizers but those of a configuration, which has just been published.
     pub fn keep_only(&self, keys: BTreeSet<u64>) {
         let mut known = self.known();
-        known.of.retain(|(.., key), _| keys.contains(key));
-        known.near.retain(|(.., key), _| keys.contains(key));
+        known.of.retain(|of, _| keys.contains(&of.tokenizer));
+        known.near.retain(|of, _| keys.contains(&of.tokenizer));
         known.keys = Some(keys);
     }
 
     /// Forgets what is known of these backends, which stand at other addresses now.
     pub fn forget(&self, is_elsewhere: impl Fn(&str) -> bool) {
         let mut known = self.known();
-        known.of.retain(|(backend, ..), _| !is_elsewhere(backend));
-        known.near.retain(|(backend, ..), _| !is_elsewhere(backend));
+        known.of.retain(|of, _| !is_elsewhere(&of.backend));
+        known.near.retain(|of, _| !is_elsewhere(&of.backend));
         known.wanted.retain(|(backend, _)| !is_elsewhere(backend));
     }
 
-    /// A copy of what is known of each.
+    /// What is shown of each: who waits for the lock waits for no copy of probes and calls.
     #[must_use]
-    pub fn all(&self) -> BTreeMap<Of, Calibration> {
-        self.known().of.clone()
+    pub fn summaries(&self) -> BTreeMap<CountedModel, Summary> {
+        let known = self.known();
+        let all = known.of.iter();
+        all.map(|(of, calibration)| (of.clone(), calibration.summary()))
+            .collect()
     }
 
     /// Whose counts are near for a reason of their own, and what differs there by more than it may.
     #[must_use]
-    pub fn near(&self) -> BTreeMap<Of, Vec<Difference>> {
+    pub fn near(&self) -> BTreeMap<CountedModel, Vec<Difference>> {
         let known = self.known();
         let near = known.near.iter();
         near.map(|(of, calibration)| (of.clone(), calibration.differences().collect()))
             .collect()
     }
 
-    fn tell(&self, (backend, model, _): &Of, change: &Change) {
+    fn tell(&self, of: &CountedModel, change: &Change) {
+        let CountedModel { backend, model, .. } = of;
         for says in &change.says {
             match says {
                 Says::Differs(difference) => told(backend, model, difference),

@@ -17,6 +17,7 @@ use tokens::{Count, Counter as Tokenizer, Prompt, Shape, Uncountable};
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
+use crate::calibrations::CountedModel;
 use crate::memory::{EXCHANGE_BYTES, Permit};
 use crate::metrics::{DriftMetrics, Missed};
 use crate::queue::{Length, Turn};
@@ -165,7 +166,7 @@ impl<R> Counter<R> {
         };
         // The request is gone; its answer may stream for minutes.
         permit.shrink(EXCHANGE_BYTES);
-        let has_text = operation != Operation::Embeddings;
+        let has_text = operation.generates();
         let answer = has_text.then(|| match echoes {
             true => Err(Missed::Echo),
             false => Ok(Answer::new(counter, streamed, self.longest)),
@@ -216,7 +217,11 @@ impl<R> Counter<R> {
         let backend = ended.backend.unwrap_or_else(|| Arc::from(""));
         let counted = Counted {
             id,
-            of: (backend, ended.model, key),
+            of: CountedModel {
+                backend,
+                model: ended.model,
+                tokenizer: key,
+            },
             shape,
             unreadable,
             tokens: ended.tokens,
@@ -236,7 +241,7 @@ impl Open {
     const fn unknown() -> Self {
         Self {
             key: 0,
-            prompt: Err(Missed::Unreadable),
+            prompt: Err(Missed::Failed),
             unreadable: None,
             answer: None,
             permits: Vec::new(),
@@ -257,7 +262,10 @@ fn found(answer: Answer, ended: &Ended) -> Result<Count, Missed> {
 
 /// A tokenizer that panics costs its count and nothing else.
 fn guarded<T>(count: impl FnOnce() -> Result<T, Missed>) -> Result<T, Missed> {
-    catch_unwind(AssertUnwindSafe(count)).unwrap_or(Err(Missed::Unreadable))
+    catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| {
+        tracing::error!("bug: a tokenizer panicked; a prompt or an answer has no count");
+        Err(Missed::Failed)
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use policy::billing::BilledBy;
 use policy::counting::{Begun, CountCapture, Counting, Uncounted, label, tokenizer};
 use policy::id::WorkloadId;
-use policy::operation::Operation;
 use policy::record::{Outcome, Record};
 use policy::snapshot::Snapshot;
 
@@ -31,9 +30,9 @@ pub(crate) struct CountHandle {
     backpressure: Duration,
     /// Exchanges so far.
     exchanges: u64,
-    /// Whether some of the memory is kept for routes that are billed by count, as far as it was asked.
-    keeps: bool,
-    /// Of which snapshot.
+    /// The snapshot that was looked at last has a route billed by count.
+    bills_by_count: bool,
+    /// Which snapshot that was.
     version: String,
 }
 
@@ -54,7 +53,7 @@ impl CountHandle {
             longest,
             backpressure,
             exchanges: 0,
-            keeps: false,
+            bills_by_count: false,
             version: String::new(),
         }
     }
@@ -62,7 +61,7 @@ impl CountHandle {
     /// How much an exchange may use that is billed so.
     const fn reach(&self, by: BilledBy) -> Reach {
         match by {
-            BilledBy::Reported if self.keeps => Reach::Shared,
+            BilledBy::Reported if self.bills_by_count => Reach::Shared,
             BilledBy::Reported | BilledBy::Counted => Reach::All,
         }
     }
@@ -72,7 +71,7 @@ impl CountHandle {
     fn learn(&mut self, of: &Snapshot) {
         if self.version != of.version {
             self.version.clone_from(&of.version);
-            self.keeps = of.bills_by_count();
+            self.bills_by_count = of.bills_by_count();
         }
     }
 }
@@ -123,7 +122,7 @@ impl Counting for CountHandle {
         let bytes = bytes_of(&request, self.longest);
         let is_long = bytes == EXCHANGE_BYTES && !request.iter().all(Bytes::is_empty);
         let by = of.billed_by(record.route);
-        let has_output = operation != Operation::Embeddings;
+        let has_output = operation.generates();
         if self.memory.is_under_pressure() {
             self.learn(of);
         }

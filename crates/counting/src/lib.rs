@@ -37,7 +37,7 @@ use policy::record::Sink;
 
 use bell::Bell;
 pub use cache::{Counters, TokenizerCache, from_files};
-pub use calibrations::{Calibrations, Of};
+pub use calibrations::{Calibrations, CountedModel};
 use counter::{CountEvent, Counter, Open};
 use handle::CountHandle;
 use memory::MemoryBudget;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use policy::billing::BilledBy;
-use tokens::drift::{Change, Drift, Tolerance};
-use tokens::{Certainty, Count, Uncountable};
+use tokens::drift::{Alarm, Change, Drift, Tolerance};
+use tokens::{Certainty, Count};
 
 /// Models and directions that are told apart; any more are `other`.
 const SERIES_MAX: usize = 1000;
@@ -40,29 +40,38 @@ pub(crate) enum Missed {
     Late,
     /// It begins with text of the prompt.
     Echo,
+    /// Counting itself failed: it panicked, or its tokenizer is gone or fails on an answer.
+    Failed,
 }
 
 impl Missed {
-    /// Among [`RESULTS`].
-    const fn place(self) -> usize {
-        match self {
-            Self::Busy => 2,
-            Self::Long => 3,
-            Self::Unreadable => 4,
-            Self::Hidden => 5,
-            Self::Late => 6,
-            Self::Echo => 7,
-        }
-    }
+    /// All of them, as they are declared.
+    const ALL: [Self; 7] = [
+        Self::Busy,
+        Self::Long,
+        Self::Unreadable,
+        Self::Hidden,
+        Self::Late,
+        Self::Echo,
+        Self::Failed,
+    ];
 
     /// The word for it, in metrics and rows.
-    pub(crate) fn as_str(self) -> &'static str {
-        RESULTS[self.place()]
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Busy => policy::record::BUSY,
+            Self::Long => "too_long",
+            Self::Unreadable => "unreadable",
+            Self::Hidden => "hidden",
+            Self::Late => "late",
+            Self::Echo => "echo",
+            Self::Failed => "failed",
+        }
     }
 }
 
 /// Why a row that was let go has no count.
-pub const LATE: &str = RESULTS[6];
+pub const LATE: &str = Missed::Late.as_str();
 
 /// Sums since the start.
 #[derive(Debug, Default)]
@@ -96,11 +105,11 @@ impl Series {
     }
 }
 
-/// Calls of one model that have no count because their prompt cannot be read, or be rendered.
+/// Calls of one model whose prompt has no count because it cannot be read or rendered, or because counting failed.
 #[derive(Debug, Clone)]
 pub struct Unread {
-    /// Calls, and those among them: it is the alarm of drift, on one outcome or the other.
-    pub share: Drift,
+    /// Calls, and how many of them had no count.
+    pub share: Alarm,
     /// Why the first of them was not, in a word.
     pub reason: &'static str,
 }
@@ -116,17 +125,21 @@ pub(crate) enum Heard {
     CallOfKnown,
 }
 
-/// What can become of an exchange's tokens in one direction.
-pub const RESULTS: [&str; 8] = [
-    "exact",
-    "approximate",
-    policy::record::BUSY,
-    "too_long",
-    "unreadable",
-    "hidden",
-    "late",
-    "echo",
-];
+/// Results that are counts.
+const COUNTS: [&str; 2] = ["exact", "approximate"];
+
+/// What can become of an exchange's tokens in one direction: a count, or why there is none.
+pub const RESULTS: [&str; COUNTS.len() + Missed::ALL.len()] = {
+    let mut results = [""; COUNTS.len() + Missed::ALL.len()];
+    [results[0], results[1]] = COUNTS;
+    let mut nth = 0;
+    while nth < Missed::ALL.len() {
+        let missed = Missed::ALL[nth];
+        results[COUNTS.len() + missed as usize] = missed.as_str();
+        nth += 1;
+    }
+    results
+};
 
 impl Direction {
     /// The label's value.
@@ -152,7 +165,7 @@ impl DriftMetrics {
     }
 
     pub(crate) fn missed(&self, by: BilledBy, direction: Direction, missed: Missed) {
-        self.add(by, direction, missed.place());
+        self.add(by, direction, COUNTS.len() + missed as usize);
     }
 
     fn add(&self, by: BilledBy, direction: Direction, result: usize) {
@@ -219,18 +232,14 @@ impl DriftMetrics {
                 series.alarms += 1;
                 let ((reported, counted), (exchanges, outside)) =
                     (series.drift.tokens(), series.drift.exchanges());
-                if heard == Heard::CallOfKnown {
-                    tracing::warn!(
-                        model = &*model,
-                        direction = direction.as_str(),
-                        reported,
-                        counted,
-                        exchanges,
-                        outside,
+                let what = match heard {
+                    Heard::CallOfKnown => {
                         "the engine reports other tokens than it makes: asked for probes since, it makes those that the gate counts"
-                    );
-                    return;
-                }
+                    }
+                    Heard::Call | Heard::Nothing => {
+                        "the engine's tokens are not those that the gate counts: one of the two has the wrong tokenizer or template, or the engine's usage is wrong"
+                    }
+                };
                 tracing::warn!(
                     model = &*model,
                     direction = direction.as_str(),
@@ -238,7 +247,7 @@ impl DriftMetrics {
                     counted,
                     exchanges,
                     outside,
-                    "the engine's tokens are not those that the gate counts: one of the two has the wrong tokenizer or template, or the engine's usage is wrong"
+                    "{what}"
                 );
             }
             Change::Cleared => {
@@ -288,23 +297,23 @@ impl DriftMetrics {
     pub(crate) fn read(&self, model: &Arc<str>) {
         let mut all = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(unread) = all.get_mut(model)
-            && unread.share.observe(0, 0) == Change::Cleared
+            && unread.share.observe(false) == Change::Cleared
         {
             tracing::info!(model = &**model, "calls are counted again");
         }
     }
 
-    /// A prompt has no count.
-    pub(crate) fn unread(&self, model: &Arc<str>, why: &Uncountable) {
+    /// A prompt has no count, for this reason, which is a label.
+    pub(crate) fn unread(&self, model: &Arc<str>, reason: &'static str) {
         let mut all = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= SERIES_MAX && !all.contains_key(model) {
             return;
         }
         let unread = all.entry(Arc::clone(model)).or_insert_with(|| Unread {
-            share: Drift::new(Tolerance::EXACT),
-            reason: why.as_str(),
+            share: Alarm::default(),
+            reason,
         });
-        if unread.share.observe(1, 0) == Change::Raised {
+        if unread.share.observe(true) == Change::Raised {
             let (calls, uncounted) = unread.share.exchanges();
             tracing::warn!(
                 model = &**model,
@@ -317,7 +326,7 @@ impl DriftMetrics {
         }
     }
 
-    /// Models of which some call had no count because its prompt could not be read.
+    /// Models of which some call had no count because its prompt could not be read, or counting failed.
     #[must_use]
     pub fn unreadable(&self) -> BTreeMap<Arc<str>, Unread> {
         let all = self.unread.lock();

@@ -21,7 +21,7 @@ use tokens::drift::Tolerance;
 use tokens::{Certainty, Count, Doubt, Shape, Uncountable};
 
 use crate::bell::{Bell, SLEEP};
-use crate::calibrations::{Calibrations, Of, Prompted};
+use crate::calibrations::{Calibrations, CountedModel, Prompted};
 use crate::exchange_id::{billed_by, has_output};
 use crate::memory::Permit;
 use crate::metrics::{Direction, DriftMetrics, Missed};
@@ -101,12 +101,15 @@ impl Witnesses {
                     tolerance: self.tolerances.of(Direction::Prompt, *count),
                 };
                 count.certainty = self.calibrations.take(&counted.of, prompt, unix_s());
-                self.metrics.read(&counted.of.1);
+                self.metrics.read(&counted.of.model);
             }
             Some(Err(Missed::Unreadable)) => {
                 if let Some(why) = &counted.unreadable {
-                    self.metrics.unread(&counted.of.1, why);
+                    self.metrics.unread(&counted.of.model, why.as_str());
                 }
+            }
+            Some(Err(failed @ Missed::Failed)) => {
+                self.metrics.unread(&counted.of.model, failed.as_str());
             }
             Some(Err(_)) | None => {}
         }
@@ -216,7 +219,7 @@ impl<R> RowSender<R> {
 pub(crate) struct Counted {
     pub(crate) id: u64,
     /// Whose count it is.
-    pub(crate) of: Of,
+    pub(crate) of: CountedModel,
     /// What the prompt is made of.
     pub(crate) shape: Shape,
     /// Why it could not be read.
@@ -364,7 +367,7 @@ impl<R> Reconciler<R> {
                         let sides = (reported, count.tokens);
                         witnesses
                             .metrics
-                            .compare(&counted.of.1, direction, tolerance, sides);
+                            .compare(&counted.of.model, direction, tolerance, sides);
                     }
                 }
                 Some(Err(missed)) if !is_told => {

@@ -4,20 +4,27 @@
 //! differed. A count is exact where every feature of its call agrees. A difference is laid to the feature that calls
 //! have that differ and others have not: it is then a shape that is read in two ways, and nobody's fault until somebody
 //! looked. A difference that no feature explains, of calls whose very shape agreed before, is for the alarm (`drift`): features
-//! that agree by themselves may yet differ together. So is one of calls that have no more in them than a probe that agrees and
-//! was asked for after they began to differ, whatever explains it: the engine makes of them what we do, and reports otherwise.
+//! that agree by themselves may yet differ together.
+//! A probe *vouches* for a shape when it has all its features, agrees, and was asked after calls of that shape began to
+//! differ. A call that differs although vouched for is a *misreport*, and is always for the alarm.
 //! Invariant: pure, in constant memory, and the same for the same calls in the same order.
 //! Not here: asking an engine, who keeps a calibration and for which model (the host), the alarm's arithmetic (`drift`).
 
 mod culprits;
+mod difference;
+mod probed;
 mod runs;
+mod standings;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::count::{Certainty, Count, Doubt};
 use crate::shape::{Feature, Shape};
 use culprits::{Seen, Sign};
+pub use difference::{Change, Difference, Features, Pair, Says, Summary};
+use probed::Probed;
 use runs::Runs;
+use standings::Standings;
 
 /// Calls whose reports have to equal our counts before a feature of theirs agrees that no probe was asked for.
 pub const ANSWERS: u8 = 3;
@@ -38,100 +45,22 @@ const PROBES_MAX: usize = 128;
 /// One model of one engine, against one tokenizer of ours.
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
-    features: [Standing; Feature::COUNT],
+    standings: Standings,
     probes: BTreeMap<&'static str, Probed>,
     /// What the probes that differ have that others have not.
     probed_to_differ: Shape,
-    /// When a round of probes ended, seconds since 1970, and the one before.
-    asked_at_s: [Option<i64>; 2],
+    /// What the probes that agree have, and none of that: each call asks for it, so it is made once a round.
+    probed_to_agree: Shape,
+    /// When the last round of probes ended, seconds since 1970.
+    last_round_s: Option<i64>,
+    /// And the one before it.
+    round_before_s: Option<i64>,
     recent: VecDeque<Seen>,
     /// Of calls that agreed, those that were seen first are forgotten first.
     agreed_shapes: VecDeque<Shape>,
     /// Of calls, the first to differ first.
     differences: Vec<Difference>,
     runs: Runs,
-}
-
-/// How one feature stands.
-#[derive(Clone, Copy, Debug, Default)]
-struct Standing {
-    /// Some probe or call had it.
-    is_seen: bool,
-    /// Calls that agreed since it last differed.
-    answers: u8,
-    /// It agreed at some time.
-    has_agreed: bool,
-    /// A call differed because of it, as far as can be told, and not enough have agreed since.
-    differs: bool,
-    /// When such a call differed last that nothing else explains, seconds since 1970.
-    differed_s: Option<i64>,
-    /// When a probe with it agreed last.
-    probed_s: Option<i64>,
-}
-
-/// What came of a probe.
-#[derive(Clone, Copy, Debug)]
-struct Probed {
-    shape: Shape,
-    tokens: Pair,
-    /// The round before agreed.
-    agreed_before: bool,
-    /// When it last agreed, or first differed.
-    since_s: i64,
-}
-
-/// Both numbers of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// By the engine.
-    pub reported: u64,
-    /// By us.
-    pub counted: u64,
-}
-
-/// Prompts that the engine counts in another way than we do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// What those have that differ, and others have not.
-    pub features: Shape,
-    /// What all those have that differ.
-    pub common: Shape,
-    /// The probe that differs; none where calls do.
-    pub probe: Option<&'static str>,
-    /// The first that differed.
-    pub first: Pair,
-    /// When that was, seconds since 1970.
-    pub first_s: i64,
-    /// When one differed last.
-    pub last_s: i64,
-    /// How many differed.
-    pub calls: u64,
-    /// Tokens reported beyond those counted, of all of them.
-    pub tokens: i64,
-}
-
-/// What a call or a round of probes comes to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// The alarm is to hear of this call: its shape had agreed, and no feature explains what differs.
-    pub is_for_alarm: bool,
-    /// A shape that had agreed differs: it is worth asking the engine again.
-    pub asks_again: bool,
-    /// The engine was asked since calls began to differ, and makes the same of the probes as we do.
-    pub makes_the_same: bool,
-    /// What is to be told.
-    pub says: Vec<Says>,
-}
-
-/// What is told once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
-    /// Prompts with these features are counted in two ways.
-    Differs(Difference),
-    /// They were counted in one way before: the engine changed, after this time (seconds since 1970).
-    Changed(Difference, i64),
-    /// They are counted in one way again.
-    Agrees(Shape),
 }
 
 /// What explains that a call differs.
@@ -143,55 +72,6 @@ enum Explained {
     Change,
     /// Too few calls were seen.
     NotYet,
-}
-
-/// The features that were seen, by how they stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features {
-    /// Counts of prompts with them are exact.
-    pub agreed: Shape,
-    /// They differ.
-    pub differ: Shape,
-    /// Too few were compared.
-    pub open: Shape,
-}
-
-impl Pair {
-    fn sign(self) -> Sign {
-        self.reported.cmp(&self.counted)
-    }
-
-    fn difference(self) -> i64 {
-        let (reported, counted) = (i128::from(self.reported), i128::from(self.counted));
-        i64::try_from(reported - counted).unwrap_or(i64::MAX)
-    }
-}
-
-impl Difference {
-    fn of(
-        features: Shape,
-        common: Shape,
-        probe: Option<&'static str>,
-        first: Pair,
-        at_s: i64,
-    ) -> Self {
-        Self {
-            features,
-            common,
-            probe,
-            first,
-            first_s: at_s,
-            last_s: at_s,
-            calls: 1,
-            tokens: first.difference(),
-        }
-    }
-
-    /// Tokens reported beyond those counted, of a call on average.
-    #[must_use]
-    pub fn mean(&self) -> f64 {
-        self.tokens as f64 / self.calls.max(1) as f64
-    }
 }
 
 impl Calibration {
@@ -221,7 +101,7 @@ impl Calibration {
             since_s,
         };
         self.probes.insert(name, probed);
-        self.each(shape, |standing| {
+        self.standings.each(shape, |standing| {
             standing.is_seen = true;
             if agrees {
                 standing.probed_s = Some(now_s);
@@ -234,9 +114,11 @@ impl Calibration {
         let before = self.probed_to_differ;
         let seen: Vec<Seen> = self.probes.values().map(Probed::seen).collect();
         self.probed_to_differ = culprits::explaining(&seen);
-        self.asked_at_s = [Some(now_s), self.asked_at_s[0]];
-        let agreed = self.probed_to_agree();
-        self.each(agreed, |standing| standing.has_agreed = true);
+        self.round_before_s = self.last_round_s.replace(now_s);
+        let agreed = self.shape_of_agreeing();
+        self.probed_to_agree = agreed;
+        self.standings
+            .each(agreed, |standing| standing.has_agreed = true);
         let mut says = Vec::new();
         for feature in self.probed_to_differ.without(before).features() {
             says.extend(self.told_of(feature));
@@ -245,7 +127,8 @@ impl Calibration {
         if !over.is_empty() {
             self.differences
                 .retain(|one| one.features.common(over).is_empty());
-            self.each(over, |standing| standing.differs = false);
+            self.standings
+                .each(over, |standing| standing.differs = false);
             says.push(Says::Agrees(over));
         }
         // What calls differ in that the engine makes as we do is no difference between the two.
@@ -277,8 +160,8 @@ impl Calibration {
             difference.common = difference.common.common(more.shape);
             changed |= more.agreed_before;
         }
-        Some(match self.asked_at_s {
-            [_, Some(before)] if changed => Says::Changed(difference, before),
+        Some(match self.round_before_s {
+            Some(before) if changed => Says::Changed(difference, before),
             _ => Says::Differs(difference),
         })
     }
@@ -304,9 +187,10 @@ impl Calibration {
             self.recent.pop_front();
         }
         self.recent.push_back(Seen { shape, sign });
-        self.each(shape, |standing| standing.is_seen = true);
+        self.standings
+            .each(shape, |standing| standing.is_seen = true);
         if sign == Sign::Equal {
-            let is_for_alarm = had_agreed && !self.is_beside_lies(shape);
+            let is_for_alarm = had_agreed && !self.is_beside_misreports(shape);
             self.runs.agreed(shape);
             return Change {
                 is_for_alarm,
@@ -325,7 +209,7 @@ impl Calibration {
             }
             self.agreed_shapes.push_back(shape);
         }
-        self.each(shape, |standing| {
+        self.standings.each(shape, |standing| {
             standing.answers = standing.answers.saturating_add(1);
             if standing.answers >= ANSWERS {
                 standing.has_agreed = true;
@@ -337,7 +221,9 @@ impl Calibration {
             return Vec::new();
         }
         // What probes differ for is over when they agree.
-        let long = self.shape_of(|standing| standing.answers >= CLEARED_AFTER);
+        let long = self
+            .standings
+            .shape_of(|standing| standing.answers >= CLEARED_AFTER);
         let long = long.without(self.probed_to_differ);
         let mut over = Shape::NONE;
         self.differences.retain(|one| {
@@ -353,10 +239,10 @@ impl Calibration {
 
     fn differed(&mut self, shape: Shape, tokens: Pair, had_agreed: bool, now_s: i64) -> Change {
         let first_s = self.runs.differed(shape, now_s);
-        let is_lie = self.is_vouched_for(shape, first_s);
+        let is_misreported = self.is_vouched_for(shape, first_s);
         let is_explained = self.is_told(shape);
         let features = self.explaining(shape);
-        self.each(self.suspects(shape), |standing| {
+        self.standings.each(self.suspects(shape), |standing| {
             standing.answers = 0;
             standing.differs = true;
             if !is_explained {
@@ -364,15 +250,15 @@ impl Calibration {
             }
         });
         let mut change = Change {
-            is_for_alarm: is_lie || features == Explained::Change,
-            asks_again: had_agreed || (!is_lie && self.is_vouched_for(shape, i64::MIN)),
+            is_for_alarm: is_misreported || features == Explained::Change,
+            asks_again: had_agreed || (!is_misreported && self.is_vouched_for(shape, i64::MIN)),
             makes_the_same: self.makes_the_same(shape, first_s),
             says: Vec::new(),
         };
         let Explained::By(features) = features else {
             return change;
         };
-        if is_lie {
+        if is_misreported {
             return change;
         }
         if let Some(known) = self.open_difference(features) {
@@ -391,7 +277,8 @@ impl Calibration {
         self.differences.push(new);
         if features.len() > 1 {
             // Each may agree by itself.
-            self.each(features, |standing| standing.differed_s = None);
+            self.standings
+                .each(features, |standing| standing.differed_s = None);
         }
         // What a probe found was told then.
         if shape.common(self.probed_to_differ).is_empty() {
@@ -421,7 +308,7 @@ impl Calibration {
         let Some(common) = culprits::repeated(shape, seen()) else {
             return Explained::NotYet;
         };
-        let fresh = common.without(self.shape_of(|standing| standing.has_agreed));
+        let fresh = common.without(self.standings.shape_of(|standing| standing.has_agreed));
         Explained::By(if fresh.is_empty() { common } else { fresh })
     }
 
@@ -441,7 +328,7 @@ impl Calibration {
     fn all_differ(&self, shape: Shape) -> bool {
         let last = || self.recent.iter().rev().take(ALL_DIFFER);
         let is_other = |one: &Seen| one.shape != shape;
-        shape.without(self.probed_to_agree()).is_empty()
+        shape.without(self.probed_to_agree).is_empty()
             && self.recent.len() >= ALL_DIFFER
             && last().all(Seen::differs)
             && last().any(is_other)
@@ -471,7 +358,7 @@ impl Calibration {
 
     /// Whether the engine's reports of some shape are wrong, and this one has not all of it: calls that are reported as they
     /// are do not outweigh those then, however many they are.
-    fn is_beside_lies(&self, shape: Shape) -> bool {
+    fn is_beside_misreports(&self, shape: Shape) -> bool {
         self.runs.iter().any(|run| {
             let is_of_run = |one: &Seen| one.shape == run.shape && one.differs();
             run.mostly_differs()
@@ -508,7 +395,7 @@ impl Calibration {
     /// The features that were seen, by how they stand.
     #[must_use]
     pub fn features(&self) -> Features {
-        let probed = self.probed_to_agree();
+        let probed = self.probed_to_agree;
         // Of several features that differ together each may agree by itself.
         let told = self
             .differences
@@ -519,7 +406,7 @@ impl Calibration {
         let mut open = Shape::NONE;
         for feature in Feature::ALL {
             let one = Shape::NONE.with(feature);
-            let standing = self.standing(feature);
+            let standing = self.standings.of(feature);
             if differ.has(feature) || !standing.is_seen {
             } else if (probed.has(feature) && standing.is_probed()) || standing.answers >= ANSWERS {
                 agreed = agreed.and(one);
@@ -533,6 +420,16 @@ impl Calibration {
             agreed,
             differ,
             open,
+        }
+    }
+
+    /// What is shown of it.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            features: self.features(),
+            differences: self.differences().collect(),
+            asked_at_s: self.asked_at_s(),
         }
     }
 
@@ -557,7 +454,7 @@ impl Calibration {
     /// When the engine was asked last, seconds since 1970.
     #[must_use]
     pub const fn asked_at_s(&self) -> Option<i64> {
-        self.asked_at_s[0]
+        self.last_round_s
     }
 
     /// Whether calls of this shape were exact at some time, and are not known to differ since.
@@ -566,7 +463,7 @@ impl Calibration {
             && !self.is_told(shape)
             && shape
                 .features()
-                .all(|feature| self.standing(feature).has_agreed)
+                .all(|feature| self.standings.of(feature).has_agreed)
     }
 
     /// Whether calls with all features of one that differs are among those of this shape.
@@ -575,49 +472,10 @@ impl Calibration {
         told.any(|one| shape.holds(one.features))
     }
 
-    fn probed_to_agree(&self) -> Shape {
+    fn shape_of_agreeing(&self) -> Shape {
         let agreeing = self.probes.values().filter(|probed| probed.agrees());
         let agreed = agreeing.fold(Shape::NONE, |shape, probed| shape.and(probed.shape));
         agreed.without(self.probed_to_differ)
-    }
-
-    fn standing(&self, feature: Feature) -> Standing {
-        let standing = self.features.get(feature as usize);
-        standing.copied().unwrap_or_default()
-    }
-
-    fn each(&mut self, shape: Shape, change: impl Fn(&mut Standing)) {
-        for feature in shape.features() {
-            if let Some(standing) = self.features.get_mut(feature as usize) {
-                change(standing);
-            }
-        }
-    }
-
-    fn shape_of(&self, holds: impl Fn(Standing) -> bool) -> Shape {
-        let all = Feature::ALL.into_iter();
-        all.filter(|feature| holds(self.standing(*feature)))
-            .fold(Shape::NONE, Shape::with)
-    }
-}
-
-impl Standing {
-    /// Whether no call differed since a probe agreed.
-    fn is_probed(&self) -> bool {
-        self.probed_s > self.differed_s
-    }
-}
-
-impl Probed {
-    const fn agrees(&self) -> bool {
-        self.tokens.reported == self.tokens.counted
-    }
-
-    fn seen(&self) -> Seen {
-        Seen {
-            shape: self.shape,
-            sign: self.tokens.sign(),
-        }
     }
 }
 

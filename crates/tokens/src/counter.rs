@@ -9,9 +9,8 @@ use wire::dialect::Operation;
 
 use crate::conversation::Conversation;
 use crate::count::{Certainty, Count, Doubt, Prompt};
-use crate::dialect::{self, Reader};
+use crate::dialect::{self, Counted, Reader};
 use crate::known_messages::KnownMessages;
-use crate::media::MediaRule;
 use crate::memo::Memo;
 use crate::prompt::Kept;
 use crate::shape::{Feature, Shape};
@@ -21,7 +20,8 @@ use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
 use crate::{
-    BODY_LIMIT_BYTES, features, harmony, overhead, prompt, rendered_limit, tokenizer_settings,
+    BODY_LIMIT_BYTES, features, harmony, media, overhead, prompt, rendered_limit,
+    tokenizer_settings,
 };
 
 /// Conversations of one body times the bytes of its template arguments: each of them is given all of those anew.
@@ -49,8 +49,8 @@ pub struct Counter {
     excludes_tools: bool,
     /// The most tokens of a prompt and its answer, where it is known.
     model_length: Option<u64>,
-    /// How pictures are counted, where that is known.
-    media: Option<MediaRule>,
+    /// Pictures are counted where the body's model has documented numbers.
+    sees: bool,
 }
 
 pub(crate) enum Rendering {
@@ -70,7 +70,7 @@ impl Counter {
             doubt: None,
             excludes_tools: false,
             model_length: None,
-            media: None,
+            sees: false,
         }
     }
 
@@ -89,17 +89,8 @@ impl Counter {
             BuiltIn::Cl100k => Vocabulary::cl100k(),
         };
         Self {
-            media: Some(MediaRule::Tiles),
+            sees: true,
             ..Self::new(vocabulary, Rendering::Overhead)
-        }
-    }
-
-    /// The same counter, which counts pictures by this rule.
-    #[must_use]
-    pub fn seeing(self, rule: MediaRule) -> Self {
-        Self {
-            media: Some(rule),
-            ..self
         }
     }
 
@@ -160,6 +151,7 @@ impl Counter {
         body: &[u8],
         engine_clock_s: i64,
     ) -> Result<Prompt, Uncountable> {
+        let operation = counted(operation)?;
         let body_bytes = body.len();
         if body_bytes > BODY_LIMIT_BYTES {
             return Err(Uncountable::TooLong(body_bytes));
@@ -173,7 +165,7 @@ impl Counter {
             ));
         }
         let mut tree = read(body)?;
-        let seen = self.media.as_ref().and_then(|rule| rule.take(&mut tree));
+        let seen = self.sees.then(|| media::take(&mut tree)).flatten();
         if seen.is_some() && handed_over_ids(&tree).is_some() {
             // An engine passes over ids beside a picture.
             return Err(Uncountable::Part("image".to_owned()));
@@ -210,7 +202,7 @@ impl Counter {
 
     fn prompt_of(
         &self,
-        operation: Operation,
+        operation: Counted,
         body: &Tree<'_>,
         body_bytes: usize,
         engine_clock_s: i64,
@@ -225,7 +217,7 @@ impl Counter {
             let shape = features::of_operation(operation).with(Feature::Numbers);
             return Ok((count, shape));
         }
-        let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Operation::Chat;
+        let is_whole = matches!(self.rendering, Rendering::Harmony) && operation == Counted::Chat;
         let kept = Kept::read(operation, body)?.filter(|_| !is_whole);
         let conversations = self.conversations(operation, body, body_bytes)?;
         let mut shape =
@@ -249,15 +241,15 @@ impl Counter {
     /// A prompt that another stage made already; vLLM does not look at the messages then.
     fn handed_over(
         &self,
-        operation: Operation,
+        operation: Counted,
         body: &Tree<'_>,
     ) -> Result<Option<Count>, Uncountable> {
         let reads = match &self.rendering {
-            Rendering::Template(_) => operation != Operation::Embeddings,
-            Rendering::Harmony => matches!(operation, Operation::Chat | Operation::Messages),
+            Rendering::Template(_) => operation != Counted::Embeddings,
+            Rendering::Harmony => matches!(operation, Counted::Chat | Counted::Messages),
             Rendering::Overhead => false,
         };
-        let echoes = operation == Operation::Chat && dialect::echoes(body);
+        let echoes = operation == Counted::Chat && dialect::echoes(body);
         let Some(ids) = handed_over_ids(body).filter(|_| reads && !echoes) else {
             return Ok(None);
         };
@@ -303,12 +295,12 @@ impl Counter {
 
     fn conversations<'t>(
         &self,
-        operation: Operation,
+        operation: Counted,
         body: &'t Tree<'t>,
         body_bytes: usize,
     ) -> Result<Vec<Conversation<'t>>, Uncountable> {
         let mut conversations = dialect::read(operation, body, self.reader())?;
-        if self.excludes_tools && chooses_no_tool(body) {
+        if self.excludes_tools && dialect::forbids_tools(body) {
             for conversation in &mut conversations {
                 conversation.tools = None;
             }
@@ -352,7 +344,7 @@ impl Counter {
         engine_clock_s: i64,
     ) -> Result<Option<Shown>, Uncountable> {
         let tree = read(body)?;
-        let conversations = self.conversations(operation, &tree, body.len())?;
+        let conversations = self.conversations(counted(operation)?, &tree, body.len())?;
         match (&self.rendering, conversations.as_slice()) {
             (Rendering::Template(template), [one]) => template.shown(one, engine_clock_s).map(Some),
             _ => Ok(None),
@@ -367,7 +359,7 @@ impl Counter {
         engine_clock_s: i64,
     ) -> Result<String, Uncountable> {
         let tree = read(body)?;
-        let conversations = self.conversations(operation, &tree, body.len())?;
+        let conversations = self.conversations(counted(operation)?, &tree, body.len())?;
         let texts = conversations.iter().map(|one| match &self.rendering {
             Rendering::Harmony => Ok(harmony::render(one, engine_clock_s)?.shown()),
             Rendering::Template(template) => template.render(one, engine_clock_s).map(|it| it.text),
@@ -377,16 +369,14 @@ impl Counter {
     }
 }
 
-/// Whether a body says that no tool may be called: `none`, which Anthropic's dialect writes as an object.
-fn chooses_no_tool(body: &Tree<'_>) -> bool {
-    let choice = body.get("tool_choice");
-    let word = choice.and_then(|choice| choice.text().or_else(|| choice.get_text("type")));
-    word == Some("none")
-}
-
 /// The token numbers that a prefill stage hands over for the prompt (`kv_transfer_params`): they are the prompt.
 fn handed_over_ids<'a, 't>(body: &'a Tree<'t>) -> Option<&'a Tree<'t>> {
     body.get("kv_transfer_params")?.get("prompt_token_ids")
+}
+
+/// What is counted of such a call.
+fn counted(operation: Operation) -> Result<Counted, Uncountable> {
+    Counted::of(operation).ok_or(Uncountable::Operation(operation.as_str()))
 }
 
 fn read(body: &[u8]) -> Result<Tree<'_>, Uncountable> {

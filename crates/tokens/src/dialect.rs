@@ -23,17 +23,42 @@ use crate::conversation::Conversation;
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 
+/// An operation whose body has a prompt to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Chat,
+    Completions,
+    Responses,
+    Messages,
+    Embeddings,
+}
+
+impl Counted {
+    /// None of an operation whose body has no prompt that can be counted.
+    pub(crate) const fn of(operation: Operation) -> Option<Self> {
+        match operation {
+            Operation::Chat => Some(Self::Chat),
+            Operation::Completions => Some(Self::Completions),
+            Operation::Responses => Some(Self::Responses),
+            Operation::Messages => Some(Self::Messages),
+            Operation::Embeddings => Some(Self::Embeddings),
+            Operation::Models
+            | Operation::CountTokens
+            | Operation::Moderations
+            | Operation::Rerank
+            | Operation::Speech
+            | Operation::Transcriptions
+            | Operation::Images
+            | Operation::ImageEdits
+            | Operation::Unread => None,
+        }
+    }
+}
+
 /// Whether the body of such a call has a prompt to count.
 #[must_use]
 pub const fn is_counted(operation: Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Chat
-            | Operation::Completions
-            | Operation::Responses
-            | Operation::Messages
-            | Operation::Embeddings
-    )
+    Counted::of(operation).is_some()
 }
 
 /// A flag of a body; `default` where it is not there.
@@ -49,6 +74,13 @@ pub(crate) fn flag(
         None => Ok(default),
         Some(value) => value.lax_bool().ok_or(wrong(name, "true or false")),
     }
+}
+
+/// Whether a body says that no tool may be called: `none`, which Anthropic's dialect writes as an object.
+pub(crate) fn forbids_tools(body: &Tree<'_>) -> bool {
+    let choice = body.get("tool_choice");
+    let word = choice.and_then(|choice| choice.text().or_else(|| choice.get_text("type")));
+    word == Some("none")
 }
 
 /// Whether the answer begins with text of the prompt; what the engine may refuse counts as that.
@@ -70,15 +102,15 @@ pub(crate) enum Reader {
 
 /// Reads the conversation of a body; of embeddings there may be several.
 pub(crate) fn read<'t>(
-    operation: Operation,
+    operation: Counted,
     body: &'t Tree<'t>,
     reader: Reader,
 ) -> Result<Vec<Conversation<'t>>, Uncountable> {
     let conversation = match operation {
-        Operation::Embeddings => return embeddings::read(body, reader),
-        Operation::Responses => responses::read(body, reader),
-        Operation::Messages => messages::read(body, reader),
-        _ => chat::read(body, reader),
+        Counted::Embeddings => return embeddings::read(body, reader),
+        Counted::Responses => responses::read(body, reader),
+        Counted::Messages => messages::read(body, reader),
+        Counted::Chat | Counted::Completions => chat::read(body, reader),
     };
     conversation.map(|conversation| vec![conversation])
 }

@@ -62,46 +62,24 @@ pub enum Change {
     Cleared,
 }
 
-/// The drift of one model in one direction.
-#[derive(Clone, Debug)]
-pub struct Drift {
-    tolerance: Tolerance,
-    reported: u64,
-    counted: u64,
-    exchanges: u64,
-    outside: u64,
+/// Whether too many lie outside: the cumulative sum over what is seen.
+#[derive(Clone, Debug, Default)]
+pub struct Alarm {
     score: f64,
     is_raised: bool,
+    seen: u64,
+    outside: u64,
 }
 
-impl Drift {
-    /// Starts at no drift.
-    #[must_use]
-    pub const fn new(tolerance: Tolerance) -> Self {
-        Self {
-            tolerance,
-            reported: 0,
-            counted: 0,
-            exchanges: 0,
-            outside: 0,
-            score: 0.0,
-            is_raised: false,
-        }
-    }
-
-    /// Takes one exchange that has both numbers.
-    pub fn observe(&mut self, reported: u64, counted: u64) -> Change {
-        self.observe_within(self.tolerance, reported, counted)
-    }
-
-    /// The same with a tolerance of its own, for a count that is less certain than the others.
-    pub fn observe_within(&mut self, tolerance: Tolerance, reported: u64, counted: u64) -> Change {
-        self.note(tolerance, reported, counted);
+impl Alarm {
+    /// Takes one that lies outside, or does not.
+    pub fn observe(&mut self, is_outside: bool) -> Change {
+        self.note(is_outside);
         let threshold = FALSE_ALARM_EXCHANGES.ln();
-        let step = if tolerance.holds(reported, counted) {
-            ((1.0 - DRIFTED_SHARE) / (1.0 - HONEST_SHARE)).ln()
-        } else {
+        let step = if is_outside {
             (DRIFTED_SHARE / HONEST_SHARE).ln()
+        } else {
+            ((1.0 - DRIFTED_SHARE) / (1.0 - HONEST_SHARE)).ln()
         };
         // The ceiling lets an alarm end some forty good exchanges after the fault did, however long that lasted.
         self.score = (self.score + step).clamp(0.0, 2.0 * threshold);
@@ -116,16 +94,13 @@ impl Drift {
         Change::None
     }
 
-    /// Takes one that says nothing to the alarm.
-    pub fn note(&mut self, tolerance: Tolerance, reported: u64, counted: u64) {
-        self.reported = self.reported.saturating_add(reported);
-        self.counted = self.counted.saturating_add(counted);
-        self.exchanges += 1;
-        self.outside += u64::from(!tolerance.holds(reported, counted));
+    /// Takes one that says nothing to it.
+    fn note(&mut self, is_outside: bool) {
+        self.seen += 1;
+        self.outside += u64::from(is_outside);
     }
 
-    /// Raises the alarm, which is known to be right.
-    pub fn raise(&mut self) -> Change {
+    fn raise(&mut self) -> Change {
         self.score = 2.0 * FALSE_ALARM_EXCHANGES.ln();
         if self.is_raised {
             return Change::None;
@@ -134,14 +109,84 @@ impl Drift {
         Change::Raised
     }
 
-    /// Ends it.
-    pub fn clear(&mut self) -> Change {
+    fn clear(&mut self) -> Change {
         self.score = 0.0;
         if !self.is_raised {
             return Change::None;
         }
         self.is_raised = false;
         Change::Cleared
+    }
+
+    /// How many were seen, and those of them outside.
+    #[must_use]
+    pub const fn exchanges(&self) -> (u64, u64) {
+        (self.seen, self.outside)
+    }
+
+    /// Whether it is on.
+    #[must_use]
+    pub const fn is_raised(&self) -> bool {
+        self.is_raised
+    }
+}
+
+/// The drift of one model in one direction: the tokens of both sides, and the alarm on reports outside the tolerance.
+#[derive(Clone, Debug)]
+pub struct Drift {
+    tolerance: Tolerance,
+    reported: u64,
+    counted: u64,
+    alarm: Alarm,
+}
+
+impl Drift {
+    /// Starts at no drift.
+    #[must_use]
+    pub const fn new(tolerance: Tolerance) -> Self {
+        Self {
+            tolerance,
+            reported: 0,
+            counted: 0,
+            alarm: Alarm {
+                score: 0.0,
+                is_raised: false,
+                seen: 0,
+                outside: 0,
+            },
+        }
+    }
+
+    /// Takes one exchange that has both numbers.
+    pub fn observe(&mut self, reported: u64, counted: u64) -> Change {
+        self.observe_within(self.tolerance, reported, counted)
+    }
+
+    /// The same with a tolerance of its own, for a count that is less certain than the others.
+    pub fn observe_within(&mut self, tolerance: Tolerance, reported: u64, counted: u64) -> Change {
+        self.add(reported, counted);
+        self.alarm.observe(!tolerance.holds(reported, counted))
+    }
+
+    /// Takes one that says nothing to the alarm.
+    pub fn note(&mut self, tolerance: Tolerance, reported: u64, counted: u64) {
+        self.add(reported, counted);
+        self.alarm.note(!tolerance.holds(reported, counted));
+    }
+
+    const fn add(&mut self, reported: u64, counted: u64) {
+        self.reported = self.reported.saturating_add(reported);
+        self.counted = self.counted.saturating_add(counted);
+    }
+
+    /// Raises the alarm, which is known to be right.
+    pub fn raise(&mut self) -> Change {
+        self.alarm.raise()
+    }
+
+    /// Ends it.
+    pub fn clear(&mut self) -> Change {
+        self.alarm.clear()
     }
 
     /// Reported over counted tokens, less one; none before anything was counted.
@@ -159,13 +204,13 @@ impl Drift {
     /// Exchanges seen, and those of them outside the tolerance.
     #[must_use]
     pub const fn exchanges(&self) -> (u64, u64) {
-        (self.exchanges, self.outside)
+        self.alarm.exchanges()
     }
 
     /// Whether the alarm is on.
     #[must_use]
     pub const fn is_raised(&self) -> bool {
-        self.is_raised
+        self.alarm.is_raised()
     }
 }
 

@@ -4,21 +4,16 @@
 //! Not here: what a feature is (`shape`), messages that are remembered (`known_messages`).
 
 use memchr::memchr2_iter;
-use wire::dialect::Operation;
 
 use crate::conversation::{Content, Conversation, Part, Schema, Tool, Turn};
+use crate::dialect::{self, Counted};
 use crate::prompt::{self, Kept};
 use crate::shape::{Feature, LONG, Shape};
 use crate::tree::{Member, Tree};
 use crate::words::Word;
 
 /// What shapes a count where no template is known: all else changes nothing there.
-pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::of(&[
-    Feature::Chat,
-    Feature::Text,
-    Feature::Responses,
-    Feature::Messages,
-    Feature::Embeddings,
+pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::APIS.and(Shape::of(&[
     Feature::History,
     Feature::Tools,
     Feature::Nested,
@@ -35,7 +30,7 @@ pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::of(&[
     Feature::Several,
     Feature::Long,
     Feature::Media,
-]);
+]));
 
 /// How special tokens of the models that are in use begin.
 const MARKS: [&str; 26] = [
@@ -68,13 +63,13 @@ const MARKS: [&str; 26] = [
 ];
 
 /// The API of a call.
-pub(crate) const fn of_operation(operation: Operation) -> Shape {
+pub(crate) const fn of_operation(operation: Counted) -> Shape {
     match operation {
-        Operation::Completions => Shape::NONE.with(Feature::Text),
-        Operation::Responses => Shape::NONE.with(Feature::Responses),
-        Operation::Messages => Shape::NONE.with(Feature::Messages),
-        Operation::Embeddings => Shape::NONE.with(Feature::Embeddings),
-        _ => Shape::NONE.with(Feature::Chat),
+        Counted::Completions => Shape::NONE.with(Feature::Text),
+        Counted::Responses => Shape::NONE.with(Feature::Responses),
+        Counted::Messages => Shape::NONE.with(Feature::Messages),
+        Counted::Embeddings => Shape::NONE.with(Feature::Embeddings),
+        Counted::Chat => Shape::NONE.with(Feature::Chat),
     }
 }
 
@@ -84,7 +79,7 @@ pub(crate) const fn of_length(tokens: u64) -> Shape {
 }
 
 /// A body whose prompt is no conversation.
-pub(crate) fn of_plain(operation: Operation, body: &Tree<'_>) -> Shape {
+pub(crate) fn of_plain(operation: Counted, body: &Tree<'_>) -> Shape {
     let adds_none = body.get("add_special_tokens").and_then(Tree::lax_bool) == Some(false);
     let shape = of_operation(operation)
         .with_if(adds_none, Feature::Special)
@@ -94,7 +89,7 @@ pub(crate) fn of_plain(operation: Operation, body: &Tree<'_>) -> Shape {
         _ => Shape::NONE.with(Feature::Numbers),
     };
     match body.get(prompt::member(operation)) {
-        Some(Tree::List(prompts)) if !prompts.iter().all(is_number) => prompts
+        Some(Tree::List(prompts)) if !prompt::are_numbers(prompts) => prompts
             .iter()
             .fold(shape, |shape, one| shape.and(of(one)))
             .with_if(prompts.len() > 1, Feature::Several),
@@ -103,16 +98,12 @@ pub(crate) fn of_plain(operation: Operation, body: &Tree<'_>) -> Shape {
     }
 }
 
-fn is_cut(operation: Operation, body: &Tree<'_>) -> bool {
+fn is_cut(operation: Counted, body: &Tree<'_>) -> bool {
     Kept::read(operation, body).is_ok_and(|kept| kept.is_some())
 }
 
-const fn is_number(tree: &Tree<'_>) -> bool {
-    matches!(tree, Tree::Number(_))
-}
-
 /// A conversation; without its length.
-pub(crate) fn of_conversation(operation: Operation, conversation: &Conversation<'_>) -> Shape {
+pub(crate) fn of_conversation(operation: Counted, conversation: &Conversation<'_>) -> Shape {
     let mut shape =
         of_operation(operation).with_if(conversation.merged_system, Feature::InlineSystem);
     if let Some(text) = conversation.instructions.filter(|text| !text.is_empty()) {
@@ -126,7 +117,7 @@ pub(crate) fn of_conversation(operation: Operation, conversation: &Conversation<
         shape = shape.and(of_tool(tool));
     }
     // The Responses API adds them by itself.
-    let adds_special = operation != Operation::Responses && conversation.adds_special_tokens;
+    let adds_special = operation != Counted::Responses && conversation.adds_special_tokens;
     let has_effort = conversation.effort.is_some() || conversation.disables_thinking;
     shape
         .and(of_arguments(operation, conversation))
@@ -137,14 +128,14 @@ pub(crate) fn of_conversation(operation: Operation, conversation: &Conversation<
 }
 
 /// What a template is given beside messages and tools.
-fn of_arguments(operation: Operation, conversation: &Conversation<'_>) -> Shape {
+fn of_arguments(operation: Counted, conversation: &Conversation<'_>) -> Shape {
     let said = |wanted: &str| {
         let mut all = conversation.said_arguments.iter();
         all.find(|(name, _)| *name == wanted)
             .map(|(_, value)| value)
     };
     // What each API says of it unless a body says otherwise.
-    let is_asked_by_itself = operation != Operation::Embeddings;
+    let is_asked_by_itself = operation != Counted::Embeddings;
     let prompts = said("add_generation_prompt")
         .is_none_or(|value| *value == Tree::Bool(is_asked_by_itself) || conversation.continues);
     let has_own = conversation
@@ -157,16 +148,16 @@ fn of_arguments(operation: Operation, conversation: &Conversation<'_>) -> Shape 
 }
 
 /// What a body says that no message does.
-pub(crate) fn of_body(operation: Operation, body: &Tree<'_>) -> Shape {
-    let choice = body.get("tool_choice");
-    let is_none =
-        |choice: &Tree<'_>| choice.text().or_else(|| choice.get_text("type")) == Some("none");
+pub(crate) fn of_body(operation: Counted, body: &Tree<'_>) -> Shape {
     let has_tools = body
         .get("tools")
         .and_then(Tree::list)
         .is_some_and(|list| !list.is_empty());
     Shape::NONE
-        .with_if(has_tools && choice.is_some_and(is_none), Feature::Forbidden)
+        .with_if(
+            has_tools && dialect::forbids_tools(body),
+            Feature::Forbidden,
+        )
         .with_if(is_cut(operation, body), Feature::Truncated)
 }
 

@@ -12,12 +12,10 @@ mod checked;
 
 use std::sync::Arc;
 
-use wire::dialect::Operation;
-
 use body::Body;
 
 use crate::conversation::Turn;
-use crate::dialect::{Reader, chat, messages};
+use crate::dialect::{Counted, Reader, chat, messages};
 use crate::features;
 use crate::memo::{Memo, Shaped};
 use crate::overhead;
@@ -61,15 +59,17 @@ impl KnownMessages {
     /// The tokens of a prompt, and its shape without its API; none where the tree is to say.
     pub(crate) fn count(
         &self,
-        operation: Operation,
+        operation: Counted,
         body: &[u8],
         vocabulary: &Vocabulary,
         words: &Words,
     ) -> Option<Shaped> {
         let kinds = match operation {
-            Operation::Chat => &self.chat,
-            Operation::Messages => &self.messages,
-            _ => return None,
+            Counted::Chat => &self.chat,
+            Counted::Messages => &self.messages,
+            Counted::Completions | Counted::Responses | Counted::Embeddings => {
+                return None;
+            }
         };
         let body = Body::cut(body)?;
         self.count_body(&body, operation, kinds, vocabulary, words)
@@ -79,12 +79,12 @@ impl KnownMessages {
     fn count_body(
         &self,
         body: &Body<'_>,
-        operation: Operation,
+        operation: Counted,
         kinds: &Kinds,
         vocabulary: &Vocabulary,
         words: &Words,
     ) -> Result<Shaped, Uncountable> {
-        let is_chat = operation == Operation::Chat;
+        let is_chat = operation == Counted::Chat;
         if is_chat && body.has_functions {
             return Err(wrong("functions", "given as `tools`"));
         }

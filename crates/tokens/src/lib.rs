@@ -6,7 +6,7 @@
 //! tokenizer and a template arrive as bytes, the time as an argument.
 //! Invariant: nothing counts as zero because it could not be read: a count is `Exact`, `Approximate` with the
 //! reason, or refused with [`Uncountable`]. No input panics, and time grows with length, not with its square.
-//! Not here: what the engine reports (`wire::usage`), who waits for a count and in which pool (the host).
+//! Not here: reading reports (`wire::usage`), who waits for a count and in which pool (the host).
 
 #![deny(
     clippy::unwrap_used,
@@ -41,7 +41,6 @@ mod words;
 pub use count::{Certainty, Count, Doubt, Prompt};
 pub use counter::{BuiltIn, Counter};
 pub use dialect::is_counted;
-pub use media::MediaRule;
 pub use memo::{Memo, MemoStats};
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
 pub use shape::{Feature, LONG, Shape};

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+pub use wire::answer::Lane;
+
 use crate::count::{Count, Doubt};
 use crate::counter::{Counter, Rendering};
 use crate::uncountable::Uncountable;
@@ -22,19 +24,6 @@ const LANES_LIMIT: usize = 1024;
 
 /// How much text all lanes may hold: as much as four that do not tell their pieces.
 const HELD_BYTES: usize = 1 << 20;
-
-/// Where a piece of output belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lane {
-    /// Hidden or shown reasoning.
-    Reasoning,
-    /// The answer.
-    Content,
-    /// Name of the tool call with this index.
-    CallName(u32),
-    /// Arguments of the tool call with this index.
-    CallArguments(u32),
-}
 
 /// How a response ended, as far as the gate saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +92,7 @@ impl<C: Deref<Target = Counter>> OutputCounter<C> {
         let key = if self.lanes.len() < LANES_LIMIT || self.lanes.contains_key(&key) {
             key
         } else {
-            (u32::MAX, lane.folded())
+            (u32::MAX, folded(lane))
         };
         let segment = self.lanes.entry(key).or_default();
         let before = segment.held();
@@ -144,7 +133,7 @@ impl<C: Deref<Target = Counter>> OutputCounter<C> {
             count.had_long_piece |= was_cut;
             let messages = choices.entry(choice).or_default();
             match lane {
-                Lane::Content => count.content += tokens,
+                Lane::Content | Lane::Plain => count.content += tokens,
                 Lane::Reasoning => count.reasoning += tokens,
                 Lane::CallName(_) | Lane::CallArguments(_) => count.calls += tokens,
             }
@@ -175,13 +164,12 @@ impl<C: Deref<Target = Counter>> OutputCounter<C> {
     }
 }
 
-impl Lane {
-    fn folded(self) -> Self {
-        match self {
-            Self::CallName(_) => Self::CallName(u32::MAX),
-            Self::CallArguments(_) => Self::CallArguments(u32::MAX),
-            lane => lane,
-        }
+/// The lane that text shares which is beyond the lanes that are told apart.
+const fn folded(lane: Lane) -> Lane {
+    match lane {
+        Lane::CallName(_) => Lane::CallName(u32::MAX),
+        Lane::CallArguments(_) => Lane::CallArguments(u32::MAX),
+        Lane::Content | Lane::Plain | Lane::Reasoning => lane,
     }
 }
 
@@ -203,7 +191,7 @@ impl OutputCount {
 /// `<|channel|>commentary to=functions.` + name + ` <|constrain|>json<|message|>`.
 const fn header_tokens(lane: Lane) -> u64 {
     match lane {
-        Lane::Content | Lane::Reasoning => 3,
+        Lane::Content | Lane::Plain | Lane::Reasoning => 3,
         Lane::CallName(_) => 0,
         Lane::CallArguments(_) => 10,
     }

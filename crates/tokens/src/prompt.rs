@@ -3,29 +3,32 @@
 //! Invariant: text and token numbers both count; several prompts in one body are summed, as engines report them.
 //! Not here: what a tokenizer adds to plain text (`vocabulary`).
 
-use wire::dialect::Operation;
-
 use crate::count::{Count, Doubt};
-use crate::dialect;
+use crate::dialect::{self, Counted};
 use crate::tree::Tree;
 use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;
 
 /// Whether the prompt is no conversation. Text completions know no messages; embeddings take both.
-pub(crate) fn is_plain(operation: Operation, body: &Tree<'_>) -> bool {
+pub(crate) fn is_plain(operation: Counted, body: &Tree<'_>) -> bool {
     match operation {
-        Operation::Completions => true,
-        Operation::Embeddings => !dialect::has_messages(body),
-        _ => false,
+        Counted::Completions => true,
+        Counted::Embeddings => !dialect::has_messages(body),
+        Counted::Chat | Counted::Responses | Counted::Messages => false,
     }
 }
 
 /// Where a body has such a prompt.
-pub(crate) const fn member(operation: Operation) -> &'static str {
+pub(crate) const fn member(operation: Counted) -> &'static str {
     match operation {
-        Operation::Embeddings => "input",
-        _ => "prompt",
+        Counted::Embeddings => "input",
+        Counted::Chat | Counted::Completions | Counted::Responses | Counted::Messages => "prompt",
     }
+}
+
+/// Whether a list has nothing but token numbers.
+pub(crate) fn are_numbers(items: &[Tree<'_>]) -> bool {
+    items.iter().all(|item| matches!(item, Tree::Number(_)))
 }
 
 /// How much of a prompt the engine keeps.
@@ -42,15 +45,17 @@ impl Kept {
     ///
     /// # Errors
     /// When what it says is no number that the engine takes.
-    pub(crate) fn read(operation: Operation, body: &Tree<'_>) -> Result<Option<Self>, Uncountable> {
+    pub(crate) fn read(operation: Counted, body: &Tree<'_>) -> Result<Option<Self>, Uncountable> {
         let most = match operation {
-            Operation::Responses => {
+            Counted::Responses => {
                 let says = body.get_text("truncation");
                 let cuts = says.is_some_and(|says| says != "disabled");
                 return Ok(cuts.then(|| Self::ModelLength(answer(operation, body))));
             }
-            Operation::Messages => None,
-            _ => body.get("truncate_prompt_tokens"),
+            Counted::Messages => None,
+            Counted::Chat | Counted::Completions | Counted::Embeddings => {
+                body.get("truncate_prompt_tokens")
+            }
         };
         let Some(most) = most else {
             return Ok(None);
@@ -84,11 +89,11 @@ impl Kept {
 
 /// The most tokens of the answer, for which vLLM leaves room when it cuts a prompt to the model's length; all of them where
 /// the body says something that is no number.
-fn answer(operation: Operation, body: &Tree<'_>) -> u64 {
+fn answer(operation: Counted, body: &Tree<'_>) -> u64 {
     let members: &[&str] = match operation {
-        Operation::Responses => &["max_output_tokens"],
-        Operation::Chat => &["max_completion_tokens", "max_tokens"],
-        _ => &["max_tokens"],
+        Counted::Responses => &["max_output_tokens"],
+        Counted::Chat => &["max_completion_tokens", "max_tokens"],
+        Counted::Completions | Counted::Messages | Counted::Embeddings => &["max_tokens"],
     };
     let said = members.iter().filter_map(|name| body.get(name));
     let most = said.map(|most| match most {
@@ -103,7 +108,7 @@ fn answer(operation: Operation, body: &Tree<'_>) -> u64 {
 
 /// Counts the prompts of a body.
 pub(crate) fn count(
-    operation: Operation,
+    operation: Counted,
     body: &Tree<'_>,
     vocabulary: &Vocabulary,
     is_harmony: bool,
@@ -124,7 +129,7 @@ pub(crate) fn count(
 
 /// All prompts of a body, each cut to what is kept of it.
 fn sum(
-    operation: Operation,
+    operation: Counted,
     body: &Tree<'_>,
     vocabulary: &Vocabulary,
     is_harmony: bool,
@@ -149,14 +154,12 @@ fn sum(
     match body.get(member) {
         Some(Tree::Text(text)) => count_text(text),
         Some(Tree::List(items)) if !items.is_empty() => {
-            if items.iter().all(|item| matches!(item, Tree::Number(_))) {
+            if are_numbers(items) {
                 return Ok(cut(items.len() as u64));
             }
             items.iter().try_fold(0, |sum, item| match item {
                 Tree::Text(text) => Ok(sum + count_text(text)?),
-                Tree::List(numbers) if numbers.iter().all(|n| matches!(n, Tree::Number(_))) => {
-                    Ok(sum + cut(numbers.len() as u64))
-                }
+                Tree::List(numbers) if are_numbers(numbers) => Ok(sum + cut(numbers.len() as u64)),
                 _ => Err(wrong(member, "text or lists of token numbers")),
             })
         }

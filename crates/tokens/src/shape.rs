@@ -7,154 +7,104 @@
 
 use std::fmt;
 
-/// One thing that a prompt may have in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Feature {
-    /// A call of chat completions.
-    Chat,
-    /// A text completion.
-    Text,
-    /// A call of the Responses API.
-    Responses,
-    /// A call of Anthropic's Messages API.
-    Messages,
-    /// A call for embeddings.
-    Embeddings,
-    /// Something that the assistant said before.
-    History,
-    /// Tools, also an empty list of them where that is not the same as none.
-    Tools,
-    /// A tool whose schema has more than plain members: objects, lists, choices or references in members.
-    Nested,
-    /// Tools that the call forbids to use (`tool_choice: none`).
-    Forbidden,
-    /// The assistant's calls of tools.
-    Calls,
-    /// What tools answered.
-    Answers,
-    /// A system prompt.
-    System,
-    /// A system message behind another message.
-    InlineSystem,
-    /// A developer's message.
-    Developer,
-    /// A message of any other role, which only templates know.
-    Roles,
-    /// A message that names who speaks.
-    Names,
-    /// A message of several parts, or of one that has more than its text.
-    Parts,
-    /// A message without text.
-    Empty,
-    /// What the assistant thought before.
-    Reasoning,
-    /// An effort, or thinking that is switched off.
-    Effort,
-    /// Arguments for the chat template.
-    Arguments,
-    /// Documents.
-    Documents,
-    /// A last message that is to be continued.
-    Continued,
-    /// A prompt that is cut.
-    Truncated,
-    /// Special tokens where the API adds none by itself, or none where it adds some.
-    Special,
-    /// Several prompts in one call.
-    Several,
-    /// Token numbers in place of text.
-    Numbers,
-    /// Text beyond ASCII.
-    Unicode,
-    /// Text in which something looks like a special token.
-    Marks,
-    /// A prompt of at least [`LONG`] tokens.
-    Long,
-    /// Pictures that are counted.
-    Media,
+/// Declares the features with the word for each.
+macro_rules! features {
+    ($($(#[$doc:meta])* $feature:ident = $word:literal,)*) => {
+        /// One thing that a prompt may have in it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Feature {
+            $($(#[$doc])* $feature,)*
+        }
+
+        impl Feature {
+            /// All of them, in the order in which they are named.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$feature),*];
+
+            /// How many there are.
+            pub const COUNT: usize = [$($word),*].len();
+
+            /// The word for it, in metrics and messages.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$feature => $word,)*
+                }
+            }
+        }
+    };
 }
+
+features! {
+    /// A call of chat completions.
+    Chat = "chat",
+    /// A text completion.
+    Text = "text",
+    /// A call of the Responses API.
+    Responses = "responses",
+    /// A call of Anthropic's Messages API.
+    Messages = "messages",
+    /// A call for embeddings.
+    Embeddings = "embeddings",
+    /// Something that the assistant said before.
+    History = "history",
+    /// Tools, also an empty list of them where that is not the same as none.
+    Tools = "tools",
+    /// A tool whose schema has more than plain members: objects, lists, choices or references in members.
+    Nested = "nested",
+    /// Tools that the call forbids to use (`tool_choice: none`).
+    Forbidden = "forbidden",
+    /// The assistant's calls of tools.
+    Calls = "calls",
+    /// What tools answered.
+    Answers = "answers",
+    /// A system prompt.
+    System = "system",
+    /// A system message behind another message.
+    InlineSystem = "inline_system",
+    /// A developer's message.
+    Developer = "developer",
+    /// A message of any other role, which only templates know.
+    Roles = "roles",
+    /// A message that names who speaks.
+    Names = "names",
+    /// A message of several parts, or of one that has more than its text.
+    Parts = "parts",
+    /// A message without text.
+    Empty = "empty",
+    /// What the assistant thought before.
+    Reasoning = "reasoning",
+    /// An effort, or thinking that is switched off.
+    Effort = "effort",
+    /// Arguments for the chat template.
+    Arguments = "arguments",
+    /// Documents.
+    Documents = "documents",
+    /// A last message that is to be continued.
+    Continued = "continued",
+    /// A prompt that is cut.
+    Truncated = "truncated",
+    /// Special tokens where the API adds none by itself, or none where it adds some.
+    Special = "special",
+    /// Several prompts in one call.
+    Several = "several",
+    /// Token numbers in place of text.
+    Numbers = "numbers",
+    /// Text beyond ASCII.
+    Unicode = "unicode",
+    /// Text in which something looks like a special token.
+    Marks = "marks",
+    /// A prompt of at least [`LONG`] tokens.
+    Long = "long",
+    /// Pictures that are counted.
+    Media = "media",
+}
+
+// A shape has a bit for each.
+const _: () = assert!(Feature::COUNT <= u32::BITS as usize);
 
 /// From so many tokens on a prompt is long.
 pub const LONG: u64 = 4096;
-
-impl Feature {
-    /// How many there are.
-    pub const COUNT: usize = 31;
-
-    /// All of them, in the order in which they are named.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Chat,
-        Self::Text,
-        Self::Responses,
-        Self::Messages,
-        Self::Embeddings,
-        Self::History,
-        Self::Tools,
-        Self::Nested,
-        Self::Forbidden,
-        Self::Calls,
-        Self::Answers,
-        Self::System,
-        Self::InlineSystem,
-        Self::Developer,
-        Self::Roles,
-        Self::Names,
-        Self::Parts,
-        Self::Empty,
-        Self::Reasoning,
-        Self::Effort,
-        Self::Arguments,
-        Self::Documents,
-        Self::Continued,
-        Self::Truncated,
-        Self::Special,
-        Self::Several,
-        Self::Numbers,
-        Self::Unicode,
-        Self::Marks,
-        Self::Long,
-        Self::Media,
-    ];
-
-    /// The word for it, in metrics and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Text => "text",
-            Self::Responses => "responses",
-            Self::Messages => "messages",
-            Self::Embeddings => "embeddings",
-            Self::History => "history",
-            Self::Tools => "tools",
-            Self::Nested => "nested",
-            Self::Forbidden => "forbidden",
-            Self::Calls => "calls",
-            Self::Answers => "answers",
-            Self::System => "system",
-            Self::InlineSystem => "inline_system",
-            Self::Developer => "developer",
-            Self::Roles => "roles",
-            Self::Names => "names",
-            Self::Parts => "parts",
-            Self::Empty => "empty",
-            Self::Reasoning => "reasoning",
-            Self::Effort => "effort",
-            Self::Arguments => "arguments",
-            Self::Documents => "documents",
-            Self::Continued => "continued",
-            Self::Truncated => "truncated",
-            Self::Special => "special",
-            Self::Several => "several",
-            Self::Numbers => "numbers",
-            Self::Unicode => "unicode",
-            Self::Marks => "marks",
-            Self::Long => "long",
-            Self::Media => "media",
-        }
-    }
-}
 
 /// The features of one call.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,6 +113,15 @@ pub struct Shape(u32);
 impl Shape {
     /// Nothing in particular.
     pub const NONE: Self = Self(0);
+
+    /// The features that say which API a call is of.
+    pub const APIS: Self = Self::of(&[
+        Feature::Chat,
+        Feature::Text,
+        Feature::Responses,
+        Feature::Messages,
+        Feature::Embeddings,
+    ]);
 
     /// These features.
     #[must_use]

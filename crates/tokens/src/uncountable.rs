@@ -8,6 +8,9 @@ pub enum Uncountable {
     /// Not one JSON document within the bounds of depth and text.
     #[error("the body is not JSON that can be read: {0}")]
     NotJson(String),
+    /// A call of an operation whose body has no prompt.
+    #[error("a call of `{0}` has no prompt to count")]
+    Operation(&'static str),
     /// The body, or what it renders to, is longer than the bound.
     #[error("{0} bytes are more than are counted")]
     TooLong(usize),
@@ -39,6 +42,7 @@ impl Uncountable {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::NotJson(_) => "not_json",
+            Self::Operation(_) => "operation",
             Self::TooLong(_) => "too_long",
             Self::Member { .. } => "member",
             Self::Part(_) => "part",

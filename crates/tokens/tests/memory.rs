@@ -193,11 +193,18 @@ fn a_deep_schema_takes_what_a_rendering_may() {
         r#"{{"messages":[{{"role":"user","content":"x"}}],"tools":[{{"type":"function","function":{{"name":"f",
         "parameters":{before}{{"examples":[{examples}""]}}{after}}}}}]}}"#
     );
-    for ((name, counter), times) in counters().iter().zip([18, 18, 30, 62]) {
+    let bounds = [(18, true), (18, true), (30, false), (62, true)];
+    for ((name, counter), (times, is_counted)) in counters().iter().zip(bounds) {
         let (taken, count) = taken(counter, Operation::Chat, &body);
         println!(
             "{name}: {:.1} times, {count:?}",
             taken.most as f64 / body.len() as f64
+        );
+        let is_too_long = matches!(count, Err(Uncountable::TooLong(_)));
+        assert_eq!(
+            (count.is_ok(), is_too_long),
+            (is_counted, !is_counted),
+            "{name}"
         );
         assert!(taken.most < times * body.len(), "{name}: {taken:?}");
     }

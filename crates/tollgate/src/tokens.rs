@@ -6,15 +6,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::tokens::calibration::Calibration;
+use ::tokens::calibration::{Calibration, Summary};
 use clap::{Args, Subcommand};
-use counting::TokenizerCache;
+use counting::{CountedModel, TokenizerCache};
 use policy::revision::Revision;
 
 use crate::calibration::engines::{Engines, NoWay};
 use crate::calibration::round::Ids;
-use crate::calibration::said::{Known, as_json, table};
-use crate::calibration::{About, Wanted, asked_of, parting, passed_over};
+use crate::calibration::said::{Known, as_json, parting, table};
+use crate::calibration::{About, Wanted, asked_of, passed_over};
 use crate::running::{load, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
@@ -128,14 +128,19 @@ async fn compared(
     })
     .await;
     for About {
-        of: (backend, model, key),
+        of:
+            CountedModel {
+                backend,
+                model,
+                tokenizer: key,
+            },
         began_s,
         round,
         fault,
     } in abouts
     {
         let mut known = Known {
-            calibration: Calibration::default(),
+            summary: Summary::default(),
             is_away: matches!(fault, Some(NoWay::Now(_))),
             fault: fault.map(|fault| fault.why().to_owned()),
             is_part: round.as_ref().is_some_and(|round| !round.is_whole()),
@@ -147,7 +152,9 @@ async fn compared(
         if let Some(round) = round {
             if round.says_anything() {
                 // What is found is shown.
-                let _ = round.told_to(&mut known.calibration, began_s);
+                let mut calibration = Calibration::default();
+                let _ = round.told_to(&mut calibration, began_s);
+                known.summary = calibration.summary();
             } else if known.fault.is_none() {
                 known.fault = Some("the engine cannot be asked".to_owned());
             }

@@ -14,7 +14,7 @@ use alike::Alike;
 use members::{Choice, Delta, Document, Item, Message, Part};
 
 /// Where a piece of text belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// What the model said.
     Content,

@@ -198,3 +198,11 @@ fn what_cannot_be_read_or_is_too_long_is_never_nothing() {
     good.chunks(10).for_each(|batch| answer.push(batch));
     assert!(answer.finish(true).is_ok(), "a long stream of short events");
 }
+
+#[test]
+fn a_tokenizer_that_fails_on_an_answer_is_a_failure_of_the_gate() {
+    let mut answer = Answer::new(harmony(), false, LONGEST);
+    answer.push(br#"{"choices":[{"finish_reason":"stop","message":{"content":"hello"}}]}"#);
+    answer.text.is_uncountable = true;
+    assert_eq!(answer.finish(true).map_err(Missed::as_str), Err("failed"));
+}

@@ -10,7 +10,7 @@ const TOOLS: Shape = Shape::of(&[Feature::Chat, Feature::Tools]);
 struct Gate {
     calibrations: Calibrations,
     metrics: Arc<DriftMetrics>,
-    of: Of,
+    of: CountedModel,
 }
 
 impl Gate {
@@ -19,7 +19,11 @@ impl Gate {
         Self {
             calibrations: Calibrations::new(Arc::clone(&metrics)),
             metrics,
-            of: ("b".into(), "m".into(), 7),
+            of: CountedModel {
+                backend: "b".into(),
+                model: "m".into(),
+                tokenizer: 7,
+            },
         }
     }
 
@@ -48,15 +52,13 @@ impl Gate {
     }
 
     fn ask(&self, more: impl Fn(Shape) -> u64) {
-        let (backend, model, key) = &self.of;
-        self.calibrations
-            .probed(backend, model, *key, |calibration| {
-                for probe in probes::all() {
-                    let reported = 50 + more(probe.shape);
-                    calibration.probe(probe.name, probe.shape, reported, 50, 5);
-                }
-                calibration.asked(5)
-            });
+        self.calibrations.probed(&self.of, |calibration| {
+            for probe in probes::all() {
+                let reported = 50 + more(probe.shape);
+                calibration.probe(probe.name, probe.shape, reported, 50, 5);
+            }
+            calibration.asked(5)
+        });
     }
 
     fn alarms(&self) -> u64 {
@@ -147,7 +149,7 @@ fn an_alarm_ends_by_what_raised_it_and_not_by_another_backend() {
         gate.ask(tools);
     };
     rounds(&gate);
-    gate.of.0 = "other".into();
+    gate.of.backend = "other".into();
     rounds(&gate);
     let is_on = |gate: &Gate| {
         let series = gate.metrics.series();
@@ -155,7 +157,7 @@ fn an_alarm_ends_by_what_raised_it_and_not_by_another_backend() {
     };
     gate.ask(|_| 0);
     assert!(is_on(&gate), "the first still differs");
-    gate.of.0 = "b".into();
+    gate.of.backend = "b".into();
     gate.ask(|_| 0);
     assert!(!is_on(&gate));
     // One that calls raised.
@@ -163,7 +165,7 @@ fn an_alarm_ends_by_what_raised_it_and_not_by_another_backend() {
         gate.exact(CHAT, 101);
     }
     assert!(is_on(&gate));
-    gate.of.0 = "other".into();
+    gate.of.backend = "other".into();
     rounds(&gate);
     gate.ask(|_| 0);
     assert!(is_on(&gate));
@@ -191,10 +193,10 @@ fn what_is_near_for_its_own_reason_stays_so_and_agrees_within_its_tolerance() {
 fn a_bounded_number_of_models_is_told_apart() {
     let mut gate = Gate::new();
     for nth in 0..MODELS_MAX + 50 {
-        gate.of.1 = Arc::from(format!("m{nth}"));
+        gate.of.model = Arc::from(format!("m{nth}"));
         gate.exact(CHAT, 100);
     }
-    assert_eq!(gate.calibrations.all().len(), MODELS_MAX);
+    assert_eq!(gate.calibrations.summaries().len(), MODELS_MAX);
     for _ in 0..5 {
         assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
     }
@@ -208,13 +210,13 @@ fn nothing_is_known_of_a_tokenizer_that_the_configuration_has_no_longer() {
     gate.calibrations.keep_only([7, 8].into());
     assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
     gate.calibrations.keep_only([8].into());
-    assert!(gate.calibrations.all().is_empty());
+    assert!(gate.calibrations.summaries().is_empty());
     // Calls and questions that began before.
     for _ in 0..5 {
         assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
     }
     gate.ask(|_| 0);
-    assert!(gate.calibrations.all().is_empty());
+    assert!(gate.calibrations.summaries().is_empty());
 }
 
 #[test]
@@ -225,6 +227,6 @@ fn what_is_known_of_a_backend_is_forgotten_when_it_stands_elsewhere() {
     gate.calibrations.forget(|backend| backend == "other");
     assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
     gate.calibrations.forget(|backend| backend == "b");
-    assert!(gate.calibrations.all().is_empty());
+    assert!(gate.calibrations.summaries().is_empty());
     assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
 }

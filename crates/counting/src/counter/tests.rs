@@ -137,3 +137,22 @@ fn what_its_end_brings_is_the_last_of_the_answer() {
     drop(counted);
     assert_eq!(budget.taken(), 0);
 }
+
+#[test]
+fn a_panic_and_a_tokenizer_that_is_gone_are_failures_of_the_gate() {
+    let panics = guarded::<()>(|| panic!("as a tokenizer would"));
+    assert_eq!(panics.map_err(Missed::as_str), Err("failed"));
+
+    let (counter, inbox) = counter();
+    let budget = MemoryBudget::new(1 << 20);
+    let permit = || budget.take(EXCHANGE_BYTES, Reach::All);
+    let mut begun = begin(permit().expect("there is room"));
+    if let CountEvent::Begin(begun) = &mut begun {
+        begun.key = KEY + 1;
+    }
+    let told = counter.guarded_turn(turn(vec![begun, end(None)], None));
+    assert!(told.is_none());
+    let counted = inbox.next_count().expect("it was told");
+    let why = counted.prompt.and_then(Result::err).map(Missed::as_str);
+    assert_eq!(why, Some("failed"));
+}

@@ -1,6 +1,7 @@
 //! What is said of an exchange that finds no room.
 
 use policy::model::ModelPattern;
+use policy::operation::Operation;
 use policy::snapshot::Tokenizer;
 
 use super::*;

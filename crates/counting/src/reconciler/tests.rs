@@ -33,7 +33,11 @@ fn counted(id: u64, prompt: Found, output: Found) -> ReconcileEvent<&'static str
     let count = |tokens: u64| Billed::Reported(tokens);
     ReconcileEvent::Counted(Box::new(Counted {
         id,
-        of: ("b".into(), "m".into(), 7),
+        of: CountedModel {
+            backend: "b".into(),
+            model: "m".into(),
+            tokenizer: 7,
+        },
         shape: Shape::NONE,
         unreadable: None,
         tokens: Tokens {
@@ -236,6 +240,21 @@ fn what_a_call_reports_of_its_prompt_counts_although_it_broke_off() {
         *settled.lock().expect("no panic"),
         [open, open, None, Some("differs")]
     );
+}
+
+#[test]
+fn prompts_that_the_gate_failed_to_count_raise_the_alarm() {
+    let metrics = Arc::default();
+    let mut reconciler = reconciler(&metrics, Box::new(Nowhere));
+    for id in (4..).step_by(4).take(5) {
+        let failed = Some(Err(Missed::Failed));
+        reconciler.handle(counted(id, failed, near(20)), Instant::now());
+    }
+    let unread = metrics.unreadable().remove("m").expect("its model");
+    assert_eq!((unread.share.is_raised(), unread.reason), (true, "failed"));
+    let failed = RESULTS.iter().position(|it| *it == "failed").expect("one");
+    let results = metrics.results(BilledBy::Reported, Direction::Prompt);
+    assert_eq!(results[failed], 5);
 }
 
 #[test]

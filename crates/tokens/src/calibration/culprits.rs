@@ -31,8 +31,11 @@ fn share(all: &[Seen], feature: Feature) -> (usize, usize) {
     (with().count(), with().filter(|one| one.differs()).count())
 }
 
-/// Whether of the first more differ than of the second, for their number.
-const fn is_more((all, differ): (usize, usize), (others, differing): (usize, usize)) -> Ordering {
+/// How the share that differs of the first stands to that of the second.
+const fn compare_shares(
+    (all, differ): (usize, usize),
+    (others, differing): (usize, usize),
+) -> Ordering {
     let (left, right) = (differ * others, differing * all);
     if left > right {
         Ordering::Greater
@@ -54,7 +57,7 @@ pub(super) fn explaining(all: &[Seen]) -> Shape {
             .fold(Shape::NONE, |shape, one| shape.and(one.shape));
         let explains = |feature| rest.iter().filter(|one| one.shape.has(feature)).count();
         let best = of_rest.features().max_by(|one, other| {
-            is_more(share(all, *one), share(all, *other))
+            compare_shares(share(all, *one), share(all, *other))
                 .then(explains(*one).cmp(&explains(*other)))
                 // Of two that are the same, the first to be named.
                 .then(other.cmp(one))
@@ -74,13 +77,13 @@ pub(super) fn suspects(shape: Shape, recent: impl Iterator<Item = Seen>) -> Shap
     let of = |feature: Feature| share(&all, feature);
     let most = shape
         .features()
-        .max_by(|one, other| is_more(of(*one), of(*other)));
+        .max_by(|one, other| compare_shares(of(*one), of(*other)));
     let Some(most) = most else {
         return shape;
     };
     let all_of_them = shape.features();
     all_of_them
-        .filter(|feature| is_more(of(*feature), of(most)).is_eq())
+        .filter(|feature| compare_shares(of(*feature), of(most)).is_eq())
         .fold(Shape::NONE, Shape::with)
 }
 

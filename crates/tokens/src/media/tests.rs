@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use wire::dialect::Operation;
 
+use super::MAX_PICTURES;
 use super::header::{Size, size};
-use super::{MAX_PICTURES, MediaRule, patches};
 use crate::tests::{random::Random, vectors};
 use crate::{BuiltIn, Certainty, Counter, Doubt, Feature, TemplateSettings, Uncountable};
 
@@ -134,86 +134,6 @@ fn what_is_cut_or_damaged_has_no_size_or_a_sane_one() {
     assert_eq!(size(&base64(&[0xff, 0xd8, 0xff, 0xe0, 0, 0])), None);
 }
 
-#[test]
-fn patches_are_those_of_smart_resize() {
-    // By the function of that name in transformers.
-    for (width, height, side, least, most, tokens) in [
-        (640, 480, 28, 3136, 1_003_520, Some(391)),
-        (1, 1, 28, 3136, 1_003_520, Some(4)),
-        (28, 28, 28, 3136, 1_003_520, Some(4)),
-        (4000, 3000, 28, 3136, 1_003_520, Some(1230)),
-        (2000, 10, 28, 3136, 1_003_520, Some(29)),
-        (2001, 10, 28, 3136, 1_003_520, None),
-        (2076, 43, 28, 3136, 12_845_056, Some(148)),
-        (63, 4905, 28, 3136, 12_845_056, Some(350)),
-        (31, 26, 28, 3136, 12_845_056, Some(6)),
-        (3675, 8694, 28, 3136, 12_845_056, Some(16_268)),
-        (35, 37, 32, 65_536, 16_777_216, Some(72)),
-        (64, 27, 32, 65_536, 16_777_216, Some(78)),
-        (8476, 3361, 32, 65_536, 16_777_216, Some(16_240)),
-    ] {
-        let size = Size { width, height };
-        assert_eq!(
-            patches(size, side, least, most),
-            tokens,
-            "{width} x {height}"
-        );
-    }
-}
-
-#[test]
-fn a_rule_is_read_from_a_models_files() {
-    let rule = |config: Value, sizes: Option<Value>| {
-        let sizes = sizes.map(|sizes| sizes.to_string());
-        MediaRule::of_model(
-            config.to_string().as_bytes(),
-            sizes.as_ref().map(String::as_bytes),
-        )
-    };
-    let of_qwen = |side, least, most| Some(MediaRule::Patches { side, least, most });
-    let sizes =
-        json!({"patch_size": 14, "merge_size": 2, "min_pixels": 3136, "max_pixels": 12_845_056});
-    let qwen = json!({"model_type": "qwen2_5_vl"});
-    assert_eq!(
-        rule(qwen.clone(), Some(sizes)),
-        of_qwen(28, 3136, 12_845_056)
-    );
-    let sizes = json!({"patch_size": 16, "merge_size": 2, "size": {"shortest_edge": 65536, "longest_edge": 16_777_216}});
-    assert_eq!(
-        rule(json!({"model_type": "qwen3_vl"}), Some(sizes)),
-        of_qwen(32, 65_536, 16_777_216)
-    );
-    let llava = json!({"model_type": "llava", "vision_config": {"image_size": 336, "patch_size": 14},
-        "vision_feature_select_strategy": "default"});
-    assert_eq!(rule(llava, None), Some(MediaRule::Each(576)));
-    let gemma = json!({"model_type": "gemma3", "mm_tokens_per_image": 256});
-    assert_eq!(rule(gemma, None), Some(MediaRule::Each(260)));
-    for (config, sizes) in [
-        (json!({"model_type": "llama"}), None),
-        (json!(5), None),
-        (qwen.clone(), None),
-        (
-            qwen.clone(),
-            Some(json!({"patch_size": 14, "merge_size": 2, "min_pixels": 9, "max_pixels": 1})),
-        ),
-        (
-            qwen,
-            Some(json!({"patch_size": 0, "merge_size": 2, "min_pixels": 1, "max_pixels": 9})),
-        ),
-        (
-            json!({"model_type": "llava", "vision_config": {"image_size": 336, "patch_size": 0}}),
-            None,
-        ),
-        (
-            json!({"model_type": "gemma3", "mm_tokens_per_image": 0}),
-            None,
-        ),
-    ] {
-        assert_eq!(rule(config.clone(), sizes), None, "{config}");
-    }
-    assert_eq!(MediaRule::of_model(b"{", None), None);
-}
-
 fn openai(model: &str, part: &Value) -> Result<u64, Uncountable> {
     let counter = Counter::without_template(BuiltIn::O200k);
     let count = |content: Value| {
@@ -271,57 +191,55 @@ fn openais_tiles_are_those_of_its_documentation() {
 }
 
 #[test]
-fn a_picture_of_a_model_with_a_template_is_counted_in_every_dialect_by_its_rule() {
+fn a_picture_counts_the_same_in_every_dialect_and_only_where_its_numbers_are_known() {
+    let sees = Counter::without_template(BuiltIn::O200k);
     let template = "{% for m in messages %}{{ m.content }}{% endfor %}";
     let tokenizer = vectors("tiny_tokenizer.json");
-    let counter = || {
-        Counter::from_template(tokenizer.as_bytes(), template, TemplateSettings::default()).unwrap()
-    };
-    let rule = MediaRule::Patches {
-        side: 28,
-        least: 3136,
-        most: 1_003_520,
-    };
-    let sees = counter().seeing(rule);
-    let (data, patches) = (base64(&png(640, 480)), 391 + 2);
+    let settings = TemplateSettings::default();
+    let blind = Counter::from_template(tokenizer.as_bytes(), template, settings).unwrap();
+    let data = base64(&png(1024, 1024));
     let url = format!("data:image/png;base64,{data}");
-    let text = json!({"type": "text", "text": "hello world"});
     let said = |content: Value| json!([{"role": "user", "content": content}]);
-    for (operation, body) in [
-        (
-            Operation::Chat,
-            json!({"messages": said(json!([text, {"type": "image_url", "image_url": {"url": url}}]))}),
-        ),
+    let picture = json!({"type": "image_url", "image_url": {"url": url}});
+    let text = |kind: &str| json!({"type": kind, "text": "hello world"});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": data});
+    for (operation, member, text, picture) in [
+        (Operation::Chat, "messages", text("text"), picture.clone()),
         (
             Operation::Messages,
-            json!({"messages": said(json!([text,
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}]))}),
+            "messages",
+            text("text"),
+            json!({"type": "image", "source": source}),
         ),
         (
             Operation::Responses,
-            json!({"input": said(json!([{"type": "input_text", "text": "hello world"},
-            {"type": "input_image", "image_url": url}]))}),
+            "input",
+            text("input_text"),
+            json!({"type": "input_image", "image_url": url}),
         ),
     ] {
-        let body = body.to_string();
-        let count = sees.prompt(operation, body.as_bytes(), 0).unwrap().count;
-        let words = counter().text("hello world").unwrap();
-        let adds = u64::from(operation == Operation::Responses);
-        assert_eq!(count.tokens, words + adds + patches, "{operation:?}");
-        assert_eq!(count.certainty, Certainty::Approximate(Doubt::Media));
-        let blind = counter().prompt(operation, body.as_bytes(), 0);
+        let body = |content: Value| {
+            let body = json!({"model": "gpt-4o", member: said(content)});
+            body.to_string()
+        };
+        let count = |body: String| sees.prompt(operation, body.as_bytes(), 0).unwrap().count;
+        let with = count(body(json!([text, picture])));
+        let without = count(body(json!([text])));
+        assert_eq!(with.tokens - without.tokens, 765, "{operation:?}");
+        assert_eq!(with.certainty, Certainty::Approximate(Doubt::Media));
+        let blind = blind.prompt(operation, body(json!([text, picture])).as_bytes(), 0);
         assert!(matches!(blind, Err(Uncountable::Part(_))), "{operation:?}");
     }
     // Tokens that another stage hands over are not those of a body with pictures.
-    let body = json!({"messages": said(json!([{"type": "image_url", "image_url": {"url": url}}])),
+    let body = json!({"model": "gpt-4o", "messages": said(json!([picture])),
         "kv_transfer_params": {"prompt_token_ids": [1, 2]}});
     assert!(
         sees.prompt(Operation::Chat, body.to_string().as_bytes(), 0)
             .is_err()
     );
     // More pictures than are counted are not left out.
-    let many = vec![json!({"type": "image_url", "image_url": {"url": url}}); MAX_PICTURES + 1];
-    let body = json!({"messages": said(json!(many))}).to_string();
+    let many = vec![picture; MAX_PICTURES + 1];
+    let body = json!({"model": "gpt-4o", "messages": said(json!(many))}).to_string();
     assert!(matches!(
         sees.prompt(Operation::Chat, body.as_bytes(), 0),
         Err(Uncountable::Part(_))

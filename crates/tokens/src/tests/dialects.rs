@@ -169,6 +169,16 @@ fn in_harmony_an_answer_is_not_that_of_a_call_without_an_id() {
 }
 
 #[test]
+fn an_operation_without_a_prompt_is_never_counted_as_another() {
+    let body = r#"{"messages":[{"role":"user","content":"hello"}]}"#;
+    for operation in [Operation::Models, Operation::Rerank, Operation::Images] {
+        assert!(!crate::is_counted(operation));
+        let refused = count(&Counter::harmony(), operation, body);
+        assert_eq!(refused, Err(Uncountable::Operation(operation.as_str())));
+    }
+}
+
+#[test]
 fn an_unknown_template_is_counted_with_the_documented_overhead_and_says_so() {
     let counter = Counter::without_template(BuiltIn::O200k);
     let body = r#"{"messages":[{"role":"user","name":"bob","content":"hello"}]}"#;

@@ -391,7 +391,7 @@ impl Making<'_> {
                 let at = |endpoint: &&Endpoint| {
                     endpoint.origin.tls == api.is_tls()
                         && endpoint.authority == api.authority()
-                        && root(&endpoint.base_path) == root(api.target())
+                        && callout::api_root(&endpoint.base_path) == callout::api_root(api.target())
                 };
                 let own = match straight.find(at) {
                     Some(endpoint) => self.own(index, backend, endpoint)?,
@@ -505,12 +505,6 @@ impl Making<'_> {
         self.trust.borrow_mut().insert(of, made.clone());
         Ok(made)
     }
-}
-
-/// A base path without its `/v1`: what stands beside an API is of the same engine.
-fn root(path: &str) -> &str {
-    let path = path.trim_end_matches('/');
-    path.strip_suffix("/v1").unwrap_or(path)
 }
 
 fn parsed(url: &str) -> Result<Url, String> {

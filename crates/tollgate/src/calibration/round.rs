@@ -26,8 +26,22 @@ pub(crate) struct Round {
     /// The most tokens of a prompt and its answer, where it says.
     pub(crate) model_length: Option<u64>,
     pub(crate) took: Duration,
-    /// Addresses of the backend that were asked, and those that were not.
-    pub(crate) addresses: [usize; 2],
+    pub(crate) addresses: Addresses,
+}
+
+/// Addresses of a backend, by whether they were asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Addresses {
+    pub(crate) asked: usize,
+    pub(crate) unasked: usize,
+}
+
+/// Probes by what came of them; those that could not be asked for are in none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Outcomes {
+    pub(crate) same: usize,
+    pub(crate) other: usize,
+    pub(crate) refused: usize,
 }
 
 /// Whether the numbers of tokens are kept, for a look at once.
@@ -83,7 +97,10 @@ pub(crate) async fn ask(
         asked: Vec::with_capacity(probes::COUNT),
         model_length: None,
         took: Duration::ZERO,
-        addresses: [1, 0],
+        addresses: Addresses {
+            asked: 1,
+            unasked: 0,
+        },
     };
     for probe in probes::all() {
         let came = came_of(engine, counter, &probe, &mut round, ids).await?;
@@ -116,7 +133,7 @@ async fn came_of(
     };
     let count = match engine.count(&question).await {
         Ok(EngineSays::Counts(count)) => count,
-        Ok(EngineSays::Refuses(_)) => return Ok(Came::Refused),
+        Ok(EngineSays::Refuses) => return Ok(Came::Refused),
         Ok(EngineSays::Nothing) => return Ok(Came::Unasked),
         Err(fault) => return Err(fault),
     };
@@ -178,33 +195,33 @@ impl Round {
         self.by.extend(other.by);
         self.model_length = self.model_length.or(other.model_length);
         self.took += other.took;
-        let ([asked, unasked], [more, more_unasked]) = (self.addresses, other.addresses);
-        self.addresses = [asked + more, unasked + more_unasked];
+        self.addresses.asked += other.addresses.asked;
+        self.addresses.unasked += other.addresses.unasked;
         self
     }
 
     /// Whether all addresses of the backend were asked: else it vouches for none of them.
     pub(crate) fn is_whole(&self) -> bool {
-        self.addresses[1] == 0
+        self.addresses.unasked == 0
     }
 
-    /// Probes by what came of them: same, other, refused; those that it could not be asked are in none.
-    pub(crate) fn counts(&self) -> [usize; 3] {
-        let mut counts = [0; 3];
+    /// Its probes by what came of them.
+    pub(crate) fn outcomes(&self) -> Outcomes {
+        let mut outcomes = Outcomes::default();
         for asked in &self.asked {
             match asked.came {
-                Came::Same(_) => counts[0] += 1,
-                Came::Other { .. } => counts[1] += 1,
-                Came::Refused => counts[2] += 1,
+                Came::Same(_) => outcomes.same += 1,
+                Came::Other { .. } => outcomes.other += 1,
+                Came::Refused => outcomes.refused += 1,
                 Came::Unasked => {}
             }
         }
-        counts
+        outcomes
     }
 
     /// Whether anything was compared.
     pub(crate) fn says_anything(&self) -> bool {
-        let [same, other, _] = self.counts();
+        let Outcomes { same, other, .. } = self.outcomes();
         same + other > 0
     }
 

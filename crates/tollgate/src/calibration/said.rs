@@ -8,19 +8,11 @@ use std::sync::Arc;
 
 use ledger::report::wrapped;
 use serde_json::{Value, json};
-use tokens::calibration::{Calibration, Difference};
-use tokens::{Feature, Shape};
+use tokens::calibration::{Difference, Summary};
+use tokens::{Feature, Shape, probes};
 
-use super::round::Round;
-
-/// The features that say which API a call is of.
-const APIS: Shape = Shape::of(&[
-    Feature::Chat,
-    Feature::Text,
-    Feature::Responses,
-    Feature::Messages,
-    Feature::Embeddings,
-]);
+use super::engines::Engines;
+use super::round::{Addresses, Came, Round, clock};
 
 /// One model of one backend.
 pub(crate) struct Known {
@@ -28,12 +20,13 @@ pub(crate) struct Known {
     pub(crate) model: Arc<str>,
     /// The last round of questions; none where nobody was asked.
     pub(crate) round: Option<Round>,
-    pub(crate) calibration: Calibration,
+    pub(crate) summary: Summary,
     /// Why it was not asked, or could not be.
     pub(crate) fault: Option<String>,
     /// An engine that can be asked could not be.
     pub(crate) is_away: bool,
-    /// It is known from some of the backend's addresses alone.
+    /// Some addresses could not be asked. Set by `tokens check` alone: a running gate does not feed such a round to its
+    /// calibration.
     pub(crate) is_part: bool,
     /// Where the texts of the first difference part: the engine's, and ours.
     pub(crate) parting: Option<Parting>,
@@ -49,6 +42,8 @@ pub(crate) struct Parting {
 
 /// Letters before and after the place where two texts part.
 const AROUND: usize = 20;
+/// Probes whose text is asked for to show where it parts from ours.
+const PARTINGS_TRIED: usize = 4;
 
 impl Parting {
     /// Of two texts; none where they are the same.
@@ -72,17 +67,50 @@ impl Parting {
     }
 }
 
+/// Where the texts part of the first probe that differs, as far as the engine shows its text.
+pub(crate) async fn parting(
+    engines: &Engines,
+    backend: &str,
+    round: &Round,
+    counter: &tokens::Counter,
+) -> Option<Parting> {
+    let differing = round.asked.iter().filter_map(|asked| match &asked.came {
+        Came::Other { ids, .. } if !ids.is_empty() => Some((asked, ids)),
+        _ => None,
+    });
+    for (asked, ids) in differing.take(PARTINGS_TRIED) {
+        let body = probes::all().into_iter().find(|it| it.name == asked.name)?;
+        let shown = counter.shown(asked.operation, body.body.as_bytes(), clock());
+        let Ok(Some(Ok(ours))) = shown.map(|shown| shown.map(|shown| shown.text)) else {
+            continue;
+        };
+        let of_backend = engines.all.iter().filter(|it| *it.backend == *backend);
+        for engine in of_backend {
+            let Ok(tokens) = engine.tokens().await else {
+                continue;
+            };
+            let Ok(Some(text)) = tokens.text(&round.model.name, ids).await else {
+                continue;
+            };
+            if let Some(parting) = Parting::of(asked.name, &text, &ours) {
+                return Some(parting);
+            }
+        }
+    }
+    None
+}
+
 impl Known {
     /// Whether anything of it differs.
     pub(crate) fn differs(&self) -> bool {
-        !self.calibration.features().differ.is_empty()
+        !self.summary.features.differ.is_empty()
     }
 
     /// How far its counts can be trusted, in words.
     pub(crate) fn mark(&self) -> String {
-        let features = self.calibration.features();
+        let features = self.summary.features;
         let differ = words(features.differ).join(", ");
-        if !features.differ.common(APIS).is_empty() || (self.is_part && self.differs()) {
+        if !features.differ.common(Shape::APIS).is_empty() || (self.is_part && self.differs()) {
             format!("approximate: differs ({differ})")
         } else if self.is_part {
             self.unknown()
@@ -99,7 +127,7 @@ impl Known {
         let addresses = self.round.as_ref().map(|round| round.addresses);
         match (&self.fault, addresses) {
             (Some(why), _) => format!("approximate: {why}"),
-            (None, Some([asked, unasked])) if unasked > 0 => {
+            (None, Some(Addresses { asked, unasked })) if unasked > 0 => {
                 let all = asked + unasked;
                 format!("approximate: {unasked} of {all} addresses not asked")
             }
@@ -114,26 +142,31 @@ impl Known {
 
     /// As JSON.
     pub(crate) fn json(&self) -> Value {
-        let features = self.calibration.features();
-        let counts = self.round.as_ref().map(Round::counts);
-        let count = |at: usize| counts.map(|counts| counts[at]);
+        let features = self.summary.features;
+        let outcomes = self.round.as_ref().map(Round::outcomes);
         let parting = self.parting.as_ref();
         let addresses = self.round.as_ref().map(|round| round.addresses);
-        let addresses = |at: usize| addresses.map(|addresses| addresses[at]);
         json!({
             "backend": &*self.backend,
             "model": &*self.model,
             "asked_by": self.asked_by(),
-            "asked_unix_s": self.calibration.asked_at_s(),
-            "probes": { "agree": count(0), "differ": count(1), "refused": count(2) },
-            "addresses": { "asked": addresses(0), "unasked": addresses(1) },
+            "asked_unix_s": self.summary.asked_at_s,
+            "probes": {
+                "agree": outcomes.map(|it| it.same),
+                "differ": outcomes.map(|it| it.other),
+                "refused": outcomes.map(|it| it.refused),
+            },
+            "addresses": {
+                "asked": addresses.map(|it| it.asked),
+                "unasked": addresses.map(|it| it.unasked),
+            },
             "seconds": self.round.as_ref().map(|round| round.took.as_secs_f64()),
             "max_model_len": self.round.as_ref().and_then(|round| round.model_length),
             "mark": self.mark(),
             "exact": words(features.agreed),
             "differs": words(features.differ),
             "not_compared": words(features.open),
-            "differences": self.calibration.differences().map(difference).collect::<Vec<_>>(),
+            "differences": self.summary.differences.iter().map(difference).collect::<Vec<_>>(),
             "first_difference": parting.map(|parting| json!({
                 "probe": parting.probe, "engine": parting.engine, "ours": parting.ours,
             })),
@@ -142,7 +175,7 @@ impl Known {
     }
 }
 
-fn difference(of: Difference) -> Value {
+fn difference(of: &Difference) -> Value {
     json!({
         "features": words(of.features),
         "probe": of.probe,
@@ -165,7 +198,7 @@ pub(crate) fn as_json(all: &[Known]) -> Value {
 }
 
 /// The most differences that are shown of one model.
-const SHOWN_MAX: usize = 8;
+const DIFFERENCES_SHOWN: usize = 8;
 
 /// All of them as a table, with what differs below it.
 pub(crate) fn table(all: &[Known], width: usize) -> String {
@@ -175,11 +208,11 @@ pub(crate) fn table(all: &[Known], width: usize) -> String {
     let mut text = aligned(&rows, width);
     for known in all.iter().filter(|known| known.differs()) {
         text.push_str(&format!("\n{} {}\n", known.backend, known.model));
-        let mut differences: Vec<Difference> = known.calibration.differences().collect();
+        let mut differences = known.summary.differences.clone();
         let parting = known.parting.as_ref();
         // The one whose texts are known stands first.
         differences.sort_by_key(|one| one.probe != parting.map(|parting| parting.probe));
-        for (place, one) in differences.iter().take(SHOWN_MAX).enumerate() {
+        for (place, one) in differences.iter().take(DIFFERENCES_SHOWN).enumerate() {
             let what = match one.probe {
                 Some(probe) => probe.to_owned(),
                 None => format!("{} calls with {}", one.calls, one.features),
@@ -193,7 +226,11 @@ pub(crate) fn table(all: &[Known], width: usize) -> String {
             text.push_str(&wrapped(&line, width, 4));
             text.push('\n');
         }
-        if let Some(more) = differences.len().checked_sub(SHOWN_MAX).filter(|n| *n > 0) {
+        if let Some(more) = differences
+            .len()
+            .checked_sub(DIFFERENCES_SHOWN)
+            .filter(|n| *n > 0)
+        {
             text.push_str(&format!("  and {more} more, which --json shows\n"));
         }
     }
@@ -206,14 +243,14 @@ fn row(known: &Known) -> [String; 6] {
         by => by.join(", "),
     };
     let number = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    let counts = known.round.as_ref().filter(|round| round.says_anything());
-    let counts = counts.map(Round::counts);
+    let round = known.round.as_ref().filter(|round| round.says_anything());
+    let outcomes = round.map(Round::outcomes);
     [
         known.backend.to_string(),
         known.model.to_string(),
         by,
-        number(counts.map(|[same, other, _]| same + other)),
-        number(counts.map(|[same, ..]| same)),
+        number(outcomes.map(|it| it.same + it.other)),
+        number(outcomes.map(|it| it.same)),
         known.mark(),
     ]
 }
@@ -224,17 +261,11 @@ fn aligned(rows: &[[String; 6]], width: usize) -> String {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or(0)
     };
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(widest);
     let mut text = String::new();
     for row in rows {
         let [backend, model, by, probes, agree, mark] = row;
-        let line = format!(
-            "{backend:<a$}  {model:<b$}  {by:<c$}  {probes:>d$}  {agree:>e$}  ",
-            a = widest(0),
-            b = widest(1),
-            c = widest(2),
-            d = widest(3),
-            e = widest(4)
-        );
+        let line = format!("{backend:<a$}  {model:<b$}  {by:<c$}  {probes:>d$}  {agree:>e$}  ");
         let before = line.chars().count();
         let left = width.saturating_sub(before).max(24);
         let mark = wrapped(mark, left, 0).replace('\n', &format!("\n{}", " ".repeat(before)));

@@ -5,7 +5,7 @@ use tokens::Feature;
 use tokens::calibration::Calibration;
 
 use super::engines::Model;
-use super::round::{Asked, Came, Round};
+use super::round::{Addresses, Asked, Came, Round, clock};
 use super::said::{Known, Parting, as_json, table};
 use super::*;
 
@@ -44,7 +44,10 @@ fn round(came: [Came; 2]) -> Round {
         ],
         model_length: None,
         took: Duration::from_millis(3),
-        addresses: [1, 0],
+        addresses: Addresses {
+            asked: 1,
+            unasked: 0,
+        },
     }
 }
 
@@ -56,7 +59,7 @@ fn known(came: [Came; 2]) -> Known {
         backend: "engine".into(),
         model: "llama".into(),
         round: Some(round),
-        calibration,
+        summary: calibration.summary(),
         fault: None,
         is_away: false,
         is_part: false,
@@ -156,7 +159,7 @@ fn some_addresses_vouch_for_no_others() {
     let part = |came| {
         let mut part = known(came);
         part.is_part = true;
-        part.round.as_mut().expect("a round").addresses = [1, 1];
+        part.round.as_mut().expect("a round").addresses.unasked = 1;
         part
     };
     let one = part([Came::Same(1), Came::Same(2)]);
@@ -165,7 +168,7 @@ fn some_addresses_vouch_for_no_others() {
     let one = part([Came::Same(1), other()]);
     assert_eq!(one.mark(), "approximate: differs (tools)");
     let both = round([Came::Same(1), other()]).and(round([Came::Same(1), other()]));
-    assert_eq!((both.addresses, both.is_whole()), ([2, 0], true));
+    assert_eq!((both.addresses.asked, both.is_whole()), (2, true));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use counting::{Direction, RESULTS};
+use counting::{CountedModel, Direction, RESULTS};
 use policy::billing::BilledBy;
 use telemetry::Extra;
 use telemetry::extras::number;
@@ -82,21 +82,21 @@ fn marks(counting: &Pool) -> Vec<Extra> {
     let calibrations = counting.calibrations();
     let mut differing = Differing::new();
     let mut extras = Vec::new();
-    for ((backend, model, _), calibration) in calibrations.all() {
+    for (CountedModel { backend, model, .. }, summary) in calibrations.summaries() {
         let Features {
             agreed,
             differ,
             open,
-        } = calibration.features();
+        } = summary.features;
         let all = agreed.and(differ).and(open).len();
         let help = "Features of prompts that were seen whose counts are exact, as a share.";
         let share = f64::from(agreed.len()) / f64::from(all.max(1));
         let extra = Extra::gauge("tollgate_token_exact", help, share);
         extras.push(extra.with("backend", &backend).with("model", &model));
-        let differences = calibration.differences();
+        let differences = summary.differences.into_iter();
         differences.for_each(|one| differs(&mut differing, &backend, &model, one));
     }
-    for ((backend, model, _), differences) in calibrations.near() {
+    for (CountedModel { backend, model, .. }, differences) in calibrations.near() {
         let differences = differences.into_iter();
         differences.for_each(|one| differs(&mut differing, &backend, &model, one));
     }
@@ -130,7 +130,7 @@ fn unread(counting: &Pool) -> Vec<Extra> {
     let mut extras = Vec::new();
     for (model, unread) in counting.metrics().unreadable() {
         let (_, uncounted) = unread.share.exchanges();
-        let help = "Calls that have no count because their prompt cannot be read or rendered.";
+        let help = "Calls that have no count because their prompt cannot be read or rendered, or because counting failed.";
         let total = number(uncounted);
         extras.push(
             Extra::counter("tollgate_token_uncounted_total", help, total).with("model", &model),

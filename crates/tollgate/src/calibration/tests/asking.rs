@@ -105,12 +105,12 @@ async fn a_round_is_whole_where_all_addresses_were_asked() {
     let engines = of(&backend("a", "gpt-oss", &[one.address, other.address]), "");
     let all = told(&engines, Ids::Dropped).await;
     let round = all[0].round.as_ref().expect("a round");
-    assert_eq!((round.addresses, round.is_whole()), ([2, 0], true));
-    assert!(round.says_anything() && round.counts()[1] == 0);
+    assert_eq!((round.addresses.unasked, round.is_whole()), (0, true));
+    assert!(round.says_anything() && round.outcomes().other == 0);
     let engines = of(&backend("a", "gpt-oss", &[one.address, closed()]), "");
     let all = told(&engines, Ids::Dropped).await;
     let round = all[0].round.as_ref().expect("a round");
-    assert_eq!((round.addresses, round.is_whole()), ([1, 1], false));
+    assert_eq!((round.addresses.unasked, round.is_whole()), (1, false));
     assert!(is_now(all[0].fault.as_ref()));
 }
 
@@ -124,7 +124,7 @@ async fn a_model_is_told_of_before_the_next_is_asked_about() {
     let counter = move |_| Some(Arc::clone(&counter));
     let mut names = Vec::new();
     asked_of(&engines, &counter, Wanted::All, Ids::Dropped, |about| {
-        names.push(about.of.0.to_string());
+        names.push(about.of.backend.to_string());
         assert!(one.asked() > 0 && other.asked() == 0);
         false
     })
@@ -233,7 +233,7 @@ async fn an_engine_that_does_not_say_what_it_has_stands_for_its_models_unless_on
     let backends = format!("  a: {{ url: http://{}/v1 }}\n", closed());
     let engines = of(&backends, "");
     let all = told(&engines, Ids::Dropped).await;
-    assert_eq!((all.len(), &*all[0].of.1), (1, "*"));
+    assert_eq!((all.len(), &*all[0].of.model), (1, "*"));
     assert!(is_now(all[0].fault.as_ref()));
     let wanted = [("a".into(), "gpt-oss".into())].into();
     let none = |_| None;
