@@ -16,13 +16,13 @@ mod probed;
 mod runs;
 mod standings;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::count::{Certainty, Count, Doubt};
 use crate::shape::{Feature, Shape};
 use culprits::{Seen, Sign};
 pub use difference::{Change, Difference, Features, Pair, Says, Summary};
-use probed::Probed;
+use probed::Probes;
 use runs::Runs;
 use standings::Standings;
 
@@ -39,22 +39,11 @@ const SHAPES_MAX: usize = 128;
 /// Calls in a row, of several shapes, that have to differ where the engine makes the same of the probes and no call of just
 /// their shape was seen to agree.
 const ALL_DIFFER: usize = 8;
-/// Probes that are kept.
-const PROBES_MAX: usize = 128;
-
 /// One model of one engine, against one tokenizer of ours.
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
     standings: Standings,
-    probes: BTreeMap<&'static str, Probed>,
-    /// What the probes that differ have that others have not.
-    probed_to_differ: Shape,
-    /// What the probes that agree have, and none of that: each call asks for it, so it is made once a round.
-    probed_to_agree: Shape,
-    /// When the last round of probes ended, seconds since 1970.
-    last_round_s: Option<i64>,
-    /// And the one before it.
-    round_before_s: Option<i64>,
+    probes: Probes,
     recent: VecDeque<Seen>,
     /// Of calls that agreed, those that were seen first are forgotten first.
     agreed_shapes: VecDeque<Shape>,
@@ -84,23 +73,11 @@ impl Calibration {
         counted: u64,
         now_s: i64,
     ) {
-        if self.probes.len() >= PROBES_MAX && !self.probes.contains_key(name) {
+        let tokens = Pair { reported, counted };
+        if !self.probes.take(name, shape, tokens, now_s) {
             return;
         }
-        let tokens = Pair { reported, counted };
         let agrees = reported == counted;
-        let before = self.probes.get(name);
-        let since_s = match before {
-            Some(before) if !agrees && !before.agrees() => before.since_s,
-            _ => now_s,
-        };
-        let probed = Probed {
-            shape,
-            tokens,
-            agreed_before: before.is_some_and(Probed::agrees),
-            since_s,
-        };
-        self.probes.insert(name, probed);
         self.standings.each(shape, |standing| {
             standing.is_seen = true;
             if agrees {
@@ -111,19 +88,16 @@ impl Calibration {
 
     /// The engine was asked for all probes that it takes. A probe that was not asked for in this round keeps what it had.
     pub fn asked(&mut self, now_s: i64) -> Change {
-        let before = self.probed_to_differ;
-        let seen: Vec<Seen> = self.probes.values().map(Probed::seen).collect();
-        self.probed_to_differ = culprits::explaining(&seen);
-        self.round_before_s = self.last_round_s.replace(now_s);
-        let agreed = self.shape_of_agreeing();
-        self.probed_to_agree = agreed;
+        let before = self.probes.differ;
+        self.probes.end_round(now_s);
+        let agreed = self.probes.agree;
         self.standings
             .each(agreed, |standing| standing.has_agreed = true);
         let mut says = Vec::new();
-        for feature in self.probed_to_differ.without(before).features() {
-            says.extend(self.told_of(feature));
+        for feature in self.probes.differ.without(before).features() {
+            says.extend(self.probes.told_of(feature));
         }
-        let over = before.without(self.probed_to_differ).common(agreed);
+        let over = before.without(self.probes.differ).common(agreed);
         if !over.is_empty() {
             self.differences
                 .retain(|one| one.features.common(over).is_empty());
@@ -136,34 +110,11 @@ impl Calibration {
         differences.retain(|one| !self.is_vouched_for(one.common, one.first_s));
         self.differences = differences;
         // What was told once is no news in the next round.
-        for probed in self.probes.values_mut() {
-            probed.agreed_before = false;
-        }
+        self.probes.forget_before();
         Change {
             says,
             ..Change::default()
         }
-    }
-
-    /// What is told of a feature that probes differ for since this round.
-    fn told_of(&self, feature: Feature) -> Option<Says> {
-        let with = || self.probes.iter().filter(|(_, it)| it.shape.has(feature));
-        let mut differing = with().filter(|(_, it)| !it.agrees());
-        let (name, first) = differing.next()?;
-        let features = Shape::NONE.with(feature);
-        let (of, tokens) = (first.shape, first.tokens);
-        let mut difference = Difference::of(features, of, Some(*name), tokens, first.since_s);
-        let mut changed = first.agreed_before;
-        for (_, more) in differing {
-            difference.calls += 1;
-            difference.tokens = difference.tokens.saturating_add(more.tokens.difference());
-            difference.common = difference.common.common(more.shape);
-            changed |= more.agreed_before;
-        }
-        Some(match self.round_before_s {
-            Some(before) if changed => Says::Changed(difference, before),
-            _ => Says::Differs(difference),
-        })
     }
 
     /// Takes a call that the engine reported.
@@ -224,7 +175,7 @@ impl Calibration {
         let long = self
             .standings
             .shape_of(|standing| standing.answers >= CLEARED_AFTER);
-        let long = long.without(self.probed_to_differ);
+        let long = long.without(self.probes.differ);
         let mut over = Shape::NONE;
         self.differences.retain(|one| {
             let is_over = one.features.without(long).is_empty();
@@ -281,7 +232,7 @@ impl Calibration {
                 .each(features, |standing| standing.differed_s = None);
         }
         // What a probe found was told then.
-        if shape.common(self.probed_to_differ).is_empty() {
+        if shape.common(self.probes.differ).is_empty() {
             change.says.push(Says::Differs(new));
         }
         change
@@ -294,7 +245,7 @@ impl Calibration {
     /// What explains that a call of this shape differs.
     fn explaining(&self, shape: Shape) -> Explained {
         let seen = || self.recent.iter().copied();
-        let told = shape.common(self.probed_to_differ);
+        let told = shape.common(self.probes.differ);
         if !told.is_empty() {
             return Explained::By(told);
         }
@@ -319,16 +270,15 @@ impl Calibration {
 
     /// Whether a call or a probe of just this shape agreed: what features do together is no matter then.
     fn has_agreed_whole(&self, shape: Shape) -> bool {
-        let mut probes = self.probes.values();
-        self.agreed_shapes.contains(&shape)
-            || probes.any(|probed| probed.shape == shape && probed.agrees())
+        let mut probes = self.probes.agreeing();
+        self.agreed_shapes.contains(&shape) || probes.any(|probed| probed.shape == shape)
     }
 
     /// Whether nothing agrees any more, whatever its shape, of an engine that makes the same of probes as we do.
     fn all_differ(&self, shape: Shape) -> bool {
         let last = || self.recent.iter().rev().take(ALL_DIFFER);
         let is_other = |one: &Seen| one.shape != shape;
-        shape.without(self.probed_to_agree).is_empty()
+        shape.without(self.probes.agree).is_empty()
             && self.recent.len() >= ALL_DIFFER
             && last().all(Seen::differs)
             && last().any(is_other)
@@ -336,24 +286,19 @@ impl Calibration {
 
     /// Whether the engine was asked for all of these features since calls began to differ, and makes of them what we make.
     fn makes_the_same(&self, shape: Shape, first_s: i64) -> bool {
-        let since = self.agreeing_after(first_s);
+        let since = self.probes.agreeing_after(first_s);
         let made = since.fold(Shape::NONE, |made, probed| made.and(probed.shape));
-        made.without(self.probed_to_differ).holds(shape)
+        made.without(self.probes.differ).holds(shape)
     }
 
     /// Whether a probe that has all of this shape agrees, and was asked for after calls began to differ. Not where probes
     /// differ by a feature of it: what more the one that agrees has in it may be what makes it agree.
     fn is_vouched_for(&self, shape: Shape, first_s: i64) -> bool {
-        shape.common(self.probed_to_differ).is_empty()
+        shape.common(self.probes.differ).is_empty()
             && self
+                .probes
                 .agreeing_after(first_s)
                 .any(|probed| probed.shape.holds(shape))
-    }
-
-    /// Which of two came first is not known within a second.
-    fn agreeing_after(&self, first_s: i64) -> impl Iterator<Item = &Probed> {
-        let all = self.probes.values();
-        all.filter(move |it| it.agrees() && it.since_s > first_s)
     }
 
     /// Whether the engine's reports of some shape are wrong, and this one has not all of it: calls that are reported as they
@@ -395,14 +340,14 @@ impl Calibration {
     /// The features that were seen, by how they stand.
     #[must_use]
     pub fn features(&self) -> Features {
-        let probed = self.probed_to_agree;
+        let probed = self.probes.agree;
         // Of several features that differ together each may agree by itself.
         let told = self
             .differences
             .iter()
             .filter(|one| one.features.len() == 1);
         let told = told.fold(Shape::NONE, |shape, one| shape.and(one.features));
-        let (mut agreed, mut differ) = (Shape::NONE, self.probed_to_differ.and(told));
+        let (mut agreed, mut differ) = (Shape::NONE, self.probes.differ.and(told));
         let mut open = Shape::NONE;
         for feature in Feature::ALL {
             let one = Shape::NONE.with(feature);
@@ -435,31 +380,25 @@ impl Calibration {
 
     /// What differs: probes first, by name, then calls.
     pub fn differences(&self) -> impl Iterator<Item = Difference> {
-        let probes = self.probes.iter().filter(|(_, probed)| !probed.agrees());
-        let probes = probes.map(|(name, probed)| {
-            let features = probed.shape.common(self.probed_to_differ);
-            let (of, tokens) = (probed.shape, probed.tokens);
-            Difference::of(features, of, Some(*name), tokens, probed.since_s)
-        });
+        let probes = self.probes.differences();
         probes.chain(self.differences.iter().copied())
     }
 
     /// Probes that agree, and those that differ.
     #[must_use]
     pub fn probes(&self) -> (usize, usize) {
-        let agree = self.probes.values().filter(|it| it.agrees()).count();
-        (agree, self.probes.len() - agree)
+        self.probes.counts()
     }
 
     /// When the engine was asked last, seconds since 1970.
     #[must_use]
     pub const fn asked_at_s(&self) -> Option<i64> {
-        self.last_round_s
+        self.probes.last_round_s
     }
 
     /// Whether calls of this shape were exact at some time, and are not known to differ since.
     fn has_agreed(&self, shape: Shape) -> bool {
-        shape.common(self.probed_to_differ).is_empty()
+        shape.common(self.probes.differ).is_empty()
             && !self.is_told(shape)
             && shape
                 .features()
@@ -470,12 +409,6 @@ impl Calibration {
     fn is_told(&self, shape: Shape) -> bool {
         let mut told = self.differences.iter();
         told.any(|one| shape.holds(one.features))
-    }
-
-    fn shape_of_agreeing(&self) -> Shape {
-        let agreeing = self.probes.values().filter(|probed| probed.agrees());
-        let agreed = agreeing.fold(Shape::NONE, |shape, probed| shape.and(probed.shape));
-        agreed.without(self.probed_to_differ)
     }
 }
 
