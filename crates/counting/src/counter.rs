@@ -153,6 +153,7 @@ impl<R> Counter<R> {
         });
         let body = request.as_deref().unwrap_or_default();
         let echoes = Tokenizer::echoes(operation, body);
+        let hides_reasoning = Tokenizer::hides_reasoning(operation, body);
         let mut unreadable = None;
         let prompt = match request {
             Some(_) if self.is_hurried() => Err(Missed::Late),
@@ -167,9 +168,10 @@ impl<R> Counter<R> {
         // The request is gone; its answer may stream for minutes.
         permit.shrink(EXCHANGE_BYTES);
         let has_text = operation.generates();
-        let answer = has_text.then(|| match echoes {
-            true => Err(Missed::Echo),
-            false => Ok(Answer::new(counter, streamed, self.longest)),
+        let answer = has_text.then(|| match (echoes, hides_reasoning) {
+            (true, _) => Err(Missed::Echo),
+            (false, true) => Err(Missed::Hidden),
+            (false, false) => Ok(Answer::new(counter, streamed, self.longest)),
         });
         Some(Open {
             key,

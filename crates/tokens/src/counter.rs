@@ -191,6 +191,16 @@ impl Counter {
             && read(body).is_ok_and(|body| dialect::echoes(&body))
     }
 
+    /// Whether the body asks for an answer without the model's reasoning, which is output that nobody outside the engine
+    /// can count. A body that cannot be read asks for nothing.
+    #[must_use]
+    pub fn hides_reasoning(operation: Operation, body: &[u8]) -> bool {
+        let has = |name| memchr::memmem::find(body, name).is_some();
+        operation == Operation::Chat
+            && (has(b"include_reasoning\"") || has(b"exclude\""))
+            && read(body).is_ok_and(|body| dialect::hides_reasoning(&body))
+    }
+
     fn prompt_with(&self, count: Count, shape: Shape) -> Prompt {
         let shape = shape.and(features::of_length(count.tokens));
         let shape = match &self.rendering {

@@ -89,6 +89,13 @@ pub(crate) fn echoes(body: &Tree<'_>) -> bool {
     echo.is_some_and(|echo| echo.lax_bool() != Some(false))
 }
 
+/// Whether the answer leaves out reasoning that the model does: a word of vLLM's, and one of `OpenRouter`'s.
+pub(crate) fn hides_reasoning(body: &Tree<'_>) -> bool {
+    let flag = |value: Option<&Tree<'_>>| value.and_then(Tree::lax_bool);
+    let excluded = body.get("reasoning").and_then(|it| it.get("exclude"));
+    flag(body.get("include_reasoning")) == Some(false) || flag(excluded) == Some(true)
+}
+
 /// For whom a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {

@@ -72,34 +72,49 @@ fn an_answer_that_streams_holds_no_room_for_its_request() {
 }
 
 #[test]
-fn an_answer_that_begins_with_its_prompt_is_not_counted() {
+fn an_answer_that_begins_with_its_prompt_or_hides_its_reasoning_is_not_counted() {
     let (counter, inbox) = counter();
     let budget = MemoryBudget::new(1 << 20);
     let permit = |bytes| budget.take(bytes, Reach::All).expect("there is room");
-    for (operation, request, is_counted) in [
-        (Operation::Completions, r#"{"prompt":"hello there"}"#, true),
-        (Operation::Completions, r#"{"prompt":"say \"echo\""}"#, true),
+    for (operation, request, word) in [
+        (Operation::Completions, r#"{"prompt":"hello there"}"#, None),
+        (Operation::Completions, r#"{"prompt":"say \"echo\""}"#, None),
         (
             Operation::Completions,
             r#"{"prompt":"hello there","echo":false}"#,
-            true,
+            None,
         ),
         (
             Operation::Completions,
             r#"{"prompt":"hello there","echo":true}"#,
-            false,
+            Some("echo"),
         ),
         (
             Operation::Completions,
             r#"{"prompt":"hello there","echo":"on"}"#,
-            false,
+            Some("echo"),
         ),
         (
             Operation::Chat,
             r#"{"messages":[{"role":"assistant","content":"so"}],"echo":1}"#,
-            false,
+            Some("echo"),
         ),
-        (Operation::Messages, r#"{"messages":[],"echo":true}"#, true),
+        (Operation::Messages, r#"{"messages":[],"echo":true}"#, None),
+        (
+            Operation::Chat,
+            r#"{"messages":[],"include_reasoning":false}"#,
+            Some("hidden"),
+        ),
+        (
+            Operation::Chat,
+            r#"{"messages":[],"include_reasoning":true}"#,
+            None,
+        ),
+        (
+            Operation::Chat,
+            r#"{"messages":[],"reasoning":{"exclude":true}}"#,
+            Some("hidden"),
+        ),
     ] {
         let mut begun = begin(permit(EXCHANGE_BYTES));
         if let CountEvent::Begin(begun) = &mut begun {
@@ -113,7 +128,7 @@ fn an_answer_that_begins_with_its_prompt_is_not_counted() {
         assert!(told.is_none(), "{request}");
         let counted = inbox.next_count().expect("it was told");
         let why = counted.output.and_then(Result::err).map(Missed::as_str);
-        assert_eq!(why, (!is_counted).then_some("echo"), "{request}");
+        assert_eq!(why, word, "{request}");
     }
 }
 
