@@ -155,8 +155,6 @@ async fn compared(
                 let mut calibration = Calibration::default();
                 let _ = round.told_to(&mut calibration, began_s);
                 known.summary = calibration.summary();
-            } else if known.fault.is_none() {
-                known.fault = Some("the engine cannot be asked".to_owned());
             }
             if let Some(counter) = counter(key).filter(|_| known.differs()) {
                 known.parting = parting(engines, &known.backend, &round, &counter).await;

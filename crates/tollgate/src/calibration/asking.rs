@@ -218,6 +218,12 @@ async fn about(
             }
         }
     }
+    if let Some(round) = &round
+        && !round.says_anything()
+        && fault.is_none()
+    {
+        fault = Some(NoWay::Now("it refuses every question".to_owned()));
+    }
     if let Some(round) = &mut round {
         round.addresses.unasked += unasked;
     }

@@ -12,6 +12,9 @@ use tokens::Counter;
 use super::*;
 use crate::calibration::engines::tests::of;
 
+/// In place of a number of tokens: every question is answered with 500.
+const REFUSES: usize = usize::MAX;
+
 /// An engine that renders text; each prompt is so many tokens, or as many as we count.
 struct Fake {
     address: SocketAddr,
@@ -56,7 +59,9 @@ fn answer(connection: &TcpStream, counter: &Counter, tokens: Option<usize>) -> s
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let (status, text) = if first.contains("/v1/completions/render") {
+    let (status, text) = if tokens == Some(REFUSES) {
+        (500, "{}".to_owned())
+    } else if first.contains("/v1/completions/render") {
         let ours = counter.prompt(Operation::Completions, &body, clock());
         let ours = ours.map_or(0, |prompt| prompt.count.tokens);
         let tokens = tokens.unwrap_or(usize::try_from(ours).unwrap_or(0));
@@ -112,6 +117,16 @@ async fn a_round_is_whole_where_all_addresses_were_asked() {
     let round = all[0].round.as_ref().expect("a round");
     assert_eq!((round.addresses.unasked, round.is_whole()), (1, false));
     assert!(is_now(all[0].fault.as_ref()));
+}
+
+#[tokio::test]
+async fn an_engine_that_refuses_every_question_cannot_be_asked_now() {
+    let refusing = Fake::start(Some(REFUSES));
+    let engines = of(&backend("a", "gpt-oss", &[refusing.address]), "");
+    let told = told(&engines, Ids::Dropped).await;
+    assert_eq!(told.len(), 1);
+    assert!(is_now(told[0].fault.as_ref()), "it is asked again soon");
+    assert!(refusing.asked() > 0);
 }
 
 #[tokio::test]
