@@ -161,7 +161,7 @@ impl Calibrations {
     /// Forgets all tokenizers but those of a configuration, which has just been published.
     pub fn keep_only(&self, keys: BTreeSet<u64>) {
         let mut known = self.known();
-        known.of.retain(|of, _| keys.contains(&of.tokenizer));
+        self.retain(&mut known, |of| keys.contains(&of.tokenizer));
         known.near.retain(|of, _| keys.contains(&of.tokenizer));
         known.keys = Some(keys);
     }
@@ -169,9 +169,20 @@ impl Calibrations {
     /// Forgets what is known of these backends, which stand at other addresses now.
     pub fn forget(&self, is_elsewhere: impl Fn(&str) -> bool) {
         let mut known = self.known();
-        known.of.retain(|of, _| !is_elsewhere(&of.backend));
+        self.retain(&mut known, |of| !is_elsewhere(&of.backend));
         known.near.retain(|of, _| !is_elsewhere(&of.backend));
         known.wanted.retain(|(backend, _)| !is_elsewhere(backend));
+    }
+
+    /// Forgets the others. An alarm that one of them raised because its engine changed ends with it.
+    fn retain(&self, known: &mut Known, stays: impl Fn(&CountedModel) -> bool) {
+        known.of.retain(|of, _| {
+            let stays = stays(of);
+            if !stays {
+                self.metrics.agrees(&of.backend, &of.model);
+            }
+            stays
+        });
     }
 
     /// What is shown of each: who waits for the lock waits for no copy of probes and calls.

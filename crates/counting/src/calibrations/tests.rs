@@ -141,6 +141,26 @@ fn an_engine_that_changed_raises_the_alarm_without_a_call_and_ends_it() {
 }
 
 #[test]
+fn the_alarm_of_an_engine_that_changed_ends_where_another_takes_its_place() {
+    for replace in [
+        (|gate: &Gate| gate.calibrations.keep_only([8].into())) as fn(&Gate),
+        |gate| gate.calibrations.forget(|backend| backend == "b"),
+    ] {
+        let gate = Gate::new();
+        gate.ask(|_| 0);
+        gate.ask(|shape| u64::from(shape.has(Feature::Tools)));
+        let is_on = || {
+            let series = gate.metrics.series();
+            series.values().any(|series| series.drift.is_raised())
+        };
+        assert!(is_on());
+        replace(&gate);
+        assert!(!is_on());
+        assert_eq!(gate.alarms(), 1);
+    }
+}
+
+#[test]
 fn an_alarm_ends_by_what_raised_it_and_not_by_another_backend() {
     let mut gate = Gate::new();
     let tools = |shape: Shape| u64::from(shape.has(Feature::Tools));
