@@ -12,6 +12,7 @@ mod live;
 mod members;
 mod observed;
 mod output;
+mod queries;
 mod real;
 mod rig;
 mod scenario;

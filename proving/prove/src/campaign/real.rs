@@ -26,6 +26,7 @@ use super::follow::Follower;
 use super::live::{Lines, Now};
 use super::observed::{Ended, Observed};
 use super::output::Output;
+use super::queries;
 use super::scenario::Scenario;
 use super::summary::{self, Parts, ProfilePart};
 use super::watch::Watch;
@@ -386,7 +387,7 @@ impl Campaign {
 
     fn show(&mut self, at: Duration) {
         let plan = self.controller.plan();
-        let gate = summary::ttft_gate(plan);
+        let gate = queries::ttft_gate(plan);
         let limit = gate.and_then(|(at, _)| self.controller.limit(at));
         let span = experiment::telemetry::Span {
             from: at.saturating_sub(LIVE),
@@ -400,7 +401,7 @@ impl Campaign {
             let query: Query = query.parse().ok()?;
             self.telemetry.ask(&query, span)
         };
-        let ttft = self.telemetry.ask(&summary::ttft(plan), span);
+        let ttft = self.telemetry.ask(&queries::ttft(plan), span);
         let ttft = ttft.map(|seconds| seconds * 1e3);
         let observed = lock(&self.observed);
         let (answered, errors) = observed.counts();

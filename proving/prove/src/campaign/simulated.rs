@@ -16,6 +16,7 @@ use super::follow::Follower;
 use super::live::clock;
 use super::observed::{Ended, Observed};
 use super::output::Output;
+use super::queries;
 use super::rig::preset_of;
 use super::scenario::{Scenario, balancer};
 use super::summary::{self, Parts, ProfilePart};
@@ -50,7 +51,7 @@ pub(super) fn run(
         .or(scenario.engine.balancer.as_deref());
     let balancer = word.map(balancer).transpose().map_err(RunError::Usage)?;
     let balancer = balancer.unwrap_or(Balancer::LeastLoaded);
-    let mut queries: Vec<Query> = summary::queries();
+    let mut queries: Vec<Query> = queries::queries();
     queries.extend(scenario.queries().cloned());
     let profiles: Vec<ProfilePart> = traffic
         .profiles

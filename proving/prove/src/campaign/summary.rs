@@ -1,66 +1,29 @@
 //! The document of a campaign, from what was decided, what was scraped and what users had.
 //!
 //! Invariant: the same for both clocks; a figure that was not measured is `None`.
-//! Not here: measuring, and pages.
+//! Not here: measuring, pages, and what is asked (`queries`).
+
+mod objectives;
+mod series;
+mod verdict;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use experiment::campaign::{
-    Course, Ending, Gate, Phase as CoursePhase, PhaseSpan, Plan, Then, Threshold,
-};
+use experiment::campaign::{Course, Ending, Phase as CoursePhase, PhaseSpan, Plan, Threshold};
 use experiment::telemetry::{Query, Span, Telemetry};
 
-use super::live::clock;
 use super::observed::{Cells, Observed};
+use super::queries::{
+    GPU_BUSY, HITS, KV, KV_MOST, LATENCIES, LOOKED_UP, NVLINK_RX, NVLINK_TX, OUTPUT, POWER,
+    POWER_OF_ONE, PREEMPTIONS, RUNNING, WAITING, ask, nvlink_by_counters, ttft, ttft_gate,
+};
 use super::scenario::Scenario;
 use crate::report::document::{
-    Document, Event, Generator, Hardware, Latency, Objective, Overhead, Phase, PrefixCache,
-    Profile, Published, Quantiles, Reproduce, Scenario as About, Series, Soak, Step, Tokens,
-    VERSION, Verdict, Verified,
+    Document, Event, Generator, Hardware, Latency, Overhead, Phase, PrefixCache, Profile,
+    Published, Quantiles, Reproduce, Scenario as About, Series, Soak, Step, Tokens, VERSION,
+    Verified,
 };
-use crate::scrape::names::{NVLINK, NVLINK_CONVENTION};
-
-/// Points of a series at most.
-const MOST_POINTS: usize = 1_800;
-/// Over which a point of a series is taken, at least.
-const POINT: Duration = Duration::from_secs(10);
-
-/// Time to first token, as engines tell it.
-pub(super) const TTFT: &str = "mean(engine:vllm:time_to_first_token_seconds)";
-
-/// What engines are asked, and the row of Table 2 that it fills.
-const LATENCIES: [(&str, &str); 6] = [
-    ("TTFT", TTFT),
-    (
-        "TPOT",
-        "mean(engine:vllm:request_time_per_output_token_seconds)",
-    ),
-    ("ITL", "mean(engine:vllm:inter_token_latency_seconds)"),
-    ("queue", "mean(engine:vllm:request_queue_time_seconds)"),
-    ("prefill", "mean(engine:vllm:request_prefill_time_seconds)"),
-    ("E2E", "mean(engine:vllm:e2e_request_latency_seconds)"),
-];
-const KV: &str = "avg(engine:vllm:kv_cache_usage_perc)";
-const KV_MOST: &str = "max(engine:vllm:kv_cache_usage_perc)";
-const PREEMPTIONS: &str = "increase(engine:vllm:num_preemptions_total)";
-const RUNNING: &str = "sum(engine:vllm:num_requests_running)";
-const WAITING: &str = "sum(engine:vllm:num_requests_waiting)";
-const OUTPUT: &str = "rate(engine:vllm:generation_tokens_total)";
-const HITS: &str = "increase(engine:vllm:prefix_cache_hits_total)";
-const LOOKED_UP: &str = "increase(engine:vllm:prefix_cache_queries_total)";
-const NVLINK_TX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)";
-const NVLINK_RX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_RX_BYTES)";
-const GPU_BUSY: &str = "avg(gpu:DCGM_FI_DEV_GPU_UTIL)";
-const POWER: &str = "sum(gpu:DCGM_FI_DEV_POWER_USAGE)";
-/// Of one GPU: the sum over it is how many there are.
-const POWER_OF_ONE: &str = "avg(gpu:DCGM_FI_DEV_POWER_USAGE)";
-/// What the kernel's scheduler did to the gateway's cgroup.
-pub(super) const PERIODS: &str = "increase(cgroup:periods_total)";
-pub(super) const THROTTLED: &str = "increase(cgroup:throttled_periods_total)";
-pub(super) const THROTTLED_S: &str = "increase(cgroup:throttled_seconds_total)";
-/// What our gate says of its own time.
-pub(super) const GATE_OWN: &str = "mean(gateway:tollgate_overhead_seconds)";
+use crate::scrape::names::NVLINK_CONVENTION;
 
 /// What the document is made of.
 pub(super) struct Parts<'a> {
@@ -95,57 +58,6 @@ pub(super) struct ProfilePart {
     pub(super) name: String,
     pub(super) law: String,
     pub(super) weight: f64,
-}
-
-/// All queries that a document asks, besides those of gates and objectives.
-pub(super) fn queries() -> Vec<Query> {
-    let latencies = LATENCIES.iter().map(|(_, query)| *query);
-    let others = [
-        KV,
-        KV_MOST,
-        PREEMPTIONS,
-        RUNNING,
-        WAITING,
-        OUTPUT,
-        HITS,
-        LOOKED_UP,
-        NVLINK_TX,
-        NVLINK_RX,
-        GPU_BUSY,
-        POWER,
-        POWER_OF_ONE,
-        GATE_OWN,
-        PERIODS,
-        THROTTLED,
-        THROTTLED_S,
-    ];
-    let named = latencies.chain(others).map(ask);
-    named.chain([nvlink_by_counters()]).collect()
-}
-
-/// Where an exporter has no rates of NVLink, its counters' growth is under a name of ours.
-fn nvlink_by_counters() -> Query {
-    ask(&format!("sum(gpu:{NVLINK})"))
-}
-
-/// The gate that finds the saturation point, if it is a mean time to first token, whoever says it.
-pub(super) fn ttft_gate(plan: &Plan) -> Option<(usize, &Gate)> {
-    let is_ttft = |metric: &str| {
-        let of_token = metric.contains("time_to_first_token") || metric.contains("ttft");
-        of_token && metric.ends_with("_seconds")
-    };
-    let gate = plan.saturation_gate();
-    gate.filter(|(_, gate)| matches!(&gate.query, Query::Mean(of) if is_ttft(&of.metric)))
-}
-
-/// What is asked for time to first token: what the gate asks that finds the saturation point, or else the engine.
-pub(super) fn ttft(plan: &Plan) -> Query {
-    let gate = ttft_gate(plan).map(|(_, gate)| gate.query.clone());
-    gate.unwrap_or_else(|| ask(TTFT))
-}
-
-fn ask(query: &str) -> Query {
-    query.parse().expect("a query that is written here")
 }
 
 /// All that is known, whatever it came to.
@@ -417,74 +329,6 @@ impl View<'_> {
         events
     }
 
-    fn series(&self) -> BTreeMap<String, Series> {
-        let end = self
-            .parts
-            .course
-            .phases
-            .last()
-            .map_or(Duration::ZERO, |p| p.to);
-        let points = (end.as_secs() as usize / POINT.as_secs() as usize).clamp(1, MOST_POINTS);
-        let every = (end / u32::try_from(points).unwrap_or(1)).max(Duration::from_secs(1));
-        let width = every.max(POINT);
-        let mut all = self.parts.series.clone();
-        let mut add =
-            |name: &str, unit: &str, source: &str, value: &dyn Fn(Span) -> Option<f64>| {
-                let mut series = Series {
-                    unit: unit.to_owned(),
-                    source: source.to_owned(),
-                    points: Vec::new(),
-                };
-                for at in 1..=points {
-                    let to = every * u32::try_from(at).unwrap_or(1);
-                    let span = Span {
-                        from: to.saturating_sub(width),
-                        to,
-                    };
-                    series.points.push((to.as_secs_f64(), value(span)));
-                }
-                if series.points.iter().any(|(_, value)| value.is_some()) {
-                    all.insert(name.to_owned(), series);
-                }
-            };
-        let ttft = self.ttft.to_string();
-        for (name, unit, query) in [
-            ("ttft_s", "s", &*ttft),
-            ("kv_cache", "share", KV),
-            ("preemptions", "in the interval", PREEMPTIONS),
-            ("running", "requests", RUNNING),
-            ("waiting", "requests", WAITING),
-            ("gpu_utilisation", "%", GPU_BUSY),
-            ("power_w", "W", POWER),
-        ] {
-            add(name, unit, query, &|span| self.asked(query, span));
-        }
-        let nvlink = format!(
-            "{NVLINK_TX} + {NVLINK_RX}, or what their counters grew by; {NVLINK_CONVENTION}"
-        );
-        add("nvlink_bytes_per_s", "B/s", &nvlink, &|span| {
-            self.nvlink(span)
-        });
-        add("users", "users", "as the controller asked", &|span| {
-            Some(f64::from(self.users_at(span.to)))
-        });
-        let observed = self.parts.observed;
-        add("requests_per_s", "requests/s", "client", &|span| {
-            Some(observed.rates(span).0)
-        });
-        add("errors_per_s", "errors/s", "client", &|span| {
-            Some(observed.rates(span).1)
-        });
-        all
-    }
-
-    fn users_at(&self, at: Duration) -> u32 {
-        let mut events = self.parts.course.events.iter().rev();
-        events
-            .find(|event| event.at <= at)
-            .map_or(0, |event| event.users)
-    }
-
     fn nvlink(&self, span: Span) -> Option<f64> {
         let rates = self.asked(NVLINK_TX, span).zip(self.asked(NVLINK_RX, span));
         let by_counters = || self.parts.telemetry.ask(&nvlink_by_counters(), span);
@@ -549,57 +393,6 @@ impl View<'_> {
         errors
     }
 
-    /// Those of the scenario, and that no gate of the ramp would have been open; none without a soak.
-    fn objectives(&self, soak: Option<PhaseSpan>) -> Vec<Objective> {
-        let Some(soak) = soak.map(of) else {
-            return Vec::new();
-        };
-        let gates = self.parts.plan.gates.iter().enumerate();
-        let limits = gates
-            .filter(|(_, gate)| gate.then == Then::Retract)
-            .filter_map(|(at, gate)| {
-                let limit = match gate.threshold {
-                    Threshold::Above(limit) => limit,
-                    Threshold::TimesBaseline(factor) => {
-                        factor * self.parts.course.baselines.get(at)?.1?
-                    }
-                };
-                // Not the mean of all of it, in which minutes of saturation are lost: the ramp's own rule.
-                let sustained = self.parts.course.soak.get(at).and_then(|(_, most)| *most);
-                let value = self.measured(&gate.query, soak).and(sustained);
-                let says = match gate.windows {
-                    1 => "of any window".to_owned(),
-                    n => format!("held for {n} consecutive windows"),
-                };
-                let name = format!("{} stays closed: the most {says}", gate.name);
-                Some((name, &gate.query, limit, value))
-            });
-        let own = self.parts.scenario.objectives.iter().map(|own| {
-            let value = self.measured(&own.query, soak);
-            (own.name.clone(), &own.query, own.below, value)
-        });
-        let objectives = own
-            .chain(limits)
-            .map(|(name, query, limit, value)| Objective {
-                name,
-                query: query.to_string(),
-                limit,
-                value,
-                kept: value.is_some_and(|value| value <= limit),
-            });
-        objectives.collect()
-    }
-
-    /// The answer of what was heard throughout; of a target that was silent, or a metric that was gone from its page, for
-    /// too long there is none.
-    fn measured(&self, query: &Query, span: Span) -> Option<f64> {
-        let telemetry = self.parts.telemetry;
-        let patience = self.parts.plan.patience;
-        let mut selectors = query.selectors().into_iter();
-        let is_there = selectors.all(|of| telemetry.longest_absence(&of, span) <= patience);
-        is_there.then(|| telemetry.ask(query, span)).flatten()
-    }
-
     fn hardware(&self, span: PhaseSpan) -> Hardware {
         Hardware {
             kv_cache_mean: self.asked(KV, of(span)),
@@ -611,130 +404,6 @@ impl View<'_> {
                 .map(|percent| percent / 100.0),
             power_w: self.asked(POWER, of(span)),
             gpus: self.gpus(of(span)),
-        }
-    }
-
-    /// How it ended, and what gates asked for that was never there.
-    fn ended(&self) -> String {
-        let ending = self.parts.course.ending.as_ref();
-        let says = ending.map(ToString::to_string).unwrap_or_default();
-        let gates = self.parts.plan.gates.iter();
-        let missing = gates.flat_map(|gate| self.parts.telemetry.missing(&gate.query));
-        let missing: Vec<String> = missing.map(|selector| selector.to_string()).collect();
-        // Of what was not even begun nothing was heard.
-        if missing.is_empty() || self.parts.course.phases.is_empty() {
-            return says;
-        }
-        format!("{says}; no sample had {}", missing.join(", "))
-    }
-
-    /// With what a reader has to know besides.
-    fn verdict(&self, objectives: &[Objective]) -> (Verdict, String) {
-        let (verdict, mut says) = self.bare_verdict(objectives);
-        if matches!(
-            verdict,
-            Verdict::Passed | Verdict::SloFailed | Verdict::T3Stop
-        ) {
-            for remark in &self.parts.remarks {
-                says = format!("{says}; {remark}");
-            }
-        }
-        (verdict, says)
-    }
-
-    fn bare_verdict(&self, objectives: &[Objective]) -> (Verdict, String) {
-        let parts = self.parts;
-        let ending = parts.course.ending.as_ref();
-        let failed = parts.verify.as_ref().map_or(0, |verify| verify.failed);
-        // Where it has another end, that is why nothing was loaded.
-        if failed > 0 && ending.is_none() {
-            let says = format!("{failed} of the suite's cases failed; nothing was loaded");
-            return (Verdict::VerifyFailed, says);
-        }
-        match ending {
-            Some(Ending::Aborted(limit)) => {
-                let says = format!(
-                    "{} stopped the campaign at {} users: {:.4} is above {}",
-                    limit.gate, limit.users, limit.value, limit.limit
-                );
-                return (Verdict::T3Stop, says);
-            }
-            Some(Ending::Interrupted) | None => {
-                return (Verdict::Interrupted, "it was ended before its end".into());
-            }
-            Some(Ending::Lapsed(_) | Ending::Broken(_)) => {
-                return (Verdict::GeneratorVoid, self.ended());
-            }
-            Some(Ending::NoBaseline) if parts.observed.counts().0 > 0 => {
-                return (Verdict::SloFailed, self.ended());
-            }
-            Some(
-                Ending::Unreachable
-                | Ending::Unanswered(_)
-                | Ending::NoBaseline
-                | Ending::Failed(_),
-            ) => {
-                return (Verdict::Unreachable, self.ended());
-            }
-            Some(Ending::Completed | Ending::Held) => {}
-        }
-        if let Err(says) = &parts.generator_fit {
-            return (Verdict::GeneratorVoid, says.clone());
-        }
-        if matches!(ending, Some(Ending::Held)) {
-            let says = ending.map(ToString::to_string).unwrap_or_default();
-            return (Verdict::SloFailed, says);
-        }
-        let soak = parts
-            .course
-            .span(CoursePhase::Soak)
-            .map(|span| self.phase(span));
-        if let Some(soak) = soak.as_ref().filter(|soak| soak.requests == 0) {
-            let says = format!(
-                "nobody had an answer in the soak of {:.0} s",
-                soak.to_s - soak.from_s
-            );
-            return (Verdict::SloFailed, says);
-        }
-        let errors = soak.map_or(0.0, |soak| soak.error_share);
-        if errors > parts.scenario.error_share {
-            let says = format!(
-                "{:.3} % of the soak's requests failed, more than {:.3} %",
-                errors * 100.0,
-                parts.scenario.error_share * 100.0
-            );
-            return (Verdict::SloFailed, says);
-        }
-        let missed: Vec<String> = objectives
-            .iter()
-            .filter(|objective| !objective.kept)
-            .map(|objective| match objective.value {
-                Some(value) => format!(
-                    "{}: {value:.4} is above {}",
-                    objective.name, objective.limit
-                ),
-                None => format!("{}: was not measured", objective.name),
-            })
-            .collect();
-        if !missed.is_empty() {
-            return (Verdict::SloFailed, missed.join("; "));
-        }
-        (Verdict::Passed, self.passed())
-    }
-
-    fn passed(&self) -> String {
-        let course = self.parts.course;
-        let soak = course.span(CoursePhase::Soak);
-        let users = soak.map_or(0, |span| self.users_in(span));
-        let held = clock(soak.map_or(0.0, seconds));
-        match course.t2_users {
-            Some(t2) => {
-                format!("saturated at {t2} users, and held {users} for {held}")
-            }
-            None => format!(
-                "not saturated by {} users, and held {users} for {held}",
-                self.parts.plan.max_users
-            ),
         }
     }
 }

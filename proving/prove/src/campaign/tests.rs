@@ -11,7 +11,7 @@ use super::live::clock;
 use super::observed::{Cells, Ended, Observed};
 use super::real;
 use super::scenario::Scenario;
-use super::summary;
+use super::{queries, summary};
 use crate::report::document::{self, Document, PrefixCache, Reproduce, Verdict};
 use crate::subject::{Places, Subject};
 
@@ -159,7 +159,7 @@ fn a_scenario_without_gates_has_the_published_ones() {
 
 /// An engine whose mean TTFT is this, ten requests a second for a hundred seconds.
 fn heard(plan: &Plan, ttft: f64) -> Telemetry {
-    let mut queries = summary::queries();
+    let mut queries = queries::queries();
     queries.extend(plan.gates.iter().map(|gate| gate.query.clone()));
     let mut telemetry = Telemetry::new(&queries);
     for second in 0..=100_u32 {

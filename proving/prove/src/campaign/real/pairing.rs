@@ -18,7 +18,7 @@ use load::observer::Record;
 use load::run::Shape;
 use load::source::{Head, IdHeader};
 
-use crate::campaign::summary;
+use crate::campaign::queries;
 use crate::host::ports;
 use crate::overhead::ask::{ID_HEADER, NullGateway};
 use crate::overhead::own::Recorded;
@@ -192,9 +192,9 @@ impl Pairing {
         let count = |query: &str| Some(asked(query)?.round() as u64);
         Some(Throttling {
             quota_cores: Some(quota_cores),
-            periods: count(summary::PERIODS)?,
-            throttled_periods: count(summary::THROTTLED)?,
-            throttled_s: asked(summary::THROTTLED_S)?,
+            periods: count(queries::PERIODS)?,
+            throttled_periods: count(queries::THROTTLED)?,
+            throttled_s: asked(queries::THROTTLED_S)?,
         })
     }
 }
@@ -222,7 +222,7 @@ fn told(paired: usize, unpaired: Unpaired, unstamped: Unstamped) -> Option<Strin
 }
 
 fn own_histogram(span: Span, telemetry: &Telemetry) -> Option<f64> {
-    let query: Query = summary::GATE_OWN.parse().ok()?;
+    let query: Query = queries::GATE_OWN.parse().ok()?;
     telemetry.ask(&query, span)
 }
 

@@ -19,7 +19,7 @@ use crate::campaign::check::has_place;
 use crate::campaign::output::Output;
 use crate::campaign::rig::{Engine, Gateway};
 use crate::campaign::scenario::{CorpusSpec, Scenario, sha256};
-use crate::campaign::{Options, RunError, hint, summary};
+use crate::campaign::{Options, RunError, hint, queries};
 use crate::files;
 use crate::host::descriptors;
 use crate::host::machine::Machine;
@@ -405,7 +405,7 @@ fn targets(
 impl Prepared {
     /// All that telemetry is kept for.
     pub(super) fn queries(&self) -> Vec<Query> {
-        let mut queries = summary::queries();
+        let mut queries = queries::queries();
         queries.extend(self.scenario.queries().cloned());
         queries
     }
