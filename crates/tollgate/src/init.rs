@@ -69,9 +69,20 @@ pub(crate) fn init(options: &Init) -> Result<String, String> {
         format!(" -c {}", path.display())
     };
     let model = engines.iter().find_map(|engine| engine.models.first());
+    let first = match model {
+        Some(_) => "",
+        None if engines.is_empty() && said.contains(NOTHING) => {
+            "  write the address of your engine under `backends`\n"
+        }
+        None => "",
+    };
+    let then = match model {
+        Some(_) => "",
+        None => ", with a model of your engine in place of MODEL",
+    };
     let model = serde_json::Value::from(model.map_or("MODEL", String::as_str));
     said.push_str(&format!(
-        "wrote {}\n\nNext:\n  tollgate run{named}\n\nThen, from another terminal:\n  \
+        "wrote {}\n\nNext:\n{first}  tollgate run{named}\n\nThen, from another terminal{then}:\n  \
          curl http://127.0.0.1:1975/v1/chat/completions \\\n    \
          -H 'content-type: application/json' \\\n    \
          -d '{{\"model\": {model}, \"messages\": [{{\"role\": \"user\", \"content\": \"Say hello.\"}}]}}'",
@@ -80,11 +91,14 @@ pub(crate) fn init(options: &Init) -> Result<String, String> {
     Ok(said)
 }
 
+/// What is said where there is neither an engine nor a provider's key.
+const NOTHING: &str = "nothing was found: put the address of your engine in the file";
+
 /// A line about a backend that is written.
 fn told(name: &str, engine: Option<&FoundEngine>) -> String {
     let Some(engine) = engine else {
         return match name {
-            "engine" => "nothing was found: put the address of your engine in the file".to_owned(),
+            "engine" => NOTHING.to_owned(),
             _ => format!("{name}: by the environment"),
         };
     };

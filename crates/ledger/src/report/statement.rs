@@ -76,7 +76,7 @@ impl Statement {
     pub fn html(&self) -> String {
         let all = whole(&self.lines);
         let heads = self.heads();
-        let sum = costs(&all, |pico| grouped(&rounded(pico, 2))).join(" + ");
+        let sum = costs(&all, headline).join(" + ");
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title>\n\
@@ -378,3 +378,14 @@ tfoot td{font-weight:600;border-top:2px solid #1a1a1a}.sum{font-size:1.6rem}@med
 tr{padding:.6rem 0;border-bottom:1px solid #888}td,td:nth-child(n+4),tfoot td{display:flex;justify-content:space-between;gap:1rem;\
 padding:.1rem 0;border:0;text-align:right;white-space:normal;min-width:0;overflow-wrap:anywhere}\
 td:empty{display:none}td::before{content:attr(data-of);color:#555;font-weight:400;text-align:left;white-space:nowrap}}";
+
+/// Whole cents, and below one unit of the currency as exactly as in the table: what was spent is never shown as nothing.
+fn headline(pico: i128) -> String {
+    if pico.unsigned_abs() < UNIT {
+        return amount(pico);
+    }
+    grouped(&rounded(pico, 2))
+}
+
+/// 1e-12 of a currency's unit in one.
+const UNIT: u128 = 1_000_000_000_000;

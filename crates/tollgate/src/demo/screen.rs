@@ -111,7 +111,7 @@ Ctrl-C drains, and prints who spent what.
 /// The calls that are about to be made.
 pub(super) fn plan(plan: &Plan) {
     say(&format!(
-        "{} calls of the workload {}, one each {} ms: --seed {}\n",
+        "{} calls of the workload {}, one every {} ms: --seed {}\n",
         plan.calls,
         plan.workload.as_str(),
         plan.every.as_millis(),

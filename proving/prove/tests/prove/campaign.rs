@@ -180,6 +180,31 @@ fn a_directory_takes_one_campaign_at_a_time_and_follows_no_link() {
     }
 }
 
+/// Waits until the gateway that a run started takes connections at the port that it was told.
+fn until_a_child_listens(parent: u32) {
+    let port_of = |child: &str| {
+        let words = fs::read_to_string(format!("/proc/{child}/cmdline")).ok()?;
+        let mut words = words.split('\0').skip_while(|word| *word != "--port");
+        words.nth(1)?.parse::<u16>().ok()
+    };
+    let listens = || {
+        let threads = fs::read_dir(format!("/proc/{parent}/task")).expect("it runs");
+        threads.flatten().any(|thread| {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            let mut ports = children.split_whitespace().filter_map(port_of);
+            ports.any(|port| TcpStream::connect(("127.0.0.1", port)).is_ok())
+        })
+    };
+    let began = Instant::now();
+    while !listens() {
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "no child listens"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_hangup_while_the_suite_waits_ends_it_at_once_with_a_report() {
     let text = SCENARIO.replace(
@@ -190,7 +215,7 @@ fn a_hangup_while_the_suite_waits_ends_it_at_once_with_a_report() {
     let gateway = dir.path().join("gateway");
     fs::create_dir(&gateway).expect("a directory");
     let subject = format!(
-        "summary = 'x'\nready_seconds = 5\nfind = {{ path = ['{PROVE}'] }}\n\
+        "summary = 'x'\nready_seconds = 30\nfind = {{ path = ['{PROVE}'] }}\n\
          start = ['upstream', '--port', '{{port}}']\nworkers = ''\n"
     );
     fs::write(gateway.join("subject.toml"), subject).expect("a file");
@@ -213,7 +238,8 @@ fn a_hangup_while_the_suite_waits_ends_it_at_once_with_a_report() {
     let mut lines = BufReader::new(child.stderr.take().expect("its stderr")).lines();
     let is_verifying = |line: io::Result<String>| line.expect("a line").contains("verifying");
     assert!(lines.by_ref().any(is_verifying), "the suite began");
-    thread::sleep(Duration::from_millis(500));
+    until_a_child_listens(child.id());
+    thread::sleep(Duration::from_secs(1));
     let began = Instant::now();
     // A terminal that closes tells so twice, itself and by its shell.
     for _ in 0..2 {

@@ -14,7 +14,7 @@ pub(crate) enum Workload {
     Mixed,
     /// Three agents whose conversations grow turn by turn.
     Agents,
-    /// More than limits and the budget let through.
+    /// More than the limits let through.
     Limits,
 }
 

@@ -24,7 +24,7 @@ use crate::files;
 use crate::host::descriptors;
 use crate::host::machine::Machine;
 use crate::host::process::OWN;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{self, Interrupt};
 use crate::load::steered::{Said, Steered, Steering};
 use crate::load::traffic::WORKLOAD_HEADER;
 use crate::report::document::{Event, Reproduce, Verified};
@@ -301,6 +301,10 @@ fn verify(
         Err(unreachable) => {
             let says = unreachable.to_string();
             *verified = Some(unreachable.verified);
+            // It was not waited for to the end.
+            if interrupt::was_heard() {
+                return Err(RunError::Interrupted);
+            }
             Err(RunError::Unreachable(says))
         }
     }
