@@ -86,6 +86,10 @@ impl Fixture {
             let answer = self.gate.call(&call(workload, false));
             assert_eq!(answer.status, status, "{workload}: {}", answer.text());
         }
+        // A prompt that nobody can count.
+        let sound = r#"{"model":"gpt-oss-120b","max_tokens":20,"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]}"#;
+        let sound = post("/v1/chat/completions", &["x-workload-app: sound"], sound);
+        assert_eq!(self.gate.call(&sound).status, 200);
         // Without a header, somebody is asked.
         let opaque = post(
             "/v1/chat/completions",
@@ -125,6 +129,7 @@ impl Fixture {
                 && of("tollgate_unpriced_total", "workload=\"odd\"") > 0.0
                 && of("tollgate_budget_refused_total", "budget=\"spent\"") == 1.0
                 && of("tollgate_token_drift_exchanges_total", "within=\"yes\"") > 0.0
+                && of("tollgate_token_uncounted_total", "model=\"gpt-oss-120b\"") == 1.0
         });
     }
 }
@@ -172,6 +177,7 @@ fn config(engine: SocketAddr, odd: SocketAddr, services: SocketAddr) -> String {
          - {{ workload: again, backend: [dead, engine] }}\n\
          - {{ workload: drained, backend: engine, abandon: {{ read_to_end: {{ tokens: 4K, seconds: 60 }} }} }}\n\
          - {{ workload: odd, backend: odd, model: odd }}\n\
+         - {{ workload: sound, backend: odd }}\n\
          - {{ workload: lost, backend: dead }}\n\
          - {{ workload: few, backend: engine, limits: [ {{ requests: 1, per: 1h }} ] }}\n\
          - {{ workload: spent, backend: engine }}\n\
