@@ -34,8 +34,8 @@ const HEAD: &str = "\
 # Where clients connect, and where you look: metrics, health, configuration.
 listen: { data: 127.0.0.1:1975, admin: 127.0.0.1:1976 }
 
-# A caller names its workload by the header x-workload-app, or is `default`. Keys, signed tokens and
-# certificates prove who calls: `tollgate keys --help`.
+# Who sends no header x-workload-app is `default`; another name needs a route of its own. Keys, signed
+# tokens and certificates prove who calls: `tollgate keys --help`.
 identity: { default: default }
 
 # Where calls go. A credential is named here and never written: a variable, or `{ file: PATH }`.
@@ -43,8 +43,14 @@ backends:
 ";
 
 const TAIL: &str = "
-# What was used, by whom: `tollgate usage report`. Prices, limits and budgets go by it.
+# What was used, by whom: `tollgate usage report`.
 ledger: { path: usage.db }
+
+# Prices of a million tokens, an amount for a month, and the gate's own count beside the engine's
+# (`tollgate usage drift`). A route may have `limits: [ { requests: 60, per: 1m } ]`.
+# prices: { MODEL: { input: 0.10, output: 0.40 } }
+# budgets: { all: { tokens: 100M, per: month } }
+# tokenizers: { \"*\": o200k }
 ";
 
 /// A document for these engines and for the providers whose variables are set; one for an engine on this machine where

@@ -85,7 +85,7 @@ pub(super) fn text(
     let caller = record.caller.as_deref();
     match record.workload.and_then(|id| s.workload(id)) {
         Some(workload) => {
-            let by = caller.map_or("header", |caller| caller.by.as_str());
+            let by = caller.map_or("a header, or for want of one", |caller| caller.by.as_str());
             line("workload", &format!("{}, known by {by}", workload.name));
         }
         None => line("workload", "not known"),

@@ -63,6 +63,14 @@ fn what_is_written_is_taken_without_a_warning_whatever_was_found() {
                 .unwrap_or_else(|faults| panic!("{faults}\n{text}"));
             assert_eq!(loaded.warnings, [], "{text}");
             assert!(!text.contains("canary"), "{text}");
+            // What is offered is taken, too.
+            let more = ["prices:", "budgets:", "tokenizers:"].into_iter();
+            let more = more.fold(text.clone(), |text, word| {
+                text.replace(&format!("\n# {word}"), &format!("\n{word}"))
+            });
+            let taken = config::parse_document(path, more.as_bytes(), &With(environment));
+            assert!(taken.is_ok(), "{:?}\n{more}", taken.err());
+            assert_ne!(more.len(), text.len());
             let is_there = |engine: &FoundEngine| {
                 let mut backends = loaded.snapshot.backends.iter();
                 backends.any(|backend| *backend.name == *engine.name)
