@@ -170,7 +170,8 @@ impl Record {
             _ => None,
         };
         let mut why = self.code.unwrap_or_default();
-        if let Some(limited) = &self.limited {
+        // A call that is larger than a whole limit has another code.
+        if let (Some(limited), "rate_limit_exceeded") = (&self.limited, &*why) {
             why = format!("over its limit of {limited}");
         }
         let micros = |us: Option<u64>| us.map(Duration::from_micros);

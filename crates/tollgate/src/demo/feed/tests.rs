@@ -39,6 +39,11 @@ fn a_record_becomes_a_call_and_a_refusal_says_why() {
         .expect("a record")
         .call();
     assert_eq!(call.why, "over its limit of requests");
+    let larger = line.replace("rate_limit_exceeded", "request_exceeds_limit");
+    let call = serde_json::from_str::<Record>(&larger)
+        .expect("a record")
+        .call();
+    assert_eq!(call.why, "request_exceeds_limit");
 }
 
 #[test]
