@@ -36,11 +36,20 @@ pub(super) struct Plan {
     pub(super) seed: u64,
 }
 
+/// Calls that go on to their end when no more are made, as those of any client do while the gate drains.
+struct Open(JoinSet<bool>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.detach_all();
+    }
+}
+
 /// Makes the calls, and says how many are made. Gives how many of them got no answer at all.
 pub(super) async fn drive(plan: Plan, gate: SocketAddr, made: &Cell<u32>) -> u32 {
     let mut asker = Asker::new(plan.workload, plan.seed);
     let room = Arc::new(Semaphore::new(OPEN_MAX));
-    let mut calls = JoinSet::new();
+    let mut calls = Open(JoinSet::new());
     let mut every = interval(plan.every);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for nth in 1..=plan.calls {
@@ -50,14 +59,14 @@ pub(super) async fn drive(plan: Plan, gate: SocketAddr, made: &Cell<u32>) -> u32
         };
         let request = request(gate, &asker.next());
         made.set(nth);
-        calls.spawn(async move {
+        calls.0.spawn(async move {
             let answered = timeout(CALL_WITHIN, call(gate, &request)).await;
             drop(permit);
             matches!(answered, Ok(Ok(())))
         });
     }
     let mut unanswered = 0;
-    while let Some(answered) = calls.join_next().await {
+    while let Some(answered) = calls.0.join_next().await {
         unanswered += u32::from(!answered.unwrap_or_default());
     }
     unanswered

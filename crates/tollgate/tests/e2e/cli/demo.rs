@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::harness::{Connection, Demo, chat, post, tollgate};
+use crate::harness::{Connection, Demo, chat, eventually, post, tollgate};
 
 #[test]
 fn demo_prints_an_example_call_for_each_identity() {
@@ -157,6 +157,32 @@ fn a_workload_drives_itself_ends_and_keeps_its_ledger_where_that_is_asked_for() 
     let again = tollgate(Path::new("."), &asked, &[]);
     assert!(said.contains(again.out.trim_end()), "{}\n{said}", again.out);
     assert_eq!(demo.leftovers().len(), 1);
+}
+
+#[test]
+fn ctrl_c_lets_the_calls_that_a_workload_made_end() {
+    let words = [
+        "--workload",
+        "agents",
+        "--calls",
+        "1000",
+        "--every-ms",
+        "50",
+    ];
+    let mut demo = Demo::start_with(&[&words[..], &["--plain", "--seed", "7"]].concat());
+    eventually("a call is open", Duration::from_secs(20), || {
+        demo.metric("tollgate_open_exchanges", &[]) >= 1.0
+    });
+    let status = demo.interrupt(Duration::from_secs(20));
+    assert_eq!(status.code(), Some(0), "{}", demo.read("stderr"));
+    let said = demo.read("stdout");
+    let agent = said
+        .lines()
+        .find(|line| line.starts_with("toolbench-agent ") && line.split_whitespace().count() == 8);
+    let agent = agent.unwrap_or_else(|| panic!("no row in\n{said}"));
+    let counts: Vec<&str> = agent.split_whitespace().collect();
+    assert_eq!(counts[5], "0", "aborted: {agent}");
+    assert_ne!(counts[2], "0", "completed: {agent}");
 }
 
 #[test]
