@@ -104,7 +104,15 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
         .env("ZIG_GLOBAL_CACHE_DIR", &cache)
         .env("ZIG_LOCAL_CACHE_DIR", &cache)
         .env("RUSTFLAGS", flags("--remap-path-prefix="))
-        .env("CFLAGS", format!("{} {times}", flags("-ffile-prefix-map=")));
+        // The last that fits counts: zig's own headers lie below the source where it was not built elsewhere.
+        .env(
+            "CFLAGS",
+            format!(
+                "{} -ffile-prefix-map={}=/zig {times}",
+                flags("-ffile-prefix-map="),
+                tools_dir(target).display()
+            ),
+        );
     let status = zigbuild
         .status()
         .map_err(|cause| format!("{zigbuild:?} did not start: {cause}"))?;
