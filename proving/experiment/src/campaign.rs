@@ -3,25 +3,27 @@
 //! Users come in steps, one for each window. A window whose gates are quiet is stable, and the next step follows; one
 //! that is not is repeated with the same users. A [`Then::Retract`] gate that was open for so many consecutive windows
 //! has found the saturation point (T2): users fall to a share of it, and the soak begins, in which it is asked at each
-//! window again. A [`Then::Abort`] gate is looked at
-//! whenever something was scraped, and ends everything at once (T3). A gate whose target says nothing, or whose metric is
-//! not there, holds: no users come while it does.
+//! window again. A [`Then::Abort`] gate is looked at whenever something was scraped, and ends everything at once (T3). A
+//! gate whose target says nothing, or whose metric is not there, holds: no users come while it does.
 //! Invariant: a pure machine, the same in real and in virtual time: what it decides follows from the plan and the
 //! samples. Users never grow beyond [`Plan::max_users`].
 //! Not here: users and clocks (`load`, the simulator), scraping (`prove`).
 
+mod baseline;
 mod course;
 mod plan;
+mod silence;
+mod soak;
 #[cfg(test)]
 mod tests;
 
 pub use course::{Course, Ending, Event, EventKind, Limit, Phase, PhaseSpan, Step};
 pub use plan::{Baseline, Gate, Plan, PlanFault, Soak, Then, Threshold};
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::telemetry::{Span, Telemetry};
+use soak::Watched;
 
 /// The machine.
 #[derive(Debug, Clone)]
@@ -49,18 +51,6 @@ pub struct Controller {
     course: Course,
 }
 
-/// What a gate said in the windows of the soak.
-#[derive(Debug, Clone, Default)]
-struct Watched {
-    /// Of the last consecutive windows, as many as it has to be open for.
-    answers: VecDeque<f64>,
-    /// The most that it said in all of so many consecutive windows.
-    sustained: Option<f64>,
-    /// The most that it said in any: all there is to go by where there were never so many.
-    single: Option<f64>,
-    is_open: bool,
-}
-
 /// What a gate says of a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Says {
@@ -73,22 +63,6 @@ enum Says {
     },
     /// There is nothing to go by.
     Unknown,
-}
-
-impl Watched {
-    fn hear(&mut self, value: f64, limit: f64, windows: u32) {
-        self.single = Some(self.single.map_or(value, |most| most.max(value)));
-        self.answers.push_back(value);
-        if self.answers.len() > windows as usize {
-            self.answers.pop_front();
-        }
-        let least = self.answers.iter().copied().fold(f64::INFINITY, f64::min);
-        let is_whole = self.answers.len() == windows as usize;
-        if is_whole {
-            self.sustained = Some(self.sustained.map_or(least, |most| most.max(least)));
-        }
-        self.is_open = is_whole && least > limit;
-    }
 }
 
 impl Controller {
@@ -198,9 +172,9 @@ impl Controller {
         self.ticked = now;
         self.hear_silence(now, telemetry);
         // Nobody knows what happened in a gap: no gate is asked about it.
-        if self.is_after_a_gap(before, now)
+        if self.end_after_gap(before, now)
             || self.abort_if_open(now, telemetry)
-            || self.is_silent_for_too_long(now)
+            || self.end_if_silent(now)
         {
             return;
         }
@@ -224,80 +198,14 @@ impl Controller {
         }
     }
 
-    fn is_after_a_gap(&mut self, before: Duration, now: Duration) -> bool {
+    /// Ends after a gap longer than the plan's patience, and says whether.
+    fn end_after_gap(&mut self, before: Duration, now: Duration) -> bool {
         let gap = now - before;
         let is_long = gap > self.plan.patience;
         if is_long {
             self.end(now, Ending::Lapsed(gap));
         }
         is_long
-    }
-
-    fn baseline(&mut self, now: Duration, telemetry: &Telemetry) {
-        let asked = self.plan.baseline;
-        let span = Span {
-            from: asked.warm_up,
-            to: now,
-        };
-        let has_enough = |gate: &Gate| {
-            let support = telemetry.support(&gate.query, span);
-            support.is_none_or(|support| support >= asked.requests as f64)
-        };
-        let gates = self.plan.gates.iter();
-        let mut relative = gates.clone().filter(|gate| gate.is_relative()).peekable();
-        let rests_on_enough = if relative.peek().is_some() {
-            relative.all(has_enough)
-        } else {
-            let mut rest = gates
-                .filter(|gate| gate.query.rests_on_a_count())
-                .peekable();
-            rest.peek().is_none() || rest.any(has_enough)
-        };
-        let is_long = now >= asked.warm_up + asked.min;
-        if !is_long || !rests_on_enough {
-            if now >= asked.warm_up + asked.max {
-                self.end(now, Ending::NoBaseline);
-            }
-            return;
-        }
-        let answers = self.plan.gates.iter().map(|gate| {
-            gate.is_relative()
-                .then(|| telemetry.ask(&gate.query, span))
-                .flatten()
-        });
-        let answers: Vec<Option<f64>> = answers.collect();
-        let gates = self.plan.gates.iter().zip(&answers);
-        let is_known = |(gate, answer): (&Gate, &Option<f64>)| {
-            !gate.is_relative() || answer.is_some_and(|value| value > 0.0)
-        };
-        // A series that was never heard can open no gate.
-        let mut all = self.plan.gates.iter();
-        let is_heard = all.all(|gate| telemetry.missing(&gate.query).is_empty());
-        if !is_heard || !gates.clone().all(is_known) {
-            if now >= asked.warm_up + asked.max {
-                self.end(now, Ending::NoBaseline);
-            }
-            return;
-        }
-        let told = gates.filter_map(|(gate, answer)| {
-            let (value, limit) = ((*answer)?, gate.threshold);
-            Some(format!(
-                "{}: {} is {}; {limit}",
-                gate.name,
-                gate.query,
-                short(value)
-            ))
-        });
-        let told = told.collect::<Vec<_>>().join("; ");
-        self.baselines = answers;
-        self.course.baselines = self
-            .plan
-            .names()
-            .zip(self.baselines.iter().copied())
-            .collect();
-        self.note(now, EventKind::Baseline, told);
-        self.enter(now, Phase::Ramp);
-        self.add_users(now);
     }
 
     fn ramp(&mut self, now: Duration, telemetry: &Telemetry) {
@@ -376,111 +284,6 @@ impl Controller {
         }
     }
 
-    /// Gates are asked at each window, as in the ramp: users stay, and what a gate says is kept.
-    fn soak(&mut self, now: Duration, telemetry: &Telemetry) {
-        let is_over = now >= self.began + self.plan.soak.length;
-        let rest = now.saturating_sub(self.window);
-        // The last window may be a short one, but no moment of it.
-        let is_window = rest >= self.plan.window
-            || is_over && (self.window == self.began || rest * 2 >= self.plan.window);
-        // While a target is silent a window goes on: its answer is of all of it, or of nothing.
-        let is_heard = self.silent.iter().all(Option::is_none);
-        if is_window && is_heard {
-            self.soak_window(now, telemetry);
-        }
-        if self.is_unanswered_for_too_long(now, telemetry) {
-            return;
-        }
-        // A soak is not complete while nobody could see a gate open.
-        let mut blind = self.silent.iter().chain(&self.unanswered);
-        if is_over && blind.all(Option::is_none) {
-            self.end(now, Ending::Completed);
-        }
-    }
-
-    fn soak_window(&mut self, now: Duration, telemetry: &Telemetry) {
-        let span = Span {
-            from: self.window,
-            to: now,
-        };
-        self.window = now;
-        let mut reopened = Vec::new();
-        for (at, gate) in self.plan.gates.iter().enumerate() {
-            if gate.then != Then::Retract {
-                continue;
-            }
-            let says = self.says(at, gate, span, telemetry);
-            let Some(watched) = self.watched.get_mut(at) else {
-                continue;
-            };
-            let was_open = watched.is_open;
-            match says {
-                Says::Unknown => watched.answers.clear(),
-                Says::Quiet { value } => watched.hear(value, f64::INFINITY, gate.windows),
-                Says::Open { value, limit } => {
-                    watched.hear(value, limit, gate.windows);
-                    if watched.is_open && !was_open {
-                        let (value, limit) = (short(value), short(limit));
-                        reopened.push(format!("{}: {value} above {limit}", gate.name));
-                    }
-                }
-            }
-        }
-        let most = self
-            .watched
-            .iter()
-            .map(|watched| watched.sustained.or(watched.single));
-        self.course.soak = self.plan.names().zip(most).collect();
-        for says in reopened {
-            let says = format!("open again at {} users: {says}", self.users);
-            self.note(now, EventKind::Reopened, says);
-        }
-    }
-
-    /// Tells once when a gate of the soak has no answer, and once when it has; whether one had none for too long.
-    fn is_unanswered_for_too_long(&mut self, now: Duration, telemetry: &Telemetry) -> bool {
-        let (mut told, mut given_up) = (Vec::new(), None);
-        for (gate, since) in self.plan.gates.iter().zip(&mut self.unanswered) {
-            let over = match gate.then {
-                Then::Abort => gate.over,
-                Then::Hold | Then::Retract => self.plan.window,
-            };
-            let span = Span {
-                from: now.saturating_sub(over),
-                to: now,
-            };
-            // Under load a count that stands still says no more than one that is gone.
-            let moves = |support: f64| support > 0.0;
-            let is_answered = telemetry.ask(&gate.query, span).is_some()
-                && telemetry.support(&gate.query, span).is_none_or(moves);
-            match (is_answered, *since) {
-                (true, Some(_)) => {
-                    *since = None;
-                    told.push((
-                        EventKind::Heard,
-                        format!("{} has an answer again", gate.name),
-                    ));
-                }
-                (false, None) => {
-                    *since = Some(now);
-                    told.push((EventKind::Silent, format!("{} has no answer", gate.name)));
-                }
-                (false, Some(began)) if now > began + self.plan.patience => {
-                    given_up = Some(gate.name.clone());
-                }
-                _ => {}
-            }
-        }
-        for (kind, says) in told {
-            self.note(now, kind, says);
-        }
-        let is_over = given_up.is_some();
-        if let Some(gate) = given_up {
-            self.end(now, Ending::Unanswered(gate));
-        }
-        is_over
-    }
-
     fn add_users(&mut self, now: Duration) {
         let users = self.users.saturating_add(self.plan.step);
         self.users = users.min(self.plan.max_users);
@@ -557,51 +360,6 @@ impl Controller {
         };
         self.end(now, Ending::Aborted(limit));
         true
-    }
-
-    /// Tells once when a target of a gate falls silent, and once when it is back.
-    fn hear_silence(&mut self, now: Duration, telemetry: &Telemetry) {
-        let mut told = Vec::new();
-        for (gate, silent) in self.plan.gates.iter().zip(&mut self.silent) {
-            let since = gate
-                .query
-                .targets()
-                .map(|target| (telemetry.last_heard(&target).unwrap_or_default(), target))
-                .min();
-            let Some((last, target)) = since else {
-                continue;
-            };
-            let is_silent = now > last + self.plan.silence;
-            match (is_silent, *silent) {
-                (true, None) => {
-                    *silent = Some(last);
-                    told.push((
-                        EventKind::Silent,
-                        format!("{target} says nothing: {} holds", gate.name),
-                    ));
-                }
-                // One of its targets may be back while another is silent since later.
-                (true, Some(since)) => *silent = Some(last.max(since)),
-                (false, Some(_)) => {
-                    *silent = None;
-                    told.push((EventKind::Heard, format!("{target} is back: {}", gate.name)));
-                }
-                (false, None) => {}
-            }
-        }
-        for (kind, says) in told {
-            self.note(now, kind, says);
-        }
-    }
-
-    fn is_silent_for_too_long(&mut self, now: Duration) -> bool {
-        let patience = self.plan.patience;
-        let mut silent = self.silent.iter().flatten();
-        let is_over = silent.any(|&since| now > since + patience);
-        if is_over {
-            self.end(now, Ending::Unreachable);
-        }
-        is_over
     }
 
     fn enter(&mut self, now: Duration, phase: Phase) {

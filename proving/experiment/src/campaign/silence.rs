@@ -1,0 +1,56 @@
+//! Targets that say nothing: told of once, and too long a silence ends the campaign.
+//!
+//! Not here: a gate without an answer although its target speaks (`soak`).
+
+use std::time::Duration;
+
+use super::{Controller, Ending, EventKind};
+use crate::telemetry::Telemetry;
+
+impl Controller {
+    /// Tells once when a target of a gate falls silent, and once when it is back.
+    pub(super) fn hear_silence(&mut self, now: Duration, telemetry: &Telemetry) {
+        let mut told = Vec::new();
+        for (gate, silent) in self.plan.gates.iter().zip(&mut self.silent) {
+            let since = gate
+                .query
+                .targets()
+                .map(|target| (telemetry.last_heard(&target).unwrap_or_default(), target))
+                .min();
+            let Some((last, target)) = since else {
+                continue;
+            };
+            let is_silent = now > last + self.plan.silence;
+            match (is_silent, *silent) {
+                (true, None) => {
+                    *silent = Some(last);
+                    told.push((
+                        EventKind::Silent,
+                        format!("{target} says nothing: {} holds", gate.name),
+                    ));
+                }
+                // One of its targets may be back while another is silent since later.
+                (true, Some(since)) => *silent = Some(last.max(since)),
+                (false, Some(_)) => {
+                    *silent = None;
+                    told.push((EventKind::Heard, format!("{target} is back: {}", gate.name)));
+                }
+                (false, None) => {}
+            }
+        }
+        for (kind, says) in told {
+            self.note(now, kind, says);
+        }
+    }
+
+    /// Ends where a target was silent for longer than the plan's patience, and says whether.
+    pub(super) fn end_if_silent(&mut self, now: Duration) -> bool {
+        let patience = self.plan.patience;
+        let mut silent = self.silent.iter().flatten();
+        let is_over = silent.any(|&since| now > since + patience);
+        if is_over {
+            self.end(now, Ending::Unreachable);
+        }
+        is_over
+    }
+}
