@@ -2,46 +2,48 @@
 //!
 //! Invariant: the loop waits and copies; what follows from what was scraped the controller decides. Time is one
 //! monotonic clock, that of the load, from the first moment to the last.
-//! Not here: the controller (`experiment::campaign`), sums (`observed`), the document (`summary`).
+//! Not here: the controller (`experiment::campaign`), sums (`observed`), the document (`told`, `summary`), what is shown (`shown`).
 
+mod after;
 mod clocks;
 mod gate_pages;
 mod pairing;
 mod preparation;
+mod shown;
+mod told;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
-use experiment::campaign::{Controller, Course, Ending, Phase, Plan};
-use experiment::certificate::Verdict as Fit;
-use experiment::telemetry::{Query, Telemetry};
+use experiment::campaign::{Controller, Ending, Phase};
+use experiment::telemetry::Telemetry;
 use experiment::workload::apportion;
-use load::observer::{Counters, Measure, Record};
+use load::observer::{Counters, Record};
 use load::run::Outcome;
 
 use super::follow::Follower;
 use super::live::{Lines, Now};
 use super::observed::{Ended, Observed};
 use super::output::Output;
-use super::queries;
 use super::scenario::Scenario;
-use super::summary::{self, Parts, ProfilePart};
 use super::watch::Watch;
-use super::{Options, RunError, hint, not_whole};
+use super::{Options, RunError, hint};
 use crate::interrupt::Interrupt;
 use crate::load::steered::SteeredRun;
-use crate::report::document::{self, Document, Event, Generator, PrefixCache, Reproduce, Verified};
+use crate::report::document::{Document, Event, Verified};
 use crate::scrape::scraper::{Heard, Scraper};
 use crate::scrape::store::Store;
+use after::After;
 use clocks::Clocks;
 use gate_pages::GatePages;
 use pairing::Pairing;
 use preparation::Prepared;
 #[cfg(test)]
 pub(super) use preparation::upstreams_of;
+use told::unloaded;
 
 /// Between two looks at what came.
 const LOOK: Duration = Duration::from_millis(50);
@@ -49,10 +51,6 @@ const LOOK: Duration = Duration::from_millis(50);
 const PERIOD: Duration = Duration::from_secs(1);
 /// What is under way at the end may take so long.
 const DRAIN: Duration = Duration::from_secs(60);
-/// Over which the live TTFT is taken.
-const LIVE: Duration = Duration::from_secs(30);
-/// Over which the live rate is taken.
-const RATE: Duration = Duration::from_secs(10);
 /// Rows of requests, and of what was scraped.
 const REQUESTS: &str = "requests.parquet";
 const SAMPLES: &str = "samples.parquet";
@@ -108,59 +106,6 @@ pub(super) fn run(
     Ok(campaign.document(options))
 }
 
-/// The document of a campaign that ended before its load.
-fn unloaded(
-    options: &Options,
-    scenario: &Scenario,
-    (started, verified): (SystemTime, Option<Verified>),
-    ending: Ending,
-) -> Document {
-    let under_test = preparation::named(options, scenario);
-    summary::document(Parts {
-        scenario,
-        about: about(scenario, started, 0.0, under_test),
-        course: &Course {
-            ending: Some(ending),
-            ..Course::default()
-        },
-        plan: &scenario.plan,
-        telemetry: &Telemetry::default(),
-        observed: &Observed::new(0),
-        profiles: Vec::new(),
-        certificate: None,
-        generator: None,
-        overhead: None,
-        series: BTreeMap::new(),
-        tokens: Vec::new(),
-        prefix_cache: PrefixCache::default(),
-        verify: verified,
-        said: BTreeMap::new(),
-        reproduce: preparation::reproduce(options, scenario, None, None),
-        notes: Vec::new(),
-        remarks: Vec::new(),
-        generator_fit: Ok(()),
-    })
-}
-
-fn about(
-    scenario: &Scenario,
-    started: SystemTime,
-    seconds: f64,
-    under_test: BTreeMap<String, String>,
-) -> document::Scenario {
-    let started = started.duration_since(UNIX_EPOCH);
-    document::Scenario {
-        name: scenario.name.clone(),
-        title: scenario.title.clone(),
-        is_virtual: false,
-        started_unix_ms: started.map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        }),
-        seconds,
-        under_test,
-    }
-}
-
 /// What goes on.
 struct Campaign {
     prepared: Prepared,
@@ -185,18 +130,6 @@ struct Campaign {
     clocks: Clocks,
     /// Files that are not whole, and why.
     broken: BTreeMap<&'static str, String>,
-}
-
-/// What is known once the load is over.
-#[derive(Default)]
-struct After {
-    certificate: Option<serde_json::Value>,
-    /// Why no figure of the generator counts.
-    void: Option<String>,
-    generator: Option<Generator>,
-    said: BTreeMap<String, String>,
-    overhead: Option<document::Overhead>,
-    series: BTreeMap<String, document::Series>,
 }
 
 impl Campaign {
@@ -385,58 +318,6 @@ impl Campaign {
         }
     }
 
-    fn show(&mut self, at: Duration) {
-        let plan = self.controller.plan();
-        let gate = queries::ttft_gate(plan);
-        let limit = gate.and_then(|(at, _)| self.controller.limit(at));
-        let span = experiment::telemetry::Span {
-            from: at.saturating_sub(LIVE),
-            to: at,
-        };
-        let whole = experiment::telemetry::Span {
-            from: Duration::ZERO,
-            to: at,
-        };
-        let asked = |query: &str, span| -> Option<f64> {
-            let query: Query = query.parse().ok()?;
-            self.telemetry.ask(&query, span)
-        };
-        let ttft = self.telemetry.ask(&queries::ttft(plan), span);
-        let ttft = ttft.map(|seconds| seconds * 1e3);
-        let observed = lock(&self.observed);
-        let (answered, errors) = observed.counts();
-        let rate = observed
-            .rates(experiment::telemetry::Span {
-                from: at.saturating_sub(RATE),
-                to: at,
-            })
-            .0;
-        drop(observed);
-        let kv = asked("avg(engine:vllm:kv_cache_usage_perc)", span);
-        let preemptions = asked("increase(engine:vllm:num_preemptions_total)", whole);
-        let now = &mut self.now;
-        now.phase = self.controller.phase().word().to_owned();
-        now.seconds = at.as_secs_f64();
-        let ends = self.controller.phase_ends();
-        let ends = ends.or(self.controller.window_ends());
-        now.left_s = ends.map(|ends| ends.saturating_sub(at).as_secs_f64());
-        now.left_of = self
-            .controller
-            .window_ends()
-            .map_or(&*now.phase, |_| "step")
-            .to_owned();
-        now.users = self.controller.users();
-        (now.ttft_ms, now.limit_ms) = (ttft, limit.map(|limit| limit * 1e3));
-        (now.kv_cache, now.preemptions) = (kv, preemptions);
-        (now.requests_per_s, now.answered, now.errors) = (rate, answered, errors);
-        now.remember();
-        self.lines
-            .show(&mut self.now, &self.controller.course().events);
-        if let Some(watch) = &self.watch {
-            watch.show(&self.now);
-        }
-    }
-
     /// Answers under way may end, unless there is a reason for haste.
     fn drain(&self, run: &SteeredRun, interrupt: &Interrupt) {
         let is_whole = matches!(self.controller.course().ending, Some(Ending::Completed));
@@ -481,7 +362,10 @@ impl Campaign {
             self.note(at, "file", says);
         }
         let mut after = match outcome {
-            Ok(outcome) => self.outcome(&outcome, at),
+            Ok(outcome) => {
+                self.note_left(&outcome);
+                After::of(&outcome, at)
+            }
             Err(error) => {
                 self.note(at, "load", error.to_string());
                 After {
@@ -503,50 +387,14 @@ impl Campaign {
         self.after = Some(after);
     }
 
-    fn outcome(&mut self, outcome: &Outcome, at: Duration) -> After {
+    /// Tells whose answers had not ended when the load did.
+    fn note_left(&self, outcome: &Outcome) {
         // What was cut by an end in haste is nobody's fault.
         if matches!(self.controller.course().ending, Some(Ending::Completed)) {
             let mut observed = lock(&self.observed);
             for (profile, outcome) in outcome.profiles.iter().enumerate() {
                 observed.left(profile, Phase::Soak.word(), outcome.observations.left);
             }
-        }
-        let certificate = outcome.certificate();
-        let fit = certificate.as_ref().map(|certificate| certificate.verdict);
-        let seconds = outcome
-            .measured
-            .as_secs_f64()
-            .max(at.as_secs_f64())
-            .max(1e-9);
-        let total = outcome.total();
-        let said = total.said.iter();
-        let said = said.map(|(failure, said)| (failure.to_string(), said.clone()));
-        let lag = total.quantiles(Measure::Lag);
-        #[expect(clippy::cast_precision_loss, reason = "microseconds below 2^53")]
-        let s = |us: u64| us as f64 / 1e6;
-        let generator = Generator {
-            threads: 1,
-            cores: outcome.client_cpu.as_secs_f64() / seconds,
-            lag: lag.map(|lag| document::Quantiles {
-                count: total.histogram(Measure::Lag).len(),
-                mean: total.histogram(Measure::Lag).mean() / 1e6,
-                p50: s(lag.p50),
-                p90: s(lag.p90),
-                p95: s(lag.p95),
-                p99: s(lag.p99),
-                p999: s(lag.p999),
-                max: s(lag.max),
-            }),
-            rows_lost: outcome.records_lost,
-            verdict: fit.map_or("unproven", Fit::word).to_owned(),
-        };
-        After {
-            certificate: certificate
-                .and_then(|certificate| serde_json::to_value(&certificate).ok()),
-            void: void(fit, outcome.records_lost),
-            generator: Some(generator),
-            said: said.collect(),
-            ..After::default()
         }
     }
 
@@ -559,79 +407,6 @@ impl Campaign {
             from: span.map_or(Duration::ZERO, |span| span.from),
             to: span.map_or(Duration::ZERO, |span| span.to),
         }
-    }
-
-    fn document(mut self, options: &Options) -> Document {
-        let observed = lock(&self.observed);
-        let after = self.after.take();
-        let profiles = self.prepared.steered.profiles.iter();
-        let profiles = profiles.map(|profile| ProfilePart {
-            name: profile.name.clone(),
-            law: profile.law.clone(),
-            weight: profile.weight,
-        });
-        let mut course = self.controller.course().clone();
-        if after.is_none() {
-            // A suite that failed let nothing begin.
-            course = Course::default();
-        } else if self.is_cut {
-            course.ending = Some(Ending::Interrupted);
-        }
-        let plan: &Plan = self.controller.plan();
-        let under_test = self.prepared.under_test();
-        let about = about(
-            &self.prepared.scenario,
-            self.started,
-            self.now.seconds,
-            under_test,
-        );
-        let mut reproduce: Reproduce = self.prepared.reproduce(options);
-        reproduce
-            .files
-            .retain(|file| !self.broken.contains_key(&**file));
-        let after = after.unwrap_or_default();
-        let evidence = self.broken.values().next().map(|says| not_whole(says));
-        let fit = after.void.or(evidence).map_or(Ok(()), Err);
-        let is_verified = self.verified.is_some();
-        let remarks = (!is_verified).then(|| UNVERIFIED.to_owned());
-        summary::document(Parts {
-            scenario: &self.prepared.scenario,
-            about,
-            course: &course,
-            plan,
-            telemetry: &self.telemetry,
-            observed: &observed,
-            profiles: profiles.collect(),
-            certificate: after.certificate,
-            generator: after.generator,
-            overhead: after.overhead,
-            series: after.series,
-            tokens: self.gate_pages.tokens(),
-            prefix_cache: PrefixCache {
-                predicted: Some(self.prepared.steered.corpus.predicted_hit_rate),
-                sessions: Some(self.prepared.steered.corpus.sessions),
-                unique_sessions: observed.unique_sessions(),
-                ..PrefixCache::default()
-            },
-            verify: self.verified.clone(),
-            said: after.said,
-            reproduce,
-            notes: self.notes.clone(),
-            remarks: remarks.into_iter().collect(),
-            generator_fit: fit,
-        })
-    }
-}
-
-/// Why no figure counts, of what is known of the generator itself.
-fn void(fit: Option<Fit>, rows_lost: u64) -> Option<String> {
-    match fit {
-        Some(Fit::Void) => Some("the generator could not keep up: no figure counts".to_owned()),
-        Some(Fit::Failed) => Some("what was sent has not the law that was asked for".to_owned()),
-        None => Some("bug: a campaign was not certified".to_owned()),
-        // Errors may be among them: a share of what is left is no share of all.
-        Some(Fit::Good | Fit::Unproven) => (rows_lost > 0)
-            .then(|| format!("{rows_lost} rows of requests found no room: no figure counts")),
     }
 }
 
@@ -658,22 +433,5 @@ fn ended(row: &Record) -> Ended {
         output_tokens: row.completion_tokens,
         cached_tokens: row.cached_tokens,
         failure: row.failure.map(|failure| failure.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    //! What makes the figures of a generator void.
-
-    use super::*;
-
-    #[test]
-    fn rows_that_found_no_room_void_a_campaign_whatever_its_certificate_says() {
-        assert_eq!(void(Some(Fit::Good), 0), None);
-        let lost = void(Some(Fit::Good), 4096).expect("void");
-        assert!(lost.contains("4096 rows"), "{lost}");
-        for fit in [Some(Fit::Void), Some(Fit::Failed), None] {
-            assert!(void(fit, 0).is_some(), "{fit:?}");
-        }
     }
 }

@@ -1,0 +1,132 @@
+//! The document of a campaign in real time, whether it was loaded or ended before.
+//!
+//! Not here: what the figures are made of (`summary`), pages (`report`).
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use experiment::campaign::{Course, Ending, Plan};
+use experiment::telemetry::Telemetry;
+
+use super::{Campaign, UNVERIFIED, lock, preparation};
+use crate::campaign::observed::Observed;
+use crate::campaign::scenario::Scenario;
+use crate::campaign::summary::{self, Parts, ProfilePart};
+use crate::campaign::{Options, not_whole};
+use crate::report::document::{self, Document, PrefixCache, Reproduce, Verified};
+
+/// The document of a campaign that ended before its load.
+pub(super) fn unloaded(
+    options: &Options,
+    scenario: &Scenario,
+    (started, verified): (SystemTime, Option<Verified>),
+    ending: Ending,
+) -> Document {
+    let under_test = preparation::named(options, scenario);
+    summary::document(Parts {
+        scenario,
+        about: about(scenario, started, 0.0, under_test),
+        course: &Course {
+            ending: Some(ending),
+            ..Course::default()
+        },
+        plan: &scenario.plan,
+        telemetry: &Telemetry::default(),
+        observed: &Observed::new(0),
+        profiles: Vec::new(),
+        certificate: None,
+        generator: None,
+        overhead: None,
+        series: BTreeMap::new(),
+        tokens: Vec::new(),
+        prefix_cache: PrefixCache::default(),
+        verify: verified,
+        said: BTreeMap::new(),
+        reproduce: preparation::reproduce(options, scenario, None, None),
+        notes: Vec::new(),
+        remarks: Vec::new(),
+        generator_fit: Ok(()),
+    })
+}
+
+fn about(
+    scenario: &Scenario,
+    started: SystemTime,
+    seconds: f64,
+    under_test: BTreeMap<String, String>,
+) -> document::Scenario {
+    let started = started.duration_since(UNIX_EPOCH);
+    document::Scenario {
+        name: scenario.name.clone(),
+        title: scenario.title.clone(),
+        is_virtual: false,
+        started_unix_ms: started.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        }),
+        seconds,
+        under_test,
+    }
+}
+
+impl Campaign {
+    pub(super) fn document(mut self, options: &Options) -> Document {
+        let observed = lock(&self.observed);
+        let after = self.after.take();
+        let profiles = self.prepared.steered.profiles.iter();
+        let profiles = profiles.map(|profile| ProfilePart {
+            name: profile.name.clone(),
+            law: profile.law.clone(),
+            weight: profile.weight,
+        });
+        let mut course = self.controller.course().clone();
+        if after.is_none() {
+            // A suite that failed let nothing begin.
+            course = Course::default();
+        } else if self.is_cut {
+            course.ending = Some(Ending::Interrupted);
+        }
+        let plan: &Plan = self.controller.plan();
+        let under_test = self.prepared.under_test();
+        let about = about(
+            &self.prepared.scenario,
+            self.started,
+            self.now.seconds,
+            under_test,
+        );
+        let mut reproduce: Reproduce = self.prepared.reproduce(options);
+        reproduce
+            .files
+            .retain(|file| !self.broken.contains_key(&**file));
+        let after = after.unwrap_or_default();
+        let evidence = self.broken.values().next().map(|says| not_whole(says));
+        let fit = after.void.or(evidence).map_or(Ok(()), Err);
+        let is_verified = self.verified.is_some();
+        let remarks = (!is_verified).then(|| UNVERIFIED.to_owned());
+        summary::document(Parts {
+            scenario: &self.prepared.scenario,
+            about,
+            course: &course,
+            plan,
+            telemetry: &self.telemetry,
+            observed: &observed,
+            profiles: profiles.collect(),
+            certificate: after.certificate,
+            generator: after.generator,
+            overhead: after.overhead,
+            series: after.series,
+            tokens: self.gate_pages.tokens(),
+            prefix_cache: PrefixCache {
+                predicted: Some(self.prepared.steered.corpus.predicted_hit_rate),
+                sessions: Some(self.prepared.steered.corpus.sessions),
+                unique_sessions: observed.unique_sessions(),
+                ..PrefixCache::default()
+            },
+            verify: self.verified.clone(),
+            said: after.said,
+            reproduce,
+            notes: self.notes.clone(),
+            remarks: remarks.into_iter().collect(),
+            generator_fit: fit,
+        })
+    }
+}
