@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::{metadata, root, target_dir};
-use crate::setup;
+use crate::setup::{self, command::succeed};
 
 /// What to do.
 pub(crate) enum Plan<'a> {
@@ -267,23 +267,6 @@ fn told(release: &Release) -> Result<String, String> {
         }
     }
     Ok(lines.join("\n"))
-}
-
-/// Runs a command to its end and gives what it printed.
-fn succeed(command: &mut Command) -> Result<String, String> {
-    let output = command
-        .output()
-        .map_err(|cause| format!("{command:?} did not start: {cause}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(said);
-    }
-    let complained = String::from_utf8_lossy(&output.stderr);
-    Err(format!(
-        "{command:?} failed ({})\n{said}\n{}",
-        output.status,
-        complained.trim()
-    ))
 }
 
 fn make_dir(dir: &Path) -> Result<(), String> {

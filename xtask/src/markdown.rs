@@ -155,6 +155,24 @@ fn ids(line: &str) -> impl Iterator<Item = &str> {
     tags.filter_map(|rest| rest.split('"').next())
 }
 
+/// The file that a link of a page leads to, from the root that both have.
+pub(crate) fn resolved(from: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = if link.starts_with('/') {
+        Vec::new()
+    } else {
+        from.split('/').collect()
+    };
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
 /// GitHub's name of a heading: lower case, letters, digits, `-` and `_` kept, spaces to `-`, all else left out.
 pub(crate) fn slug(heading: &str) -> String {
     let mut text = String::new();

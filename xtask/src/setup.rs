@@ -12,6 +12,7 @@ mod packaging;
 mod postgres;
 mod python;
 mod stamp;
+pub(crate) mod venv;
 
 use std::path::PathBuf;
 

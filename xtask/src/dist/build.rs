@@ -8,6 +8,7 @@ use std::process::Command;
 use super::{date, make_dir, succeed, write};
 use crate::cargo::root;
 use crate::parts::{DIST_GLIBC, DIST_PACKAGES};
+use crate::setup::venv;
 
 /// What is built for.
 pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -174,21 +175,8 @@ fn tools(dir: &Path) -> Result<PathBuf, String> {
         return Ok(bin);
     }
     println!("installing {}", DIST_PACKAGES.join(" "));
-    succeed(
-        Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(dir),
-    )?;
-    let mut pip = Command::new(bin.join("python"));
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-    ]);
-    succeed(pip.args(DIST_PACKAGES))?;
+    let python = venv::make(dir)?;
+    succeed(venv::pip_install(&python).args(DIST_PACKAGES))?;
     fs::write(&stamp, wanted).map_err(|cause| format!("{}: {cause}", stamp.display()))?;
     Ok(bin)
 }

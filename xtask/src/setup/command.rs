@@ -6,17 +6,23 @@ use std::process::Command;
 
 /// Runs a command to its end; its output is shown only when it fails.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<String, String> {
+    Ok(succeed(command)?.trim().to_owned())
+}
+
+/// Likewise, and gives every byte of it.
+pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
         .map_err(|cause| format!("{command:?} did not start: {cause}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(said);
     }
     let complained = String::from_utf8_lossy(&output.stderr);
     Err(format!(
-        "{command:?} failed ({})\n{said}\n{}",
+        "{command:?} failed ({})\n{}\n{}",
         output.status,
+        said.trim(),
         complained.trim()
     ))
 }

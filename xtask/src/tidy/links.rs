@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Fault;
 use super::tree::Tree;
-use crate::markdown::Page;
+use crate::markdown::{Page, resolved};
 
 pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let places = places(tree);
@@ -102,7 +102,7 @@ pub(crate) fn inside<'a>(from: &str, target: &'a str) -> Option<(String, Option<
     let file = if file.is_empty() {
         from.to_owned()
     } else {
-        resolve(from, file)
+        resolved(from, file)
     };
     Some((file, anchor))
 }
@@ -119,17 +119,4 @@ fn places(tree: &Tree) -> BTreeSet<String> {
         }
     }
     places
-}
-
-fn resolve(from: &str, link: &str) -> String {
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in link.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }

@@ -70,7 +70,7 @@ impl Gate {
                 "cd \"$(dirname \"$3\")\" && chmod 600 *.jsonl && exec \"$0\" \"$@\"",
             ])
             .arg(Self::binary());
-        Self::start_as(command, data, admin, listen, config, files, &[])
+        Self::spawn(command, data, admin, listen, config, files, &[]).ready()
     }
 
     /// Starts with these environment variables besides its own.
@@ -85,15 +85,7 @@ impl Gate {
         command
             .arg(format!("--nofile={descriptors}:{descriptors}"))
             .arg(Self::binary());
-        Self::start_as(
-            command,
-            free_address(),
-            free_address(),
-            any_host(),
-            config,
-            &[],
-            &[],
-        )
+        Self::spawn_plain(command, config).ready()
     }
 
     /// Starts a gate whose writes past a file size limit fail instead of ending it; the limit comes
@@ -101,15 +93,7 @@ impl Gate {
     pub(crate) fn start_to_be_limited(config: &str) -> Self {
         let mut command = Command::new("env");
         command.arg("--ignore-signal=XFSZ").arg(Self::binary());
-        Self::start_as(
-            command,
-            free_address(),
-            free_address(),
-            any_host(),
-            config,
-            &[],
-            &[],
-        )
+        Self::spawn_plain(command, config).ready()
     }
 
     /// Sets the gate's file size limit: bytes, or `unlimited`.
@@ -130,42 +114,24 @@ impl Gate {
         files: &[(&str, &[u8])],
         env: &[(&str, &str)],
     ) -> Self {
-        Self::start_as(
-            Command::new(Self::binary()),
-            data,
-            admin,
-            listen,
-            config,
-            files,
-            env,
-        )
+        let command = Command::new(Self::binary());
+        Self::spawn(command, data, admin, listen, config, files, env).ready()
     }
 
     /// Starts, and is sent SIGHUP as soon as it says anything.
     pub(crate) fn start_hung_up(config: &str) -> Self {
-        let command = Command::new(Self::binary());
-        let (data, admin) = (free_address(), free_address());
-        let mut gate = Self::spawn(command, data, admin, any_host(), config, &[], &[]);
+        let gate = Self::spawn_plain(Command::new(Self::binary()), config);
         eventually("it begins", Duration::from_secs(20), || {
             !gate.log().is_empty()
         });
         gate.signal(libc::SIGHUP);
-        gate.until_ready();
-        gate
+        gate.ready()
     }
 
-    fn start_as(
-        command: Command,
-        data: SocketAddr,
-        admin: SocketAddr,
-        listen: &str,
-        config: &str,
-        files: &[(&str, &[u8])],
-        env: &[(&str, &str)],
-    ) -> Self {
-        let mut gate = Self::spawn(command, data, admin, listen, config, files, env);
-        gate.until_ready();
-        gate
+    /// By this command, on free addresses, with the configuration alone.
+    fn spawn_plain(command: Command, config: &str) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        Self::spawn(command, data, admin, any_host(), config, &[], &[])
     }
 
     fn spawn(
@@ -207,6 +173,11 @@ impl Gate {
             admin,
             child,
         }
+    }
+
+    fn ready(mut self) -> Self {
+        self.until_ready();
+        self
     }
 
     fn until_ready(&mut self) {

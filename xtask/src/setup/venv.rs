@@ -1,0 +1,31 @@
+//! Virtual environments of Python, for tools that its registry has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::command::{apt_install, run_quietly};
+
+/// Makes one in the place of what is there, and gives its Python.
+pub(crate) fn make(dir: &Path) -> Result<PathBuf, String> {
+    if dir.exists() {
+        fs::remove_dir_all(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
+    }
+    let make = || run_quietly(Command::new("python3").args(["-m", "venv"]).arg(dir));
+    make().or_else(|_| apt_install("python3-venv").and_then(|()| make()))?;
+    Ok(dir.join("bin").join("python"))
+}
+
+/// What installs into it what is named, and nothing else.
+pub(crate) fn pip_install(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]);
+    pip
+}
