@@ -12,8 +12,10 @@ mod gate;
 mod scene;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 use self::book::Book;
 use self::gate::Instructions;
@@ -55,6 +57,19 @@ fn each(binary: &Path, scene: &Scene) -> Result<Instructions, String> {
     })
 }
 
+/// Likewise, of several scenarios at once: each has a core, and instructions are the same beside others.
+fn each_of(binary: &Path, scenes: &[Scene]) -> Vec<Result<Instructions, String>> {
+    thread::scope(|scope| {
+        let started: Vec<_> = scenes
+            .iter()
+            .map(|scene| scope.spawn(|| each(binary, scene)))
+            .collect();
+        let broke = |_| Err("a thread that counts broke".to_owned());
+        let ended = started.into_iter();
+        ended.map(|one| one.join().unwrap_or_else(broke)).collect()
+    })
+}
+
 /// Counts every scenario with this binary and compares, or writes the book anew.
 pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
     let kept = Book::read()?;
@@ -66,28 +81,31 @@ pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
         "", "kept", "counted", "change"
     );
     let mut measured = BTreeMap::new();
-    for scene in SCENES {
-        let each = each(binary, scene)?;
-        let mut tell = |name: &str, count: u64, tolerance: f64| {
-            counted.set(name, count);
-            let before = kept.get(name);
-            let change = before.map(|before| 100.0 * (count as f64 / before as f64 - 1.0));
-            println!(
-                "{name:<34} {:>12} {count:>12} {:>8}",
-                before.map_or_else(|| "-".into(), |before| before.to_string()),
-                change.map_or_else(|| "-".into(), |change| format!("{change:+.1} %"))
-            );
-            if change.is_none_or(|change| change > tolerance) {
-                faults.push(name.to_owned());
-            }
-        };
-        tell(scene.name, each.all, scene.tolerance_percent());
-        if let Some(unmetered) = scene.unmetered {
-            let name = format!("{}_worker", scene.name);
-            tell(&name, each.worker, TOLERANCE_PERCENT);
-            shares.push((scene.name, unmetered));
+    let mut tell = |name: &str, count: u64, tolerance: f64| {
+        counted.set(name, count);
+        let before = kept.get(name);
+        let change = before.map(|before| 100.0 * (count as f64 / before as f64 - 1.0));
+        println!(
+            "{name:<34} {:>12} {count:>12} {:>8}",
+            before.map_or_else(|| "-".into(), |before| before.to_string()),
+            change.map_or_else(|| "-".into(), |change| format!("{change:+.1} %"))
+        );
+        if change.is_none_or(|change| change > tolerance) {
+            faults.push(name.to_owned());
         }
-        measured.insert(scene.name, each);
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    for scenes in SCENES.chunks(cores) {
+        for (scene, each) in scenes.iter().zip(each_of(binary, scenes)) {
+            let each = each?;
+            tell(scene.name, each.all, scene.tolerance_percent());
+            if let Some(unmetered) = scene.unmetered {
+                let name = format!("{}_worker", scene.name);
+                tell(&name, each.worker, TOLERANCE_PERCENT);
+                shares.push((scene.name, unmetered));
+            }
+            measured.insert(scene.name, each);
+        }
     }
     println!(
         "\n{:<34} {:>12} {:>12} {:>8}",

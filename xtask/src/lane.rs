@@ -3,13 +3,13 @@
 //! Invariant: a failing stage never stops the ones after it, so one run shows every failure;
 //! `finish` prints the skipped tests, and the total as the last line, and fails if anything did.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use crate::cpu_time;
-use crate::tally::Tally;
+use crate::tally::{Ran, Tally, flush};
+use crate::{binaries, cpu_time};
 
 pub(crate) struct Lane {
     total: Tally,
@@ -56,14 +56,37 @@ impl Lane {
 
     /// A `cargo test` whose own results are counted; fewer than `least` are a failure.
     pub(crate) fn tests(&mut self, name: &str, least: u64, mut command: Command) {
+        self.counted(name, least, |skipped| {
+            command.env(SKIPPED, skipped);
+            run_tests(command)
+        });
+    }
+
+    /// Likewise, but its test binaries run several at once, each prepared by `each`.
+    pub(crate) fn binaries(
+        &mut self,
+        name: &str,
+        least: u64,
+        build: Command,
+        each: impl Fn(&mut Command) + Sync,
+    ) {
+        self.counted(name, least, |skipped| {
+            binaries::run(build, |command| {
+                each(command);
+                command.env(SKIPPED, skipped);
+            })
+        });
+    }
+
+    /// Tests whose results are counted, and who name in a file which of them were skipped.
+    fn counted(&mut self, name: &str, least: u64, run: impl FnOnce(&Path) -> Ran) {
         let file = skipped_file(name);
-        command.env("TOLLGATE_SKIPPED", &file);
         let mut skipped = Vec::new();
         self.stage(name, || {
-            let mut tally = run_tests(command);
+            let mut ran = run(&file);
             skipped = skipped_in(&file);
-            tally.run.of_these_skipped(skipped.len() as u64);
-            tally.run.ended(tally.success, least)
+            ran.tally.of_these_skipped(skipped.len() as u64);
+            ran.tally.ended(ran.success, least)
         });
         self.skipped.extend(skipped);
     }
@@ -118,11 +141,8 @@ impl Lane {
     }
 }
 
-/// What the harness counted, and whether the command ended well.
-struct Ran {
-    run: Tally,
-    success: bool,
-}
+/// Names the file for skipped tests (`xtask/skipped.rs`).
+const SKIPPED: &str = "TOLLGATE_SKIPPED";
 
 fn run_tests(mut command: Command) -> Ran {
     let mut tally = Tally::default();
@@ -130,10 +150,7 @@ fn run_tests(mut command: Command) -> Ran {
         Ok(child) => child,
         Err(cause) => {
             eprintln!("error: {command:?} did not start: {cause}");
-            return Ran {
-                run: tally,
-                success: false,
-            };
+            return Ran::default();
         }
     };
     if let Some(stdout) = child.stdout.take() {
@@ -151,7 +168,7 @@ fn run_tests(mut command: Command) -> Ran {
         }
     }
     Ran {
-        run: tally,
+        tally,
         success: child.wait().is_ok_and(|status| status.success()),
     }
 }
@@ -175,11 +192,6 @@ fn skipped_in(file: &Path) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines.sort();
     lines
-}
-
-fn flush() {
-    // A closed terminal is no reason to stop counting.
-    drop(std::io::stdout().flush());
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! in the last line of its output, and a stage that could not run counts as failed.
 //! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
 
+mod binaries;
 mod book;
 mod cargo;
 mod cast;

@@ -18,7 +18,8 @@ use crate::tidy;
 
 /// The one test binary that needs the installed parts and the release binary.
 const END_TO_END: &str = "e2e";
-/// Its tests at once, for each core: they wait for processes and for time, and use a sixth of what two cores can do.
+/// Its tests at once, for each core, in each of the binaries that run beside one another: they wait for processes and
+/// for time.
 const AT_ONCE: usize = 3;
 
 pub(crate) fn check() -> ExitCode {
@@ -91,7 +92,7 @@ fn check_stages(lane: &mut Lane) {
     );
     match metadata().as_ref().map(test_targets) {
         Ok(targets) => {
-            lane.tests("unit tests and vectors", 1, unit_tests(&targets));
+            lane.binaries("unit tests and vectors", 1, unit_tests(&targets), |_| {});
             lane.tests(
                 "examples in the documentation",
                 0,
@@ -127,7 +128,10 @@ fn end_to_end_stage(
 ) {
     match (installed, binary) {
         (Some(installed), Some(binary)) => {
-            lane.tests("end to end", 1, end_to_end(&installed, binary, filter));
+            let build = cargo(&["test", "--workspace", "--test", END_TO_END]);
+            lane.binaries("end to end", 1, build, |test| {
+                end_to_end(test, &installed, &binary, filter);
+            });
         }
         (Some(_), None) => lane.cannot_run("end to end", "the release build failed"),
         (None, _) => lane.cannot_run("end to end", "setup failed"),
@@ -135,35 +139,24 @@ fn end_to_end_stage(
 }
 
 fn unit_tests(test_targets: &[String]) -> Command {
-    let mut command = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins"]);
+    let mut command = cargo(&["test", "--workspace", "--lib", "--bins"]);
     for target in test_targets {
         command.args(["--test", target]);
     }
     command
 }
 
-fn end_to_end(installed: &Installed, binary: PathBuf, filter: Option<&str>) -> Command {
-    let mut command = cargo(&[
-        "test",
-        "--workspace",
-        "--no-fail-fast",
-        "--test",
-        END_TO_END,
-    ]);
-    if let Some(filter) = filter {
-        command.args(["--", filter]);
-    }
+fn end_to_end(test: &mut Command, installed: &Installed, binary: &Path, filter: Option<&str>) {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        command.env("RUST_TEST_THREADS", (AT_ONCE * cores).to_string());
+        test.env("RUST_TEST_THREADS", (AT_ONCE * cores).to_string());
     }
-    command
+    test.args(filter)
         .env("TOLLGATE_BIN", binary)
         .env("TOLLGATE_E2E_PYTHON", &installed.python)
         .env("TOLLGATE_E2E_NODE", &installed.node)
         .env("TOLLGATE_E2E_NODE_MODULES", &installed.node_modules)
         .env("TOLLGATE_E2E_CHROMIUM", &installed.chromium);
-    command
 }
 
 /// The names of the workspace's test binaries, but for the end-to-end one.

@@ -3,7 +3,20 @@
 //! Invariant: a run that exits with a failure leaves at least one failure in the tally.
 
 use std::fmt;
+use std::io::Write;
 use std::ops::AddAssign;
+
+/// What a harness counted, and whether all ended well.
+#[derive(Debug, Default)]
+pub(crate) struct Ran {
+    pub(crate) tally: Tally,
+    pub(crate) success: bool,
+}
+
+/// Shows what was printed now. A closed terminal is no reason to stop counting.
+pub(crate) fn flush() {
+    drop(std::io::stdout().flush());
+}
 
 /// How many tests and gates passed, failed and were skipped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

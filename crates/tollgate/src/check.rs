@@ -97,15 +97,13 @@ impl Found {
         if !self.faults.is_empty() {
             let counts = [("fault", &self.faults), ("warning", &self.warnings)];
             let counts = counts.into_iter().filter(|(_, of)| !of.is_empty());
-            let counts: Vec<String> = counts.map(|(word, of)| counted(of.len(), word)).collect();
+            let counts: Vec<String> = counts
+                .map(|(word, of)| crate::words::counted(of.len(), word))
+                .collect();
             lines.push(counts.join(", "));
         }
         lines
     }
-}
-
-fn counted(n: usize, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

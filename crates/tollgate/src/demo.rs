@@ -37,6 +37,7 @@ use home::Home;
 use live::Shown;
 
 use crate::running::Origin;
+use crate::words::counted;
 use crate::world::World;
 use crate::{cli, complain, serve, told};
 
@@ -130,11 +131,11 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         on_prem: on_prem.addr(),
         frontier: frontier.addr(),
     };
-    screen::introduce(&at);
+    let is_live = shown.is_live();
+    screen::introduce(&at, is_live);
     if let Some(plan) = &plan {
         screen::plan(plan);
     }
-    let is_live = shown.is_live();
     let mut unanswered = 0;
     runtime.block_on(async {
         let also = async {
@@ -168,7 +169,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     frontier.stop();
     match unanswered {
         0 => Ok(()),
-        n => Err(format!("{n} calls got no answer")),
+        n => Err(format!("{} got no answer", counted(n, "call"))),
     }
 }
 

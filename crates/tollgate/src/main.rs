@@ -39,6 +39,7 @@ mod traces;
 mod usage;
 mod watch;
 mod width;
+mod words;
 mod world;
 mod writable;
 

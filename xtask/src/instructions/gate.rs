@@ -2,12 +2,14 @@
 //!
 //! Invariant: the process is ended, whatever happens; nothing but loopback is used.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -47,7 +49,7 @@ pub(super) fn instructions(
         .args(["--tool=callgrind", "--quiet", "--separate-threads=yes"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(binary);
-    run(callgrind, &dir, scene, exchanges)?;
+    run(callgrind, &dir.join(scene.name), scene, exchanges)?;
     let mut counted = Instructions { all: 0, worker: 0 };
     for (text, of) in profiles(&profile)? {
         let total = total(&text).ok_or_else(|| format!("{} holds no total", of.display()))?;
@@ -253,12 +255,21 @@ fn patient(stream: TcpStream) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Two addresses that were free a moment ago. Both are held until both are known: one after the other may be
-/// the same.
+/// Two addresses that were free a moment ago, and that no other gate of this process was given.
 fn two_free() -> Result<[SocketAddr; 2], String> {
-    let bind = || TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string());
-    let (first, second) = (bind()?, bind()?);
-    Ok([local(&first)?, local(&second)?])
+    Ok([free()?, free()?])
+}
+
+fn free() -> Result<SocketAddr, String> {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
+        let address = local(&listener)?;
+        let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.insert(address.port()) {
+            return Ok(address);
+        }
+    }
 }
 
 fn local(listener: &TcpListener) -> Result<SocketAddr, String> {

@@ -13,6 +13,7 @@ use tokens::{Feature, Shape, probes};
 
 use super::engines::Engines;
 use super::round::{Addresses, Came, Round, clock};
+use crate::words::counted;
 
 /// One model of one backend.
 pub(crate) struct Known {
@@ -215,7 +216,7 @@ pub(crate) fn table(all: &[Known], width: usize) -> String {
         for (place, one) in differences.iter().take(DIFFERENCES_SHOWN).enumerate() {
             let what = match one.probe {
                 Some(probe) => probe.to_owned(),
-                None => format!("{} calls with {}", one.calls, one.features),
+                None => format!("{} with {}", counted(one.calls, "call"), one.features),
             };
             let (engine, ours) = (one.first.reported, one.first.counted);
             let mut line = format!("  {what}: engine {engine}, ours {ours}");

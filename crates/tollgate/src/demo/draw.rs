@@ -21,8 +21,6 @@ use super::words::{clipped, cost, short};
 const WIDE: u16 = 150;
 /// The second one.
 const SIDE: u16 = 79;
-/// From here on all calls to copy stay, whatever else there is to show.
-const TALL: u16 = 36;
 /// Lines of the log in the picture.
 const NOTES: usize = 2;
 
@@ -66,7 +64,7 @@ pub(super) fn draw(view: &View, on: &mut Buffer) {
         calls::draw(view, on, left);
         lines(on, right, &side(view, right.width));
     } else {
-        let below = below(view, all);
+        let below = below(view, between);
         let room = between.height.saturating_sub(height(&below)).max(1);
         let (first, second) = cut(between, room);
         calls::draw(view, on, first);
@@ -74,14 +72,18 @@ pub(super) fn draw(view: &View, on: &mut Buffer) {
     }
 }
 
-/// What stands below the calls where there is one column.
-fn below(view: &View, all: Rect) -> Vec<Line<'static>> {
-    let mut below = panel::levels(view, all.width);
+/// What stands below the calls where there is one column. Of the calls to copy there are as many as those that were
+/// made leave room for, and always one.
+fn below(view: &View, between: Rect) -> Vec<Line<'static>> {
+    let mut below = panel::levels(view, between.width);
+    let notes = notes(view, between.width);
     if view.plan.is_none() {
-        let shows_all = view.calls.is_empty() || all.height >= TALL;
-        below.extend(tries::lines(view, all.width, shows_all));
+        let made = view.calls.len() + 1;
+        let taken = made + below.len() + notes.len();
+        let room = usize::from(between.height).saturating_sub(taken);
+        below.extend(tries::lines(view, between.width, room));
     }
-    below.extend(notes(view, all.width));
+    below.extend(notes);
     below
 }
 
@@ -91,7 +93,7 @@ fn side(view: &View, width: u16) -> Vec<Line<'static>> {
     side.push(Line::default());
     side.extend(panel::callers(view, width));
     side.push(Line::default());
-    side.extend(tries::lines(view, width, true));
+    side.extend(tries::lines(view, width, usize::MAX));
     side.extend(notes(view, width));
     side
 }
@@ -121,7 +123,14 @@ fn totals(view: &View) -> Line<'static> {
     let mut spans = vec![
         Span::raw(" "),
         Span::styled(all.calls.to_string(), STRONG),
-        Span::styled(" calls  ", FAINT),
+        Span::styled(
+            if all.calls == 1 {
+                " call  "
+            } else {
+                " calls  "
+            },
+            FAINT,
+        ),
         Span::styled(
             all.refused.to_string(),
             if all.refused > 0 { SOME } else { STRONG },

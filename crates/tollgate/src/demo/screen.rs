@@ -12,6 +12,7 @@ use telemetry::WorkloadTotals;
 
 use super::Addresses;
 use super::drive::Plan;
+use crate::words::counted;
 use crate::{say, width};
 
 /// Somebody who may call.
@@ -30,13 +31,13 @@ pub(super) const CALLERS: [Caller; 3] = [
         name: "swe-rebench-ide",
         counted_as: "swe-rebench-ide",
         model: "gpt-oss-120b",
-        what: "tier 2, at most 2 requests a minute: the third is 429",
+        what: "own engines, at most 2 requests a minute: the third is 429",
     },
     Caller {
         name: "toolbench-agent",
         counted_as: "toolbench-agent",
         model: "gemini-2.5-flash",
-        what: "tier 1, whatever credential the client sends",
+        what: "a frontier model, whatever credential the client sends",
     },
     Caller {
         name: "unknown-guest",
@@ -46,8 +47,8 @@ pub(super) const CALLERS: [Caller; 3] = [
     },
 ];
 
-/// Addresses, and a call for each identity.
-pub(super) fn introduce(at: &Addresses) {
+/// Addresses; and, unless a picture follows that has its own, a call for each identity.
+pub(super) fn introduce(at: &Addresses, is_live: bool) {
     let Addresses {
         data,
         admin,
@@ -66,13 +67,15 @@ pub(super) fn introduce(at: &Addresses) {
 
   data      http://{data}/v1  what clients talk to
   admin     http://{admin}     /metrics  /readyz  /config
-  on-prem   http://{on_prem}/v1  tier 2, simulated: gpt-oss-120b
-  frontier  http://{frontier}/v1  tier 1, simulated: gemini-2.5-flash
-
-{}",
-        bold("Tollgate demo: two tiers behind one gate"),
-        bold("Three identities")
+  on-prem   http://{on_prem}/v1  tier 2, own engines: gpt-oss-120b
+  frontier  http://{frontier}/v1  tier 1, bought: gemini-2.5-flash
+",
+        bold("Tollgate demo: two tiers of simulated models behind one gate"),
     ));
+    if is_live {
+        return;
+    }
+    say(&bold("Three identities"));
     for caller in CALLERS {
         let Caller {
             name: workload,
@@ -111,8 +114,8 @@ Ctrl-C drains, and prints who spent what.
 /// The calls that are about to be made.
 pub(super) fn plan(plan: &Plan) {
     say(&format!(
-        "{} calls of the workload {}, one every {} ms: --seed {}\n",
-        plan.calls,
+        "{} of the workload {}, one every {} ms: --seed {}\n",
+        counted(plan.calls, "call"),
         plan.workload.as_str(),
         plan.every.as_millis(),
         plan.seed

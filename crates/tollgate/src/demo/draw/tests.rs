@@ -114,11 +114,27 @@ fn the_picture_at_200_columns() {
 }
 
 #[test]
-fn all_three_calls_are_there_to_copy_until_one_is_made_and_always_where_there_is_room() {
+fn as_many_calls_to_copy_stay_as_have_room_and_always_one() {
     let calls = |view: &View, width, height| drawn(view, width, height).matches("curl -i").count();
     assert_eq!(calls(&begun(None), 80, 24), 3);
+    let mut four = begun(None);
+    for n in 0..4 {
+        four.apply(Event::Ended(call(
+            &n.to_string(),
+            "toolbench-agent",
+            Ending::Whole,
+        )));
+    }
+    assert_eq!(calls(&four, 80, 24), 3);
+    four.apply(Event::Ended(refused("", 404, "workload_not_registered")));
+    assert_eq!(calls(&four, 80, 24), 2);
+    let picture = drawn(&four, 80, 24);
+    assert!(
+        picture.contains("x-workload-app: swe-rebench-ide") && picture.contains("404"),
+        "{picture}"
+    );
     assert_eq!(calls(&busy(None), 80, 24), 1);
-    assert_eq!(calls(&busy(None), 80, 40), 3);
+    assert_eq!(calls(&busy(None), 80, 80), 3);
     assert_eq!(calls(&busy(None), 200, 50), 3);
 }
 

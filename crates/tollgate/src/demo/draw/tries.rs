@@ -8,24 +8,25 @@ use super::super::screen::{CALLERS, Caller};
 use super::super::view::View;
 use super::{PLAIN, rule};
 
-/// All of them, or the one whose caller has called least.
-pub(super) fn lines(view: &View, width: u16, shows_all: bool) -> Vec<Line<'static>> {
-    let mut lines = vec![rule("from another terminal", width)];
-    let calls = |caller: &Caller| {
+/// Lines of one.
+const EACH: usize = 3;
+
+/// As many as have room below a title, and always one: first those whose callers have called least.
+pub(super) fn lines(view: &View, width: u16, room: usize) -> Vec<Line<'static>> {
+    let made = |caller: &&Caller| {
         view.callers
             .get(caller.counted_as)
             .map_or(0, |sums| sums.calls)
     };
-    let next = CALLERS.iter().min_by_key(|caller| calls(caller));
-    if shows_all {
-        lines.extend(CALLERS.iter().flat_map(|caller| call(view, caller)));
-    } else {
-        lines.extend(next.into_iter().flat_map(|caller| call(view, caller)));
-    }
+    let mut shown: Vec<&Caller> = CALLERS.iter().collect();
+    shown.sort_by_key(made);
+    shown.truncate((room.saturating_sub(1) / EACH).max(1));
+    let mut lines = vec![rule("from another terminal", width)];
+    lines.extend(shown.into_iter().flat_map(|caller| call(view, caller)));
     lines
 }
 
-fn call(view: &View, caller: &Caller) -> [Line<'static>; 3] {
+fn call(view: &View, caller: &Caller) -> [Line<'static>; EACH] {
     let Caller { name, model, .. } = caller;
     let line = |text: String| Line::from(Span::styled(text, PLAIN));
     [

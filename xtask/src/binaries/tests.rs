@@ -1,0 +1,79 @@
+//! What is read of cargo, and what is told of binaries; shell scripts stand for them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::{Binary, run};
+use crate::tally::Tally;
+
+#[test]
+fn a_test_binary_is_known_by_cargos_line_and_nothing_else_is_one() {
+    let line = r#"{"reason":"compiler-artifact","manifest_path":"/w/proving/prove/Cargo.toml",
+        "target":{"kind":["test"],"name":"e2e","src_path":"/w/proving/prove/tests/e2e/main.rs"},
+        "profile":{"test":true},"executable":"/w/target/debug/deps/e2e-1"}"#;
+    let line = line.replace('\n', "");
+    let binary = Binary::of(&line).expect("a test binary");
+    assert_eq!(binary.source, "proving/prove/tests/e2e/main.rs");
+    assert_eq!(binary.again(), "cargo test -p prove --test e2e");
+    for (what, other) in [
+        (r#""test":true"#, r#""test":false"#),
+        (r#""/w/target/debug/deps/e2e-1""#, "null"),
+        (r#""profile""#, r#""other""#),
+    ] {
+        assert_eq!(Binary::of(&line.replace(what, other)), None, "{other}");
+    }
+    assert_eq!(Binary::of("   Compiling prove v0.1.0"), None);
+}
+
+/// A cargo that has built these scripts.
+fn cargo(name: &str, scripts: &[&str]) -> Command {
+    let dir = std::env::temp_dir().join(format!("tollgate-{name}-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a directory");
+    let mut said = String::new();
+    for (n, script) in scripts.iter().enumerate() {
+        let file = dir.join(n.to_string());
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("is written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("may be run");
+        said += &format!(
+            "echo '{{\"profile\":{{\"test\":true}},\"manifest_path\":\"{}/Cargo.toml\",\
+             \"target\":{{\"kind\":[\"lib\"],\"name\":\"a\",\"src_path\":\"/s\"}},\
+             \"executable\":\"{}\"}}'\n",
+            dir.display(),
+            file.display()
+        );
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", &said]);
+    command
+}
+
+#[test]
+fn every_binary_runs_in_its_directory_and_one_that_fails_fails_the_run() {
+    let ok = |n: u32| format!("echo 'test result: ok. {n} passed; 0 failed; 0 ignored'");
+    let here = "test \"$(pwd -P)\" = \"$(realpath \"$CARGO_MANIFEST_DIR\")\" || exit 3";
+    let scripts = [ok(2), format!("{here}; {}", ok(3)), "exit 7".to_owned()];
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let good = run(cargo("good", &scripts[..2]), |_| {});
+    let passed = |passed| Tally {
+        passed,
+        ..Tally::default()
+    };
+    assert!(good.success);
+    assert_eq!(good.tally, passed(5));
+    let bad = run(cargo("bad", &scripts), |_| {});
+    assert!(!bad.success);
+    assert_eq!(bad.tally, passed(5), "those beside it are counted");
+    let told = run(cargo("told", &["exit $CODE"]), |command| {
+        command.env("CODE", "0");
+    });
+    assert!(told.success);
+}
+
+#[test]
+fn a_build_that_fails_fails_the_run() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exit 101"]);
+    assert!(!run(command, |_| {}).success);
+    assert!(!run(Command::new("there-is-no-such-program"), |_| {}).success);
+}
