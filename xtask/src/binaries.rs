@@ -13,6 +13,7 @@ use std::thread;
 
 use serde_json::Value;
 
+use crate::cargo::root;
 use crate::tally::{Ran, flush};
 
 /// What libtest prints before it says what failed, and why.
@@ -130,11 +131,9 @@ impl Binary {
         }
         let dir = Path::new(&text("/manifest_path")?).parent()?.to_owned();
         let source = text("/target/src_path")?;
-        let root = dir.parent().and_then(Path::parent).unwrap_or(&dir);
-        let source = Path::new(&source).strip_prefix(root).map_or_else(
-            |_| source.clone(),
-            |relative| relative.display().to_string(),
-        );
+        let source = Path::new(&source)
+            .strip_prefix(root())
+            .map_or(source.clone(), |relative| relative.display().to_string());
         Some(Self {
             kind: text("/target/kind/0")?,
             name: text("/target/name")?,

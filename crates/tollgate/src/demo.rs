@@ -157,9 +157,9 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     });
     // With it go the tasks that hold on to the gate.
     drop(runtime);
-    let counted = serve::end(ready).ok_or("the gate did not end, so there is no summary")?;
+    let totals = serve::end(ready).ok_or("the gate did not end, so there is no summary")?;
     shown.end();
-    screen::summary(&counted.by_workload(), began.elapsed());
+    screen::summary(&totals.by_workload(), began.elapsed());
     let reader = Reader::open(&home.ledger()).map_err(|error| error.to_string())?;
     screen::report(&reader).map_err(|error| error.to_string())?;
     if home.is_kept() {

@@ -5,14 +5,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::{Binary, run};
+use crate::cargo::root;
 use crate::tally::Tally;
 
 #[test]
 fn a_test_binary_is_known_by_cargos_line_and_nothing_else_is_one() {
     let line = r#"{"reason":"compiler-artifact","manifest_path":"/w/proving/prove/Cargo.toml",
-        "target":{"kind":["test"],"name":"e2e","src_path":"/w/proving/prove/tests/e2e/main.rs"},
+        "target":{"kind":["test"],"name":"e2e","src_path":"ROOT/proving/prove/tests/e2e/main.rs"},
         "profile":{"test":true},"executable":"/w/target/debug/deps/e2e-1"}"#;
-    let line = line.replace('\n', "");
+    let root = root().display().to_string();
+    let line = line.replace('\n', "").replace("ROOT", &root);
     let binary = Binary::of(&line).expect("a test binary");
     assert_eq!(binary.source, "proving/prove/tests/e2e/main.rs");
     assert_eq!(binary.again(), "cargo test -p prove --test e2e");

@@ -12,8 +12,7 @@ use clap::Args;
 #[command(
     before_help = "Examples:\n  \
     tollgate explain --header 'x-workload-app: chat' --model gpt-4o\n  \
-    export TOLLGATE_CREDENTIAL=$KEY\n  \
-    tollgate explain --model gpt-4o --from 10.1.2.3\n  \
+    TOLLGATE_CREDENTIAL=$KEY tollgate explain --model gpt-4o\n  \
     tollgate explain --model gpt-4o --at 2026-11-23T20:00Z",
     after_help = "It goes by the configuration alone, not by what a running gate has counted, and asks whoever a gate would ask.\n\n\
     Exit codes: 0 the call would go upstream, 1 it would be refused, or nobody can tell."

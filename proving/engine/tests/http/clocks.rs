@@ -21,6 +21,7 @@ type Figures = [f64; 3];
 
 const NAMES: [&str; 3] = ["TTFT", "TPOT", "E2E"];
 const SPREAD_OF: u64 = 8;
+const ROUNDS: u32 = 3;
 const EVENT: &str = "data: {";
 
 fn given() -> (String, u32, f64) {
@@ -58,22 +59,31 @@ fn real_time_agrees_with_virtual_time() {
         .unwrap();
         [report.ttft.mean, report.tpot.mean, report.e2e.mean]
     };
-    let (expected, real) = (in_virtual(1), in_real_time(&preset, &plan));
-    for (i, name) in NAMES.iter().enumerate() {
-        let all: Vec<f64> = (2..2 + SPREAD_OF).map(|seed| in_virtual(seed)[i]).collect();
-        let noise = deviation(&all);
-        let off = real[i] - expected[i];
-        println!(
-            "{name}: virtual {:.2} ms, real {:.2} ms, {:+.1} %; from seed to seed {:.1} %",
-            expected[i] * 1e3,
-            real[i] * 1e3,
-            off / expected[i] * 100.0,
-            noise / expected[i] * 100.0
-        );
-        // Twice the noise, and what a busy machine adds: 8 % or 5 ms.
-        let bound = 2.0 * noise + (expected[i] * 0.08).max(if i == 1 { 5e-4 } else { 5e-3 });
-        assert!(off.abs() <= bound, "{name} is off by {off} s of {bound} s");
-    }
+    let expected = in_virtual(1);
+    let others: Vec<Figures> = (2..2 + SPREAD_OF).map(in_virtual).collect();
+    let noise: Figures = std::array::from_fn(|i| {
+        deviation(&others.iter().map(|other| other[i]).collect::<Vec<_>>())
+    });
+    // What else runs here delays a round, and never all of them; an engine that is wrong is wrong in each.
+    let agrees = (0..ROUNDS).any(|_| {
+        let real = in_real_time(&preset, &plan);
+        (0..NAMES.len()).all(|i| agrees(NAMES[i], expected[i], real[i], noise[i]))
+    });
+    assert!(agrees, "no round of {ROUNDS} agrees with virtual time");
+}
+
+/// Whether they differ by no more than twice the noise, and what a machine adds: 8 %, or 5 ms (0.5 ms of TPOT).
+fn agrees(name: &str, expected: f64, real: f64, noise: f64) -> bool {
+    let off = real - expected;
+    println!(
+        "{name}: virtual {:.2} ms, real {:.2} ms, {:+.1} %; from seed to seed {:.1} %",
+        expected * 1e3,
+        real * 1e3,
+        off / expected * 100.0,
+        noise / expected * 100.0
+    );
+    let least = if name == "TPOT" { 5e-4 } else { 5e-3 };
+    off.abs() <= 2.0 * noise + (expected * 0.08).max(least)
 }
 
 fn deviation(values: &[f64]) -> f64 {
