@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 use config::Sources;
 use engine::{EngineConfig, EngineHandle};
 use ledger::Reader;
-use tokio::signal::unix::{SignalKind, signal};
+use telemetry::AccessLog;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use document::{Engine, document, printed};
 pub(crate) use drive::Workload;
@@ -37,6 +38,7 @@ use home::Home;
 use live::Shown;
 
 use crate::running::Origin;
+use crate::serve::Ready;
 use crate::words::counted;
 use crate::world::World;
 use crate::{cli, complain, serve, told};
@@ -85,80 +87,58 @@ fn start(options: &cli::Demo) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    // From here on Ctrl-C is heard, and ends what the start has made.
-    let mut interrupted = runtime
-        .block_on(async { signal(SignalKind::interrupt()) })
+    // From here on a signal is heard, and ends what the start has made.
+    let mut signals = runtime
+        .block_on(async { Signals::hear() })
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let home = Home::make(options.keep)?;
     let world = DemoWorld {
         on_prem: key("on-prem"),
         frontier: key("frontier"),
     };
-    // Each reads the vocabulary of its model, which is most of what a start takes.
-    let (on_prem, frontier) = thread::scope(|scope| {
-        let (listen, key) = (options.frontier, &world.frontier);
-        let frontier =
-            scope.spawn(move || engine(options, "frontier", listen, "gemini-2.5-flash", key));
-        let (listen, key) = (options.on_prem, &world.on_prem);
-        let on_prem = engine(options, "on-prem", listen, "gpt-oss-120b", key);
-        let broke = |_| Err("the simulated engine frontier did not start".to_owned());
-        (on_prem, frontier.join().unwrap_or_else(broke))
-    });
-    let (on_prem, frontier) = (on_prem?, frontier?);
-    let at = |listen, key: &str| {
-        let credential = format!("credential: {{ inline: \"${{{key}}}\" }}");
-        Engine { listen, credential }
-    };
-    let text = document(
-        options,
-        &at(on_prem.addr(), "ON_PREM_KEY"),
-        &at(frontier.addr(), "FRONTIER_KEY"),
-        &home.ledger(),
-    );
-    let file = Path::new("demo.yaml");
-    let loaded = config::parse_document(file, text.as_bytes(), &world)
-        .map_err(|faults| faults.to_string())?;
-    for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
-    }
-    let origin = Origin::none(&loaded);
-    let mut shown = Shown::new(options.plain, plan.as_ref());
-    let log = shown.feed_from(options.access_log.as_deref(), home.ledger())?;
-    let ready = serve::start_with(Some(log), loaded, &world, origin)?;
-    let at = Addresses {
-        data: ready.running.gate.address(),
-        admin: ready.admin.local_addr().unwrap_or(options.admin),
-        on_prem: on_prem.addr(),
-        frontier: frontier.addr(),
-    };
+    let (on_prem, frontier) = engines(options, &world)?;
+    let (log, mut shown) = Shown::start(options, plan.as_ref(), home.ledger())?;
+    let ready = gate(options, &world, [&on_prem, &frontier], &home, log)?;
+    let data = ready.running.gate.address();
     let is_live = shown.is_live();
-    screen::introduce(&at, is_live);
+    screen::introduce(
+        &Addresses {
+            data,
+            admin: ready.admin.local_addr().unwrap_or(options.admin),
+            on_prem: on_prem.addr(),
+            frontier: frontier.addr(),
+        },
+        is_live,
+    );
     if let Some(plan) = &plan {
         screen::plan(plan);
     }
     let mut unanswered = 0;
+    let mut told = Ok(());
     runtime.block_on(async {
         let also = async {
             let made = Cell::new(0);
-            let showing = shown.show(&ready.running, at.data, &made);
-            match plan {
-                None => tokio::select! {
-                    () = showing => {}
-                    _ = interrupted.recv() => {}
-                },
-                Some(plan) => tokio::select! {
-                    () = showing => {}
-                    _ = interrupted.recv() => {}
-                    n = driven(plan, reachable(at.data), &made, is_live) => unanswered = n,
-                },
+            let showing = shown.show(&ready.running, data, &made);
+            let driving = async {
+                match plan {
+                    None => std::future::pending().await,
+                    Some(plan) => driven(plan, reachable(data), &made, is_live).await,
+                }
+            };
+            tokio::select! {
+                shown = showing => told = shown,
+                () = signals.ended() => {}
+                n = driving => unanswered = n,
             }
         };
-        serve::until_stopped(&ready, serve::hangups(), also).await;
+        // There is no file to read again: SIGHUP ends the demo, as it ends most programs.
+        serve::until_stopped(&ready, None, also).await;
     });
     // With it go the tasks that hold on to the gate.
     drop(runtime);
-    let totals = serve::end(ready).ok_or("the gate did not end, so there is no summary")?;
-    shown.end();
+    let totals = serve::end(ready);
+    told = told.and(shown.end());
+    let totals = totals.ok_or("the gate did not end, so there is no summary")?;
     screen::summary(&totals.by_workload(), began.elapsed());
     let reader = Reader::open(&home.ledger()).map_err(|error| error.to_string())?;
     screen::report(&reader).map_err(|error| error.to_string())?;
@@ -167,9 +147,84 @@ fn start(options: &cli::Demo) -> Result<(), String> {
     }
     on_prem.stop();
     frontier.stop();
-    match unanswered {
-        0 => Ok(()),
-        n => Err(format!("{} got no answer", counted(n, "call"))),
+    match told {
+        // Whoever read the lines has read enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to standard output: {error}"))
+        }
+        _ if unanswered > 0 => Err(format!("{} got no answer", counted(unanswered, "call"))),
+        _ => Ok(()),
+    }
+}
+
+/// Both simulated engines. Each reads the vocabulary of its model, which is most of what a start takes.
+fn engines(options: &cli::Demo, world: &DemoWorld) -> Result<(EngineHandle, EngineHandle), String> {
+    thread::scope(|scope| {
+        let (listen, key) = (options.frontier, &world.frontier);
+        let frontier =
+            scope.spawn(move || engine(options, "frontier", listen, "gemini-2.5-flash", key));
+        let (listen, key) = (options.on_prem, &world.on_prem);
+        let on_prem = engine(options, "on-prem", listen, "gpt-oss-120b", key);
+        let broke = |_| Err("the simulated engine frontier did not start".to_owned());
+        Ok((on_prem?, frontier.join().unwrap_or_else(broke)?))
+    })
+}
+
+/// The gate in front of these engines.
+fn gate(
+    options: &cli::Demo,
+    world: &DemoWorld,
+    [on_prem, frontier]: [&EngineHandle; 2],
+    home: &Home,
+    log: AccessLog,
+) -> Result<Ready, String> {
+    let reached = |engine: &EngineHandle, key: &str| {
+        let (listen, credential) = (
+            engine.addr(),
+            format!("credential: {{ inline: \"${{{key}}}\" }}"),
+        );
+        Engine { listen, credential }
+    };
+    let text = document(
+        options,
+        &reached(on_prem, "ON_PREM_KEY"),
+        &reached(frontier, "FRONTIER_KEY"),
+        &home.ledger(),
+    );
+    let file = Path::new("demo.yaml");
+    let loaded = config::parse_document(file, text.as_bytes(), world)
+        .map_err(|faults| faults.to_string())?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let origin = Origin::none(&loaded);
+    serve::start_with(Some(log), loaded, world, origin)
+}
+
+/// What ends a demo from outside.
+struct Signals([Signal; 4]);
+
+impl Signals {
+    /// From now on none of them ends the process.
+    fn hear() -> io::Result<Self> {
+        serve::outlive_file_limit();
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+            signal(SignalKind::quit())?,
+        ]))
+    }
+
+    /// Until one has come, be it before.
+    async fn ended(&mut self) {
+        let [interrupt, terminate, hangup, quit] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+            _ = quit.recv() => {}
+        }
     }
 }
 

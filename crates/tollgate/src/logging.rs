@@ -75,10 +75,13 @@ fn understood(filter: &str) -> Result<EnvFilter, String> {
     EnvFilter::try_new(filter).map_err(|fault| fault.to_string())
 }
 
-/// On a terminal, unless `NO_COLOR` says something (<https://no-color.org>).
 fn wants_colour() -> bool {
-    let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !forbidden
+    std::io::stderr().is_terminal() && !forbids_colour()
+}
+
+/// Whether `NO_COLOR` says something (<https://no-color.org>).
+pub(crate) fn forbids_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 #[cfg(test)]

@@ -52,7 +52,10 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
         }
     };
     // Before anything takes time: one that came during the start would end the process.
-    let hangups = runtime.block_on(async { hangups() });
+    let hangups = runtime.block_on(async {
+        outlive_file_limit();
+        hangups()
+    });
     let source = Source::of(options.config.as_deref());
     tracing::info!("{source}");
     let (loaded, origin) = match Origin::read(source.file()) {
@@ -218,10 +221,10 @@ pub(crate) fn start_with(
 }
 
 /// Serves admin, watches files and signals, until a signal or `also`; then drains. A further signal ends
-/// what is going on: the delay first, then the drain.
+/// what is going on: the delay first, then the drain. Each of the hangups reloads.
 pub(crate) async fn until_stopped(
     ready: &Ready,
-    hangups: io::Result<Signal>,
+    hangups: Option<Signal>,
     also: impl Future<Output = ()>,
 ) {
     let running = &ready.running;
@@ -327,18 +330,26 @@ async fn told() -> io::Result<&'static str> {
 }
 
 /// Each SIGHUP from now on.
-pub(crate) fn hangups() -> io::Result<Signal> {
-    signal(SignalKind::hangup())
+fn hangups() -> Option<Signal> {
+    let hangups = signal(SignalKind::hangup());
+    hangups
+        .inspect_err(|error| tracing::warn!(%error, "cannot listen for SIGHUP"))
+        .ok()
+}
+
+/// From now on a file that reaches the limit of file sizes (`RLIMIT_FSIZE`) is a write that fails, as on a full disk, and
+/// not the end of the process.
+pub(crate) fn outlive_file_limit() {
+    let heard = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+    if let Err(error) = heard {
+        tracing::warn!(%error, "cannot listen for SIGXFSZ");
+    }
 }
 
 /// Reloads and reopens the access log at each SIGHUP.
-async fn reloads(running: &Arc<Running>, hangups: io::Result<Signal>) {
-    let mut hangups = match hangups {
-        Ok(hangups) => hangups,
-        Err(error) => {
-            tracing::warn!(%error, "cannot listen for SIGHUP");
-            return std::future::pending().await;
-        }
+async fn reloads(running: &Arc<Running>, hangups: Option<Signal>) {
+    let Some(mut hangups) = hangups else {
+        return std::future::pending().await;
     };
     while hangups.recv().await.is_some() {
         let reloading = Arc::clone(running);

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use ::admin::{Budget, Gateway, Limit};
 use ledger::{Reader, Stored};
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use telemetry::AccessLog;
 
@@ -39,8 +40,12 @@ impl Write for Sink {
             let n = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
             self.missed.fetch_add(n, Ordering::Relaxed);
         }
-        if let Some(file) = &mut self.file {
-            file.write_all(lines)?;
+        // The feed has them: to fail would have the log write them once more.
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write_all(lines)
+        {
+            tracing::warn!(%error, "the access log's file takes no lines, and gets no more");
+            self.file = None;
         }
         Ok(lines.len())
     }
@@ -69,7 +74,10 @@ impl Feed {
     ) -> Result<(AccessLog, Self), String> {
         let file = file.map(|path| {
             let mut open = OpenOptions::new();
-            let open = open.append(true).create(true).mode(0o640).open(path);
+            // A pipe that nobody reads is an error, and nothing to wait for.
+            let flags = OFlags::NONBLOCK.bits().cast_signed();
+            open.append(true).create(true).mode(0o640);
+            let open = open.custom_flags(flags).open(path);
             open.map_err(|e| format!("cannot write the access log to {}: {e}", path.display()))
         });
         let (to, records) = sync_channel(BATCHES);

@@ -20,6 +20,10 @@ impl Home {
     pub(super) fn make(is_kept: bool) -> Result<Self, String> {
         let name = format!("tollgate-demo-{:016x}", RandomState::new().hash_one(0));
         let path = std::env::temp_dir().join(name);
+        if path.to_str().is_none() {
+            let says = "its name is not UTF-8; TMPDIR says where";
+            return Err(format!("cannot use {}: {says}", path.display()));
+        }
         let made = |path: &Path| -> io::Result<PathBuf> {
             fs::DirBuilder::new().mode(0o700).create(path)?;
             fs::canonicalize(path)

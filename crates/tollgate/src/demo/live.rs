@@ -5,10 +5,10 @@
 //! Not here: the picture (`draw`), the terminal (`terminal`).
 
 use std::cell::Cell;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use telemetry::AccessLog;
@@ -20,7 +20,8 @@ use super::plain;
 use super::terminal::{self, Screen};
 use super::view::{Event, View};
 use crate::running::Running;
-use crate::{logging, say};
+use crate::words::counted;
+use crate::{cli, logging};
 
 /// Between two looks.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -30,25 +31,29 @@ const NOTES: usize = 100;
 /// What was seen, and how it is shown.
 pub(super) struct Shown {
     view: View,
-    feed: Option<Feed>,
+    feed: Feed,
     is_live: bool,
     has_heading: bool,
     notes: SyncSender<String>,
-    noted: Option<Receiver<String>>,
 }
 
 impl Shown {
-    pub(super) fn new(wants_plain: bool, plan: Option<&Plan>) -> Self {
+    /// Starts an access log for the gate, which appends to this file if one is named, and what is shown of it.
+    pub(super) fn start(
+        options: &cli::Demo,
+        plan: Option<&Plan>,
+        ledger: PathBuf,
+    ) -> Result<(AccessLog, Self), String> {
         let (notes, noted) = sync_channel(NOTES);
-        let view = View::of(plan.map(|plan| (plan.workload.as_str(), plan.calls)));
-        Self {
-            view,
-            feed: None,
-            is_live: !wants_plain && can_draw(),
+        let (log, feed) = Feed::start(options.access_log.as_deref(), ledger, noted)?;
+        let shown = Self {
+            view: View::of(plan.map(|plan| (plan.workload.as_str(), plan.calls))),
+            feed,
+            is_live: !options.plain && can_draw(),
             has_heading: false,
             notes,
-            noted: Some(noted),
-        }
+        };
+        Ok((log, shown))
     }
 
     /// Whether there is a picture.
@@ -56,23 +61,14 @@ impl Shown {
         self.is_live
     }
 
-    /// An access log to start the gate with.
-    pub(super) fn feed_from(
+    /// Shows what happens, until the terminal with the picture is gone, or whoever reads the lines: a demo whose window
+    /// was closed ends.
+    pub(super) async fn show(
         &mut self,
-        file: Option<&Path>,
-        ledger: PathBuf,
-    ) -> Result<AccessLog, String> {
-        let noted = self.noted.take().unwrap_or_else(|| sync_channel(0).1);
-        let (log, feed) = Feed::start(file, ledger, noted)?;
-        self.feed = Some(feed);
-        Ok(log)
-    }
-
-    /// Shows what happens, until the terminal with the picture is gone: a demo whose window was closed ends.
-    pub(super) async fn show(&mut self, running: &Running, data: SocketAddr, made: &Cell<u32>) {
-        let Some(feed) = &mut self.feed else {
-            return std::future::pending().await;
-        };
+        running: &Running,
+        data: SocketAddr,
+        made: &Cell<u32>,
+    ) -> io::Result<()> {
         self.view.data = data.to_string();
         let mut screen = None;
         let _quiet = if self.is_live {
@@ -85,48 +81,46 @@ impl Shown {
         let mut every = tokio::time::interval(REFRESH);
         loop {
             every.tick().await;
-            for event in feed.look(running).await {
+            for event in self.feed.look(running).await {
                 self.view.apply(event);
             }
             self.view.apply(Event::Now(began.elapsed(), made.get()));
             match &mut screen {
-                Some(screen) => {
-                    if screen.draw(|on| draw(&self.view, on)).is_err() {
-                        return;
-                    }
-                }
-                None => tell(&mut self.view, &mut self.has_heading, false),
+                Some(screen) => screen.draw(|on| draw(&self.view, on))?,
+                None => self.tell(false)?,
             }
         }
     }
 
     /// Shows what came after the last look.
-    pub(super) fn end(&mut self) {
-        let rest = self.feed.as_mut().map(Feed::rest);
-        for event in rest.into_iter().flatten() {
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        for event in self.feed.rest() {
             self.view.apply(event);
         }
-        if !self.is_live {
-            tell(&mut self.view, &mut self.has_heading, true);
-        }
         for note in std::mem::take(&mut self.view.notes) {
-            drop(std::io::stderr().write_all(note.as_bytes()));
+            drop(io::stderr().write_all(note.as_bytes()));
         }
+        if self.is_live {
+            return Ok(());
+        }
+        self.tell(true)
     }
-}
 
-/// A line for each call that has ended.
-fn tell(view: &mut View, has_heading: &mut bool, is_last: bool) {
-    let due = view.due(is_last);
-    if !due.is_empty() && !*has_heading {
-        *has_heading = true;
-        say(&plain::heading());
-    }
-    for call in due {
-        say(&plain::line(&call));
-    }
-    if is_last && view.lost() > 0 {
-        say(&format!("{} more calls are not shown", view.lost()));
+    /// A line for each call that has ended.
+    fn tell(&mut self, is_last: bool) -> io::Result<()> {
+        let mut out = io::stdout();
+        let due = self.view.due(is_last);
+        if !due.is_empty() && !self.has_heading {
+            self.has_heading = true;
+            writeln!(out, "{}", plain::heading())?;
+        }
+        for call in due {
+            writeln!(out, "{}", plain::line(&call))?;
+        }
+        if is_last && self.view.lost() > 0 {
+            writeln!(out, "{} not shown", counted(self.view.lost(), "more call"))?;
+        }
+        out.flush()
     }
 }
 
@@ -136,7 +130,7 @@ struct Quiet;
 impl Quiet {
     /// A log that goes elsewhere tears nothing.
     fn begin(notes: &SyncSender<String>) -> Self {
-        if std::io::stderr().is_terminal() {
+        if io::stderr().is_terminal() {
             logging::aside(Some(notes.clone()));
         }
         Self
@@ -151,7 +145,6 @@ impl Drop for Quiet {
 
 /// Whether a picture can be drawn here, and is not unwanted.
 fn can_draw() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-    std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb && terminal::is_ours()
+    io::stdout().is_terminal() && !logging::forbids_colour() && !is_dumb && terminal::is_ours()
 }

@@ -4,7 +4,7 @@
 //! Not here: the picture (`draw`).
 
 use super::view::{Call, Ending};
-use super::words::{clipped, cost, ending, tokens, who};
+use super::words::{NAME_WIDTH, clipped, cost, ending, tokens, who};
 
 /// Characters of a line.
 const WIDTH: usize = 80;
@@ -40,9 +40,10 @@ pub(super) fn line(call: &Call) -> String {
 }
 
 fn row([at, who, to, verdict, engine, gate, cost]: [&str; 7]) -> String {
-    let (who, to) = (clipped(who, 17), clipped(to, 8));
-    let line =
-        format!("{at:<8}  {who:<17} {to:<8} {verdict:<10} {engine:>10} {gate:>10} {cost:>9}");
+    let (who, to) = (clipped(who, NAME_WIDTH), clipped(to, 8));
+    let line = format!(
+        "{at:<8}  {who:<NAME_WIDTH$} {to:<8} {verdict:<10} {engine:>10} {gate:>10} {cost:>9}"
+    );
     line.trim_end().to_owned()
 }
 

@@ -12,8 +12,9 @@ use telemetry::WorkloadTotals;
 
 use super::Addresses;
 use super::drive::Plan;
+use super::words::{NAME_WIDTH, named};
 use crate::words::counted;
-use crate::{say, width};
+use crate::{logging, say, width};
 
 /// Somebody who may call.
 pub(super) struct Caller {
@@ -122,14 +123,11 @@ pub(super) fn plan(plan: &Plan) {
     ));
 }
 
-/// Letters of a workload's name in the summary, so that a line has at most eighty.
-const NAME_MAX: usize = 17;
-
 /// A table by workload.
 pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
     say(&format!("\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
     say(&format!(
-        "{:<NAME_MAX$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
+        "{:<NAME_WIDTH$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
         "workload",
         "requests",
         "completed",
@@ -140,13 +138,9 @@ pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
         "tokens out"
     ));
     for w in workloads {
-        let name: String = match w.name.chars().count() {
-            0 => "(unregistered)".to_owned(),
-            1..=NAME_MAX => w.name.to_string(),
-            _ => w.name.chars().take(NAME_MAX - 1).chain(['…']).collect(),
-        };
+        let name = named(&w.name);
         say(&format!(
-            "{name:<NAME_MAX$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
+            "{name:<NAME_WIDTH$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
             w.exchanges,
             w.completed,
             w.refused,
@@ -164,7 +158,7 @@ pub(super) fn report(reader: &Reader) -> Result<(), ReadError> {
     let by = [By::Workload];
     let lines = report::report(reader, Period::ALL, &by)?;
     if lines.is_empty() {
-        say("\nNo call was let in, so nobody spent anything.");
+        say("\nThe ledger has no call, so nobody spent anything.");
         return Ok(());
     }
     say("\nWho spent what: tollgate usage report\n");
@@ -182,5 +176,5 @@ pub(super) fn kept(ledger: &Path) {
 }
 
 fn colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    std::io::stdout().is_terminal() && !logging::forbids_colour()
 }

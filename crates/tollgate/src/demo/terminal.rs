@@ -1,11 +1,11 @@
 //! The terminal that the picture is drawn on.
 //!
 //! Invariant: whoever takes it gives it back: cursor, screen and what it does with keys are as before when a [`Screen`]
-//! is dropped, and when a thread panics. Ctrl-C stays a signal.
+//! is dropped or cannot be made, and when a thread panics. Ctrl-C stays a signal.
 //! Not here: what is drawn (`draw`).
 
 use std::io::{self, Stdout, Write};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use ratatui_core::backend::{Backend, ClearType, WindowSize};
 use ratatui_core::buffer::{Buffer, Cell};
@@ -29,8 +29,20 @@ const SIZE: Size = Size {
     height: 24,
 };
 
-/// How the terminal was, while it is taken.
-static BEFORE: Mutex<Option<Option<Termios>>> = Mutex::new(None);
+/// Larger terminals are drawn on in part: a picture takes memory by its cells.
+const SIZE_MAX: Size = Size {
+    width: 1_000,
+    height: 500,
+};
+
+/// A terminal that is taken.
+struct Taken {
+    /// What it did with keys, where it could say.
+    modes: Option<Termios>,
+}
+
+/// The one that is taken, while it is.
+static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
 
 /// Whether standard output is a terminal that this process may change: not one in which it runs in the background.
 pub(super) fn is_ours() -> bool {
@@ -40,30 +52,31 @@ pub(super) fn is_ours() -> bool {
 /// The terminal, taken.
 pub(super) struct Screen {
     terminal: Terminal<Ansi>,
+    _give_back: GiveBack,
 }
 
 impl Screen {
     /// Takes it.
     pub(super) fn take() -> io::Result<Self> {
         give_back_on_panic();
-        let before = tcgetattr(io::stdout()).ok();
-        if let Some(before) = &before {
-            _ = tcsetattr(io::stdout(), OptionalActions::Now, &silent(before));
+        let modes = tcgetattr(io::stdout()).ok();
+        let silent = modes.as_ref().map(silent);
+        *taken() = Some(Taken { modes });
+        let give_back = GiveBack;
+        if let Some(silent) = silent {
+            _ = tcsetattr(io::stdout(), OptionalActions::Now, &silent);
         }
-        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-        let mut out = io::stdout();
-        out.write_all(TAKE.as_bytes())?;
+        io::stdout().write_all(TAKE.as_bytes())?;
         let terminal = Terminal::new(Ansi::default())?;
-        Ok(Self { terminal })
+        Ok(Self {
+            terminal,
+            _give_back: give_back,
+        })
     }
 
     /// Draws what changed. After a panic the terminal is not ours any more.
     pub(super) fn draw(&mut self, picture: impl FnOnce(&mut Buffer)) -> io::Result<()> {
-        if BEFORE
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_none()
-        {
+        if taken().is_none() {
             return Ok(());
         }
         self.terminal.draw(|frame| picture(frame.buffer_mut()))?;
@@ -71,19 +84,28 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+/// Gives the terminal back when it is dropped.
+struct GiveBack;
+
+impl Drop for GiveBack {
     fn drop(&mut self) {
         give_back();
     }
 }
 
+fn taken() -> MutexGuard<'static, Option<Taken>> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn give_back() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(before) = before else { return };
+    let before = taken().take();
+    let Some(Taken { modes }) = before else {
+        return;
+    };
     let mut out = io::stdout();
     drop(out.write_all(GIVE.as_bytes()).and_then(|()| out.flush()));
-    if let Some(before) = before {
-        _ = tcsetattr(io::stdout(), OptionalActions::Now, &before);
+    if let Some(modes) = modes {
+        _ = tcsetattr(io::stdout(), OptionalActions::Now, &modes);
     }
 }
 
@@ -99,13 +121,15 @@ fn give_back_on_panic() {
     });
 }
 
-/// Keys are not shown, and none of them stops the output or puts the process into the background.
+/// Keys are not shown, and none of them stops the output, puts the process into the background or has it dump its core.
 fn silent(before: &Termios) -> Termios {
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
     silent.input_modes.remove(InputModes::IXON);
     let none = if cfg!(target_os = "linux") { 0 } else { 0xff };
-    silent.special_codes[SpecialCodeIndex::VSUSP] = none;
+    for key in [SpecialCodeIndex::VSUSP, SpecialCodeIndex::VQUIT] {
+        silent.special_codes[key] = none;
+    }
     silent
 }
 
@@ -175,7 +199,10 @@ impl Backend for Ansi {
 
     fn size(&self) -> io::Result<Size> {
         let said = terminal_size::terminal_size_of(&self.out);
-        Ok(said.map_or(SIZE, |(width, height)| Size::new(width.0, height.0)))
+        Ok(said.map_or(SIZE, |(width, height)| Size {
+            width: width.0.min(SIZE_MAX.width),
+            height: height.0.min(SIZE_MAX.height),
+        }))
     }
 
     fn window_size(&mut self) -> io::Result<WindowSize> {

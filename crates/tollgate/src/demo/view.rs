@@ -217,7 +217,8 @@ impl View {
     pub(super) fn due(&mut self, is_last: bool) -> Vec<Call> {
         let waiting = self.calls.iter().skip(self.taken);
         let known = waiting.take_while(|call| call.is_known()).count();
-        self.looks = if known == 0 { self.looks + 1 } else { 0 };
+        let waits = known == 0 && self.calls.len() > self.taken;
+        self.looks = if waits { self.looks + 1 } else { 0 };
         let n = if is_last || self.looks > PATIENCE {
             self.looks = 0;
             self.calls.len()

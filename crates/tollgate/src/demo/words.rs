@@ -9,6 +9,14 @@ use super::view::{Call, Ending, Tokens};
 /// Decimals of a cost: a call of the demo costs less than a cent.
 const DECIMALS: u32 = 6;
 
+/// Characters of a caller's name, so that a line has at most eighty.
+pub(super) const NAME_WIDTH: usize = 17;
+
+/// A caller's name, as much of it as has room.
+pub(super) fn named(name: &str) -> String {
+    clipped(who(name), NAME_WIDTH)
+}
+
 pub(super) fn who(name: &str) -> &str {
     if name.is_empty() {
         "(unregistered)"

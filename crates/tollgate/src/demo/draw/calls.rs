@@ -10,7 +10,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use super::super::view::{Call, Ending, View};
-use super::super::words::{clipped, cost, ending, tokens, who};
+use super::super::words::{NAME_WIDTH, clipped, cost, ending, named, tokens};
 use super::{BAD, FAINT, GOOD, NAME, PLAIN, SOME};
 
 /// From here on a row has the model and its times, too.
@@ -49,7 +49,7 @@ fn heading(is_detailed: bool, width: u16) -> Line<'static> {
 fn row(call: &Call, is_detailed: bool) -> Line<'static> {
     let mut spans = vec![
         Span::styled(format!(" {:<8}", call.at), FAINT),
-        Span::styled(format!(" {:<17}", clipped(who(&call.who), 17)), name(call)),
+        Span::styled(format!(" {:<NAME_WIDTH$}", named(&call.who)), name(call)),
         Span::styled(format!(" {:<8}", clipped(&call.to, 8)), PLAIN),
     ];
     if call.ending == Ending::Refused {

@@ -6,7 +6,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
 use super::super::view::{Level, View};
-use super::super::words::{amount, clipped, cost, who};
+use super::super::words::{NAME_WIDTH, amount, clipped, cost, named};
 use super::bar::bar;
 use super::{BAD, FAINT, GOOD, NAME, PLAIN, SOME, rule};
 
@@ -33,7 +33,10 @@ fn row(level: &Level, cells: usize) -> Line<'static> {
         amount(level.of, &level.what)
     );
     Line::from(vec![
-        Span::styled(format!(" {:<17}", clipped(&level.name, 17)), NAME),
+        Span::styled(
+            format!(" {:<NAME_WIDTH$}", clipped(&level.name, NAME_WIDTH)),
+            NAME,
+        ),
         Span::styled(format!(" {:<8} ", level.what), FAINT),
         Span::styled(full, colour(share)),
         Span::styled(rest, FAINT),
@@ -62,7 +65,7 @@ pub(super) fn callers(view: &View, width: u16) -> Vec<Line<'static>> {
             |tokens: super::super::view::Tokens| format!("{}/{}", tokens.input, tokens.output);
         let agrees = sums.engine == sums.gate;
         lines.push(Line::from(vec![
-            Span::styled(format!(" {:<17}", clipped(who(name), 17)), NAME),
+            Span::styled(format!(" {:<NAME_WIDTH$}", named(name)), NAME),
             Span::styled(format!(" {:>6}", sums.calls), PLAIN),
             Span::styled(
                 format!(" {:>8}", sums.refused),

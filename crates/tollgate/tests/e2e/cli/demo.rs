@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::harness::{Connection, Demo, chat, eventually, post, tollgate};
+use crate::harness::{Connection, Demo, Ended, Gate, chat, eventually, post, tollgate};
 
 #[test]
 fn demo_prints_an_example_call_for_each_identity() {
@@ -57,6 +57,69 @@ fn a_port_in_use_is_reported_with_the_option_that_chooses_another() {
             ended.err
         );
     }
+}
+
+#[test]
+fn every_signal_that_ends_it_has_it_tell_and_take_its_directory_away() {
+    for signal in ["TERM", "HUP", "QUIT"] {
+        let mut demo = Demo::start();
+        let status = demo.signal(signal, Duration::from_secs(20));
+        assert_eq!(status.code(), Some(0), "{signal}");
+        let said = demo.read("stdout");
+        assert!(said.contains("Served for"), "{signal}: {said}");
+        assert_eq!(demo.leftovers(), Vec::<String>::new(), "{signal}");
+    }
+}
+
+#[test]
+fn an_access_log_that_takes_nothing_hides_no_call() {
+    let words = ["--workload", "mixed", "--calls", "10", "--every-ms", "20"];
+    let ended = by_itself(&["--access-log", "/dev/full"], &words);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let calls = ended.out.lines().filter(|line| is_a_call(line)).count();
+    assert_eq!(calls, 10, "{}", ended.out);
+    assert!(ended.err.contains("takes no lines"), "{}", ended.err);
+
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let pipe = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let pipe = pipe.to_string_lossy();
+    let ended = by_itself(&["--access-log", &pipe], &words);
+    assert_eq!(ended.code, Some(1), "{}", ended.out);
+    assert!(ended.err.contains(&*pipe), "{}", ended.err);
+}
+
+#[test]
+fn lines_that_cannot_be_written_end_it_with_an_error() {
+    let binary = Gate::binary();
+    let any = "127.0.0.1:0";
+    let script = format!(
+        "exec \"$0\" demo --listen {any} --admin {any} --on-prem {any} --frontier {any} \
+         --workload mixed --calls 50 --every-ms 20 > /dev/full"
+    );
+    let ended = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .arg(binary)
+        .output();
+    let ended = ended.expect("sh runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write to standard output"), "{said}");
+}
+
+/// A demo that ends by itself.
+fn by_itself(options: &[&str], words: &[&str]) -> Ended {
+    let any = "127.0.0.1:0";
+    let ports = ["--listen", any, "--admin", any, "--on-prem", any];
+    let args = [&["demo"], &ports[..], &["--frontier", any], options, words].concat();
+    tollgate(Path::new("."), &args, &[])
+}
+
+/// Whether a line begins with a time of day.
+fn is_a_call(line: &str) -> bool {
+    let time = line.get(..8).unwrap_or_default();
+    time.matches(':').count() == 2 && time.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[test]

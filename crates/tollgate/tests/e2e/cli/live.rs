@@ -112,8 +112,10 @@ fn the_picture_waits_for_calls_grows_with_the_terminal_and_ends_with_ctrl_c() {
             && shown.contains("0.0000")
     });
     assert_fits(&shown, 200, 50);
-    // A key that is pressed is not in the picture.
+    // A key that is pressed is not in the picture, and none ends it without giving the terminal back.
     pane.press("x");
+    pane.press("C-\\");
+    pane.press("C-z");
     pane.resize(80, 24);
     let shown = pane.until("it fits again", |shown| !shown.contains("callers"));
     assert_fits(&shown, 80, 24);

@@ -127,8 +127,13 @@ impl Demo {
 
     /// Sends SIGINT, as Ctrl-C does, and waits for the exit.
     pub(crate) fn interrupt(&mut self, limit: Duration) -> ExitStatus {
+        self.signal("INT", limit)
+    }
+
+    /// Sends a signal by its name, and waits for the exit.
+    pub(crate) fn signal(&mut self, name: &str, limit: Duration) -> ExitStatus {
         let id = self.child.id().to_string();
-        let signalled = Command::new("kill").args(["-INT", &id]).status();
+        let signalled = Command::new("kill").args(["-s", name, &id]).status();
         assert!(signalled.expect("kill runs").success());
         self.ended(limit)
     }

@@ -92,7 +92,7 @@ impl Gate {
     /// later, from [`Gate::limit_files`].
     pub(crate) fn start_to_be_limited(config: &str) -> Self {
         let mut command = Command::new("env");
-        command.arg("--ignore-signal=XFSZ").arg(Self::binary());
+        command.arg(Self::binary());
         Self::spawn_plain(command, config).ready()
     }
 

@@ -19,7 +19,7 @@ mod tmux;
 mod upstream;
 
 pub(crate) use chromium::in_browser;
-pub(crate) use command::tollgate;
+pub(crate) use command::{Ended, tollgate};
 pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
 pub(crate) use openid::OpenId;
