@@ -112,6 +112,7 @@ fn start(upstream: SocketAddr) -> SocketAddr {
         connectors: HashMap::new(),
     };
     let options = Options {
+        stack_bytes: 2 << 20,
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         workers: 1,
         room: 1000,

@@ -17,8 +17,11 @@
 pub mod cel;
 mod fault;
 pub mod rego;
+mod stack;
 
 pub use fault::Fault;
+
+pub use stack::STACK_BYTES;
 
 #[cfg(test)]
 #[path = "../tests/fixture/mod.rs"]

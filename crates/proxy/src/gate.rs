@@ -30,6 +30,8 @@ pub struct Options {
     /// Connections of all workers beyond which none is accepted, so that descriptors are left for
     /// upstreams and for the admin endpoint.
     pub room: usize,
+    /// Stack of each worker: rules of the configuration are decided on it.
+    pub stack_bytes: usize,
     /// Which traces are kept; `None` where no exchange belongs to a trace.
     pub sampling: Option<Sampling>,
 }
@@ -90,6 +92,7 @@ impl Gate {
             threads.push(
                 std::thread::Builder::new()
                     .name(format!("worker-{index}"))
+                    .stack_size(options.stack_bytes)
                     .spawn(run)?,
             );
         }

@@ -44,7 +44,9 @@ mod world;
 mod writable;
 
 use std::process::ExitCode;
+use std::thread::{self, JoinHandle};
 
+use ::authority::STACK_BYTES;
 use clap::{CommandFactory, Parser};
 
 /// Chosen by measurement: see docs/decisions/0003-allocator.md.
@@ -59,7 +61,23 @@ fn main() -> ExitCode {
     };
     logging::start(filter, command.log_format);
     leave_no_core();
-    match command.verb {
+    // The main thread has what stack `ulimit -s` says, and most verbs read rules.
+    let thread = thread::Builder::new().name("tollgate".to_owned());
+    let running = thread
+        .stack_size(STACK_BYTES)
+        .spawn(move || run(command.verb));
+    match running.map(JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => {
+            complain(&format!("tollgate: cannot start a thread: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: cli::Verb) -> ExitCode {
+    match verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Completions(asked) => {

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ::authority::STACK_BYTES;
 use config::{Loaded, Located};
 use counting::TokenizerCache;
 use policy::revision::Revision;
@@ -43,6 +44,8 @@ pub(crate) struct Ready {
 pub(crate) fn run(options: &cli::Run) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // Its blocking threads read configurations anew.
+        .thread_stack_size(STACK_BYTES)
         .build()
     {
         Ok(runtime) => runtime,
@@ -156,6 +159,7 @@ pub(crate) fn start_with(
         listen: data,
         workers,
         room: room(),
+        stack_bytes: STACK_BYTES,
         sampling,
     };
     let conditions = Conditions::default();

@@ -7,6 +7,7 @@ use policy::authority::{Asked, Claim, Decision, Members, Rules};
 use super::{EXPRESSION_BYTES_MAX, Effect, RULES_MAX, Rule, compile};
 use crate::Fault;
 use crate::fixture::{CLAIMS, asked, claims};
+use crate::stack::on_half;
 
 fn rule(effect: Effect, when: &str) -> Rule {
     let name = format!("{effect:?}: {when}");
@@ -479,9 +480,9 @@ fn deep_claims_are_looked_at_as_deep_as_it_goes() {
     }
 }
 
-/// The deepest trees that the bounds let through, on a stack of 1 MiB.
+/// The deepest trees that the bounds let through.
 #[test]
-fn the_deepest_expressions_fit_a_small_stack() {
+fn the_deepest_expressions_fit_the_stack_of_their_thread() {
     let chain = |link: &str, n: usize| link.repeat(n);
     let nest = |open: &str, inner: &str, close: &str, n: usize| {
         format!("{}{inner}{}", open.repeat(n), close.repeat(n))
@@ -522,9 +523,5 @@ fn the_deepest_expressions_fit_a_small_stack() {
             assert!(refused < 13, "{}", shape(3));
         }
     };
-    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(work);
-    thread
-        .expect("a thread")
-        .join()
-        .expect("no overflow, no panic");
+    on_half(work);
 }
