@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::{metadata, root, target_dir};
-use crate::setup::{self, command::succeed};
+use crate::command::succeed;
+use crate::setup;
 
 /// What to do.
 pub(crate) enum Plan<'a> {

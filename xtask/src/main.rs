@@ -8,6 +8,7 @@ mod binaries;
 mod book;
 mod cargo;
 mod cast;
+mod command;
 mod cpu_time;
 mod dist;
 mod fuzz;

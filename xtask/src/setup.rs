@@ -5,7 +5,6 @@
 //! only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
-pub(crate) mod command;
 mod debian;
 mod node;
 mod packaging;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::at;
+use crate::command::run_quietly;
 use crate::parts::{MDBOOK_VERSION, MDBOOK_WHEEL};
-use crate::setup::command::run_quietly;
 use crate::setup::venv;
 
 /// Gives the program.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::command::{apt_install, run_quietly};
+use crate::command::{apt_install, run_quietly};
 
 /// Makes one in the place of what is there, and gives its Python.
 pub(crate) fn make(dir: &Path) -> Result<PathBuf, String> {
