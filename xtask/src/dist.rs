@@ -26,6 +26,7 @@ use std::process::Command;
 
 use crate::cargo::{metadata, root, target_dir};
 use crate::command::succeed;
+use crate::git::git;
 use crate::setup;
 
 /// What to do.
@@ -205,9 +206,8 @@ fn epoch() -> Result<String, String> {
     if let Ok(said) = std::env::var("SOURCE_DATE_EPOCH") {
         return Ok(said);
     }
-    let mut git = Command::new("git");
-    git.args(["log", "-1", "--format=%ct"]).current_dir(root());
-    Ok(succeed(&mut git)?.trim().to_owned())
+    let said = succeed(git(&root()).args(["log", "-1", "--format=%ct"]))?;
+    Ok(said.trim().to_owned())
 }
 
 /// That time in words, such as `+%Y-%m-%d` asks for, in UTC.

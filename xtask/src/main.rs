@@ -12,6 +12,7 @@ mod command;
 mod cpu_time;
 mod dist;
 mod fuzz;
+mod git;
 mod instructions;
 mod kubernetes;
 mod lane;

@@ -15,6 +15,7 @@ use super::crates::Linked;
 use super::debian::{self, Taken};
 use super::{Release, copy, date, files, make_dir, sbom, sha256, succeed, write};
 use crate::cargo::root;
+use crate::git::git;
 
 /// Who runs in it: nobody whom another system knows.
 pub(super) const USER: u32 = 65532;
@@ -260,8 +261,7 @@ pub(super) fn revision() -> Result<String, String> {
     if let Ok(said) = std::env::var(REVISION) {
         return Ok(said);
     }
-    let mut git = Command::new("git");
-    let said = succeed(git.args(["rev-parse", "HEAD"]).current_dir(root()))?;
+    let said = succeed(git(&root()).args(["rev-parse", "HEAD"]))?;
     Ok(said.trim().to_owned())
 }
 
