@@ -52,7 +52,9 @@ cargo xtask <verb>
                  they are made of, sums; built with the profile `dist` for an old glibc, and tried in bare roots;
                  a path packages that binary instead. --twice builds in two directories and compares;
                  --untried leaves the trial out, `dist try [OLDER.deb]` tries what is there, `dist setup` installs what is
-                 needed for it, and `dist tag NAME` says whether a tag is that of this version
+                 needed for it, and `dist tag NAME` says whether a tag is that of this version;
+                 `dist sign` signs the sums by the key that TOLLGATE_SIGNING_KEY holds or names a file of, and nothing
+                 else of this runs where that is set
   fuzz [--seconds N] [TARGET]
                  every fuzz target, or one, for N seconds each (600 unless said): a lane of its own
   renderings [--seed N] [--cases N]

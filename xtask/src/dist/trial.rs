@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use super::{Release, SUMS, deb, signature, succeed};
+use super::{Release, SUMS, check_sums, deb, signature, succeed};
 use crate::parts::DIST_DEBIAN;
 use gate::{Gate, free_address};
 
@@ -58,11 +58,7 @@ impl Upgrade {
 
 /// Tries all of it, or says why it cannot.
 pub(super) fn run(release: &Release, older: Option<&Path>) -> Result<(), String> {
-    let mut sums = Command::new("sha256sum");
-    succeed(
-        sums.args(["--check", "--quiet", SUMS])
-            .current_dir(&release.out),
-    )?;
+    check_sums(&release.out)?;
     if signature::is_signed(&release.out) {
         signature::verify(&release.out)?;
         println!("{SUMS}: good, and so is its signature");

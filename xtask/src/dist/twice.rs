@@ -9,7 +9,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Release, build, files, image, make_dir, signature};
+use super::{Release, build, files, image, make_dir};
 use crate::cargo::root;
 use crate::git;
 
@@ -28,7 +28,6 @@ pub(super) fn compare(release: &Release, target: &Path) -> Result<(), String> {
         .env("SOURCE_DATE_EPOCH", &release.epoch)
         .env(image::REVISION, image::revision()?)
         .env(build::TOOLS, build::tools_dir(target))
-        .env_remove(signature::KEY)
         .env_remove("CARGO_MANIFEST_DIR")
         .env_remove("CARGO_TARGET_DIR");
     let status = dist.status();
