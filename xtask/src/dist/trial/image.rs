@@ -17,6 +17,8 @@ use crate::dist::{Release, files, image, make_dir, sha256, succeed, write};
 
 const CONFIG: &str = "etc/tollgate/tollgate.yaml";
 const LEDGER: &str = "/var/lib/tollgate/usage.db";
+/// Where the file that is shipped is unpacked, below [`dir`].
+const LAYOUT: &str = "layout";
 
 /// Mounts a root, with a volume and a configuration in it, and runs words there: `$1` the root, `$2` the volume, `$3` the
 /// configuration, then the environment and the words.
@@ -61,21 +63,21 @@ pub(super) fn run(release: &Release) -> Result<(), String> {
     podman(release)
 }
 
+/// Where it is unpacked.
+fn dir(release: &Release) -> PathBuf {
+    release.stage.join("image-trial")
+}
+
 /// Unpacks the file that is shipped, then each layer of it, after its bytes were held against its name.
 fn unpacked(release: &Release) -> Result<Image, String> {
-    let dir = release.stage.join("image-trial");
+    let dir = dir(release);
     drop(fs::remove_dir_all(&dir));
-    let (layout, root) = (dir.join("layout"), dir.join("root"));
+    let (layout, root) = (dir.join(LAYOUT), dir.join("root"));
     make_dir(&layout)?;
     make_dir(&root)?;
-    let file = release.out.join(format!("{}-oci.tar", release.name()));
-    succeed(
-        Command::new("tar")
-            .arg("-xf")
-            .arg(file)
-            .arg("-C")
-            .arg(&layout),
-    )?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(image::file(release));
+    succeed(tar.arg("-C").arg(&layout))?;
     let blobs = layout.join("blobs/sha256");
     for name in files(&blobs)? {
         holds(
@@ -237,7 +239,7 @@ impl Image {
 
 /// What programs say of it that were written by others.
 fn others(release: &Release) -> Result<(), String> {
-    let layout = image::layout(release);
+    let layout = dir(release).join(LAYOUT);
     let named = format!("{}:{}", layout.display(), release.version);
     if is_there("skopeo") {
         let said = succeed(Command::new("skopeo").args(["inspect", &format!("oci:{named}")]))?;
@@ -245,15 +247,14 @@ fn others(release: &Release) -> Result<(), String> {
             said.contains("org.opencontainers.image.revision"),
             "skopeo finds its labels",
         )?;
-        let file = release.out.join(format!("{}-oci.tar", release.name()));
-        let archive = format!("oci-archive:{}", file.display());
+        let archive = format!("oci-archive:{}", image::file(release).display());
         succeed(Command::new("skopeo").args(["inspect", "--raw", &archive]))?;
         println!("image: skopeo reads the layout and the file");
     } else {
         println!("image: not read by skopeo, which is not installed (apt-get install skopeo)");
     }
     if is_there("umoci") {
-        let bundle = release.stage.join("image-trial/bundle");
+        let bundle = dir(release).join("bundle");
         let mut umoci = Command::new("umoci");
         succeed(umoci.args(["unpack", "--image", &named]).arg(&bundle))?;
         let same = sha256(&bundle.join("rootfs/usr/bin/tollgate"))? == sha256(&release.binary)?;
