@@ -10,7 +10,7 @@ mod node;
 mod packaging;
 mod postgres;
 mod python;
-mod stamp;
+pub(crate) mod stamp;
 pub(crate) mod venv;
 
 use std::path::PathBuf;

@@ -16,6 +16,18 @@ pub(crate) fn make(dir: &Path) -> Result<PathBuf, String> {
     Ok(dir.join("bin").join("python"))
 }
 
+/// Makes one, and installs wheels into it that a text names as pip reads requirements, each with its hash: pip refuses what has
+/// another, and what has none. Gives its Python.
+pub(crate) fn of_wheels(dir: &Path, wheels: &str) -> Result<PathBuf, String> {
+    let python = make(dir)?;
+    let wanted = dir.join("wanted.txt");
+    fs::write(&wanted, wheels).map_err(|cause| format!("{}: {cause}", wanted.display()))?;
+    let mut pip = pip_install(&python);
+    pip.args(["--only-binary=:all:", "--require-hashes", "-r"]);
+    run_quietly(pip.arg(&wanted))?;
+    Ok(python)
+}
+
 /// What installs into it what is named, and nothing else.
 pub(crate) fn pip_install(python: &Path) -> Command {
     let mut pip = Command::new(python);
