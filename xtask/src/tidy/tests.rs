@@ -38,7 +38,7 @@ fn canary_an_arrow_that_is_not_listed_is_found() {
         arrows::faults(&tree, &graph),
         [Fault::new("crate wire", "may not depend on proxy")]
     );
-    let impure = purity::faults(&graph);
+    let impure = purity::faults(&tree, &graph);
     assert!(
         impure.contains(&Fault::new("crate wire", "is pure but links tokio")),
         "{impure:?}"
@@ -82,12 +82,49 @@ fn an_arrow_of_tests_alone_counts_as_an_arrow_but_links_nothing() {
         &[("policy", "1.0.0", &["tokio"]), ("tokio", "1.0.0", &[])],
         Some("dev"),
     );
-    assert_eq!(purity::faults(&graph), []);
+    assert_eq!(purity::crate_faults(&pure(""), &graph, "policy"), []);
     let graph = graph_of_members(&[("config", &["proxy"]), ("proxy", &[])], Some("dev"));
     assert_eq!(
         arrows::faults(&picture("config, proxy ──► nothing"), &graph),
         [Fault::new("crate config", "may not depend on proxy")]
     );
+}
+
+#[test]
+fn a_pure_crate_that_reaches_for_the_world_is_found() {
+    let graph = graph_of_members(&[("policy", &[])], None);
+    let found = |tree: &Tree| {
+        let faults = purity::crate_faults(tree, &graph, "policy");
+        let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        faults.join("\n")
+    };
+    let tests = "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
+    let harmless = "use std::net::IpAddr;\nuse std::time::Duration;\n// std::fs\nconst A: &str = \"std::env\";\n";
+    assert_eq!(found(&pure(&format!("{harmless}{tests}"))), "");
+    let impure = "mod b;\nuse std::{collections::BTreeMap, fs::{self, File}};\nfn f() { std::env::args(); std::time::Instant::now(); }\n";
+    let mut tree = pure(impure);
+    tree.files.push(file(
+        "crates/policy/src/b.rs",
+        "use std::net::{IpAddr, TcpStream};\n",
+    ));
+    let named = [
+        "crate policy, crate: is pure but names std::fs",
+        "crate policy, crate: is pure but names std::fs::File",
+        "crate policy, crate: is pure but names std::env::args",
+        "crate policy, crate: is pure but names std::time::Instant::now",
+        "crate policy, b: is pure but names std::net::TcpStream",
+    ];
+    assert_eq!(found(&tree), named.join("\n"));
+    for file in &mut tree.files {
+        file.text = file.text.replace("std::time::Instant::now", "");
+    }
+    assert!(
+        found(&tree).contains("crates/policy/clippy.toml: does not list std::time::Instant::now")
+    );
+    let bare = "crate policy: is pure but has no clippy.toml";
+    assert_eq!(found(&self::tree(&[])), bare);
+    let gone = purity::crate_faults(&tree, &graph, "gone");
+    assert!(gone[0].says.starts_with("is no member"), "{gone:?}");
 }
 
 #[test]
@@ -450,13 +487,25 @@ fn picture(lines: &str) -> Tree {
     tree(&[("ARCHITECTURE.md", &text)])
 }
 
+/// The crate `policy` with this source, and with the list of what it may not call.
+fn pure(source: &str) -> Tree {
+    let whole = Tree::read(&root()).expect("the tree is readable");
+    let clippy = whole.get("crates/policy/clippy.toml").expect("a list");
+    let (path, text) = (clippy.path.as_str(), clippy.text.as_str());
+    tree(&[(path, text), ("crates/policy/src/lib.rs", source)])
+}
+
 fn tree(files: &[(&str, &str)]) -> Tree {
-    let file = |&(path, text): &(&str, &str)| File {
+    let files = files.iter().map(|(path, text)| file(path, text));
+    Tree {
+        files: files.collect(),
+    }
+}
+
+fn file(path: &str, text: &str) -> File {
+    File {
         path: path.into(),
         text: text.into(),
-    };
-    Tree {
-        files: files.iter().map(file).collect(),
     }
 }
 
