@@ -37,8 +37,8 @@ pub(crate) enum Plan<'a> {
     Of(&'a Path),
     /// Build and package.
     Untried,
-    /// As `All`, twice, in two directories, and compare.
-    Twice,
+    /// As `All`, twice, in two directories, and compare; nothing may be left untried but what the machine refuses, where that is so.
+    Twice { is_all_tried: bool },
     /// Install what packages are made and tried with.
     Setup,
     /// Try what was packaged, and the upgrade from an older package where one is named.
@@ -54,7 +54,10 @@ impl<'a> Plan<'a> {
     pub(crate) fn of(words: &[&'a str]) -> Option<Self> {
         match words {
             [] => Some(Self::All),
-            ["--twice"] => Some(Self::Twice),
+            ["--twice"] => Some(Self::Twice {
+                is_all_tried: false,
+            }),
+            ["--twice", "--all-tried"] => Some(Self::Twice { is_all_tried: true }),
             ["--untried"] => Some(Self::Untried),
             ["setup"] => Some(Self::Setup),
             ["try"] => Some(Self::Try(None)),
@@ -101,16 +104,23 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         return Ok(());
     }
     if let Plan::Try(older) = plan {
-        return trial::run(&Release::made(&target)?, *older);
+        let untried = trial::run(&Release::made(&target)?, *older)?;
+        print!("{untried}");
+        return Ok(());
     }
     let release = package(plan, &target)?;
     println!("{}", told(&release)?);
-    if matches!(plan, Plan::Twice) {
+    if let Plan::Twice { .. } = plan {
         twice::compare(&release, &target)?;
     }
+    if let Plan::Untried = plan {
+        return Ok(());
+    }
+    let untried = trial::run(&release, None)?;
+    print!("{untried}");
     match plan {
-        Plan::Untried => Ok(()),
-        _ => trial::run(&release, None),
+        Plan::Twice { is_all_tried: true } => untried.all_tried(),
+        _ => Ok(()),
     }
 }
 

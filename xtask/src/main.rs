@@ -50,7 +50,8 @@ cargo xtask <verb>
                  that binary instead of a release build
   dist           packages in target/packages: an archive, its symbols, a .deb, an OCI image, lists of what
                  they are made of, sums; built with the profile `dist` for an old glibc, and tried in bare roots;
-                 a path packages that binary instead. --twice builds in two directories and compares;
+                 a path packages that binary instead. --twice builds in two directories and compares; with --all-tried
+                 it fails where something was left untried that this machine permits;
                  --untried leaves the trial out, `dist try [OLDER.deb]` tries what is there, `dist setup` installs what is
                  needed for it, and `dist tag NAME` says whether a tag is that of this version;
                  `dist sign` signs the sums by the key that TOLLGATE_SIGNING_KEY holds or names a file of, and nothing

@@ -44,7 +44,7 @@ fn each_step_is_one_verb_of_ours_or_an_action() {
             _ => panic!("{step} neither runs nor uses"),
         }
     }
-    let packages = ["tag \"$TAG\"", "setup", "--twice"];
+    let packages = ["tag \"$TAG\"", "setup", "--twice --all-tried"];
     let signature = ["tag \"$TAG\"", "sign"];
     assert_eq!(verbs, [&packages[..], &signature[..]].concat());
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::gate::{Gate, free_address};
-use super::{holds, is_there, page, upstream};
+use super::{Untried, holds, is_there, page, upstream};
 use crate::dist::{Release, files, image, make_dir, sha256, succeed, write};
 
 const CONFIG: &str = "etc/tollgate/tollgate.yaml";
@@ -44,7 +44,7 @@ struct Image {
 }
 
 /// Tries it.
-pub(super) fn run(release: &Release) -> Result<(), String> {
+pub(super) fn run(release: &Release, untried: &mut Untried) -> Result<(), String> {
     let began = Instant::now();
     let image = unpacked(release)?;
     let demo = Gate::demo(image.command(&strings(&image.says, "Entrypoint")))?;
@@ -59,8 +59,8 @@ pub(super) fn run(release: &Release) -> Result<(), String> {
         "image: as user {}, root read-only, called; its ledger is whole",
         image.user()
     );
-    others(release)?;
-    podman(release)
+    others(release, untried)?;
+    podman(release, untried)
 }
 
 /// Where it is unpacked.
@@ -238,7 +238,7 @@ impl Image {
 }
 
 /// What programs say of it that were written by others.
-fn others(release: &Release) -> Result<(), String> {
+fn others(release: &Release, untried: &mut Untried) -> Result<(), String> {
     let layout = dir(release).join(LAYOUT);
     let named = format!("{}:{}", layout.display(), release.version);
     if is_there("skopeo") {
@@ -251,7 +251,7 @@ fn others(release: &Release) -> Result<(), String> {
         succeed(Command::new("skopeo").args(["inspect", "--raw", &archive]))?;
         println!("image: skopeo reads the layout and the file");
     } else {
-        println!("image: not read by skopeo, which is not installed (apt-get install skopeo)");
+        untried.lacks("image, read", "skopeo", "skopeo");
     }
     if is_there("umoci") {
         let bundle = dir(release).join("bundle");
@@ -261,14 +261,18 @@ fn others(release: &Release) -> Result<(), String> {
         holds(same, "umoci unpacks the same program")?;
         println!("image: umoci unpacks it");
     } else {
-        println!("image: not unpacked by umoci, which is not installed (apt-get install umoci)");
+        untried.lacks("image, unpacked", "umoci", "umoci");
     }
     Ok(())
 }
 
 /// Podman loads and runs it as the page prints it, with images and limits of its own, so that nothing of this machine is touched
 /// or has to be allowed.
-fn podman(release: &Release) -> Result<(), String> {
+fn podman(release: &Release, untried: &mut Untried) -> Result<(), String> {
+    if !is_there("podman") {
+        untried.lacks("image, run", "podman", "podman");
+        return Ok(());
+    }
     let dir = release.stage.join("podman");
     let inside = |name: &str| dir.join(name).display().to_string();
     let runtime = if is_there("runc") { "runc" } else { "crun" };
@@ -289,10 +293,6 @@ fn podman(release: &Release) -> Result<(), String> {
             .env("CONTAINERS_STORAGE_CONF", inside("storage.conf"));
         shell
     };
-    if !is_there("podman") {
-        println!("image: not run by podman, which is not installed (apt-get install podman)");
-        return Ok(());
-    }
     let mut commands = page::commands("image")?;
     let last = commands.pop().unwrap_or_default();
     let run = last
@@ -303,7 +303,7 @@ fn podman(release: &Release) -> Result<(), String> {
     // Not every machine lets one run containers in it: that is no fault of the image.
     if let Err(says) = succeed(&mut shell(&format!("{run} version"))) {
         let reason = says.lines().last().unwrap_or_default();
-        println!("image: loaded by podman, which cannot run containers here: {reason}");
+        untried.refused("image, run by podman, which loads it", reason);
     } else {
         let demo = Gate::demo(shell(&format!("exec {run} \"$@\"")))?;
         let seconds = began.elapsed().as_secs_f64();
