@@ -68,8 +68,8 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "greenlet==3.5.6",
     "iniconfig==2.3.1",
     "itsdangerous==2.2.0",
-    "jinja2==3.1.6",
-    "markupsafe==3.0.4",
+    JINJA,
+    MARKUPSAFE,
     "msgpack==1.2.4",
     "pluggy==1.7.0",
     "psutil==7.2.2",
@@ -85,6 +85,14 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "zope-event==6.2",
     "zope-interface==8.7",
 ];
+
+/// What renders chat templates in Python: of Locust, and what ours are held against.
+pub(crate) const JINJA: &str = "jinja2==3.1.6";
+/// What it needs.
+pub(crate) const MARKUPSAFE: &str = "markupsafe==3.0.4";
+
+/// Whose chat templates `cargo xtask renderings` renders.
+pub(crate) const TEMPLATE_WHEELS: &[&str] = &["trl==1.16.0", "transformers==5.19.0"];
 
 /// What `cargo xtask dist` links with, as wheels for Linux on x86-64: zig has the symbols of every glibc. What has another hash is not
 /// installed.
