@@ -1,9 +1,9 @@
 //! `cargo xtask dist`: what is shipped. An archive whose binary runs on old systems, its symbols apart, a Debian package,
-//! an image for containers, what each is made of, and the sums of all of them, signed where there is a key.
+//! an image for containers, what each is made of, and the sums of all of them. Signed is what was made before, by a verb of its own.
 //!
 //! Invariant: two builds of one source give the same bytes, whatever directory they run in: times are the commit's, owners are 0,
 //! orders are sorted, and no directory of the machine is in the binary (`dist --twice` compares). It is in the symbols: of what zig
-//! compiles by itself.
+//! compiles by itself. Nothing is built, packaged or tried while the environment holds the signing key: what others wrote would see it.
 //! Not here: the profile that it is built with (`Cargo.toml`), a build laid out by a profile of the hot path (`pgo`).
 
 mod archive;
@@ -25,7 +25,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::{metadata, root, target_dir};
-use crate::setup::{self, command::succeed};
+use crate::command::succeed;
+use crate::git::git;
+use crate::setup;
 
 /// What to do.
 pub(crate) enum Plan<'a> {
@@ -35,14 +37,16 @@ pub(crate) enum Plan<'a> {
     Of(&'a Path),
     /// Build and package.
     Untried,
-    /// As `All`, twice, in two directories, and compare.
-    Twice,
+    /// As `All`, twice, in two directories, and compare; nothing may be left untried but what the machine refuses, where that is so.
+    Twice { is_all_tried: bool },
     /// Install what packages are made and tried with.
     Setup,
     /// Try what was packaged, and the upgrade from an older package where one is named.
     Try(Option<&'a Path>),
     /// Say whether a tag is that of this version.
     Tag(&'a str),
+    /// Sign the sums of what was packaged.
+    Sign,
 }
 
 impl<'a> Plan<'a> {
@@ -50,12 +54,16 @@ impl<'a> Plan<'a> {
     pub(crate) fn of(words: &[&'a str]) -> Option<Self> {
         match words {
             [] => Some(Self::All),
-            ["--twice"] => Some(Self::Twice),
+            ["--twice"] => Some(Self::Twice {
+                is_all_tried: false,
+            }),
+            ["--twice", "--all-tried"] => Some(Self::Twice { is_all_tried: true }),
             ["--untried"] => Some(Self::Untried),
             ["setup"] => Some(Self::Setup),
             ["try"] => Some(Self::Try(None)),
             &["try", older] => Some(Self::Try(Some(Path::new(older)))),
             ["tag", tag] => Some(Self::Tag(tag)),
+            ["sign"] => Some(Self::Sign),
             &[binary] if !binary.starts_with('-') => Some(Self::Of(Path::new(binary))),
             _ => None,
         }
@@ -84,25 +92,35 @@ struct Release {
 
 /// Does what is planned.
 pub(crate) fn run(plan: &Plan) -> Result<(), String> {
+    signature::refuse_key(plan, std::env::var_os(signature::KEY).as_deref())?;
     match plan {
         Plan::Tag(tag) => return tagged(tag, env!("CARGO_PKG_VERSION")),
         Plan::Setup => return setup::packaging(),
         _ => {}
     }
     let target = target_dir(&metadata()?)?;
+    if let Plan::Sign = plan {
+        println!("{}", signature::sign(&made(&target)?)?);
+        return Ok(());
+    }
     if let Plan::Try(older) = plan {
-        return trial::run(&Release::made(&target)?, *older);
+        let untried = trial::run(&Release::made(&target)?, *older)?;
+        print!("{untried}");
+        return Ok(());
     }
     let release = package(plan, &target)?;
     println!("{}", told(&release)?);
-    if matches!(plan, Plan::Twice) {
+    if let Plan::Twice { .. } = plan {
         twice::compare(&release, &target)?;
     }
-    // No two signatures are the same.
-    println!("{}", signature::sign(&release.out)?);
+    if let Plan::Untried = plan {
+        return Ok(());
+    }
+    let untried = trial::run(&release, None)?;
+    print!("{untried}");
     match plan {
-        Plan::Untried => Ok(()),
-        _ => trial::run(&release, None),
+        Plan::Twice { is_all_tried: true } => untried.all_tried(),
+        _ => Ok(()),
     }
 }
 
@@ -143,6 +161,18 @@ fn package(plan: &Plan, target: &Path) -> Result<Release, String> {
     Ok(release)
 }
 
+/// Where an earlier run put packages.
+fn made(target: &Path) -> Result<PathBuf, String> {
+    let (out, _) = dirs(target);
+    if out.join(SUMS).is_file() {
+        return Ok(out);
+    }
+    Err(format!(
+        "no packages in {}: run `cargo xtask dist` first",
+        out.display()
+    ))
+}
+
 /// Where packages go, and where they are put together.
 fn dirs(target: &Path) -> (PathBuf, PathBuf) {
     (target.join("packages"), target.join("packages-stage"))
@@ -167,14 +197,8 @@ impl Release {
 
     /// As it was packaged by an earlier run.
     fn made(target: &Path) -> Result<Self, String> {
-        let (out, stage) = dirs(target);
-        if !out.join(SUMS).is_file() {
-            return Err(format!(
-                "nothing to try in {}: run `cargo xtask dist` first",
-                out.display()
-            ));
-        }
-        Self::of(epoch()?, out, stage)
+        let (_, stage) = dirs(target);
+        Self::of(epoch()?, made(target)?, stage)
     }
 
     /// What the archive, and its directory, is called.
@@ -204,9 +228,8 @@ fn epoch() -> Result<String, String> {
     if let Ok(said) = std::env::var("SOURCE_DATE_EPOCH") {
         return Ok(said);
     }
-    let mut git = Command::new("git");
-    git.args(["log", "-1", "--format=%ct"]).current_dir(root());
-    Ok(succeed(&mut git)?.trim().to_owned())
+    let said = succeed(git(&root()).args(["log", "-1", "--format=%ct"]))?;
+    Ok(said.trim().to_owned())
 }
 
 /// That time in words, such as `+%Y-%m-%d` asks for, in UTC.
@@ -220,15 +243,32 @@ fn date(epoch: &str, format: &str) -> Result<String, String> {
 /// What holds the sums of all packages.
 const SUMS: &str = "SHA256SUMS";
 
-/// Writes `SHA256SUMS` of what lies in a directory; what lies in directories of it is in one of its files as well.
+/// Writes `SHA256SUMS` of all that lies in a directory.
 fn sums(dir: &Path) -> Result<(), String> {
-    let names = files(dir)?;
     let mut sha256sum = Command::new("sha256sum");
-    sha256sum
-        .args(names.iter().filter(|name| dir.join(name).is_file()))
-        .current_dir(dir);
+    // Of a directory there is no sum: it says so.
+    sha256sum.args(files(dir)?).current_dir(dir);
     let text = succeed(&mut sha256sum)?;
     write(&dir.join(SUMS), &text)
+}
+
+/// Holds `SHA256SUMS` of a directory against all that lies there.
+fn check_sums(dir: &Path) -> Result<(), String> {
+    let mut sha256sum = Command::new("sha256sum");
+    sha256sum.args(["--check", "--strict", "--quiet", SUMS]);
+    succeed(sha256sum.current_dir(dir))?;
+    let text = fs::read_to_string(dir.join(SUMS)).map_err(|cause| format!("{SUMS}: {cause}"))?;
+    let listed = |name: &str| {
+        text.lines()
+            .any(|line| line.ends_with(&format!("  {name}")))
+    };
+    let is_signature = |name: &str| signature::FILES.contains(&name);
+    let names = files(dir)?.into_iter();
+    let mut beside = names.filter(|name| *name != SUMS && !is_signature(name) && !listed(name));
+    match beside.next() {
+        Some(name) => Err(format!("{}: {name} is not in {SUMS}", dir.display())),
+        None => Ok(()),
+    }
 }
 
 /// SHA-256 of a file, in hexadecimal digits.
@@ -296,7 +336,31 @@ fn file_name(path: &str) -> Result<&str, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::tagged;
+    use super::{SUMS, check_sums, fs, sums, tagged};
+
+    #[test]
+    fn sums_cover_all_that_lies_beside_them() {
+        let dir = std::env::temp_dir().join(format!("tollgate-sums-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        let put = |name: &str, text: &str| fs::write(dir.join(name), text).expect("a file");
+        put("a", "bytes");
+        sums(&dir).expect("sums");
+        put("SHA256SUMS.sig", "");
+        assert_eq!(check_sums(&dir), Ok(()));
+        put("b", "more");
+        let says = check_sums(&dir).expect_err("b came later");
+        assert!(says.ends_with("b is not in SHA256SUMS"), "{says}");
+        fs::remove_file(dir.join("b")).expect("removed");
+        put("a", "others");
+        check_sums(&dir).expect_err("a changed");
+        for name in ["SHA256SUMS.sig", SUMS] {
+            fs::remove_file(dir.join(name)).expect("removed");
+        }
+        fs::create_dir(dir.join("unpacked")).expect("a directory");
+        let says = sums(&dir).expect_err("a directory has no sum");
+        assert!(says.contains("unpacked"), "{says}");
+        fs::remove_dir_all(&dir).expect("removed");
+    }
 
     #[test]
     fn a_tag_is_that_of_the_version_or_says_what_to_do() {

@@ -8,9 +8,11 @@ mod binaries;
 mod book;
 mod cargo;
 mod cast;
+mod command;
 mod cpu_time;
 mod dist;
 mod fuzz;
+mod git;
 mod instructions;
 mod kubernetes;
 mod lane;
@@ -48,9 +50,12 @@ cargo xtask <verb>
                  that binary instead of a release build
   dist           packages in target/packages: an archive, its symbols, a .deb, an OCI image, lists of what
                  they are made of, sums; built with the profile `dist` for an old glibc, and tried in bare roots;
-                 a path packages that binary instead. --twice builds in two directories and compares;
+                 a path packages that binary instead. --twice builds in two directories and compares; with --all-tried
+                 it fails where something was left untried that this machine permits;
                  --untried leaves the trial out, `dist try [OLDER.deb]` tries what is there, `dist setup` installs what is
-                 needed for it, and `dist tag NAME` says whether a tag is that of this version
+                 needed for it, and `dist tag NAME` says whether a tag is that of this version;
+                 `dist sign` signs the sums by the key that TOLLGATE_SIGNING_KEY holds or names a file of, and nothing
+                 else of this runs where that is set
   fuzz [--seconds N] [TARGET]
                  every fuzz target, or one, for N seconds each (600 unless said): a lane of its own
   renderings [--seed N] [--cases N]

@@ -155,7 +155,7 @@ fn ids(line: &str) -> impl Iterator<Item = &str> {
     tags.filter_map(|rest| rest.split('"').next())
 }
 
-/// The file that a link of a page leads to, from the root that both have.
+/// The file that a path in a file leads to, such as a link of a page, from the root that both have.
 pub(crate) fn resolved(from: &str, link: &str) -> String {
     let mut parts: Vec<&str> = if link.starts_with('/') {
         Vec::new()

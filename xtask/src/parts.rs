@@ -68,8 +68,8 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "greenlet==3.5.6",
     "iniconfig==2.3.1",
     "itsdangerous==2.2.0",
-    "jinja2==3.1.6",
-    "markupsafe==3.0.4",
+    JINJA,
+    MARKUPSAFE,
     "msgpack==1.2.4",
     "pluggy==1.7.0",
     "psutil==7.2.2",
@@ -86,8 +86,20 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "zope-interface==8.7",
 ];
 
-/// What `cargo xtask dist` links with: zig has the symbols of every glibc.
-pub(crate) const DIST_PACKAGES: &[&str] = &["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
+/// What renders chat templates in Python: of Locust, and what ours are held against.
+pub(crate) const JINJA: &str = "jinja2==3.1.6";
+/// What it needs.
+pub(crate) const MARKUPSAFE: &str = "markupsafe==3.0.4";
+
+/// Whose chat templates `cargo xtask renderings` renders.
+pub(crate) const TEMPLATE_WHEELS: &[&str] = &["trl==1.16.0", "transformers==5.19.0"];
+
+/// What `cargo xtask dist` links with, as wheels for Linux on x86-64: zig has the symbols of every glibc. What has another hash is not
+/// installed.
+pub(crate) const DIST_WHEELS: &str = "\
+ziglang==0.17.1 --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54
+cargo-zigbuild==0.24.1 --hash=sha256:238a1ab54a95053a4eadc34775c81f795a8ad75f80bfed63f3f445f518102375
+";
 
 /// The oldest glibc that what is shipped runs on: that of Debian 10, RHEL 8 and Ubuntu 20.04.
 pub(crate) const DIST_GLIBC: &str = "2.28";

@@ -1,23 +1,23 @@
 //! Our rendering of chat templates beside Jinja2's, set up as `transformers` sets it up: a lane of its own, since a million
 //! renderings take an hour.
 //!
-//! Invariant: the templates are those of the wheels named here; none of them is kept in the project.
+//! Invariant: the templates are those of the wheels that `parts` names; none of them is kept in the project.
 //! Not here: what is made of a body before a template sees it (`vectors/tokens` of vLLM's own functions).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::cargo::{cargo, metadata, root, target_dir};
-
-/// Where the templates are from.
-const WHEELS: [&str; 2] = ["trl==1.16.0", "transformers==5.19.0"];
-const JINJA: &str = "jinja2==3.1.6";
+use crate::command::run_quietly;
+use crate::parts::{JINJA, MARKUPSAFE, TEMPLATE_WHEELS};
+use crate::setup::stamp::Stamp;
+use crate::setup::venv;
 
 /// Takes the templates out of the wheels in a folder.
 const UNPACK: &str = "
 import pathlib, sys, zipfile
 wheels, out = map(pathlib.Path, sys.argv[1:])
-out.mkdir(exist_ok=True)
+out.mkdir()
 for wheel in sorted(wheels.glob('*.whl')):
     with zipfile.ZipFile(wheel) as files:
         for name in files.namelist():
@@ -25,7 +25,7 @@ for wheel in sorted(wheels.glob('*.whl')):
                 (out / (wheel.name.split('-')[0] + '-' + name.replace('/', '-'))).write_bytes(files.read(name))
 ";
 
-/// How long, and from where.
+/// How many cases, and the seed of the first.
 pub(crate) struct Plan {
     seed: u64,
     cases: u64,
@@ -56,8 +56,12 @@ impl Plan {
 pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     let dir = target_dir(&metadata()?)?.join("renderings");
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
-    let python = python(&dir)?;
-    let templates = templates(&python, &dir)?;
+    let (python, templates) = installed(&dir)?;
+    for name in ["chatml.jinja", "headers.jinja"] {
+        let from = root().join("vectors/tokens").join(name);
+        let copied = std::fs::copy(from, templates.join(name));
+        copied.map_err(|cause| format!("{name}: {cause}"))?;
+    }
     ran(&mut cargo(&[
         "build",
         "--release",
@@ -87,42 +91,32 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// A Python with Jinja2, made once.
-fn python(dir: &Path) -> Result<PathBuf, String> {
-    let python = dir.join("venv/bin/python");
-    if !python.exists() {
-        ran(Command::new("python3")
-            .args(["-m", "venv"])
-            .arg(dir.join("venv")))?;
-        ran(Command::new(&python).args(["-m", "pip", "install", "-q", JINJA]))?;
+/// A Python with Jinja2 and the templates of the wheels, installed once, or anew after a try that failed and after other versions
+/// were named.
+fn installed(dir: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let (venv, wheels, templates) = (dir.join("venv"), dir.join("wheels"), dir.join("templates"));
+    let parts = [&[JINJA, MARKUPSAFE][..], TEMPLATE_WHEELS].concat();
+    let stamp = Stamp::new(&venv, &parts);
+    let python = venv.join("bin").join("python");
+    if stamp.is_there() && python.exists() && templates.is_dir() {
+        return Ok((python, templates));
     }
-    Ok(python)
-}
-
-/// The templates of the wheels, downloaded once, and our own.
-fn templates(python: &Path, dir: &Path) -> Result<PathBuf, String> {
-    let (wheels, templates) = (dir.join("wheels"), dir.join("templates"));
-    if !templates.exists() {
-        let mut pip = Command::new(python);
-        pip.args([
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--only-binary=:all:",
-            "-d",
-        ]);
-        ran(pip.arg(&wheels).args(WHEELS))?;
-        let mut unpack = Command::new(python);
-        ran(unpack.args(["-c", UNPACK]).arg(&wheels).arg(&templates))?;
+    println!("installing {}", parts.join(" "));
+    for old in [&wheels, &templates] {
+        drop(std::fs::remove_dir_all(old));
     }
-    for name in ["chatml.jinja", "headers.jinja"] {
-        let from = root().join("vectors/tokens").join(name);
-        let copied = std::fs::copy(from, templates.join(name));
-        copied.map_err(|cause| format!("{name}: {cause}"))?;
-    }
-    Ok(templates)
+    let python = venv::make(&venv)?;
+    run_quietly(venv::pip_install(&python).args([JINJA, MARKUPSAFE]))?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "download", "-q", "--no-deps"])
+        .args(["--only-binary=:all:", "-d"])
+        .arg(&wheels);
+    run_quietly(pip.args(TEMPLATE_WHEELS))?;
+    let mut unpack = Command::new(&python);
+    unpack.args(["-c", UNPACK]).arg(&wheels).arg(&templates);
+    run_quietly(&mut unpack)?;
+    stamp.put()?;
+    Ok((python, templates))
 }
 
 fn ran(command: &mut Command) -> Result<(), String> {

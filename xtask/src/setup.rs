@@ -5,13 +5,12 @@
 //! only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
-pub(crate) mod command;
 mod debian;
 mod node;
 mod packaging;
 mod postgres;
 mod python;
-mod stamp;
+pub(crate) mod stamp;
 pub(crate) mod venv;
 
 use std::path::PathBuf;

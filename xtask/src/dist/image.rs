@@ -1,4 +1,4 @@
-//! The image for containers, made by hand and without a daemon: an OCI layout, as a directory and as one file.
+//! The image for containers, made by hand and without a daemon: an OCI layout, as one file.
 //!
 //! Three layers: Debian's libc with CA certificates and a user; the program with what belongs to it; the directories that are its own.
 //! Invariant: nothing in it can be written but what is mounted, nobody in it is root, and no shell is in it.
@@ -15,13 +15,16 @@ use super::crates::Linked;
 use super::debian::{self, Taken};
 use super::{Release, copy, date, files, make_dir, sbom, sha256, succeed, write};
 use crate::cargo::root;
+use crate::git::git;
 
 /// Who runs in it: nobody whom another system knows.
 pub(super) const USER: u32 = 65532;
 /// The ports that its configuration listens on.
 const PORTS: [&str; 2] = ["1975/tcp", "1976/tcp"];
+/// Where the ledger is, and what a demo keeps while it runs.
+const DATA: &str = "var/lib/tollgate";
 /// What belongs to the user, and is meant to be mounted.
-const OWN: [&str; 2] = ["var/lib/tollgate", "var/log/tollgate"];
+const OWN: [&str; 2] = [DATA, "var/log/tollgate"];
 /// Names the commit where there is no git.
 pub(super) const REVISION: &str = "TOLLGATE_REVISION";
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -46,16 +49,16 @@ struct Blob {
     size: u64,
 }
 
-/// Where the layout is.
-pub(super) fn layout(release: &Release) -> PathBuf {
-    release.out.join(format!("{}-oci", release.name()))
+/// The file that is shipped.
+pub(super) fn file(release: &Release) -> PathBuf {
+    release.out.join(format!("{}-oci.tar", release.name()))
 }
 
 /// Makes the layout, a file of it, and the list of what is inside.
 pub(super) fn image(release: &Release, linked: &[Linked]) -> Result<(), String> {
-    let dir = layout(release);
-    make_dir(&dir.join("blobs/sha256"))?;
     let stage = release.stage.join("image");
+    let dir = stage.join("layout");
+    make_dir(&dir.join("blobs/sha256"))?;
     let mut names = vec!["ca-certificates", "libc6"];
     if release
         .needs
@@ -99,8 +102,7 @@ pub(super) fn image(release: &Release, linked: &[Linked]) -> Result<(), String> 
     ];
     lay_out(release, &dir, &layers)?;
     let mut tar = tar(release, &dir, 0);
-    tar.arg("--file")
-        .arg(release.out.join(format!("{}-oci.tar", release.name())));
+    tar.arg("--file").arg(file(release));
     succeed(tar.args(files(&dir)?)).map(drop)
 }
 
@@ -260,8 +262,7 @@ pub(super) fn revision() -> Result<String, String> {
     if let Ok(said) = std::env::var(REVISION) {
         return Ok(said);
     }
-    let mut git = Command::new("git");
-    let said = succeed(git.args(["rev-parse", "HEAD"]).current_dir(root()))?;
+    let said = succeed(git(&root()).args(["rev-parse", "HEAD"]))?;
     Ok(said.trim().to_owned())
 }
 
@@ -293,11 +294,12 @@ fn config(layers: &[Layer], created: &str, labels: &Value) -> Value {
         "config": {
             "User": format!("{USER}:{USER}"),
             "ExposedPorts": Value::Object(ports.into_iter().collect()),
-            "Env": ["PATH=/usr/bin", format!("SSL_CERT_FILE=/{CERTIFICATES}")],
+            // Of a root that cannot be written, the volume is what can.
+            "Env": ["PATH=/usr/bin", format!("SSL_CERT_FILE=/{CERTIFICATES}"), format!("TMPDIR=/{DATA}")],
             "Entrypoint": ["/usr/bin/tollgate"],
             "Cmd": ["run", "-c", "/etc/tollgate/tollgate.yaml"],
             "Volumes": Value::Object(volumes.into_iter().collect()),
-            "WorkingDir": "/var/lib/tollgate",
+            "WorkingDir": format!("/{DATA}"),
             "StopSignal": "SIGTERM",
             "Labels": labels,
         },

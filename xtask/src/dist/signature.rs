@@ -1,26 +1,45 @@
-//! A signature over the sums, by a key that is given when packages are made, as `cosign verify-blob --key` and openssl verify it:
+//! A signature over the sums, by a key that the environment names, as `cosign verify-blob --key` and openssl verify it:
 //! ECDSA over SHA-256, in base64.
 //!
-//! Invariant: what was signed has been verified with the key's public half; what was not signed says so.
+//! Invariant: what is signed are sums of the packages that lie beside them; what was signed has been verified with the key's public
+//! half; no program runs beside the key but cargo, sha256sum and openssl.
 //! Not here: who is to be believed. The public half lies beside the signature for convenience: a reader takes it from elsewhere.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{SUMS, files, write};
+use super::{Plan, SUMS, check_sums, files, write};
 
 /// Names a file with a private key in PEM, or is such a key.
 pub(super) const KEY: &str = "TOLLGATE_SIGNING_KEY";
+const SIGNATURE: &str = "SHA256SUMS.sig";
 /// The public half, in PEM.
 const PUBLIC: &str = "tollgate.pub";
+/// What signing adds to a directory.
+pub(super) const FILES: [&str; 2] = [SIGNATURE, PUBLIC];
 
-/// Signs the sums of a directory where there is a key, and says what it did.
+/// Refuses to do anything but sign where there is a key.
+pub(super) fn refuse_key(plan: &Plan, key: Option<&OsStr>) -> Result<(), String> {
+    match (plan, key) {
+        (Plan::Sign, _) | (_, None) => Ok(()),
+        (_, Some(key)) if key.is_empty() => Ok(()),
+        (_, Some(_)) => Err(format!(
+            "{KEY} is set, and every program that runs here would see the key: unset it; `cargo xtask dist sign` signs what was packaged"
+        )),
+    }
+}
+
+/// Signs the sums of a directory, and says what it did.
 pub(super) fn sign(dir: &Path) -> Result<String, String> {
     let key = std::env::var(KEY).unwrap_or_default();
     if key.is_empty() {
-        return Ok(format!("not signed: {KEY} names no key"));
+        return Err(format!(
+            "not signed: {KEY} names no key: set it to a private key of P-256 in PEM, or to the path of one"
+        ));
     }
+    check_sums(dir)?;
     let key = if key.starts_with("-----BEGIN") {
         key
     } else {
@@ -28,11 +47,11 @@ pub(super) fn sign(dir: &Path) -> Result<String, String> {
     };
     sign_with(dir, &key)?;
     Ok(format!(
-        "signed: {SUMS}.sig, of the key whose public half is {PUBLIC}"
+        "signed: {SIGNATURE}, of the key whose public half is {PUBLIC}"
     ))
 }
 
-/// The key goes by way of a pipe: no other process sees it, and no file of ours has it.
+/// openssl reads the key from a pipe; it is in no file of ours and on no command line.
 fn sign_with(dir: &Path, key: &str) -> Result<(), String> {
     let public = openssl(dir, &["pkey", "-pubout"], key.as_bytes())?;
     let text = openssl(dir, &["pkey", "-pubin", "-noout", "-text"], &public)?;
@@ -49,13 +68,14 @@ fn sign_with(dir: &Path, key: &str) -> Result<(), String> {
     )?;
     let text = openssl(dir, &["base64", "-A"], &signed)?;
     let text = String::from_utf8_lossy(&text).into_owned();
-    write(&dir.join(format!("{SUMS}.sig")), &text)?;
+    write(&dir.join(SIGNATURE), &text)?;
     verify(dir)
 }
 
 /// Holds the signature of a directory's sums against its public key.
 pub(super) fn verify(dir: &Path) -> Result<(), String> {
-    let text = std::fs::read(dir.join(format!("{SUMS}.sig"))).map_err(|cause| cause.to_string())?;
+    let text =
+        std::fs::read(dir.join(SIGNATURE)).map_err(|cause| format!("{SIGNATURE}: {cause}"))?;
     let raw = openssl(dir, &["base64", "-A", "-d"], &text)?;
     let words = [
         "dgst",
@@ -71,7 +91,7 @@ pub(super) fn verify(dir: &Path) -> Result<(), String> {
 
 /// Whether the sums of a directory were signed.
 pub(super) fn is_signed(dir: &Path) -> bool {
-    files(dir).is_ok_and(|names| names.contains(&format!("{SUMS}.sig")))
+    files(dir).is_ok_and(|names| names.iter().any(|name| name == SIGNATURE))
 }
 
 /// Runs openssl in a directory on what it reads from its input, and gives what it wrote.
@@ -80,6 +100,7 @@ fn openssl(dir: &Path, words: &[&str], input: &[u8]) -> Result<Vec<u8>, String> 
     command
         .args(words)
         .current_dir(dir)
+        .env_remove(KEY)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -108,9 +129,22 @@ fn openssl(dir: &Path, words: &[&str], input: &[u8]) -> Result<Vec<u8>, String> 
 mod tests {
     use std::fs;
 
-    use super::{Command, is_signed, openssl, sign_with, verify};
-    use crate::dist::{SUMS, sums};
+    use super::{Command, OsStr, is_signed, openssl, refuse_key, sign_with, verify};
+    use crate::dist::{Plan, SUMS, sums};
     use crate::skipped::skip;
+
+    #[test]
+    fn nothing_but_signing_runs_beside_the_key() {
+        let key = Some(OsStr::new("key.pem"));
+        assert_eq!(refuse_key(&Plan::Sign, key), Ok(()));
+        for words in [&[][..], &["--twice"], &["try"], &["setup"], &["tag", "v1"]] {
+            let plan = Plan::of(words).expect("a plan");
+            let says = refuse_key(&plan, key).expect_err("they would see it");
+            assert!(says.contains("dist sign"), "{says}");
+            assert_eq!(refuse_key(&plan, Some(OsStr::new(""))), Ok(()));
+            assert_eq!(refuse_key(&plan, None), Ok(()));
+        }
+    }
 
     #[test]
     fn sums_are_signed_and_a_changed_sum_is_found() {

@@ -9,8 +9,9 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Release, build, files, image, make_dir, signature, succeed};
+use super::{Release, build, files, image, make_dir};
 use crate::cargo::root;
+use crate::git;
 
 /// What is compared, in this order: the sooner a difference shows, the nearer it is to its cause.
 const COMPARED: &[&str] = &["packages-stage", "packages"];
@@ -27,7 +28,6 @@ pub(super) fn compare(release: &Release, target: &Path) -> Result<(), String> {
         .env("SOURCE_DATE_EPOCH", &release.epoch)
         .env(image::REVISION, image::revision()?)
         .env(build::TOOLS, build::tools_dir(target))
-        .env_remove(signature::KEY)
         .env_remove("CARGO_MANIFEST_DIR")
         .env_remove("CARGO_TARGET_DIR");
     let status = dist.status();
@@ -45,21 +45,11 @@ pub(super) fn compare(release: &Release, target: &Path) -> Result<(), String> {
 
 /// All that git tracks, or would.
 fn copy_sources(to: &Path) -> Result<(), String> {
-    let mut git = Command::new("git");
-    git.args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]);
-    let listed = succeed(git.current_dir(root()))?;
     make_dir(to)?;
-    for path in listed.split('\0').filter(|path| !path.is_empty()) {
-        let from = root().join(path);
-        // What was deleted and not yet committed is listed as well.
+    for path in git::files(&root())? {
+        let from = root().join(&path);
         if from.is_file() {
-            super::copy(&from, &to.join(path))?;
+            super::copy(&from, &to.join(&path))?;
         }
     }
     Ok(())
@@ -87,7 +77,7 @@ fn same_files(left: &Path, right: &Path) -> Result<usize, String> {
     Ok(names.len())
 }
 
-/// Files below a directory, by their paths in it, sorted. Symbolic links are files with their targets: not followed.
+/// Files below a directory, by their paths in it, sorted. Symbolic links are left out; the archives that hold them are compared.
 fn tree(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];

@@ -6,7 +6,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::command::apt_install;
+use crate::command::apt_install;
 
 /// Installs `package` unless its `program` is there. Gives the program.
 pub(super) fn install(program: &str, package: &str) -> Result<PathBuf, String> {

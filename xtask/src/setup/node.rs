@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::command::run_quietly;
 use super::stamp::Stamp;
+use crate::command::run_quietly;
 use crate::parts::{NODE_LOCK, NODE_PACKAGES, NODE_VERSION};
 
 /// Gives the Node and the directory of its modules.

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::command::{apt_install, run_quietly};
 use super::debian;
+use crate::command::{apt_install, run_quietly};
 
 /// Programs by their packages.
 const PROGRAMS: &[(&str, &str)] = &[

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::command::apt_install;
+use crate::command::apt_install;
 
 pub(super) fn install() -> Result<(), String> {
     if find().is_some() {

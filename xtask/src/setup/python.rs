@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::command::run_quietly;
 use super::stamp::Stamp;
 use super::venv;
+use crate::command::run_quietly;
 use crate::parts::PYTHON_PACKAGES;
 
 /// Gives the Python of the environment.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     file: PathBuf,
     content: String,
 }
@@ -11,7 +11,7 @@ pub(super) struct Stamp {
 impl Stamp {
     /// The stamp of `parts` installed in `dir`. A directory that was moved has another stamp,
     /// because virtual environments hold absolute paths.
-    pub(super) fn new(dir: &Path, parts: &[&str]) -> Self {
+    pub(crate) fn new(dir: &Path, parts: &[&str]) -> Self {
         let content = format!("{}\n{}\n", dir.display(), parts.join("\n"));
         Self {
             file: dir.with_extension("stamp"),
@@ -20,12 +20,12 @@ impl Stamp {
     }
 
     /// Whether exactly this was installed.
-    pub(super) fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         fs::read_to_string(&self.file).is_ok_and(|content| content == self.content)
     }
 
     /// To be called last, when the installation is whole.
-    pub(super) fn put(&self) -> Result<(), String> {
+    pub(crate) fn put(&self) -> Result<(), String> {
         fs::write(&self.file, &self.content)
             .map_err(|cause| format!("{}: {cause}", self.file.display()))
     }

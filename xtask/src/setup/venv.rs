@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::command::{apt_install, run_quietly};
+use crate::command::{apt_install, run_quietly};
 
 /// Makes one in the place of what is there, and gives its Python.
 pub(crate) fn make(dir: &Path) -> Result<PathBuf, String> {
@@ -14,6 +14,18 @@ pub(crate) fn make(dir: &Path) -> Result<PathBuf, String> {
     let make = || run_quietly(Command::new("python3").args(["-m", "venv"]).arg(dir));
     make().or_else(|_| apt_install("python3-venv").and_then(|()| make()))?;
     Ok(dir.join("bin").join("python"))
+}
+
+/// Makes one, and installs wheels into it that a text names as pip reads requirements, each with its hash: pip refuses what has
+/// another, and what has none. Gives its Python.
+pub(crate) fn of_wheels(dir: &Path, wheels: &str) -> Result<PathBuf, String> {
+    let python = make(dir)?;
+    let wanted = dir.join("wanted.txt");
+    fs::write(&wanted, wheels).map_err(|cause| format!("{}: {cause}", wanted.display()))?;
+    let mut pip = pip_install(&python);
+    pip.args(["--only-binary=:all:", "--require-hashes", "-r"]);
+    run_quietly(pip.arg(&wanted))?;
+    Ok(python)
 }
 
 /// What installs into it what is named, and nothing else.

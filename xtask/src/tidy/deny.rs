@@ -9,18 +9,24 @@ use super::graph::Graph;
 use super::tree::Tree;
 
 const FILE: &str = "deny.toml";
+/// What a ban begins with.
+const ENTRY: &str = "crate = ";
 
 pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
     let Some(file) = tree.get(FILE) else {
         return vec![Fault::new(FILE, "is not there")];
     };
     let mut faults = licence_faults(graph, &allowed_licences(&file.text));
-    faults.extend(
-        file.text
-            .lines()
-            .filter_map(ban)
-            .flat_map(|ban| ban_faults(graph, &ban)),
-    );
+    let bans: Vec<Ban<'_>> = file.text.lines().filter_map(ban).collect();
+    faults.extend(bans.iter().flat_map(|ban| ban_faults(graph, ban)));
+    let written = file.text.matches(ENTRY).count();
+    if bans.is_empty() || bans.len() != written {
+        let says = format!(
+            "has {written} bans, of which {} are read: each stands on a line of its own",
+            bans.len()
+        );
+        faults.push(Fault::new(FILE, says));
+    }
     faults
 }
 
@@ -52,8 +58,9 @@ struct Ban<'a> {
 }
 
 fn ban(line: &str) -> Option<Ban<'_>> {
-    let entry = line.trim_start().strip_prefix("{ crate = ")?;
-    let (name, rest) = entry.split_once([',', '}'])?;
+    let entry = line.trim_start().strip_prefix("{ ")?.strip_prefix(ENTRY)?;
+    let (entry, _) = entry.split_once('}')?;
+    let (name, rest) = entry.split_once(',').unwrap_or((entry, ""));
     let wrappers = rest
         .split("wrappers = [")
         .nth(1)

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use super::Fault;
 use super::tree::{File, Tree};
+use crate::markdown::resolved;
 
 const TARGETS: &str = "fuzz/fuzz_targets/";
 /// Paths that begin so are of no dependency.
@@ -23,6 +24,9 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let (manifest, readme) = (text("fuzz/Cargo.toml"), text("fuzz/README.md"));
     let known = dependencies(manifest);
     let mut faults = Vec::new();
+    if targets.clone().next().is_none() {
+        faults.push(Fault::new(TARGETS, "holds no target"));
+    }
     for (file, name) in targets {
         let mut fault = |says: String| faults.push(Fault::new(&file.path, says));
         if !manifest.contains(&format!("\nname = \"{name}\"\n")) {
@@ -72,23 +76,9 @@ fn used(tree: &Tree, target: &File) -> BTreeSet<String> {
             let taken = line
                 .strip_prefix("#[path = \"")
                 .and_then(|rest| rest.strip_suffix("\"]"));
-            next.extend(taken.map(|to| beside(&path, to)));
+            next.extend(taken.map(|to| resolved(&path, to)));
         }
     }
     found.retain(|name| !OWN.contains(&name.as_str()));
     found
-}
-
-/// A path that is relative to a file.
-fn beside(file: &str, to: &str) -> String {
-    let mut parts: Vec<&str> = file.split('/').collect();
-    parts.pop();
-    for part in to.split('/') {
-        match part {
-            ".." => drop(parts.pop()),
-            "." => {}
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }

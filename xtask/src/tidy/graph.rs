@@ -19,7 +19,7 @@ pub(super) struct Package {
 
 struct Need {
     id: String,
-    /// Linked into what we ship: neither for tests nor for build scripts alone.
+    /// A normal dependency, not one of tests or build scripts only.
     is_linked: bool,
 }
 

@@ -73,7 +73,7 @@ fn unreached(tree: &Tree) -> Vec<Fault> {
 /// A fault for each page that is no chapter.
 fn outside_the_book(tree: &Tree) -> Vec<Fault> {
     if tree.get(SUMMARY).is_none() {
-        return Vec::new();
+        return vec![Fault::new(SUMMARY, "is not there")];
     }
     let chapters: BTreeSet<String> = linked(tree, SUMMARY).into_iter().collect();
     pages(tree)

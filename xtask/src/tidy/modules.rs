@@ -103,6 +103,21 @@ impl Modules {
     }
 }
 
+/// Every path that the production sources of the crate in a directory name, each with the module that names it.
+pub(super) fn named(tree: &Tree, dir: &str) -> Vec<(String, Path)> {
+    let sources = tree.rust().filter_map(|file| {
+        let path = file.path.strip_prefix(dir)?.strip_prefix("/src/")?;
+        Some((module(path), Source::read(&file.text)))
+    });
+    let mut named = Vec::new();
+    for (module, source) in produced(sources.collect()) {
+        let used = source.uses.into_iter().map(|used| used.path);
+        let paths = used.chain(source.paths);
+        named.extend(paths.map(|path| (name(&module), path)));
+    }
+    named
+}
+
 /// Those that a root declares outside of tests.
 fn produced(mut sources: BTreeMap<Path, Source>) -> BTreeMap<Path, Source> {
     let mut produced = BTreeMap::new();

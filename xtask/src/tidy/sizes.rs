@@ -7,8 +7,8 @@ use std::fmt;
 use super::Fault;
 use super::tree::{File, Tree};
 
-/// Nine in ten files are no longer than this. The median is printed and never fails: held, it made
-/// files that exist only to be short.
+/// Nine in ten files are no longer than this. The median is printed and never fails: a limit on it led to files split only to be
+/// short.
 const FILE_LINES_P90_MAX: usize = 500;
 /// Half of the functions, and nine in ten, are no longer than this.
 const FUNCTION_LINES_MEDIAN_MAX: usize = 12;

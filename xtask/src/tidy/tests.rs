@@ -38,7 +38,7 @@ fn canary_an_arrow_that_is_not_listed_is_found() {
         arrows::faults(&tree, &graph),
         [Fault::new("crate wire", "may not depend on proxy")]
     );
-    let impure = purity::faults(&graph);
+    let impure = purity::faults(&tree, &graph);
     assert!(
         impure.contains(&Fault::new("crate wire", "is pure but links tokio")),
         "{impure:?}"
@@ -52,19 +52,27 @@ fn canary_an_arrow_that_is_not_listed_is_found() {
 #[test]
 fn what_is_saved_in_release_and_left_so_in_dist_is_found() {
     let graph = graph_of_members(&[("slow", &[]), ("hot", &[])], None);
-    let faults = |text: &str| {
+    let all = |text: &str| {
         let faults = profiles::faults(&tree(&[("Cargo.toml", text)]), &graph);
         let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
         faults.join("\n")
     };
+    let dist = "[profile.dist]\ninherits = \"release\"\nlto = \"fat\"\ncodegen-units = 1\n";
+    let faults = |text: &str| all(&format!("{dist}{text}"));
     let release = "[profile.release.package.slow]\nopt-level = 0\n\
                    [profile.release.package.hot]\ncodegen-units = 1\n";
     let says = "Cargo.toml, slow: has opt-level = 0 in `release`: `dist` has to say 3";
     assert_eq!(faults(release), says);
-    let other = format!("{release}[profile.dist]\nopt-level = 3\n");
-    assert_eq!(faults(&other), says);
+    let other = format!("{dist}opt-level = 3\n{release}");
+    assert_eq!(all(&other), says);
     let weak = format!("{release}[profile.dist.package.slow]\nopt-level = 2\n");
+    let says = "Cargo.toml, slow: has opt-level = 2 in `dist`, where nothing is left out";
     assert_eq!(faults(&weak), says);
+    let own = "[profile.dist.package.hot]\nopt-level = 1\n";
+    assert_eq!(
+        faults(own),
+        says.replace("slow: has opt-level = 2", "hot: has opt-level = 1")
+    );
     let whole = format!("{release}[profile.dist.package.slow]\nopt-level = 3\n");
     assert_eq!(faults(&whole), "");
     let gone = format!("{whole}[profile.dist.package.gone]\nopt-level = 3\n");
@@ -74,6 +82,18 @@ fn what_is_saved_in_release_and_left_so_in_dist_is_found() {
         faults(odd),
         "Cargo.toml, slow: sets debug, which `dist` cannot take back"
     );
+    let of_all = |says: &str| format!("Cargo.toml, [profile.dist]: has {says}");
+    let weak = format!("{dist}opt-level = 1\n");
+    assert_eq!(all(&weak), of_all("opt-level = 1, and has to say 3"));
+    let inherited = format!("[profile.release]\nopt-level = 2\n{dist}");
+    assert_eq!(all(&inherited), of_all("opt-level = 2, and has to say 3"));
+    let loose = dist.replace("codegen-units = 1\n", "");
+    assert_eq!(
+        all(&loose),
+        of_all("codegen-units = nothing, and has to say 1")
+    );
+    let thin = dist.replace("fat", "thin");
+    assert_eq!(all(&thin), of_all("lto = \"thin\", and has to say \"fat\""));
 }
 
 #[test]
@@ -82,12 +102,49 @@ fn an_arrow_of_tests_alone_counts_as_an_arrow_but_links_nothing() {
         &[("policy", "1.0.0", &["tokio"]), ("tokio", "1.0.0", &[])],
         Some("dev"),
     );
-    assert_eq!(purity::faults(&graph), []);
+    assert_eq!(purity::crate_faults(&pure(""), &graph, "policy"), []);
     let graph = graph_of_members(&[("config", &["proxy"]), ("proxy", &[])], Some("dev"));
     assert_eq!(
         arrows::faults(&picture("config, proxy ──► nothing"), &graph),
         [Fault::new("crate config", "may not depend on proxy")]
     );
+}
+
+#[test]
+fn a_pure_crate_that_reaches_for_the_world_is_found() {
+    let graph = graph_of_members(&[("policy", &[])], None);
+    let found = |tree: &Tree| {
+        let faults = purity::crate_faults(tree, &graph, "policy");
+        let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        faults.join("\n")
+    };
+    let tests = "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
+    let harmless = "use std::net::IpAddr;\nuse std::time::Duration;\n// std::fs\nconst A: &str = \"std::env\";\n";
+    assert_eq!(found(&pure(&format!("{harmless}{tests}"))), "");
+    let impure = "mod b;\nuse std::{collections::BTreeMap, fs::{self, File}};\nfn f() { std::env::args(); std::time::Instant::now(); }\n";
+    let mut tree = pure(impure);
+    tree.files.push(file(
+        "crates/policy/src/b.rs",
+        "use std::net::{IpAddr, TcpStream};\n",
+    ));
+    let named = [
+        "crate policy, crate: is pure but names std::fs",
+        "crate policy, crate: is pure but names std::fs::File",
+        "crate policy, crate: is pure but names std::env::args",
+        "crate policy, crate: is pure but names std::time::Instant::now",
+        "crate policy, b: is pure but names std::net::TcpStream",
+    ];
+    assert_eq!(found(&tree), named.join("\n"));
+    for file in &mut tree.files {
+        file.text = file.text.replace("std::time::Instant::now", "");
+    }
+    assert!(
+        found(&tree).contains("crates/policy/clippy.toml: does not list std::time::Instant::now")
+    );
+    let bare = "crate policy: is pure but has no clippy.toml";
+    assert_eq!(found(&self::tree(&[])), bare);
+    let gone = purity::crate_faults(&tree, &graph, "gone");
+    assert!(gone[0].says.starts_with("is no member"), "{gone:?}");
 }
 
 #[test]
@@ -202,6 +259,20 @@ fn licences_and_wrappers_of_deny_toml_are_enforced() {
         ["crate proxy"]
     );
 
+    let one = [("proxy", "1.0.0", &["openssl"][..])];
+    for broken in [
+        text.replace("{ crate = \"openssl\"", "{\n    crate = \"openssl\""),
+        text.replace("wrappers = [", "wrappers = [\n    "),
+        text.replace("{ crate = ", "{ name = "),
+    ] {
+        let faults = deny::faults(&self::tree(&[("deny.toml", &broken)]), &graph(&one, None));
+        assert_eq!(
+            faults.last().expect("a fault").place,
+            "deny.toml",
+            "{broken}"
+        );
+    }
+
     let satisfied = |expression| {
         super::expression::is_satisfied(expression, &|one| ["MIT", "Unicode-3.0"].contains(&one))
     };
@@ -251,8 +322,10 @@ fn rules_for_the_text_of_sources_are_enforced() {
 fn a_link_that_leads_nowhere_is_found() {
     let text = "[a](b.md) [c](../d) [e](https://example.com) [f](#g) [h](gone.md#i) [j](b.md#k) [l](b.md#m) [n](../d#o)\n# G\n```\n[x](y)\n```\n";
     let start = ("README.md", "[a](docs/a.md)");
+    let book = ("docs/SUMMARY.md", "[R](../README.md) [A](a.md) [B](b.md)");
     let tree = tree(&[
         start,
+        book,
         ("docs/a.md", text),
         ("docs/b.md", "# K"),
         ("d/e.rs", ""),
@@ -279,6 +352,11 @@ fn a_page_that_is_no_chapter_is_found() {
         links::faults(&tree(&pages)),
         [Fault::new("docs/b.md", says)]
     );
+    let gone = pages.map(|(path, text)| (path.replace("SUMMARY", "CHAPTERS"), text));
+    let gone = gone.each_ref().map(|(path, text)| (path.as_str(), *text));
+    let faults = links::faults(&tree(&gone));
+    let missing = Fault::new("docs/SUMMARY.md", "is not there");
+    assert!(faults.contains(&missing), "{faults:?}");
 }
 
 #[test]
@@ -289,6 +367,10 @@ fn a_page_that_no_chain_of_links_leads_to_is_found() {
         ("docs/deep/b.md", "# C\n[a](../a.md)"),
         ("docs/lost.md", "[island](island.md)"),
         ("docs/island.md", "[lost](lost.md)"),
+        (
+            "docs/SUMMARY.md",
+            "[1](../README.md) [2](a.md) [3](deep/b.md) [4](lost.md) [5](island.md)",
+        ),
     ];
     let places: Vec<String> = links::faults(&tree(&pages))
         .into_iter()
@@ -340,17 +422,22 @@ fn a_code_or_a_line_of_the_log_without_an_entry_is_found() {
             "crates/a/src/lib.rs",
             "\"docs/troubleshooting.md#gone\" \"docs/troubleshooting.md#it-fails\"",
         ),
+        ("crates/policy/src/failure.rs", "fn code( \"code_a\""),
+        ("crates/wire/src/head/fault.rs", "kinds! { \"code_a\""),
+        ("crates/wire/src/call/fault.rs", "fn code( \"code_a\""),
+        ("crates/identity/src/login/fault.rs", "fn code( \"code_a\""),
     ];
-    let found = |page: &str| {
-        let mut files = files.to_vec();
-        files.push(("docs/troubleshooting.md", page));
-        let faults = troubleshooting::faults(&tree(&files));
-        faults
-            .iter()
-            .map(|fault| fault.says.clone())
-            .collect::<Vec<_>>()
-            .join(", ")
+    let all = |tree: &Tree| {
+        let faults = troubleshooting::faults(tree);
+        let says: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        says.join(", ")
     };
+    let with = |page: &str| {
+        let mut whole = tree(&files);
+        whole.files.push(file(troubleshooting::PAGE, page));
+        whole
+    };
+    let found = |page: &str| all(&with(page));
     let whole = "<a id=\"code_a\"></a> <a id=\"code_b\"></a><a id=\"code_c\"></a>\n# It fails\n# All is lost\n# Gone\n";
     assert_eq!(found(whole), "");
     let says = found(
@@ -369,6 +456,33 @@ fn a_code_or_a_line_of_the_log_without_an_entry_is_found() {
         assert!(says.contains(missing), "{missing}: {says}");
     }
     assert!(found(&whole.replace("code_c", "")).contains("no entry #code_c"));
+    // What was looked for is no longer there.
+    assert!(all(&tree(&files)).contains("docs/troubleshooting.md: is not there"));
+    for (path, text, says) in [
+        (
+            "crates/wire/src/head/fault.rs",
+            "",
+            "no code after `kinds! {`",
+        ),
+        (
+            "crates/tollgate/src/conditions.rs",
+            "",
+            "no line after `warning(`",
+        ),
+        (
+            "docs/operations.md",
+            "| 404 `code_b` |",
+            "no row below `| line | level |`",
+        ),
+        ("docs/operations.md", "", "no row of a status and its code"),
+    ] {
+        let mut moved = with(whole);
+        for file in moved.files.iter_mut().filter(|file| file.path == path) {
+            file.text = text.into();
+        }
+        let found = all(&moved);
+        assert!(found.contains(&format!("{path}: holds {says}")), "{found}");
+    }
 }
 
 #[test]
@@ -442,6 +556,7 @@ fn a_fuzz_target_that_cannot_be_built_is_found() {
     assert!(found(manifest, check, "").contains("no row"));
     let none = manifest.replace("name = \"a\"", "name = \"b\"");
     assert!(found(&none, check, "| `a` | |").contains("no [[bin]]"));
+    assert_eq!(fuzz::faults(&self::tree(&[]))[0].says, "holds no target");
 }
 
 /// A tree with nothing but the picture of the crates.
@@ -450,13 +565,25 @@ fn picture(lines: &str) -> Tree {
     tree(&[("ARCHITECTURE.md", &text)])
 }
 
+/// The crate `policy` with this source, and with the list of what it may not call.
+fn pure(source: &str) -> Tree {
+    let whole = Tree::read(&root()).expect("the tree is readable");
+    let clippy = whole.get("crates/policy/clippy.toml").expect("a list");
+    let (path, text) = (clippy.path.as_str(), clippy.text.as_str());
+    tree(&[(path, text), ("crates/policy/src/lib.rs", source)])
+}
+
 fn tree(files: &[(&str, &str)]) -> Tree {
-    let file = |&(path, text): &(&str, &str)| File {
+    let files = files.iter().map(|(path, text)| file(path, text));
+    Tree {
+        files: files.collect(),
+    }
+}
+
+fn file(path: &str, text: &str) -> File {
+    File {
         path: path.into(),
         text: text.into(),
-    };
-    Tree {
-        files: files.iter().map(file).collect(),
     }
 }
 

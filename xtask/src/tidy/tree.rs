@@ -1,7 +1,8 @@
 //! The text files of the repository: those that git tracks or would track.
 
 use std::path::Path;
-use std::process::Command;
+
+use crate::git;
 
 pub(crate) struct Tree {
     pub(crate) files: Vec<File>,
@@ -16,23 +17,8 @@ pub(crate) struct File {
 
 impl Tree {
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
-        let output = Command::new("git")
-            .args([
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ])
-            .current_dir(root)
-            .output()
-            .map_err(|cause| format!("git did not start: {cause}"))?;
-        if !output.status.success() {
-            let says = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("git ls-files failed: {}", says.trim()));
-        }
-        let paths = String::from_utf8_lossy(&output.stdout);
-        let paths = paths.split('\0').filter(|path| root.join(path).is_file());
+        let paths = git::files(root)?.into_iter();
+        let paths = paths.filter(|path| root.join(path).is_file());
         Ok(Self {
             files: paths.map(|path| File::read(root, path)).collect(),
         })
@@ -48,11 +34,8 @@ impl Tree {
 }
 
 impl File {
-    fn read(root: &Path, path: &str) -> Self {
-        let text = std::fs::read_to_string(root.join(path)).unwrap_or_default();
-        Self {
-            path: path.to_owned(),
-            text,
-        }
+    fn read(root: &Path, path: String) -> Self {
+        let text = std::fs::read_to_string(root.join(&path)).unwrap_or_default();
+        Self { path, text }
     }
 }

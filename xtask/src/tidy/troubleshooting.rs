@@ -32,16 +32,39 @@ const TYPES: [&str; 6] = [
     "upstream_error",
 ];
 
+/// What has to have an entry, as its anchor, with the file that has it.
+#[derive(Default)]
+struct Wanted {
+    entries: BTreeSet<(String, String)>,
+    faults: Vec<Fault>,
+}
+
+impl Wanted {
+    /// Takes what was found in a file. Nothing is a fault: what was looked for stands elsewhere by now.
+    fn take(&mut self, path: &str, what: &str, found: BTreeSet<String>) {
+        if found.is_empty() {
+            let says = format!("holds no {what}: change xtask/src/tidy/troubleshooting.rs");
+            self.faults.push(Fault::new(path, says));
+        }
+        let entries = found.into_iter().map(|anchor| (path.to_owned(), anchor));
+        self.entries.extend(entries);
+    }
+}
+
 pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let Some(page) = tree.get(PAGE) else {
-        return Vec::new();
+        return vec![Fault::new(PAGE, "is not there")];
     };
     let anchors: BTreeSet<String> = Page::of(&page.text).anchors().into_iter().collect();
-    let wanted = codes(tree).into_iter().chain(lines(tree));
-    let mut faults: Vec<Fault> = wanted
-        .filter(|(_, anchor)| !anchors.contains(anchor))
-        .map(|(place, anchor)| Fault::new(place, format!("{PAGE} has no entry #{anchor}")))
-        .collect();
+    let mut wanted = Wanted::default();
+    codes(tree, &mut wanted);
+    lines(tree, &mut wanted);
+    let entries = wanted.entries.into_iter();
+    let missing = entries.filter(|(_, anchor)| !anchors.contains(anchor));
+    let mut faults = wanted.faults;
+    faults.extend(
+        missing.map(|(place, anchor)| Fault::new(place, format!("{PAGE} has no entry #{anchor}"))),
+    );
     let named = format!("{PAGE}#");
     for file in tree.rust().filter(|file| !file.path.starts_with("xtask/")) {
         for rest in file.text.split(named.as_str()).skip(1) {
@@ -59,68 +82,67 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// Each code, with the file that has it.
-fn codes(tree: &Tree) -> BTreeSet<(String, String)> {
-    let mut codes = BTreeSet::new();
+/// Each code.
+fn codes(tree: &Tree, wanted: &mut Wanted) {
     for (path, begins) in CODES {
-        let text = tree.get(path).map_or("", |file| file.text.as_str());
-        let body = text.split_once(begins).map_or("", |(_, body)| body);
+        let body = text(tree, path).split_once(begins);
+        let body = body.map_or("", |(_, body)| body);
         let body = body.split("\n    }\n").next().unwrap_or(body);
-        for literal in body.split('"').skip(1).step_by(2) {
-            if is_code(literal) && !TYPES.contains(&literal) {
-                codes.insert((path.to_owned(), literal.to_owned()));
-            }
-        }
+        let literals = body.split('"').skip(1).step_by(2);
+        let codes = literals.filter(|word| is_code(word) && !TYPES.contains(word));
+        let codes = codes.map(str::to_owned).collect();
+        wanted.take(path, &format!("code after `{begins}`"), codes);
     }
-    let operations = tree.get(OPERATIONS).map_or("", |file| file.text.as_str());
-    let rows = operations.lines().filter(|line| {
+    let rows = text(tree, OPERATIONS).lines().filter(|line| {
         line.strip_prefix("| ")
             .is_some_and(|cells| cells.starts_with(['4', '5']))
     });
+    let mut codes = BTreeSet::new();
     for row in rows {
         // Status and code stand in one cell or in two; codes of the last cell are of others.
         let cells: Vec<&str> = row.split('|').collect();
         let cells = cells
             .get(1..cells.len().saturating_sub(2))
             .unwrap_or_default();
-        for word in cells
-            .iter()
-            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
-        {
-            if is_code(word) {
-                codes.insert((OPERATIONS.to_owned(), word.to_owned()));
-            }
-        }
+        let words = cells.iter().flat_map(|cell| quoted(cell));
+        codes.extend(words.filter(|word| is_code(word)).map(str::to_owned));
     }
-    codes
+    wanted.take(OPERATIONS, "row of a status and its code", codes);
+}
+
+/// The anchor of each line of the log.
+fn lines(tree: &Tree, wanted: &mut Wanted) {
+    let begins = text(tree, CONDITIONS).split("warning(").skip(1);
+    let begins = begins.filter_map(|rest| rest.trim_start().strip_prefix('"'));
+    let begins = begins.filter_map(|rest| rest.split('"').next());
+    wanted.take(
+        CONDITIONS,
+        "line after `warning(`",
+        begins.map(anchor).collect(),
+    );
+    let table = text(tree, OPERATIONS).split_once("| line | level |");
+    let rows = table.map_or("", |(_, table)| table).trim_start().lines();
+    let rows = rows.take_while(|line| !line.is_empty());
+    let told = rows.filter_map(|row| row.split('|').nth(1));
+    let told = told.flat_map(quoted).filter(|line| line.contains(' '));
+    wanted.take(
+        OPERATIONS,
+        "row below `| line | level |`",
+        told.map(anchor).collect(),
+    );
+}
+
+fn text<'t>(tree: &'t Tree, path: &str) -> &'t str {
+    tree.get(path).map_or("", |file| file.text.as_str())
+}
+
+/// What stands between backticks.
+fn quoted(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
 }
 
 fn is_code(word: &str) -> bool {
     word.len() > 5 && word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
-}
-
-/// The anchor of each line of the log, with the file that has the line.
-fn lines(tree: &Tree) -> BTreeSet<(String, String)> {
-    let conditions = tree.get(CONDITIONS).map_or("", |file| file.text.as_str());
-    let begins = conditions.split("warning(").skip(1);
-    let begins = begins.filter_map(|rest| rest.trim_start().strip_prefix('"'));
-    let begins = begins.filter_map(|rest| rest.split('"').next());
-    let operations = tree.get(OPERATIONS).map_or("", |file| file.text.as_str());
-    let table = operations
-        .split_once("| line | level |")
-        .map_or("", |(_, table)| table);
-    let rows = table
-        .trim_start()
-        .lines()
-        .take_while(|line| !line.is_empty());
-    let told = rows.filter_map(|row| row.split('|').nth(1));
-    let told = told.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    let told = told.filter(|line| line.contains(' '));
-    let from = |path: &'static str| move |line: &str| (path.to_owned(), anchor(line));
-    begins
-        .map(from(CONDITIONS))
-        .chain(told.map(from(OPERATIONS)))
-        .collect()
 }
 
 /// The anchor of a line: what it says before it goes into detail.

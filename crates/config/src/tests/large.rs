@@ -48,6 +48,7 @@ fn more_than_the_bounds_is_refused() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long each takes is shown")]
 fn texts_made_to_be_slow_are_refused_all_the_same() {
     let filled = |piece: &str| piece.repeat((256 << 10) / piece.len());
     for piece in [

@@ -6,6 +6,8 @@
 //! and sources, and made ones. `--times N FILE…` counts with ours alone, N times: for a profiler, and for `callgrind`.
 //! Not here: the texts that are made (`texts`), the vocabulary as `tokenizers` has it (`file`).
 
+#![expect(clippy::disallowed_methods, reason = "speed is measured")]
+
 mod file;
 mod texts;
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{holds, is_there};
+use super::{Untried, holds, is_there};
 use crate::dist::{Release, copy, succeed, write};
 use crate::parts::DIST_DEBIAN;
 
@@ -58,11 +58,14 @@ StandardError=append:/opt/said
 ";
 
 /// From one package to the other.
-pub(super) fn run(release: &Release, older: &Path, newer: &Path) -> Result<(), String> {
+pub(super) fn run(
+    release: &Release,
+    older: &Path,
+    newer: &Path,
+    untried: &mut Untried,
+) -> Result<(), String> {
     if !is_there("systemd-nspawn") {
-        println!(
-            "unit: not booted, there is no systemd-nspawn (apt-get install systemd-container)"
-        );
+        untried.lacks("unit, booted", "systemd-nspawn", "systemd-container");
         return Ok(());
     }
     let root = release.stage.join("booted");
@@ -102,9 +105,11 @@ pub(super) fn run(release: &Release, older: &Path, newer: &Path) -> Result<(), S
         .map_err(|cause| format!("{nspawn:?}: {cause}"))?;
     let Ok(said) = fs::read_to_string(root.join("opt/said")) else {
         // Not every machine lets one boot another in it.
-        let says = String::from_utf8_lossy(&booted.stderr).into_owned();
-        let reason = says.lines().last().unwrap_or_default().to_owned();
-        println!("unit: not booted, as systemd-nspawn cannot do that here: {reason}");
+        let says = String::from_utf8_lossy(&booted.stderr);
+        untried.refused(
+            "unit, booted by systemd-nspawn",
+            says.lines().last().unwrap_or("it says nothing"),
+        );
         return Ok(());
     };
     let holds_all = said.lines().rev().any(|line| line == "held");

@@ -12,11 +12,13 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::gate::{Gate, free_address};
-use super::{holds, is_there, page, upstream};
+use super::{Untried, holds, is_there, page, upstream};
 use crate::dist::{Release, files, image, make_dir, sha256, succeed, write};
 
 const CONFIG: &str = "etc/tollgate/tollgate.yaml";
 const LEDGER: &str = "/var/lib/tollgate/usage.db";
+/// Where the file that is shipped is unpacked, below [`dir`].
+const LAYOUT: &str = "layout";
 
 /// Mounts a root, with a volume and a configuration in it, and runs words there: `$1` the root, `$2` the volume, `$3` the
 /// configuration, then the environment and the words.
@@ -42,7 +44,7 @@ struct Image {
 }
 
 /// Tries it.
-pub(super) fn run(release: &Release) -> Result<(), String> {
+pub(super) fn run(release: &Release, untried: &mut Untried) -> Result<(), String> {
     let began = Instant::now();
     let image = unpacked(release)?;
     let demo = Gate::demo(image.command(&strings(&image.says, "Entrypoint")))?;
@@ -57,25 +59,25 @@ pub(super) fn run(release: &Release) -> Result<(), String> {
         "image: as user {}, root read-only, called; its ledger is whole",
         image.user()
     );
-    others(release)?;
-    podman(release)
+    others(release, untried)?;
+    podman(release, untried)
+}
+
+/// Where it is unpacked.
+fn dir(release: &Release) -> PathBuf {
+    release.stage.join("image-trial")
 }
 
 /// Unpacks the file that is shipped, then each layer of it, after its bytes were held against its name.
 fn unpacked(release: &Release) -> Result<Image, String> {
-    let dir = release.stage.join("image-trial");
+    let dir = dir(release);
     drop(fs::remove_dir_all(&dir));
-    let (layout, root) = (dir.join("layout"), dir.join("root"));
+    let (layout, root) = (dir.join(LAYOUT), dir.join("root"));
     make_dir(&layout)?;
     make_dir(&root)?;
-    let file = release.out.join(format!("{}-oci.tar", release.name()));
-    succeed(
-        Command::new("tar")
-            .arg("-xf")
-            .arg(file)
-            .arg("-C")
-            .arg(&layout),
-    )?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(image::file(release));
+    succeed(tar.arg("-C").arg(&layout))?;
     let blobs = layout.join("blobs/sha256");
     for name in files(&blobs)? {
         holds(
@@ -236,8 +238,8 @@ impl Image {
 }
 
 /// What programs say of it that were written by others.
-fn others(release: &Release) -> Result<(), String> {
-    let layout = image::layout(release);
+fn others(release: &Release, untried: &mut Untried) -> Result<(), String> {
+    let layout = dir(release).join(LAYOUT);
     let named = format!("{}:{}", layout.display(), release.version);
     if is_there("skopeo") {
         let said = succeed(Command::new("skopeo").args(["inspect", &format!("oci:{named}")]))?;
@@ -245,29 +247,32 @@ fn others(release: &Release) -> Result<(), String> {
             said.contains("org.opencontainers.image.revision"),
             "skopeo finds its labels",
         )?;
-        let file = release.out.join(format!("{}-oci.tar", release.name()));
-        let archive = format!("oci-archive:{}", file.display());
+        let archive = format!("oci-archive:{}", image::file(release).display());
         succeed(Command::new("skopeo").args(["inspect", "--raw", &archive]))?;
         println!("image: skopeo reads the layout and the file");
     } else {
-        println!("image: not read by skopeo, which is not installed (apt-get install skopeo)");
+        untried.lacks("image, read", "skopeo", "skopeo");
     }
     if is_there("umoci") {
-        let bundle = release.stage.join("image-trial/bundle");
+        let bundle = dir(release).join("bundle");
         let mut umoci = Command::new("umoci");
         succeed(umoci.args(["unpack", "--image", &named]).arg(&bundle))?;
         let same = sha256(&bundle.join("rootfs/usr/bin/tollgate"))? == sha256(&release.binary)?;
         holds(same, "umoci unpacks the same program")?;
         println!("image: umoci unpacks it");
     } else {
-        println!("image: not unpacked by umoci, which is not installed (apt-get install umoci)");
+        untried.lacks("image, unpacked", "umoci", "umoci");
     }
     Ok(())
 }
 
 /// Podman loads and runs it as the page prints it, with images and limits of its own, so that nothing of this machine is touched
 /// or has to be allowed.
-fn podman(release: &Release) -> Result<(), String> {
+fn podman(release: &Release, untried: &mut Untried) -> Result<(), String> {
+    if !is_there("podman") {
+        untried.lacks("image, run", "podman", "podman");
+        return Ok(());
+    }
     let dir = release.stage.join("podman");
     let inside = |name: &str| dir.join(name).display().to_string();
     let runtime = if is_there("runc") { "runc" } else { "crun" };
@@ -288,10 +293,6 @@ fn podman(release: &Release) -> Result<(), String> {
             .env("CONTAINERS_STORAGE_CONF", inside("storage.conf"));
         shell
     };
-    if !is_there("podman") {
-        println!("image: not run by podman, which is not installed (apt-get install podman)");
-        return Ok(());
-    }
     let mut commands = page::commands("image")?;
     let last = commands.pop().unwrap_or_default();
     let run = last
@@ -302,7 +303,7 @@ fn podman(release: &Release) -> Result<(), String> {
     // Not every machine lets one run containers in it: that is no fault of the image.
     if let Err(says) = succeed(&mut shell(&format!("{run} version"))) {
         let reason = says.lines().last().unwrap_or_default();
-        println!("image: loaded by podman, which cannot run containers here: {reason}");
+        untried.refused("image, run by podman, which loads it", reason);
     } else {
         let demo = Gate::demo(shell(&format!("exec {run} \"$@\"")))?;
         let seconds = began.elapsed().as_secs_f64();

@@ -28,7 +28,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
 }
 
 /// Installs a Debian package where that is permitted.
-pub(super) fn apt_install(package: &str) -> Result<(), String> {
+pub(crate) fn apt_install(package: &str) -> Result<(), String> {
     println!("installing {package}");
     let apt = || {
         let mut command = Command::new("apt-get");
