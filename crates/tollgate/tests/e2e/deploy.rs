@@ -16,6 +16,7 @@ use prometheus::{Known, Prometheus};
 use promql::ParsedQuery;
 
 mod fixture;
+mod package;
 mod prometheus;
 mod promql;
 
