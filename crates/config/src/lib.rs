@@ -23,7 +23,7 @@ pub use lower::Loaded;
 pub use redact::Redacted;
 pub use schema::json_schema;
 pub use sources::Sources;
-pub use starter::{FoundEngine, starter};
+pub use starter::{FoundEngine, Starter, starter};
 
 mod decode;
 mod document;

@@ -27,6 +27,17 @@ pub struct FoundEngine {
     pub asks_for_a_key: bool,
 }
 
+/// A document to start from, and what to say beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Starter {
+    /// The document.
+    pub text: String,
+    /// Nothing was found: the only backend is an address that somebody has to put right.
+    pub is_placeholder: bool,
+    /// The first model of an engine that a call can name.
+    pub model: Option<String>,
+}
+
 const HEAD: &str = "\
 # The gate's configuration. `tollgate check` says what is wrong with it, `tollgate run` takes it, and takes
 # each change of it while it runs.
@@ -56,7 +67,7 @@ ledger: { path: usage.db }
 /// A document for these engines and for the providers whose variables are set; one for an engine on this machine where
 /// there is neither.
 #[must_use]
-pub fn starter(engines: &[FoundEngine], sources: &dyn Sources) -> String {
+pub fn starter(engines: &[FoundEngine], sources: &dyn Sources) -> Starter {
     let providers = present(sources);
     let mut text = String::from(HEAD);
     let own = own_models(engines);
@@ -78,14 +89,21 @@ pub fn starter(engines: &[FoundEngine], sources: &dyn Sources) -> String {
     for provider in &providers {
         provider.write(&mut text, sources);
     }
-    if engines.is_empty() && providers.is_empty() {
+    let is_placeholder = engines.is_empty() && providers.is_empty();
+    if is_placeholder {
         text.push_str("  # Nothing was found: this is where vLLM listens unless told otherwise.\n");
         text.push_str("  engine: { url: \"http://127.0.0.1:8000/v1\" }\n");
     }
     text.push_str("\n# Which calls go where: the first that fits.\nroutes:\n");
     write_routes(&mut text, engines, &own, &providers);
     text.push_str(TAIL);
-    text
+    let mut models = engines.iter().flat_map(|engine| &engine.models);
+    let model = models.find(|model| Model::read(model).is_ok()).cloned();
+    Starter {
+        text,
+        is_placeholder,
+        model,
+    }
 }
 
 /// The models that have a route to each engine. One that two have goes to the first; a name that no route can have stays

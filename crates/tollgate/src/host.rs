@@ -62,11 +62,12 @@ impl Host {
         workers: usize,
         room: usize,
     ) -> Self {
-        let said = bounds.connections != Bounds::default().connections;
+        // A bound that equals the default counts as not set.
+        let is_limited = bounds.connections != Bounds::default().connections;
         Self {
             descriptors: rlimit::Resource::NOFILE.get_soft().unwrap_or(u64::MAX),
             room,
-            connections: said.then(|| bounds.connections.saturating_mul(workers)),
+            connections: is_limited.then(|| bounds.connections.saturating_mul(workers)),
             workers,
             is_chosen: host.workers.is_some(),
             has_quota: quota.quota.is_some(),

@@ -1,16 +1,20 @@
 //! `tollgate init`: a configuration to start from, by what is found here.
 //!
-//! Invariant: no file is replaced, no secret is written, and what is written is a configuration that `run` takes.
+//! Invariant: no file is replaced, no secret is written, and what is written is a configuration that `run` takes. What an
+//! engine says reaches neither the terminal nor the command to paste as it came.
 //! Not here: the document (`config::starter`).
 
 mod arguments;
+mod plain;
 mod probe;
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::thread;
 
-use config::FoundEngine;
+use config::{FoundEngine, Starter};
+use plain::{shell_word, shown};
 use probe::{Answer, models};
 
 pub(crate) use self::arguments::Init;
@@ -26,95 +30,120 @@ const USUAL: &[(&str, u16)] = &[
     ("litellm", 4000),
 ];
 
+/// Characters of a model's name and of an address, of which an engine may say any number.
+const NAME_CHARS: usize = 80;
+/// Characters of a path: as many as Linux takes.
+const PATH_CHARS: usize = 4096;
+
 /// Looks, writes, and gives what there is to say.
 ///
 /// # Errors
 /// Why nothing was written, in words.
 pub(crate) fn init(options: &Init) -> Result<String, String> {
     let path = &options.output;
-    let is_there = format!(
-        "{} is there, and is left as it is; -o FILE names another, --print writes none",
-        path.display()
-    );
     if !options.print && path.symlink_metadata().is_ok() {
-        return Err(is_there);
+        return Err(refusal(path));
     }
     let mut engines = named(&options.engine)?;
     if !options.no_probe {
         engines.extend(usual(USUAL, &engines));
     }
-    let text = config::starter(&engines, &World);
-    let loaded = config::parse_document(path, text.as_bytes(), &World)
+    let starter = config::starter(&engines, &World);
+    let loaded = config::parse_document(path, starter.text.as_bytes(), &World)
         .map_err(|faults| format!("what was found makes no configuration\n{faults}"))?;
     if options.print {
-        return Ok(text);
+        return Ok(starter.text);
     }
-    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(is_there),
-        Err(error) => return Err(format!("cannot write {}: {error}", path.display())),
-    };
-    file.write_all(text.as_bytes())
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    write(path, &starter.text)?;
     let mut said = String::new();
     for backend in &loaded.snapshot.backends {
         let engine = engines.iter().find(|engine| *engine.name == *backend.name);
-        said.push_str(&told(&backend.name, engine));
+        said.push_str(&match engine {
+            Some(engine) => told(engine),
+            None if starter.is_placeholder => NOTHING.to_owned(),
+            None => format!("{}: by the environment", backend.name),
+        });
         said.push('\n');
     }
-    let is_usual = path.as_os_str() == "tollgate.yaml";
-    let named = if is_usual {
-        String::new()
-    } else {
-        format!(" -c {}", path.display())
-    };
-    let model = engines.iter().find_map(|engine| engine.models.first());
-    let first = match model {
-        Some(_) => "",
-        None if engines.is_empty() && said.contains(NOTHING) => {
-            "  write the address of your engine under `backends`\n"
-        }
-        None => "",
-    };
-    let then = match model {
-        Some(_) => "",
-        None => ", with a model of your engine in place of MODEL",
-    };
-    let model = serde_json::Value::from(model.map_or("MODEL", String::as_str));
-    said.push_str(&format!(
-        "wrote {}\n\nNext:\n{first}  tollgate run{named}\n\nThen, from another terminal{then}:\n  \
-         curl http://127.0.0.1:1975/v1/chat/completions \\\n    \
-         -H 'content-type: application/json' \\\n    \
-         -d '{{\"model\": {model}, \"messages\": [{{\"role\": \"user\", \"content\": \"Say hello.\"}}]}}'",
-        path.display()
-    ));
+    said.push_str(&next(path, &starter));
     Ok(said)
+}
+
+/// Why a file that is there is not written.
+fn refusal(path: &Path) -> String {
+    format!(
+        "{} is there, and is left as it is; -o FILE names another, --print writes none",
+        shown_path(path)
+    )
+}
+
+/// Makes the file. One that cannot be written to its end is taken away again, so that the next try finds none.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let fault = |error| format!("cannot write {}: {error}", shown_path(path));
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(refusal(path)),
+        Err(error) => return Err(fault(error)),
+    };
+    file.write_all(text.as_bytes()).map_err(|error| {
+        // The first error is the one to tell.
+        drop(std::fs::remove_file(path));
+        fault(error)
+    })
 }
 
 /// What is said where there is neither an engine nor a provider's key.
 const NOTHING: &str = "nothing was found: put the address of your engine in the file";
 
-/// A line about a backend that is written.
-fn told(name: &str, engine: Option<&FoundEngine>) -> String {
-    let Some(engine) = engine else {
-        return match name {
-            "engine" => NOTHING.to_owned(),
-            _ => format!("{name}: by the environment"),
-        };
-    };
-    let FoundEngine { url, models, .. } = engine;
-    match &models[..] {
+/// A line about an engine that is written.
+fn told(engine: &FoundEngine) -> String {
+    let (name, url) = (&engine.name, shown(&engine.url, NAME_CHARS));
+    let model = |model: &String| shown(model, NAME_CHARS);
+    match &engine.models[..] {
         [] if engine.asks_for_a_key => format!("{name}: {url} asks for a key; add one in the file"),
         [] => format!("{name}: {url}, which does not say its models"),
-        [model] => format!("{name}: {url} has {model}"),
-        [model, rest @ ..] => format!("{name}: {url} has {model} and {} more", rest.len()),
+        [only] => format!("{name}: {url} has {}", model(only)),
+        [first, rest @ ..] => {
+            format!("{name}: {url} has {} and {} more", model(first), rest.len())
+        }
     }
+}
+
+/// What to type next. An engine's word is in it only where it is a model's name, which a shell takes as it stands.
+fn next(path: &Path, starter: &Starter) -> String {
+    let named = if path.as_os_str() == "tollgate.yaml" {
+        String::new()
+    } else {
+        let word = path.to_str().and_then(shell_word);
+        format!(" -c {}", word.as_deref().unwrap_or("FILE"))
+    };
+    let first = if starter.is_placeholder {
+        "  write the address of your engine under `backends`\n"
+    } else {
+        ""
+    };
+    let (then, model) = match &starter.model {
+        Some(model) => ("", model.as_str()),
+        None => (", with a model of your engine in place of MODEL", "MODEL"),
+    };
+    format!(
+        "wrote {}\n\nNext:\n{first}  tollgate run{named}\n\nThen, from another terminal{then}:\n  \
+         curl http://127.0.0.1:1975/v1/chat/completions \\\n    \
+         -H 'content-type: application/json' \\\n    \
+         -d '{{\"model\": \"{model}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Say hello.\"}}]}}'",
+        shown_path(path)
+    )
+}
+
+fn shown_path(path: &Path) -> String {
+    shown(&path.to_string_lossy(), PATH_CHARS)
 }
 
 /// Engines that somebody named: they are written whether they answer or not.
 fn named(urls: &[String]) -> Result<Vec<FoundEngine>, String> {
     let engine = |(index, url): (usize, &String)| {
         let url = with_root(url).ok_or_else(|| {
+            let url = shown(url, NAME_CHARS);
             format!("--engine {url}: write an address such as http://127.0.0.1:8000/v1")
         })?;
         let name = match index {

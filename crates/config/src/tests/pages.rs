@@ -258,6 +258,26 @@ fn the_stack_in_containers_is_the_one_of_plain_processes() {
         }
     }
     assert_eq!((entries.len(), mounts), (4, 7));
+    // Grafana has no administrator and no sign-in, however it is started.
+    let grafana = find(services, "grafana").unwrap();
+    let Value::Map(variables) = &find(grafana, "environment").unwrap().value else {
+        panic!("no variables of Grafana");
+    };
+    for variable in variables {
+        let says = texts(Some(&variable.node)).concat();
+        let set = format!("{}={says}", variable.key);
+        assert!(script.contains(&set), "{set} is not in stack.sh");
+    }
+    for wanted in [
+        "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION",
+        "GF_AUTH_DISABLE_LOGIN_FORM",
+        "GF_AUTH_BASIC_ENABLED",
+    ] {
+        assert!(
+            variables.iter().any(|variable| variable.key == wanted),
+            "{wanted}"
+        );
+    }
     // Who is asked listens there.
     let prometheus = read("prometheus/prometheus.yml");
     let source = read("grafana/provisioning/datasources/prometheus.yml");

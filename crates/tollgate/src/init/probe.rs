@@ -2,16 +2,19 @@
 //!
 //! Bounded: so long, so many bytes. Not here: TLS, so an `https` address is not asked.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 const CONNECT_WITHIN: Duration = Duration::from_millis(300);
+/// Of silence.
 const READ_WITHIN: Duration = Duration::from_secs(1);
+/// From the connection to the end of the answer, however it comes.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Of an answer: a list of a thousand models and more.
-const ANSWER_BYTES: u64 = 1 << 20;
+const ANSWER_BYTES: usize = 1 << 20;
 
 /// What an engine said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,8 +24,12 @@ pub(super) struct Answer {
     pub(super) asks_for_a_key: bool,
 }
 
-/// `None` where nobody answers, or nobody who knows such a list.
+/// `None` where nobody answers in time, or nobody who knows such a list.
 pub(super) fn models(url: &str) -> Option<Answer> {
+    models_within(url, ANSWER_WITHIN)
+}
+
+fn models_within(url: &str, within: Duration) -> Option<Answer> {
     let rest = url.strip_prefix("http://")?;
     let (authority, path) = rest.split_once('/')?;
     let address = match authority.rsplit_once(':') {
@@ -31,18 +38,40 @@ pub(super) fn models(url: &str) -> Option<Answer> {
     };
     let address = address.to_socket_addrs().ok()?.next()?;
     let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN).ok()?;
-    stream.set_read_timeout(Some(READ_WITHIN)).ok()?;
-    stream.set_write_timeout(Some(READ_WITHIN)).ok()?;
+    let until = Instant::now() + within;
+    stream
+        .set_write_timeout(Some(READ_WITHIN.min(within)))
+        .ok()?;
     // 1.0: an answer without chunks, and the end of the connection after it.
     let ask = format!(
         "GET /{path}/models HTTP/1.0\r\nhost: {authority}\r\naccept: application/json\r\n\r\n"
     );
     stream.write_all(ask.as_bytes()).ok()?;
-    let mut answer = Vec::new();
-    let mut stream = stream.take(ANSWER_BYTES);
-    // Whoever keeps the connection is read until nothing comes.
-    drop(stream.read_to_end(&mut answer));
+    let answer = received(&mut stream, until);
     read(&String::from_utf8_lossy(&answer))
+}
+
+/// What comes until the connection ends, nothing comes, or it is `until`. Whoever keeps the connection is read so far.
+fn received(stream: &mut TcpStream, until: Instant) -> Vec<u8> {
+    let (mut answer, mut part) = (Vec::new(), [0; 8192]);
+    while answer.len() < ANSWER_BYTES {
+        let left = until.saturating_duration_since(Instant::now());
+        // No time left is no timeout to set, which is an error.
+        if stream
+            .set_read_timeout(Some(left.min(READ_WITHIN)))
+            .is_err()
+        {
+            break;
+        }
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => answer.extend(part.iter().take(read)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    answer.truncate(ANSWER_BYTES);
+    answer
 }
 
 fn read(answer: &str) -> Option<Answer> {
@@ -67,7 +96,36 @@ fn read(answer: &str) -> Option<Answer> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, read};
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::{Answer, models_within, read};
+
+    /// It comes byte by byte, none of them late, and to its end only after twenty times the time that it has.
+    #[test]
+    fn an_answer_that_drips_is_not_waited_for() {
+        let within = Duration::from_millis(100);
+        let engine = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/v1", engine.local_addr().expect("an address"));
+        let drips = thread::spawn(move || {
+            let (mut stream, _) = engine.accept().expect("a call");
+            let mut send = |text: &str| stream.write_all(text.as_bytes());
+            // Who asked may be gone.
+            let mut answer = send("HTTP/1.0 200 OK\r\n\r\n{\"data\":[{\"id\":\"m\"}");
+            for _ in 0..100 {
+                thread::sleep(within / 5);
+                answer = answer.and_then(|()| send(" "));
+                if answer.is_err() {
+                    return;
+                }
+            }
+            drop(answer.and_then(|()| send("]}")));
+        });
+        assert_eq!(models_within(&url, within), None);
+        drips.join().expect("it ends");
+    }
 
     #[test]
     fn a_list_a_refusal_and_anything_else_are_told_apart() {

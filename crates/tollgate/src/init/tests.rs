@@ -6,7 +6,7 @@ use std::path::Path;
 use config::{FoundEngine, Sources};
 use engine::{EngineConfig, spawn_thread};
 
-use super::{named, usual, with_root};
+use super::{named, next, told, usual, with_root};
 
 /// A world with these variables.
 struct With(&'static [(&'static str, &'static str)]);
@@ -57,7 +57,7 @@ fn what_is_written_is_taken_without_a_warning_whatever_was_found() {
     for environment in environments {
         for many in 0..=engines.len() {
             let engines = &engines[..many];
-            let text = config::starter(engines, &With(environment));
+            let text = config::starter(engines, &With(environment)).text;
             let path = Path::new("tollgate.yaml");
             let loaded = config::parse_document(path, text.as_bytes(), &With(environment))
                 .unwrap_or_else(|faults| panic!("{faults}\n{text}"));
@@ -119,5 +119,61 @@ fn an_address_has_a_scheme_and_gets_the_root_that_was_left_out() {
         ("http://", None),
     ] {
         assert_eq!(with_root(given).as_deref(), meant, "{given}");
+    }
+}
+
+#[test]
+fn what_an_engine_says_reaches_no_shell_and_no_terminal_as_it_came() {
+    let path = Path::new("a b;c.yaml");
+    let paste = "gpt'; touch pwned; echo '";
+    let said = |models: &[&str]| {
+        let engines = [engine_of("vllm", 8000, models, false)];
+        let starter = config::starter(&engines, &With(&[]));
+        (told(&engines[0]), next(path, &starter))
+    };
+    let (line, commands) = said(&[paste, "a\u{1b}]0;owned\u{7}"]);
+    assert_eq!(
+        line,
+        "vllm: http://127.0.0.1:8000/v1 has gpt'; touch pwned; echo ' and 1 more"
+    );
+    assert!(!commands.contains("pwned"), "{commands}");
+    assert!(
+        commands.contains("in place of MODEL:") && commands.contains(r#"{"model": "MODEL", "#),
+        "{commands}"
+    );
+    assert!(
+        commands.contains("\n  tollgate run -c 'a b;c.yaml'\n"),
+        "{commands}"
+    );
+    let (_, commands) = said(&[paste, "a/b:c@d"]);
+    assert!(
+        !commands.contains("MODEL") && commands.contains(r#"{"model": "a/b:c@d", "#),
+        "{commands}"
+    );
+    let (line, _) = said(&[&"\u{1b}[2Ja\u{202e}".repeat(100_000)]);
+    assert!(
+        line.chars().count() < 200
+            && line.starts_with("vllm: http://127.0.0.1:8000/v1 has \u{fffd}[2Ja\u{fffd}")
+    );
+    assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'));
+}
+
+#[test]
+fn only_where_nothing_was_found_is_an_address_asked_for() {
+    let named = [engine_of("engine", 8000, &[], false)];
+    let cases = [
+        (&[][..], With(&[]), true),
+        (&[], With(&[("OPENAI_API_KEY", "canary")]), false),
+        (&named, With(&[]), false),
+    ];
+    for (engines, environment, is_placeholder) in cases {
+        let starter = config::starter(engines, &environment);
+        assert_eq!(starter.is_placeholder, is_placeholder, "{}", starter.text);
+        let said = next(Path::new("tollgate.yaml"), &starter);
+        assert_eq!(
+            said.contains("write the address of your engine"),
+            is_placeholder
+        );
+        assert!(said.contains("\n  tollgate run\n"), "{said}");
     }
 }

@@ -16,8 +16,10 @@ use prometheus::{Known, Prometheus};
 use promql::ParsedQuery;
 
 mod fixture;
+mod package;
 mod prometheus;
 mod promql;
+mod stack;
 
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const DASHBOARDS: [&str; 3] = ["gateway", "finops", "engine"];
