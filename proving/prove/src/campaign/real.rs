@@ -6,6 +6,7 @@
 
 mod after;
 mod clocks;
+mod corpus;
 mod gate_pages;
 mod pairing;
 mod preparation;

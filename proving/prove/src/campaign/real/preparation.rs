@@ -6,24 +6,21 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use experiment::telemetry::Query;
 
+use super::corpus::corpus;
 use super::pairing::{Pairing, Relay};
 use super::{REQUESTS, SAMPLES};
 use crate::campaign::check::has_place;
 use crate::campaign::output::Output;
 use crate::campaign::rig::{Engine, Gateway};
-use crate::campaign::scenario::{CorpusSpec, Scenario, sha256};
+use crate::campaign::scenario::{Scenario, sha256};
 use crate::campaign::{Options, RunError, hint, queries};
-use crate::files;
 use crate::host::descriptors;
 use crate::host::machine::Machine;
-use crate::host::process::OWN;
 use crate::interrupt::{self, Interrupt};
 use crate::load::steered::{Said, Steered, Steering};
 use crate::load::traffic::WORKLOAD_HEADER;
@@ -35,8 +32,6 @@ use crate::verify::{self, Suite};
 
 /// After a plan's end, for what is under way.
 const DRAINED: Duration = Duration::from_secs(120);
-/// Between two looks at a child.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long a first look at targets may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Files that are larger are not hashed, bytes.
@@ -166,99 +161,11 @@ pub(super) fn prepare(
     })
 }
 
-fn stop_if(interrupt: &Interrupt) -> Result<(), RunError> {
+pub(super) fn stop_if(interrupt: &Interrupt) -> Result<(), RunError> {
     if interrupt.was_heard() {
         return Err(RunError::Interrupted);
     }
     Ok(())
-}
-
-/// A corpus that is there, or one that is built now.
-fn corpus(
-    options: &Options,
-    scenario: &Scenario,
-    output: &Output,
-    interrupt: &Interrupt,
-) -> Result<PathBuf, RunError> {
-    if let Some(corpus) = &options.corpus {
-        return Ok(corpus.clone());
-    }
-    match &scenario.corpus {
-        None => Err(RunError::Usage(
-            "the scenario has no corpus: name one with --corpus".into(),
-        )),
-        Some(CorpusSpec::Built(path)) => Ok(path.clone()),
-        Some(CorpusSpec::Config(config, args)) => {
-            let out = output.path("corpus");
-            let key = output.path("corpus.key");
-            let text = fs::read_to_string(config).map_err(RunError::Input)?;
-            let wanted = format!("{}\n{:?}\n{text}", scenario.seed, args);
-            let wanted = sha256(wanted.as_bytes());
-            let known = fs::read_to_string(&key).ok();
-            // What has no key is somebody else's, and is neither taken nor taken away.
-            let is_ours = known.is_some() || !out.exists();
-            if known.is_some_and(|known| known != wanted) && out.exists() {
-                // Of another scenario or seed, and built by us.
-                fs::remove_dir_all(&out).map_err(RunError::Input)?;
-            }
-            let was_there = out.exists();
-            if is_ours {
-                files::replace(&key, &wanted).map_err(RunError::Input)?;
-            }
-            // One that is there is taken only where the builder finds in it what it would build, sources and all.
-            hint(&format!("building the corpus of {}", config.display()));
-            let mut status = build_corpus(config, args, &out, (scenario.seed, interrupt))?;
-            if !status.success() && is_ours && was_there {
-                fs::remove_dir_all(&out).map_err(RunError::Input)?;
-                hint("it has other sources now, and is built again");
-                status = build_corpus(config, args, &out, (scenario.seed, interrupt))?;
-            }
-            if status.success() {
-                files::replace(&key, &wanted).map_err(RunError::Input)?;
-                return Ok(out);
-            }
-            let says = format!(
-                "the corpus of {} could not be built ({status})",
-                config.display()
-            );
-            Err(RunError::Usage(says))
-        }
-    }
-}
-
-fn build_corpus(
-    config: &Path,
-    args: &[String],
-    out: &Path,
-    (seed, interrupt): (u64, &Interrupt),
-) -> Result<ExitStatus, RunError> {
-    let child = Command::new(OWN)
-        .args(["corpus", "build", "--config"])
-        .arg(config)
-        .arg("--out")
-        .arg(out)
-        .args(["--seed", &seed.to_string()])
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn();
-    wait_for(child.map_err(RunError::Input)?, interrupt)
-}
-
-/// Waits for the end of a child, and ends it when we are to end.
-fn wait_for(mut child: Child, interrupt: &Interrupt) -> Result<ExitStatus, RunError> {
-    loop {
-        if let Some(status) = child.try_wait().map_err(RunError::Input)? {
-            stop_if(interrupt)?;
-            return Ok(status);
-        }
-        if interrupt.was_heard() {
-            child.kill().map_err(RunError::Input)?;
-            child.wait().map_err(RunError::Input)?;
-            return Err(RunError::Interrupted);
-        }
-        thread::sleep(LOOK);
-    }
 }
 
 /// Runs the suite, where there is one and its upstreams can be ours.
