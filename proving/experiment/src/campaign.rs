@@ -23,6 +23,7 @@ pub use plan::{Baseline, Gate, Plan, PlanFault, Soak, Then, Threshold};
 use std::time::Duration;
 
 use crate::telemetry::{Span, Telemetry};
+use silence::Silence;
 use soak::Watched;
 
 /// The machine.
@@ -38,8 +39,8 @@ pub struct Controller {
     baselines: Vec<Option<f64>>,
     /// Consecutive windows in which each gate was open.
     open: Vec<u32>,
-    /// Since when a target of each gate has been silent.
-    silent: Vec<Option<Duration>>,
+    /// The target of each gate that is silent, and since when.
+    silent: Vec<Option<Silence>>,
     /// Since when each gate has had no answer in the soak.
     unanswered: Vec<Option<Duration>>,
     /// What each gate said in the soak.
@@ -385,7 +386,14 @@ impl Controller {
 
     fn note(&mut self, at: Duration, kind: EventKind, says: String) {
         // These repeat themselves; what is decided is always told.
-        let repeats = matches!(kind, EventKind::Held | EventKind::Silent | EventKind::Heard);
+        let repeats = matches!(
+            kind,
+            EventKind::Held
+                | EventKind::Silent
+                | EventKind::Heard
+                | EventKind::Unanswered
+                | EventKind::Answered
+        );
         if !repeats || self.course.events.len() < Course::MOST_EVENTS {
             let users = self.users;
             self.course.events.push(Event {

@@ -54,8 +54,9 @@ impl Controller {
             return;
         }
         // A soak is not complete while nobody could see a gate open.
-        let mut blind = self.silent.iter().chain(&self.unanswered);
-        if is_over && blind.all(Option::is_none) {
+        let can_see =
+            self.silent.iter().all(Option::is_none) && self.unanswered.iter().all(Option::is_none);
+        if is_over && can_see {
             self.end(now, Ending::Completed);
         }
     }
@@ -119,13 +120,16 @@ impl Controller {
                 (true, Some(_)) => {
                     *since = None;
                     told.push((
-                        EventKind::Heard,
+                        EventKind::Answered,
                         format!("{} has an answer again", gate.name),
                     ));
                 }
                 (false, None) => {
                     *since = Some(now);
-                    told.push((EventKind::Silent, format!("{} has no answer", gate.name)));
+                    told.push((
+                        EventKind::Unanswered,
+                        format!("{} has no answer", gate.name),
+                    ));
                 }
                 (false, Some(began)) if now > began + self.plan.patience => {
                     given_up = Some(gate.name.clone());
