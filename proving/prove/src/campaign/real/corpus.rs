@@ -18,6 +18,8 @@ use crate::files;
 use crate::host::process::OWN;
 use crate::interrupt::Interrupt;
 
+/// What it is called where it cannot be run.
+const BUILDER: &str = "prove corpus build";
 /// Between two looks at a child.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -37,7 +39,7 @@ pub(super) fn corpus(
         )),
         Some(CorpusSpec::Built(path)) => Ok(path.clone()),
         Some(CorpusSpec::Config(config, args)) => {
-            let text = fs::read_to_string(config).map_err(RunError::Input)?;
+            let text = files::read(config).map_err(RunError::File)?;
             let wanted = format!("{}\n{:?}\n{text}", scenario.seed, args);
             let place = Place {
                 out: output.path("corpus"),
@@ -86,7 +88,7 @@ impl Place {
         }
         let was_there = self.out.exists();
         if is_ours {
-            files::replace(&self.key, wanted).map_err(RunError::Input)?;
+            files::replace(&self.key, wanted).map_err(RunError::File)?;
         }
         let status = build()?;
         if status.success() || !is_ours || !was_there {
@@ -98,7 +100,7 @@ impl Place {
     }
 
     fn clear(&self) -> Result<(), RunError> {
-        fs::remove_dir_all(&self.out).map_err(RunError::Input)
+        fs::remove_dir_all(&self.out).map_err(RunError::of(self.out.display()))
     }
 }
 
@@ -122,19 +124,19 @@ impl Builder<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn();
-        self.wait_for(child.map_err(RunError::Input)?)
+        self.wait_for(child.map_err(RunError::of(BUILDER))?)
     }
 
     /// Waits for the end of a child, and ends it when we are to end.
     fn wait_for(&self, mut child: Child) -> Result<ExitStatus, RunError> {
         loop {
-            if let Some(status) = child.try_wait().map_err(RunError::Input)? {
+            if let Some(status) = child.try_wait().map_err(RunError::of(BUILDER))? {
                 stop_if(self.interrupt)?;
                 return Ok(status);
             }
             if self.interrupt.was_heard() {
-                child.kill().map_err(RunError::Input)?;
-                child.wait().map_err(RunError::Input)?;
+                child.kill().map_err(RunError::of(BUILDER))?;
+                child.wait().map_err(RunError::of(BUILDER))?;
                 return Err(RunError::Interrupted);
             }
             thread::sleep(LOOK);
@@ -191,12 +193,22 @@ mod tests {
             let mut codes = codes.into_iter();
             let status = place.fill(wanted, || {
                 seen.push(place.out.exists());
-                fs::create_dir_all(&place.out).map_err(RunError::Input)?;
+                fs::create_dir_all(&place.out).expect("a directory");
                 Ok(ended(codes.next().expect("twice at most")))
             });
             assert!(status.expect("built").success());
             assert_eq!(fs::read_to_string(&place.key).expect("a key"), wanted);
         }
         assert_eq!(seen, [false, false, true, false, true]);
+    }
+    #[test]
+    fn what_cannot_be_taken_away_is_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = place(&dir);
+        fs::write(&place.key, "seed 1").expect("written");
+        fs::write(&place.out, "no directory").expect("written");
+        let error = place.fill("seed 2", || Ok(ended(0))).expect_err("a file");
+        let says = error.to_string();
+        assert!(says.starts_with(&place.out.display().to_string()), "{says}");
     }
 }

@@ -15,6 +15,7 @@ use super::corpus::corpus;
 use super::pairing::{Pairing, Relay};
 use super::{REQUESTS, SAMPLES};
 use crate::campaign::check::has_place;
+use crate::campaign::note::NoteKind;
 use crate::campaign::output::Output;
 use crate::campaign::rig::{Engine, Gateway};
 use crate::campaign::scenario::{Scenario, sha256};
@@ -114,7 +115,7 @@ pub(super) fn prepare(
     let base = match (&options.target, &gateway) {
         (Some(url), _) => url.clone(),
         (None, Some(gateway)) => format!("http://127.0.0.1:{}/v1", gateway.started.places.port),
-        (None, None) => return Err(RunError::Usage("bug: there is no gateway".into())),
+        (None, None) => return Err(RunError::Bug("there is no gateway")),
     };
     let steered = steered(&scenario, &corpus, &base, gateway.as_ref())?;
     let targets = targets(options, &scenario, engine.as_ref(), gateway.as_ref())?;
@@ -330,13 +331,10 @@ impl Prepared {
 
     /// What was noticed meanwhile.
     pub(super) fn notes(&self) -> Vec<Event> {
-        let notes = self.warnings.iter().map(|says| Event {
-            at_s: 0.0,
-            kind: "warning".into(),
-            users: 0,
-            says: says.clone(),
-        });
-        notes.collect()
+        let warnings = self.warnings.iter().cloned();
+        warnings
+            .map(|says| NoteKind::Warning.outside(says))
+            .collect()
     }
 
     /// Why a part has ended, if one has.
