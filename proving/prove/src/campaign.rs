@@ -181,6 +181,9 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, RunError> {
         check::faults(options, scenario)
     })?;
     scenario.seed = options.seed.unwrap_or(scenario.seed);
+    if let Some(gateway) = &options.gateway {
+        scenario.gateway = Some(gateway.clone());
+    }
     let output = Output::create(&options.out)?;
     let document = if options.is_virtual {
         simulated::run(options, scenario, &output)?

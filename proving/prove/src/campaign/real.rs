@@ -42,9 +42,9 @@ use after::After;
 use clocks::Clocks;
 use gate_pages::GatePages;
 use pairing::Pairing;
-use preparation::Prepared;
 #[cfg(test)]
 pub(super) use preparation::upstreams_of;
+use preparation::{Asked, Prepared, Unprepared};
 use told::unloaded;
 
 /// Between two looks at what came.
@@ -73,35 +73,26 @@ pub(super) fn run(
         Watch::start(address).map_err(RunError::of(format_args!("--watch {address}")))
     });
     let watch = watch.transpose()?;
-    let mut verified = None;
-    let prepared = preparation::prepare(
+    let prepared = preparation::prepare(Asked {
         options,
-        scenario.clone(),
+        scenario: &scenario,
         output,
-        (&interrupt, &mut verified),
-    );
-    let prepared = match prepared {
+        interrupt: &interrupt,
+    });
+    let (prepared, verified) = match prepared {
         Ok(prepared) => prepared,
-        // What was found until then is told as of any other end.
-        Err(_) if interrupt.was_heard() => {
-            hint("interrupted before anything was loaded; everything that was started is ended");
-            return Ok(unloaded(
-                options,
-                &scenario,
-                (started, verified),
-                Ending::Interrupted,
-            ));
-        }
-        Err(RunError::Unreachable(says)) => {
+        Err(Unprepared { error, verified }) => {
+            // What was found until then is told as of any other end.
+            let (says, ending) = match *error {
+                _ if interrupt.was_heard() => {
+                    (RunError::Interrupted.to_string(), Ending::Interrupted)
+                }
+                RunError::Unreachable(says) => (says.clone(), Ending::Failed(says)),
+                error => return Err(error),
+            };
             hint(&says);
-            return Ok(unloaded(
-                options,
-                &scenario,
-                (started, verified),
-                Ending::Failed(says),
-            ));
+            return Ok(unloaded(options, &scenario, started, verified, ending));
         }
-        Err(error) => return Err(error),
     };
     let mut campaign = Campaign::new(prepared, verified, watch, started)?;
     if campaign.may_load() {

@@ -10,10 +10,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::preparation::stop_if;
-use crate::campaign::output::Output;
-use crate::campaign::scenario::{CorpusSpec, Scenario, sha256};
-use crate::campaign::{Options, RunError, hint};
+use super::preparation::{Asked, stop_if};
+use crate::campaign::scenario::{CorpusSpec, sha256};
+use crate::campaign::{RunError, hint};
 use crate::files;
 use crate::host::process::OWN;
 use crate::interrupt::Interrupt;
@@ -24,12 +23,13 @@ const BUILDER: &str = "prove corpus build";
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A corpus that is there, or one that is built now.
-pub(super) fn corpus(
-    options: &Options,
-    scenario: &Scenario,
-    output: &Output,
-    interrupt: &Interrupt,
-) -> Result<PathBuf, RunError> {
+pub(super) fn corpus(asked: Asked<'_>) -> Result<PathBuf, RunError> {
+    let Asked {
+        options,
+        scenario,
+        output,
+        interrupt,
+    } = asked;
     if let Some(corpus) = &options.corpus {
         return Ok(corpus.clone());
     }
