@@ -12,6 +12,7 @@
 mod baseline;
 mod course;
 mod plan;
+mod ramp;
 mod silence;
 mod soak;
 #[cfg(test)]
@@ -23,32 +24,41 @@ pub use plan::{Baseline, Gate, Plan, PlanFault, Soak, Then, Threshold};
 use std::time::Duration;
 
 use crate::telemetry::{Span, Telemetry};
-use soak::Watched;
+use silence::Silence;
+use soak::Windows;
 
 /// The machine.
 #[derive(Debug, Clone)]
 pub struct Controller {
     plan: Plan,
     phase: Phase,
-    /// When the phase began, and the window in it.
+    /// When the phase began.
     began: Duration,
-    window: Duration,
+    /// When the window in it began.
+    window_began: Duration,
     users: u32,
-    /// What the answer of each relative gate was in the baseline.
-    baselines: Vec<Option<f64>>,
-    /// Consecutive windows in which each gate was open.
-    open: Vec<u32>,
-    /// Since when a target of each gate has been silent.
-    silent: Vec<Option<Duration>>,
-    /// Since when each gate has had no answer in the soak.
-    unanswered: Vec<Option<Duration>>,
-    /// What each gate said in the soak.
-    watched: Vec<Watched>,
+    /// What is known of each gate, in the plan's order.
+    gates: Vec<Watch>,
     /// Consecutive windows in which no users came.
     held: u32,
     /// When it was called last.
     ticked: Duration,
     course: Course,
+}
+
+/// What is known of a gate.
+#[derive(Debug, Clone, Default)]
+struct Watch {
+    /// What a relative one answered in the baseline.
+    baseline: Option<f64>,
+    /// Consecutive windows in which it was open.
+    open: u32,
+    /// Which of its targets is silent.
+    silent: Option<Silence>,
+    /// Since when it has had no answer in the soak.
+    unanswered: Option<Duration>,
+    /// What it said in the soak.
+    soak: Windows,
 }
 
 /// What a gate says of a span.
@@ -72,18 +82,13 @@ impl Controller {
     /// The plan makes no sense: every fault of it.
     pub fn new(plan: Plan) -> Result<Self, Vec<PlanFault>> {
         plan.check()?;
-        let gates = plan.gates.len();
         let users = plan.baseline.users;
         let mut controller = Self {
             phase: Phase::Baseline,
             began: Duration::ZERO,
-            window: plan.baseline.warm_up,
+            window_began: plan.baseline.warm_up,
             users,
-            baselines: vec![None; gates],
-            open: vec![0; gates],
-            silent: vec![None; gates],
-            unanswered: vec![None; gates],
-            watched: vec![Watched::default(); gates],
+            gates: vec![Watch::default(); plan.gates.len()],
             held: 0,
             ticked: Duration::ZERO,
             course: Course::default(),
@@ -136,7 +141,7 @@ impl Controller {
     /// When the window of the ramp ends.
     #[must_use]
     pub fn window_ends(&self) -> Option<Duration> {
-        (self.phase == Phase::Ramp).then(|| self.window + self.plan.window)
+        (self.phase == Phase::Ramp).then(|| self.window_began + self.plan.window)
     }
 
     /// What happened so far.
@@ -154,12 +159,8 @@ impl Controller {
     /// The limit of a gate, once it is known: of a relative one after the baseline.
     #[must_use]
     pub fn limit(&self, gate: usize) -> Option<f64> {
-        match self.plan.gates.get(gate)?.threshold {
-            Threshold::Above(limit) => Some(limit),
-            Threshold::TimesBaseline(factor) => {
-                Some(factor * self.baselines.get(gate).copied().flatten()?)
-            }
-        }
+        let watch = self.gates.get(gate)?;
+        self.plan.gates.get(gate)?.limit(watch.baseline)
     }
 
     /// Goes on, after something was scraped: to be called at least once a second. Time never goes back here; where it
@@ -208,123 +209,33 @@ impl Controller {
         is_long
     }
 
-    fn ramp(&mut self, now: Duration, telemetry: &Telemetry) {
-        if now < self.window + self.plan.window {
-            return;
-        }
-        let span = Span {
-            from: self.window,
-            to: now,
-        };
-        let (mut found, mut holds, mut told) = (false, false, Vec::new());
-        for (at, gate) in self.plan.gates.iter().enumerate() {
-            let says = self.says(at, gate, span, telemetry);
-            let open = self.open.get_mut(at);
-            match says {
-                Says::Quiet { .. } => {
-                    if let Some(open) = open {
-                        *open = 0;
-                    }
-                }
-                Says::Unknown => {
-                    if let Some(open) = open {
-                        *open = 0;
-                    }
-                    holds = true;
-                    told.push(format!("{} has no answer", gate.name));
-                }
-                Says::Open { value, limit } => {
-                    holds = true;
-                    told.push(format!(
-                        "{}: {} above {}",
-                        gate.name,
-                        short(value),
-                        short(limit)
-                    ));
-                    if let Some(open) = open {
-                        *open += 1;
-                        found |= gate.then == Then::Retract && *open >= gate.windows;
-                    }
-                }
+    /// What each gate says of a window.
+    fn says(&self, span: Span, telemetry: &Telemetry) -> Vec<Says> {
+        let gates = self.plan.gates.iter().zip(&self.gates);
+        let says = gates.map(|(gate, watch)| {
+            let Some(limit) = gate.limit(watch.baseline) else {
+                return Says::Unknown; // of a relative gate before there is a baseline
+            };
+            let mut last = gate
+                .query
+                .targets()
+                .map(|target| telemetry.last_heard(&target));
+            // A target that was silent at the end of a window may never have told what happened in that window.
+            let is_heard =
+                last.all(|last| last.is_some_and(|last| last + self.plan.silence > span.to));
+            match telemetry.ask(&gate.query, span) {
+                _ if !is_heard => Says::Unknown,
+                Some(value) if value > limit => Says::Open { value, limit },
+                Some(value) => Says::Quiet { value },
+                None => Says::Unknown,
             }
-        }
-        let told = told.join("; ");
-        self.course.steps.push(Step {
-            users: self.users,
-            from: span.from,
-            to: span.to,
-            is_stable: !holds,
-            says: told.clone(),
         });
-        self.window = now;
-        if found {
-            self.course.t2_users = Some(self.users);
-            let says = format!("saturated at {} users: {told}", self.users);
-            self.note(now, EventKind::Saturated, says);
-            self.retract(now);
-        } else if holds {
-            self.note(
-                now,
-                EventKind::Held,
-                format!("held at {} users: {told}", self.users),
-            );
-            self.held += 1;
-            if self.held >= self.plan.max_held {
-                self.end(now, Ending::Held);
-            }
-        } else if self.users >= self.plan.max_users {
-            let says = format!(
-                "not saturated at {} users, the most that are asked for",
-                self.users
-            );
-            self.note(now, EventKind::Unsaturated, says);
-            self.enter(now, Phase::Retract);
-        } else {
-            self.add_users(now);
-        }
-    }
-
-    fn add_users(&mut self, now: Duration) {
-        let users = self.users.saturating_add(self.plan.step);
-        self.users = users.min(self.plan.max_users);
-        (self.window, self.held) = (now, 0);
-        self.note(now, EventKind::Advanced, format!("{} users", self.users));
-    }
-
-    /// The share is rounded down, and one user is left.
-    fn retract(&mut self, now: Duration) {
-        // 0.29 times 100 is a little less than 29.
-        let users = f64::from(self.users) * self.plan.retract + 1e-9;
-        self.users = (users as u32).max(1);
-        let says = format!("back to {} users", self.users);
-        self.enter(now, Phase::Retract);
-        self.note(now, EventKind::Retracted, says);
-    }
-
-    /// What a gate says of a window.
-    fn says(&self, at: usize, gate: &Gate, span: Span, telemetry: &Telemetry) -> Says {
-        let Some(limit) = self.limit(at) else {
-            return Says::Unknown; // of a relative gate before there is a baseline
-        };
-        let last = gate
-            .query
-            .targets()
-            .map(|target| telemetry.last_heard(&target));
-        // A target that was silent at the end of a window may never have told what happened in that window.
-        let is_heard = last
-            .into_iter()
-            .all(|last| last.is_some_and(|last| last + self.plan.silence > span.to));
-        match telemetry.ask(&gate.query, span) {
-            _ if !is_heard => Says::Unknown,
-            Some(value) if value > limit => Says::Open { value, limit },
-            Some(value) => Says::Quiet { value },
-            None => Says::Unknown,
-        }
+        says.collect()
     }
 
     fn abort_if_open(&mut self, now: Duration, telemetry: &Telemetry) -> bool {
         let mut opened = None;
-        for (at, gate) in self.plan.gates.iter().enumerate() {
+        for (gate, watch) in self.plan.gates.iter().zip(&self.gates) {
             if gate.then != Then::Abort {
                 continue;
             }
@@ -333,8 +244,8 @@ impl Controller {
                 to: now,
             };
             // What was heard last counts, as long as it is in the span: a stop is not put off by a moment's silence.
-            let (Some(limit), Some(value)) = (self.limit(at), telemetry.ask(&gate.query, span))
-            else {
+            let limit = gate.limit(watch.baseline);
+            let (Some(limit), Some(value)) = (limit, telemetry.ask(&gate.query, span)) else {
                 continue;
             };
             if value > limit {
@@ -368,7 +279,7 @@ impl Controller {
             from: self.began,
             to: now,
         });
-        (self.phase, self.began, self.window) = (phase, now, now);
+        (self.phase, self.began, self.window_began) = (phase, now, now);
         if phase != Phase::Over {
             let says = format!("{} with {} users", phase.word(), self.users);
             self.note(now, EventKind::Phase, says);
@@ -385,7 +296,14 @@ impl Controller {
 
     fn note(&mut self, at: Duration, kind: EventKind, says: String) {
         // These repeat themselves; what is decided is always told.
-        let repeats = matches!(kind, EventKind::Held | EventKind::Silent | EventKind::Heard);
+        let repeats = matches!(
+            kind,
+            EventKind::Held
+                | EventKind::Silent
+                | EventKind::Heard
+                | EventKind::Unanswered
+                | EventKind::Answered
+        );
         if !repeats || self.course.events.len() < Course::MOST_EVENTS {
             let users = self.users;
             self.course.events.push(Event {

@@ -12,7 +12,7 @@ mod record;
 mod tests;
 
 pub use query::{Query, QueryError, Selector};
-pub use record::Telemetry;
+pub use record::{Telemetry, growth};
 
 use std::time::Duration;
 

@@ -10,6 +10,7 @@ mod check;
 mod follow;
 mod live;
 mod members;
+mod note;
 mod observed;
 mod output;
 mod queries;
@@ -123,8 +124,11 @@ docs/run.md has the scenario's members, the gates and the report.";
 pub(crate) enum RunError {
     #[error("{}", faults_of(file, faults))]
     Scenario { file: PathBuf, faults: Vec<String> },
+    /// It names its file itself.
     #[error("{0}")]
-    Input(io::Error),
+    File(io::Error),
+    #[error("{place}: {cause}")]
+    Input { place: String, cause: io::Error },
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
@@ -135,19 +139,29 @@ pub(crate) enum RunError {
     Unreachable(String),
     #[error("interrupted before anything was loaded; everything that was started is ended")]
     Interrupted,
+    #[error("bug: {0}")]
+    Bug(&'static str),
 }
 
 impl RunError {
+    /// What went wrong with this: a file, a program, an option.
+    fn of(place: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Self {
+        let place = place.to_string();
+        move |cause| Self::Input { place, cause }
+    }
+
     /// As the process ends.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Unreachable(_) => Verdict::Unreachable.exit_code(),
             Self::Interrupted => Verdict::Interrupted.exit_code(),
             Self::Scenario { .. }
-            | Self::Input(_)
+            | Self::File(_)
+            | Self::Input { .. }
             | Self::Usage(_)
             | Self::Load(_)
-            | Self::Rig(_) => 2,
+            | Self::Rig(_)
+            | Self::Bug(_) => 2,
         }
     }
 }
@@ -167,6 +181,9 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, RunError> {
         check::faults(options, scenario)
     })?;
     scenario.seed = options.seed.unwrap_or(scenario.seed);
+    if let Some(gateway) = &options.gateway {
+        scenario.gateway = Some(gateway.clone());
+    }
     let output = Output::create(&options.out)?;
     let document = if options.is_virtual {
         simulated::run(options, scenario, &output)?
@@ -180,12 +197,12 @@ fn tell(options: &Options, document: &Document, output: &Output) -> Result<Verdi
     // What was measured is told before what went wrong with its files.
     let written = output.write(document);
     if options.json {
-        say(&(output.short(document) + "\n")).map_err(RunError::Input)?;
+        say(&(output.short(document) + "\n")).map_err(RunError::of("stdout"))?;
         hint(&format!("report: {}", output.path("report.html").display()));
     } else {
         let bold = crate::text::is_bold();
         let page = output.path("report.html");
-        say(&crate::report::page(document, &page, bold)).map_err(RunError::Input)?;
+        say(&crate::report::page(document, &page, bold)).map_err(RunError::of("stdout"))?;
     }
     written?;
     Ok(document.verdict)

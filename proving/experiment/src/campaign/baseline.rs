@@ -59,12 +59,10 @@ impl Controller {
             ))
         });
         let told = told.collect::<Vec<_>>().join("; ");
-        self.baselines = answers;
-        self.course.baselines = self
-            .plan
-            .names()
-            .zip(self.baselines.iter().copied())
-            .collect();
+        self.course.baselines = self.plan.names().zip(answers.iter().copied()).collect();
+        for (watch, answer) in self.gates.iter_mut().zip(answers) {
+            watch.baseline = answer;
+        }
         self.note(now, EventKind::Baseline, told);
         self.enter(now, Phase::Ramp);
         self.add_users(now);

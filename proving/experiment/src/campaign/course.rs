@@ -105,6 +105,10 @@ pub enum EventKind {
     Silent,
     /// It is back.
     Heard,
+    /// A gate of the soak had no answer, though its targets were heard.
+    Unanswered,
+    /// It has one again.
+    Answered,
     /// The end.
     Ended,
 }
@@ -187,6 +191,8 @@ impl EventKind {
             Self::Aborted => "aborted",
             Self::Silent => "silent",
             Self::Heard => "heard",
+            Self::Unanswered => "unanswered",
+            Self::Answered => "answered",
             Self::Ended => "ended",
         }
     }

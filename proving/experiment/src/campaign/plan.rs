@@ -165,6 +165,14 @@ impl Gate {
     pub const fn is_relative(&self) -> bool {
         matches!(self.threshold, Threshold::TimesBaseline(_))
     }
+
+    /// Above which it is open: of a relative one once its answer in the baseline is known.
+    pub(super) fn limit(&self, baseline: Option<f64>) -> Option<f64> {
+        match self.threshold {
+            Threshold::Above(limit) => Some(limit),
+            Threshold::TimesBaseline(factor) => Some(factor * baseline?),
+        }
+    }
 }
 
 impl Plan {
@@ -197,13 +205,17 @@ impl Plan {
     /// # Errors
     /// Every member that makes no sense.
     pub fn check(&self) -> Result<(), Vec<PlanFault>> {
-        let mut faults = Vec::new();
-        let mut fault = |member: &str, says: &str| {
-            faults.push(PlanFault {
-                member: member.to_owned(),
-                says: says.to_owned(),
-            });
-        };
+        let mut faults = Faults(Vec::new());
+        self.check_times(&mut faults);
+        self.check_users(&mut faults);
+        self.check_gates(&mut faults);
+        match faults.0 {
+            faults if faults.is_empty() => Ok(()),
+            faults => Err(faults),
+        }
+    }
+
+    fn check_times(&self, faults: &mut Faults) {
         let second = Duration::from_secs(1);
         for (member, time, least) in [
             ("baseline.warm_up", self.baseline.warm_up, Duration::ZERO),
@@ -216,65 +228,74 @@ impl Plan {
             ("scrape.patience", self.patience, self.silence),
         ] {
             if time < least || time > LONGEST {
-                fault(
-                    member,
-                    &format!("has to be from {} s to a month", least.as_secs()),
-                );
+                let least = least.as_secs();
+                faults.add(member, format!("has to be from {least} s to a month"));
             }
         }
+    }
+
+    fn check_users(&self, faults: &mut Faults) {
         for (member, users) in [
             ("baseline.users", self.baseline.users),
             ("ramp.step", self.step),
             ("ramp.max_users", self.max_users),
         ] {
             if !(1..=MOST_USERS).contains(&users) {
-                fault(member, "has to be from 1 to 1,000,000");
+                faults.add(member, format!("has to be from 1 to {MOST_USERS}"));
             }
         }
         if self.max_held == 0 {
-            fault("ramp.max_held", "has to be at least 1");
+            faults.add("ramp.max_held", "has to be at least 1");
         }
         if self.baseline.users > self.max_users {
-            fault("baseline.users", "are more than ramp.max_users");
+            faults.add("baseline.users", "are more than ramp.max_users");
         }
         if !(self.retract > 0.0 && self.retract <= 1.0) {
-            fault("ramp.retract", "has to be above 0 and at most 1");
+            faults.add("ramp.retract", "has to be above 0 and at most 1");
         }
+    }
+
+    fn check_gates(&self, faults: &mut Faults) {
         if self.gates.len() > MOST_GATES {
-            fault("gate", "there are at most 64");
+            faults.add("gate", format!("there are at most {MOST_GATES}"));
         }
         for (at, gate) in self.gates.iter().enumerate() {
+            let mut fault = |member: &str, says: &str| {
+                faults.add(&format!("gate[{at}]{member}"), says);
+            };
             let number = match gate.threshold {
                 Threshold::Above(number) | Threshold::TimesBaseline(number) => number,
             };
             if !number.is_finite() || gate.is_relative() && number <= 0.0 {
-                fault(
-                    &format!("gate[{at}]"),
-                    "has a limit that is no number above 0",
-                );
+                fault("", "has a limit that is no number above 0");
             }
             if gate.windows == 0 {
-                fault(&format!("gate[{at}].windows"), "has to be at least 1");
+                fault(".windows", "has to be at least 1");
             }
             if gate.then == Then::Retract && gate.windows > self.max_held.max(1) {
-                fault(
-                    &format!("gate[{at}].windows"),
-                    "are more than ramp.max_held: the ramp would always end before",
-                );
+                let says = "are more than ramp.max_held: the ramp would always end before";
+                fault(".windows", says);
             }
-            if gate.over < second || gate.over > LONGEST {
-                fault(&format!("gate[{at}].over"), "has to be from 1 s to a month");
+            if gate.over < Duration::from_secs(1) || gate.over > LONGEST {
+                fault(".over", "has to be from 1 s to a month");
             }
-            let twice = self.gates.iter().take(at);
-            if twice.clone().any(|other| other.name == gate.name) {
-                fault(&format!("gate[{at}].name"), "is that of another gate");
+            let mut before = self.gates.iter().take(at);
+            if before.any(|other| other.name == gate.name) {
+                fault(".name", "is that of another gate");
             }
         }
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults)
-        }
+    }
+}
+
+/// Members that make no sense.
+struct Faults(Vec<PlanFault>);
+
+impl Faults {
+    fn add(&mut self, member: &str, says: impl Into<String>) {
+        self.0.push(PlanFault {
+            member: member.to_owned(),
+            says: says.into(),
+        });
     }
 }
 

@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Controller, Ending, EventKind, Says, Then, short};
+use super::{Controller, Ending, EventKind, Says, Then, Watch, short};
 use crate::telemetry::{Span, Telemetry};
 
 /// What a gate said in the windows of the soak.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watched {
+pub(super) struct Windows {
     /// Of the last consecutive windows, as many as it has to be open for.
     answers: VecDeque<f64>,
     /// The most that it said in all of so many consecutive windows.
@@ -21,7 +21,7 @@ pub(super) struct Watched {
     is_open: bool,
 }
 
-impl Watched {
+impl Windows {
     fn hear(&mut self, value: f64, limit: f64, windows: u32) {
         self.single = Some(self.single.map_or(value, |most| most.max(value)));
         self.answers.push_back(value);
@@ -41,12 +41,12 @@ impl Controller {
     /// Gates are asked at each window, as in the ramp: users stay, and what a gate says is kept.
     pub(super) fn soak(&mut self, now: Duration, telemetry: &Telemetry) {
         let is_over = now >= self.began + self.plan.soak.length;
-        let rest = now.saturating_sub(self.window);
+        let rest = now.saturating_sub(self.window_began);
         // The last window may be a short one, but no moment of it.
         let is_window = rest >= self.plan.window
-            || is_over && (self.window == self.began || rest * 2 >= self.plan.window);
+            || is_over && (self.window_began == self.began || rest * 2 >= self.plan.window);
         // While a target is silent a window goes on: its answer is of all of it, or of nothing.
-        let is_heard = self.silent.iter().all(Option::is_none);
+        let is_heard = self.gates.iter().all(|watch| watch.silent.is_none());
         if is_window && is_heard {
             self.soak_window(now, telemetry);
         }
@@ -54,44 +54,40 @@ impl Controller {
             return;
         }
         // A soak is not complete while nobody could see a gate open.
-        let mut blind = self.silent.iter().chain(&self.unanswered);
-        if is_over && blind.all(Option::is_none) {
+        let can_see = |watch: &Watch| watch.silent.is_none() && watch.unanswered.is_none();
+        if is_over && self.gates.iter().all(can_see) {
             self.end(now, Ending::Completed);
         }
     }
 
     fn soak_window(&mut self, now: Duration, telemetry: &Telemetry) {
         let span = Span {
-            from: self.window,
+            from: self.window_began,
             to: now,
         };
-        self.window = now;
+        self.window_began = now;
+        let all = self.says(span, telemetry);
         let mut reopened = Vec::new();
-        for (at, gate) in self.plan.gates.iter().enumerate() {
+        for ((gate, watch), says) in self.plan.gates.iter().zip(&mut self.gates).zip(all) {
             if gate.then != Then::Retract {
                 continue;
             }
-            let says = self.says(at, gate, span, telemetry);
-            let Some(watched) = self.watched.get_mut(at) else {
-                continue;
-            };
-            let was_open = watched.is_open;
+            let soak = &mut watch.soak;
+            let was_open = soak.is_open;
             match says {
-                Says::Unknown => watched.answers.clear(),
-                Says::Quiet { value } => watched.hear(value, f64::INFINITY, gate.windows),
+                Says::Unknown => soak.answers.clear(),
+                Says::Quiet { value } => soak.hear(value, f64::INFINITY, gate.windows),
                 Says::Open { value, limit } => {
-                    watched.hear(value, limit, gate.windows);
-                    if watched.is_open && !was_open {
+                    soak.hear(value, limit, gate.windows);
+                    if soak.is_open && !was_open {
                         let (value, limit) = (short(value), short(limit));
                         reopened.push(format!("{}: {value} above {limit}", gate.name));
                     }
                 }
             }
         }
-        let most = self
-            .watched
-            .iter()
-            .map(|watched| watched.sustained.or(watched.single));
+        let soaks = self.gates.iter().map(|watch| &watch.soak);
+        let most = soaks.map(|soak| soak.sustained.or(soak.single));
         self.course.soak = self.plan.names().zip(most).collect();
         for says in reopened {
             let says = format!("open again at {} users: {says}", self.users);
@@ -102,7 +98,7 @@ impl Controller {
     /// Tells once when a gate of the soak has no answer, and once when it has; whether one had none for too long.
     pub(super) fn end_if_unanswered(&mut self, now: Duration, telemetry: &Telemetry) -> bool {
         let (mut told, mut given_up) = (Vec::new(), None);
-        for (gate, since) in self.plan.gates.iter().zip(&mut self.unanswered) {
+        for (gate, watch) in self.plan.gates.iter().zip(&mut self.gates) {
             let over = match gate.then {
                 Then::Abort => gate.over,
                 Then::Hold | Then::Retract => self.plan.window,
@@ -115,17 +111,20 @@ impl Controller {
             let moves = |support: f64| support > 0.0;
             let is_answered = telemetry.ask(&gate.query, span).is_some()
                 && telemetry.support(&gate.query, span).is_none_or(moves);
-            match (is_answered, *since) {
+            match (is_answered, watch.unanswered) {
                 (true, Some(_)) => {
-                    *since = None;
+                    watch.unanswered = None;
                     told.push((
-                        EventKind::Heard,
+                        EventKind::Answered,
                         format!("{} has an answer again", gate.name),
                     ));
                 }
                 (false, None) => {
-                    *since = Some(now);
-                    told.push((EventKind::Silent, format!("{} has no answer", gate.name)));
+                    watch.unanswered = Some(now);
+                    told.push((
+                        EventKind::Unanswered,
+                        format!("{} has no answer", gate.name),
+                    ));
                 }
                 (false, Some(began)) if now > began + self.plan.patience => {
                     given_up = Some(gate.name.clone());

@@ -287,25 +287,46 @@ fn a_target_that_is_silent_for_too_long_ends_it() {
     assert_eq!(never.ending(), Some(&Ending::Unreachable));
 }
 
+/// A gate that asks two targets.
+fn of_both() -> Plan {
+    let text = "ratio(engine:vllm:num_preemptions_total, gateway:done_total)";
+    Plan {
+        gates: vec![gate("both", text, Threshold::Above(1.0), Then::Hold)],
+        ..Plan::default()
+    }
+}
+
+fn gateway_speaks(rig: &mut Rig, at: u64) {
+    let page = Sample {
+        at: secs(at),
+        target: "gateway".into(),
+        ..rig.page()
+    };
+    rig.telemetry.hear(&page);
+}
+
+#[test]
+fn what_is_back_is_what_was_silent() {
+    let mut rig = Rig::new(of_both());
+    // The engine speaks all the time, the gateway in the first three seconds and after a pause.
+    for second in 1..=20 {
+        if !(4..15).contains(&second) {
+            gateway_speaks(&mut rig, second);
+        }
+        rig.second(0.1, 0.0);
+    }
+    let silent = rig.tells(EventKind::Silent);
+    assert_eq!(silent, ["gateway says nothing: both holds"]);
+    assert_eq!(rig.tells(EventKind::Heard), ["gateway is back: both"]);
+}
+
 #[test]
 fn the_patience_with_one_target_does_not_count_for_another() {
-    let text = "ratio(engine:vllm:num_preemptions_total, gateway:done_total)";
-    let then = Then::Hold;
-    let plan = Plan {
-        gates: vec![gate("both", text, Threshold::Above(1.0), then)],
-        ..Plan::default()
-    };
-    let mut rig = Rig::new(plan);
-    let gate = |rig: &mut Rig| {
-        let page = Sample {
-            target: "gateway".into(),
-            ..rig.page()
-        };
-        rig.telemetry.hear(&page);
-    };
+    let mut rig = Rig::new(of_both());
     // The engine is silent for a minute and a half; before it is back, the gate falls silent.
     for _ in 0..80 {
-        gate(&mut rig);
+        let now = rig.now;
+        gateway_speaks(&mut rig, now);
         rig.silence(1);
     }
     rig.silence(10);
@@ -394,8 +415,8 @@ fn a_soak_whose_metric_vanishes_or_whose_page_freezes_does_not_pass() {
         assert_eq!(rig.ending(), None);
         rig.seconds(1, 0.1);
         assert_eq!(rig.ending(), Some(&Ending::Unanswered("T3".into())));
-        let silent = rig.tells(EventKind::Silent);
-        assert_eq!(silent, ["T3 has no answer"]);
+        assert_eq!(rig.tells(EventKind::Unanswered), ["T3 has no answer"]);
+        assert!(rig.tells(EventKind::Silent).is_empty(), "its target speaks");
     }
     let mut frozen = Rig::soaking(10_800);
     frozen.seconds(60, 0.1);
@@ -408,6 +429,10 @@ fn a_soak_whose_metric_vanishes_or_whose_page_freezes_does_not_pass() {
     back.frozen(150);
     back.seconds(390, 0.1);
     assert_eq!(back.ending(), Some(&Ending::Completed));
+    let answered = back.tells(EventKind::Answered);
+    assert_eq!(answered.len(), back.tells(EventKind::Unanswered).len());
+    assert!(answered[0].ends_with("has an answer again"), "{answered:?}");
+    assert!(back.tells(EventKind::Heard).is_empty());
 }
 
 #[test]

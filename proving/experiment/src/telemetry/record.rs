@@ -170,6 +170,18 @@ fn longest_gap(moments: impl Iterator<Item = Duration>, span: Span) -> Duration 
     longest
 }
 
+/// What a counter grew by: from where it stood before, or `None` where it was not there, to where it stands now. What
+/// the first sample of its target has was counted before.
+#[must_use]
+pub fn growth(before: Option<f64>, now: f64, is_first: bool) -> f64 {
+    match before {
+        Some(before) if now >= before => now - before,
+        None if is_first => 0.0,
+        // A counter that fell, or was not there before, counts from 0.
+        Some(_) | None => now,
+    }
+}
+
 impl Kept {
     fn hear(&mut self, selector: &Selector, sample: &Sample, is_first: bool) {
         let (mut sum, mut most, mut series) = (0.0, f64::NEG_INFINITY, 0);
@@ -180,12 +192,7 @@ impl Kept {
                 continue;
             }
             let before = self.last.insert(value.labels.clone(), value.value);
-            self.grown += match before {
-                Some(before) if value.value >= before => value.value - before,
-                None if is_first => 0.0,
-                // A counter that fell, or was not there before, counts from 0.
-                Some(_) | None => value.value,
-            };
+            self.grown += growth(before, value.value, is_first);
             sum += value.value;
             most = most.max(value.value);
             series += 1;

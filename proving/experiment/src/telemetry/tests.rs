@@ -63,6 +63,14 @@ fn a_counter_that_falls_was_reset_and_counts_from_0() {
 }
 
 #[test]
+fn growth_counts_on_and_from_0_where_a_counter_fell_or_is_new() {
+    assert_eq!(growth(Some(10.0), 14.0, false), 4.0);
+    assert_eq!(growth(Some(10.0), 3.0, false), 3.0, "it fell");
+    assert_eq!(growth(None, 3.0, false), 3.0, "it is new");
+    assert_eq!(growth(None, 3.0, true), 0.0, "it was counted before");
+}
+
+#[test]
 fn a_series_that_appears_later_began_at_0() {
     let increase = query("increase(engine:n)");
     let mut telemetry = Telemetry::new([&increase]);

@@ -33,10 +33,8 @@ pub(super) struct Output {
 impl Output {
     /// Makes the directory, tries to write in it, and takes away what a campaign before left.
     pub(super) fn create(dir: &Path) -> Result<Self, RunError> {
-        let fault = |error: io::Error| {
-            let says = format!("{}: {error}", dir.display());
-            RunError::Input(io::Error::new(error.kind(), says))
-        };
+        let place = dir.display().to_string();
+        let fault = |error: io::Error| RunError::of(&place)(error);
         fs::create_dir_all(dir).map_err(fault)?;
         let dir = fs::canonicalize(dir).map_err(fault)?;
         let lock = File::open(&dir).map_err(fault)?;
@@ -71,7 +69,7 @@ impl Output {
     /// Writes the document and its pages.
     pub(super) fn write(&self, document: &Document) -> Result<(), RunError> {
         let written = crate::report::write(document, &self.dir);
-        written.map(drop).map_err(RunError::Input)
+        written.map(drop).map_err(RunError::File)
     }
 
     /// What `--json` prints.

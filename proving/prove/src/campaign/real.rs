@@ -6,6 +6,7 @@
 
 mod after;
 mod clocks;
+mod corpus;
 mod gate_pages;
 mod pairing;
 mod preparation;
@@ -26,6 +27,7 @@ use load::run::Outcome;
 
 use super::follow::Follower;
 use super::live::{Lines, Now};
+use super::note::NoteKind;
 use super::observed::{Ended, Observed};
 use super::output::Output;
 use super::scenario::Scenario;
@@ -40,9 +42,9 @@ use after::After;
 use clocks::Clocks;
 use gate_pages::GatePages;
 use pairing::Pairing;
-use preparation::Prepared;
 #[cfg(test)]
 pub(super) use preparation::upstreams_of;
+use preparation::{Asked, Prepared, Unprepared};
 use told::unloaded;
 
 /// Between two looks at what came.
@@ -65,39 +67,32 @@ pub(super) fn run(
     scenario: Scenario,
     output: &Output,
 ) -> Result<Document, RunError> {
-    let interrupt = Interrupt::heed().map_err(RunError::Input)?;
+    let interrupt = Interrupt::heed().map_err(RunError::of("signals"))?;
     let started = SystemTime::now();
-    let watch = options.watch.map(Watch::start).transpose();
-    let watch = watch.map_err(RunError::Input)?;
-    let mut verified = None;
-    let prepared = preparation::prepare(
+    let watch = options.watch.map(|address| {
+        Watch::start(address).map_err(RunError::of(format_args!("--watch {address}")))
+    });
+    let watch = watch.transpose()?;
+    let prepared = preparation::prepare(Asked {
         options,
-        scenario.clone(),
+        scenario: &scenario,
         output,
-        (&interrupt, &mut verified),
-    );
-    let prepared = match prepared {
+        interrupt: &interrupt,
+    });
+    let (prepared, verified) = match prepared {
         Ok(prepared) => prepared,
-        // What was found until then is told as of any other end.
-        Err(_) if interrupt.was_heard() => {
-            hint("interrupted before anything was loaded; everything that was started is ended");
-            return Ok(unloaded(
-                options,
-                &scenario,
-                (started, verified),
-                Ending::Interrupted,
-            ));
-        }
-        Err(RunError::Unreachable(says)) => {
+        Err(Unprepared { error, verified }) => {
+            // What was found until then is told as of any other end.
+            let (says, ending) = match *error {
+                _ if interrupt.was_heard() => {
+                    (RunError::Interrupted.to_string(), Ending::Interrupted)
+                }
+                RunError::Unreachable(says) => (says.clone(), Ending::Failed(says)),
+                error => return Err(error),
+            };
             hint(&says);
-            return Ok(unloaded(
-                options,
-                &scenario,
-                (started, verified),
-                Ending::Failed(says),
-            ));
+            return Ok(unloaded(options, &scenario, started, verified, ending));
         }
-        Err(error) => return Err(error),
     };
     let mut campaign = Campaign::new(prepared, verified, watch, started)?;
     if campaign.may_load() {
@@ -241,15 +236,15 @@ impl Campaign {
                 "{} looks at targets were left out, {} samples found no room",
                 lost.ticks, lost.samples
             );
-            self.note(start.elapsed(), "scrape", says);
+            self.note(start.elapsed(), NoteKind::Scrape, says);
         }
         run.running.control().stop();
         if let Some(says) = store.left_out() {
-            self.note(start.elapsed(), "file", says);
+            self.note(start.elapsed(), NoteKind::File, says);
         }
         if let Err(error) = store.finish() {
             self.broken.insert(SAMPLES, error.to_string());
-            self.note(start.elapsed(), "file", error.to_string());
+            self.note(start.elapsed(), NoteKind::File, error.to_string());
         }
         self.finish(run, pairing);
         Ok(())
@@ -264,11 +259,11 @@ impl Campaign {
                 drop(store.add(&sample));
             }
             Heard::Silent { at, target, fault } => {
-                self.note(at, "silent", format!("{target}: {fault}"));
+                self.note(at, NoteKind::Silent, format!("{target}: {fault}"));
             }
             Heard::Back { at, target, after } => {
                 let says = format!("{target} answers again, after {:.0} s", after.as_secs_f64());
-                self.note(at, "heard", says);
+                self.note(at, NoteKind::Heard, says);
             }
             Heard::Unread {
                 target,
@@ -276,7 +271,7 @@ impl Campaign {
                 first: (number, line),
             } => {
                 let says = format!("{target}: {lines} lines cannot be read; line {number}: {line}");
-                self.note(Duration::ZERO, "unread", says);
+                self.note(Duration::ZERO, NoteKind::Unread, says);
             }
         }
     }
@@ -335,14 +330,14 @@ impl Campaign {
         }
     }
 
-    fn note(&mut self, at: Duration, kind: &str, says: String) {
-        if kind == "file" {
+    fn note(&mut self, at: Duration, kind: NoteKind, says: String) {
+        if kind == NoteKind::File {
             hint(&format!("warning: {says}"));
         }
         if self.notes.len() < MOST_NOTES {
             self.notes.push(Event {
                 at_s: at.as_secs_f64(),
-                kind: kind.to_owned(),
+                kind: kind.word().to_owned(),
                 users: self.controller.users(),
                 says,
             });
@@ -359,7 +354,7 @@ impl Campaign {
         };
         if let Some(says) = fault {
             self.broken.insert(REQUESTS, says.clone());
-            self.note(at, "file", says);
+            self.note(at, NoteKind::File, says);
         }
         let mut after = match outcome {
             Ok(outcome) => {
@@ -367,7 +362,7 @@ impl Campaign {
                 After::of(&outcome, at)
             }
             Err(error) => {
-                self.note(at, "load", error.to_string());
+                self.note(at, NoteKind::Load, error.to_string());
                 After {
                     void: Some(format!("the load failed: {error}")),
                     ..After::default()
@@ -378,11 +373,11 @@ impl Campaign {
         match pairing.finish(span, &self.telemetry) {
             Ok((overhead, series, missing)) => {
                 if let Some(says) = missing {
-                    self.note(at, "overhead", says);
+                    self.note(at, NoteKind::Overhead, says);
                 }
                 (after.overhead, after.series) = (overhead, series);
             }
-            Err(says) => self.note(at, "overhead", says),
+            Err(says) => self.note(at, NoteKind::Overhead, says),
         }
         self.after = Some(after);
     }

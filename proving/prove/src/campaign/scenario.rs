@@ -122,7 +122,7 @@ impl Scenario {
         } else {
             path.to_owned()
         };
-        let text = crate::files::read(&file).map_err(RunError::Input)?;
+        let text = crate::files::read(&file).map_err(RunError::File)?;
         let dir = file.parent().map_or_else(PathBuf::new, Path::to_owned);
         let named = if path.is_dir() { path } else { &dir };
         let named = fs::canonicalize(named).unwrap_or_else(|_| named.to_owned());

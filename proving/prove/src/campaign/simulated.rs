@@ -14,6 +14,7 @@ use simulator::preset::Preset;
 
 use super::follow::Follower;
 use super::live::clock;
+use super::note::NoteKind;
 use super::observed::{Ended, Observed};
 use super::output::Output;
 use super::queries;
@@ -36,7 +37,7 @@ pub(super) fn run(
     mut scenario: Scenario,
     output: &Output,
 ) -> Result<Document, RunError> {
-    let interrupt = Interrupt::heed().map_err(RunError::Input)?;
+    let interrupt = Interrupt::heed().map_err(RunError::of("signals"))?;
     let started = SystemTime::now();
     let what_if = &options.what_if;
     if let Some(users) = what_if.max_users {
@@ -103,11 +104,11 @@ pub(super) fn run(
     let guessed = (outcome.beyond_bounds > 0.0).then(|| guessed(outcome.beyond_bounds));
     let left_out = store.left_out();
     let written = store.finish().map(drop).map_err(|error| error.to_string());
-    let noted = written.as_ref().err().map(|says| ("file", says));
+    let noted = written.as_ref().err().map(|says| (NoteKind::File, says));
     let noted = noted
         .into_iter()
-        .chain(left_out.as_ref().map(|says| ("file", says)))
-        .chain(guessed.as_ref().map(|says| ("warning", says)));
+        .chain(left_out.as_ref().map(|says| (NoteKind::File, says)))
+        .chain(guessed.as_ref().map(|says| (NoteKind::Warning, says)));
     let notes: Vec<Event> = noted.map(|(kind, says)| note(kind, says)).collect();
     let started_unix_ms = started.duration_since(UNIX_EPOCH).map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -156,14 +157,9 @@ fn guessed(share: f64) -> String {
     )
 }
 
-fn note(kind: &str, says: &str) -> Event {
+fn note(kind: NoteKind, says: &str) -> Event {
     hint(&format!("warning: {says}"));
-    Event {
-        at_s: 0.0,
-        kind: kind.to_owned(),
-        users: 0,
-        says: says.to_owned(),
-    }
+    kind.outside(says.to_owned())
 }
 
 /// A course that was ended from outside says so.
@@ -176,7 +172,7 @@ pub(super) fn preset(scenario: &Scenario, what_if: &WhatIf) -> Result<Preset, Ru
     let says = "a campaign in virtual time needs engine.preset";
     let named = scenario.engine.preset.as_deref();
     let named = named.ok_or_else(|| RunError::Usage(says.into()))?;
-    let mut preset = crate::files::preset(&preset_of(scenario, named)).map_err(RunError::Input)?;
+    let mut preset = crate::files::preset(&preset_of(scenario, named)).map_err(RunError::File)?;
     let usage = |error: simulator::preset::PresetError| RunError::Usage(error.to_string());
     if let Some(blocks) = what_if.kv_blocks {
         preset = preset.with_kv_blocks(blocks).map_err(usage)?;
@@ -197,7 +193,7 @@ pub(super) fn traffic(scenario: &Scenario, what_if: &WhatIf) -> Result<Traffic, 
     let traffic = match Traffic::named(named) {
         Some(traffic) if !file.is_file() => traffic,
         _ => {
-            let text = crate::files::read(&file).map_err(RunError::Input)?;
+            let text = crate::files::read(&file).map_err(RunError::File)?;
             let base = file.parent().unwrap_or(Path::new(""));
             let read = |name: &str| {
                 crate::files::read(&base.join(name)).map_err(|error| error.to_string())

@@ -43,9 +43,7 @@ impl Watch {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let listener = runtime
-            .block_on(TcpListener::bind(address))
-            .map_err(|error| io::Error::new(error.kind(), format!("--watch {address}: {error}")))?;
+        let listener = runtime.block_on(TcpListener::bind(address))?;
         eprintln!("watch it at http://{}/", listener.local_addr()?);
         let shared = Arc::clone(&state);
         thread::Builder::new()

@@ -237,6 +237,23 @@ fn a_total_counts_each_exchange_once_and_costs_what_the_rows_do() {
 }
 
 #[test]
+fn a_total_counts_the_requests_of_a_workload_once_whatever_models_they_were_to() {
+    let mut document = full();
+    let mut other = document.tokens[0].clone();
+    other.model = "gpt-oss-20b".into();
+    document.tokens.insert(1, other);
+    let text = markdown(&document);
+    let line = text.lines().find(|line| line.starts_with("| All"));
+    let line = line.expect("a total");
+    // Tokens are counted by model, requests are not.
+    assert!(
+        line.starts_with("| All |  | 74,100 | 1,193,899,200 |"),
+        "{line}"
+    );
+    assert!(text.contains("Requests of the workload"), "{text}");
+}
+
+#[test]
 fn what_was_not_measured_is_said_and_never_nought() {
     let page = html(&empty());
     for section in [

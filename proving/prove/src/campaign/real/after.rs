@@ -72,7 +72,7 @@ fn void(fit: Option<Fit>, rows_lost: u64) -> Option<String> {
         Some(Fit::Void) => Some("the generator could not keep up: no figure counts".to_owned()),
         Some(Fit::Failed) => Some("what was sent has not the law that was asked for".to_owned()),
         None => Some("bug: a campaign was not certified".to_owned()),
-        // Errors may be among them: a share of what is left is no share of all.
+        // Lost rows may be errors, so an error rate over the rest would be too low.
         Some(Fit::Good | Fit::Unproven) => (rows_lost > 0)
             .then(|| format!("{rows_lost} rows of requests found no room: no figure counts")),
     }

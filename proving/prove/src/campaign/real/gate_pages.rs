@@ -1,11 +1,12 @@
 //! What the gate's own pages say of tokens and money, by workload and model.
 //!
-//! Invariant: only what was counted since the first page is told.
+//! Invariant: only what was counted since the first page is told, and all of it: counters of a gateway that started again
+//! begin at 0, and what was counted before stays.
 //! Not here: gates and figures that queries answer (`experiment::telemetry`).
 
 use std::collections::BTreeMap;
 
-use experiment::telemetry::{Sample, Value};
+use experiment::telemetry::{Sample, Value, growth};
 
 use crate::report::document::Tokens;
 
@@ -17,22 +18,27 @@ const DRIFT: &str = "tollgate_token_drift_tokens_total";
 /// Stands for all workloads, in the row of what was counted twice.
 const ALL: &str = Tokens::COUNTED_TWICE;
 
+/// By workload, and by no model.
+const EXCHANGES: &str = "tollgate_exchanges_total";
+const COST: &str = "tollgate_cost_total";
+
 /// What is looked at on a page.
-const METRICS: [&str; 4] = [
-    DRIFT,
-    "tollgate_tokens_total",
-    "tollgate_cost_total",
-    "tollgate_exchanges_total",
-];
+const METRICS: [&str; 4] = [DRIFT, "tollgate_tokens_total", COST, EXCHANGES];
+
+/// Series that are added up at most: more come from a label that is another on each page. Tollgate folds its own long
+/// before.
+const MOST_SERIES: usize = 100_000;
 
 /// Series of those, by name and labels.
 type Counters = BTreeMap<(String, Vec<(String, String)>), f64>;
 
-/// The first page and the last.
+/// What was counted from the first page to the last.
 #[derive(Debug, Default)]
 pub(super) struct GatePages {
-    first: Option<Counters>,
-    last: Counters,
+    /// The page before, once there was one.
+    last: Option<Counters>,
+    /// What each series grew by since the first page.
+    grown: Counters,
 }
 
 impl GatePages {
@@ -42,31 +48,38 @@ impl GatePages {
             return;
         }
         let values = sample.values.iter();
-        let counters = values.filter(|value| METRICS.contains(&&*value.metric));
+        let counters =
+            values.filter(|value| METRICS.contains(&&*value.metric) && value.value.is_finite());
         let key = |value: &Value| (value.metric.clone(), value.labels.clone());
-        self.last = counters.map(|value| (key(value), value.value)).collect();
-        if self.first.is_none() {
-            self.first = Some(self.last.clone());
+        let page: Counters = counters.map(|value| (key(value), value.value)).collect();
+        let is_first = self.last.is_none();
+        // A gateway keeps its series while it runs: one that is gone and comes back is another process's.
+        let before = self.last.take().unwrap_or_default();
+        for (series, value) in &page {
+            let grown = growth(before.get(series).copied(), *value, is_first);
+            if let Some(sum) = self.grown.get_mut(series) {
+                *sum += grown;
+            } else if grown > 0.0 && self.grown.len() < MOST_SERIES {
+                self.grown.insert(series.clone(), grown);
+            }
         }
+        self.last = Some(page);
     }
 
     /// What was counted, by workload and model; nothing of a gateway that does not count by workload.
     pub(super) fn tokens(&self) -> Vec<Tokens> {
         let mut rows: BTreeMap<(String, String), Tokens> = BTreeMap::new();
-        let first = self.first.as_ref();
-        for ((metric, labels), value) in &self.last {
-            let before = first.and_then(|first| first.get(&(metric.clone(), labels.clone())));
-            let grown = (value - before.copied().unwrap_or(0.0)).max(0.0);
+        for ((metric, labels), grown) in &self.grown {
             let label = |name: &str| {
                 let found = labels.iter().find(|(known, _)| known == name);
                 found.map(|(_, value)| value.as_str()).unwrap_or_default()
             };
+            if metric == EXCHANGES {
+                continue;
+            }
             let is_drift = metric == DRIFT;
             let workload = if is_drift { ALL } else { label("workload") };
             let key = (workload.to_owned(), label("model").to_owned());
-            if grown <= 0.0 || metric == "tollgate_exchanges_total" {
-                continue;
-            }
             let row = rows.entry(key.clone()).or_insert_with(|| Tokens {
                 workload: key.0,
                 model: key.1,
@@ -80,14 +93,14 @@ impl GatePages {
                 currency: None,
             });
             let tokens = grown.round() as u64;
-            // Counted by direction, and not by type.
+            // The drift metric names the kind of token `direction`, the others `type`.
             let kind = if is_drift {
                 label("direction")
             } else {
                 label("type")
             };
             match (metric.as_str(), kind, label("source")) {
-                ("tollgate_cost_total", ..) => {
+                (COST, ..) => {
                     row.cost = Some(row.cost.unwrap_or(0.0) + grown);
                     row.currency = Some(label("currency").to_owned());
                 }
@@ -103,23 +116,18 @@ impl GatePages {
         rows
     }
 
-    /// Of one workload, or of all.
+    /// Of one workload, or of all: the gateway counts no exchanges by model.
     fn exchanges(&self, workload: Option<&str>) -> u64 {
-        let first = self.first.as_ref();
-        let counters = self.last.iter().filter(|((metric, labels), _)| {
+        let counters = self.grown.iter().filter(|((metric, labels), _)| {
             let is = |name: &str, wanted: &str| {
                 let mut labels = labels.iter();
                 labels.any(|(known, value)| known == name && value == wanted)
             };
             let is_of = workload.is_none_or(|wanted| is("workload", wanted));
             // What was refused asked for no tokens.
-            metric == "tollgate_exchanges_total" && is_of && !is("outcome", "refused")
+            metric == EXCHANGES && is_of && !is("outcome", "refused")
         });
-        let grown = counters.map(|(key, value)| {
-            let before = first.and_then(|first| first.get(key)).copied();
-            (value - before.unwrap_or(0.0)).max(0.0)
-        });
-        grown.sum::<f64>().round() as u64
+        counters.map(|(_, grown)| grown).sum::<f64>().round() as u64
     }
 }
 
@@ -150,39 +158,106 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_row_has_what_its_workload_asked_for_since_the_first_page_and_no_refusal() {
-        let page = |exchanges: f64, refused: f64, tokens: f64| Sample {
+    /// Tokens that the engine reported of a workload's calls to a model.
+    fn tokens((workload, model): (&str, &str), kind: &str, tokens: f64) -> Value {
+        let labels = [
+            ("workload", workload),
+            ("model", model),
+            ("type", kind),
+            ("source", "reported"),
+        ];
+        value("tollgate_tokens_total", &labels, tokens)
+    }
+
+    fn exchanges(workload: &str, outcome: &str, exchanges: f64) -> Value {
+        let labels = [("workload", workload), ("outcome", outcome)];
+        value(EXCHANGES, &labels, exchanges)
+    }
+
+    fn page(values: Vec<Value>) -> Sample {
+        Sample {
             at: Duration::ZERO,
             target: TARGET.into(),
-            values: vec![
-                value(
-                    "tollgate_exchanges_total",
-                    &[("workload", "a"), ("outcome", "completed")],
-                    exchanges,
-                ),
-                value(
-                    "tollgate_exchanges_total",
-                    &[("workload", "a"), ("outcome", "refused")],
-                    refused,
-                ),
-                value(
-                    "tollgate_tokens_total",
-                    &[
-                        ("workload", "a"),
-                        ("model", "m"),
-                        ("type", "input"),
-                        ("source", "reported"),
-                    ],
-                    tokens,
-                ),
-            ],
+            values,
+        }
+    }
+
+    fn told(pages: impl IntoIterator<Item = Vec<Value>>) -> Vec<Tokens> {
+        let mut heard = GatePages::default();
+        for values in pages {
+            heard.hear(&page(values));
+        }
+        heard.tokens()
+    }
+
+    #[test]
+    fn a_row_has_what_its_workload_asked_for_since_the_first_page_and_no_refusal() {
+        let page = |completed, refused, input| {
+            vec![
+                exchanges("a", "completed", completed),
+                exchanges("a", "refused", refused),
+                tokens(("a", "m"), "input", input),
+            ]
         };
-        let mut pages = GatePages::default();
-        pages.hear(&page(10.0, 5.0, 100.0));
-        pages.hear(&page(14.0, 8.0, 160.0));
-        let rows = pages.tokens();
+        let rows = told([page(10.0, 5.0, 100.0), page(14.0, 8.0, 160.0)]);
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].requests, rows[0].input_tokens), (4, 60));
+    }
+
+    #[test]
+    fn a_gateway_that_starts_again_loses_nothing_of_what_it_had_counted() {
+        let cost = |cost| {
+            let labels = [("workload", "a"), ("model", "m"), ("currency", "USD")];
+            value(COST, &labels, cost)
+        };
+        let page = |completed, input, costs| {
+            vec![
+                exchanges("a", "completed", completed),
+                tokens(("a", "m"), "input", input),
+                cost(costs),
+            ]
+        };
+        let rows = told([
+            page(10.0, 100.0, 1.0),
+            page(14.0, 160.0, 1.5),
+            // Another process: its counters stand lower, and grow.
+            page(1.0, 20.0, 0.25),
+            page(3.0, 50.0, 0.75),
+        ]);
+        assert_eq!((rows[0].requests, rows[0].input_tokens), (7, 110));
+        assert_eq!(rows[0].cost, Some(1.25));
+    }
+
+    #[test]
+    fn a_series_that_is_not_on_the_first_pages_of_a_new_process_counts_from_0() {
+        let input = |input| vec![tokens(("a", "m"), "input", input)];
+        let rows = told([input(100.0), input(160.0), Vec::new(), input(200.0)]);
+        assert_eq!(rows[0].input_tokens, 260);
+        let late = told([Vec::new(), input(7.0), Vec::new()]);
+        assert_eq!(late[0].input_tokens, 7, "and what is gone was counted");
+    }
+
+    #[test]
+    fn a_label_that_never_stands_still_takes_no_memory_without_end() {
+        let mut heard = GatePages::default();
+        for at in 0..=120 {
+            let values = (0..1000).map(|i| tokens((&format!("{at}-{i}"), "m"), "input", 1.0));
+            heard.hear(&page(values.collect()));
+        }
+        assert_eq!(heard.grown.len(), MOST_SERIES);
+    }
+
+    #[test]
+    fn figures_that_are_no_numbers_and_pages_of_others_are_passed_over() {
+        let input = |input| vec![tokens(("a", "m"), "input", input)];
+        let rows = told([input(1.0), input(3.0), input(f64::INFINITY)]);
+        assert_eq!(rows[0].input_tokens, 2);
+        let mut heard = GatePages::default();
+        for at in [1.0, 2.0] {
+            let mut page = page(input(at));
+            page.target = "engine".into();
+            heard.hear(&page);
+        }
+        assert!(heard.tokens().is_empty());
     }
 }

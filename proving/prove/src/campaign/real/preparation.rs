@@ -6,25 +6,23 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use experiment::telemetry::Query;
 
+use super::corpus::corpus;
 use super::pairing::{Pairing, Relay};
 use super::{REQUESTS, SAMPLES};
 use crate::campaign::check::has_place;
+use crate::campaign::note::NoteKind;
 use crate::campaign::output::Output;
 use crate::campaign::rig::{Engine, Gateway};
-use crate::campaign::scenario::{CorpusSpec, Scenario, sha256};
+use crate::campaign::scenario::{Scenario, sha256};
 use crate::campaign::{Options, RunError, hint, queries};
-use crate::files;
 use crate::host::descriptors;
 use crate::host::machine::Machine;
-use crate::host::process::OWN;
-use crate::interrupt::{self, Interrupt};
+use crate::interrupt::Interrupt;
 use crate::load::steered::{Said, Steered, Steering};
 use crate::load::traffic::WORKLOAD_HEADER;
 use crate::report::document::{Event, Reproduce, Verified};
@@ -35,8 +33,6 @@ use crate::verify::{self, Suite};
 
 /// After a plan's end, for what is under way.
 const DRAINED: Duration = Duration::from_secs(120);
-/// Between two looks at a child.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long a first look at targets may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Files that are larger are not hashed, bytes.
@@ -51,26 +47,63 @@ pub(super) struct Prepared {
     warnings: Vec<String>,
     corpus: PathBuf,
     base: String,
+    rig: Rig,
+}
+
+/// What we started.
+struct Rig {
     /// Dropped before the engine, which it asks.
     gateway: Option<Gateway>,
     relay: Option<Arc<Relay>>,
     engine: Option<Engine>,
 }
 
-/// Prepares. What the suite came to is told also where something else fails.
-pub(super) fn prepare(
-    options: &Options,
-    mut scenario: Scenario,
-    output: &Output,
-    (interrupt, verified): (&Interrupt, &mut Option<Verified>),
-) -> Result<Prepared, RunError> {
-    descriptors::raise();
-    if let Some(gateway) = &options.gateway {
-        scenario.gateway = Some(gateway.clone());
+/// Why nothing can be loaded, and what the suite had come to by then.
+pub(super) struct Unprepared {
+    pub(super) error: Box<RunError>,
+    pub(super) verified: Option<Verified>,
+}
+
+impl From<RunError> for Unprepared {
+    fn from(error: RunError) -> Self {
+        Self {
+            error: Box::new(error),
+            verified: None,
+        }
     }
-    let is_started = options.target.is_none();
-    if let Some(gateway) = scenario.gateway.as_ref().filter(|_| is_started) {
-        // What is missing is told before anything is built.
+}
+
+/// What is prepared, where, and who may end it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) options: &'a Options,
+    pub(super) scenario: &'a Scenario,
+    pub(super) output: &'a Output,
+    pub(super) interrupt: &'a Interrupt,
+}
+
+/// Prepares, and runs the suite: what stands, and what the suite came to.
+pub(super) fn prepare(asked: Asked<'_>) -> Result<(Prepared, Option<Verified>), Unprepared> {
+    descriptors::raise();
+    check_subject(asked)?;
+    let corpus = corpus(asked)?;
+    let verified = verify(asked)?;
+    match stand(asked, corpus) {
+        Ok(prepared) => Ok((prepared, verified)),
+        Err(error) => Err(Unprepared {
+            error: Box::new(error),
+            verified,
+        }),
+    }
+}
+
+/// What is missing of the gateway is told before anything is built.
+fn check_subject(asked: Asked<'_>) -> Result<(), RunError> {
+    let options = asked.options;
+    if let Some(target) = &options.target {
+        return crate::load::steered::reachable(target, PATIENCE).map_err(RunError::Unreachable);
+    }
+    if let Some(gateway) = &asked.scenario.gateway {
         let subject = Subject::of(gateway).map_err(|error| RunError::Usage(error.to_string()))?;
         if options.install {
             subject.install().map_err(RunError::Usage)?;
@@ -78,18 +111,50 @@ pub(super) fn prepare(
         let program = subject.program();
         program.map_err(|error| RunError::Usage(error.to_string()))?;
     }
-    if let Some(target) = &options.target {
-        crate::load::steered::reachable(target, PATIENCE).map_err(RunError::Unreachable)?;
-    }
-    let corpus = corpus(options, &scenario, output, interrupt)?;
-    let rig = output.path("rig");
-    verify(options, &scenario, verified)?;
-    stop_if(interrupt)?;
+    Ok(())
+}
+
+/// Starts what is to be loaded, and looks whether it can be loaded and scraped.
+fn stand(asked: Asked<'_>, corpus: PathBuf) -> Result<Prepared, RunError> {
+    let Asked {
+        options, scenario, ..
+    } = asked;
+    stop_if(asked.interrupt)?;
+    let rig = start_rig(asked, &corpus)?;
+    stop_if(asked.interrupt)?;
+    let base = match (&options.target, &rig.gateway) {
+        (Some(url), _) => url.clone(),
+        (None, Some(gateway)) => format!("http://127.0.0.1:{}/v1", gateway.started.places.port),
+        (None, None) => return Err(RunError::Bug("there is no gateway")),
+    };
+    let steered = steered(scenario, &corpus, &base, rig.gateway.as_ref())?;
+    let targets = targets(options, scenario, &rig)?;
+    let quota = rig.gateway.as_ref().and_then(Gateway::quota);
+    let cgroup = quota.map(|(_, dir)| Cfs::at(dir)).transpose();
+    Ok(Prepared {
+        scenario: scenario.clone(),
+        steered,
+        cgroup: cgroup.map_err(RunError::Rig)?,
+        warnings: check_scrape(scenario, &targets)?,
+        targets,
+        corpus,
+        base,
+        rig,
+    })
+}
+
+/// Starts engine, relay and gateway, as far as they are ours.
+fn start_rig(asked: Asked<'_>, corpus: &Path) -> Result<Rig, RunError> {
+    let Asked {
+        options, scenario, ..
+    } = asked;
+    let dir = asked.output.path("rig");
+    let is_started = options.target.is_none();
     let engine = (is_started && scenario.engine.url.is_none())
-        .then(|| Engine::start(&scenario, &rig.join("engine")))
+        .then(|| Engine::start(scenario, &dir.join("engine")))
         .transpose()
         .map_err(RunError::Unreachable)?;
-    let model = crate::load::steered::model_of(&corpus)?;
+    let model = crate::load::steered::model_of(corpus)?;
     let relay = match &engine {
         Some(engine) if scenario.is_tapped => {
             let relay = Relay::start(engine.port, &model).map_err(RunError::Rig)?;
@@ -97,17 +162,16 @@ pub(super) fn prepare(
         }
         _ => None,
     };
-    let gateway = match (&options.target, &scenario.gateway) {
-        (None, Some(subject)) => {
+    let gateway = match &scenario.gateway {
+        Some(subject) if is_started => {
             let relayed = relay.as_ref().map(|relay| relay.port());
             let upstream = relayed.or(engine.as_ref().map(|engine| engine.port));
             let upstream = upstream.ok_or_else(|| {
                 let says = "a gateway that is started needs an engine that is: with engine.url, name a running gateway with --target";
                 RunError::Usage(says.into())
             })?;
-            let cores = scenario.gateway_cores;
-            let upstreams = (upstream, upstreams_of(&scenario)?);
-            let gateway = Gateway::start(subject, upstreams, &rig, cores);
+            let upstreams = (upstream, upstreams_of(scenario)?);
+            let gateway = Gateway::start(subject, upstreams, &dir, scenario.gateway_cores);
             Some(gateway.map_err(|error| match error {
                 NotStarted::Unusable(says) => RunError::Usage(says),
                 NotStarted::Unreachable(says) => RunError::Unreachable(says),
@@ -115,26 +179,20 @@ pub(super) fn prepare(
         }
         _ => None,
     };
-    stop_if(interrupt)?;
-    let base = match (&options.target, &gateway) {
-        (Some(url), _) => url.clone(),
-        (None, Some(gateway)) => format!("http://127.0.0.1:{}/v1", gateway.started.places.port),
-        (None, None) => return Err(RunError::Usage("bug: there is no gateway".into())),
-    };
-    let steered = steered(&scenario, &corpus, &base, gateway.as_ref())?;
-    let targets = targets(options, &scenario, engine.as_ref(), gateway.as_ref())?;
-    let cgroup = gateway
-        .as_ref()
-        .and_then(Gateway::quota)
-        .map(|(_, dir)| Cfs::at(dir))
-        .transpose()
-        .map_err(RunError::Rig)?;
-    let queries: Vec<Query> = scenario.queries().cloned().collect();
-    let scraped = queries
-        .iter()
+    Ok(Rig {
+        gateway,
+        relay,
+        engine,
+    })
+}
+
+/// Whether every page and every metric that is asked for is there; what is doubtful of them.
+fn check_scrape(scenario: &Scenario, targets: &[Target]) -> Result<Vec<String>, RunError> {
+    let scraped = scenario
+        .queries()
         .filter(|query| query.targets().all(|name| name != "client"));
     let scraped: Vec<Query> = scraped.cloned().collect();
-    let checked = check(&targets, &scraped, PATIENCE);
+    let checked = check(targets, &scraped, PATIENCE);
     if !checked.faults.is_empty() {
         // A query that cannot be answered is a mistake; a page that cannot be had is not.
         let is_mistake = checked.faults.iter().all(|fault| fault.query.is_some());
@@ -149,126 +207,28 @@ pub(super) fn prepare(
             RunError::Unreachable(says)
         });
     }
-    for warning in &checked.warnings {
+    let warnings = checked.warnings.iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.collect();
+    for warning in &warnings {
         hint(&format!("warning: {warning}"));
     }
-    Ok(Prepared {
-        scenario,
-        steered,
-        targets,
-        cgroup,
-        warnings: checked.warnings.iter().map(ToString::to_string).collect(),
-        corpus,
-        base,
-        gateway,
-        relay,
-        engine,
-    })
+    Ok(warnings)
 }
 
-fn stop_if(interrupt: &Interrupt) -> Result<(), RunError> {
+pub(super) fn stop_if(interrupt: &Interrupt) -> Result<(), RunError> {
     if interrupt.was_heard() {
         return Err(RunError::Interrupted);
     }
     Ok(())
 }
 
-/// A corpus that is there, or one that is built now.
-fn corpus(
-    options: &Options,
-    scenario: &Scenario,
-    output: &Output,
-    interrupt: &Interrupt,
-) -> Result<PathBuf, RunError> {
-    if let Some(corpus) = &options.corpus {
-        return Ok(corpus.clone());
-    }
-    match &scenario.corpus {
-        None => Err(RunError::Usage(
-            "the scenario has no corpus: name one with --corpus".into(),
-        )),
-        Some(CorpusSpec::Built(path)) => Ok(path.clone()),
-        Some(CorpusSpec::Config(config, args)) => {
-            let out = output.path("corpus");
-            let key = output.path("corpus.key");
-            let text = fs::read_to_string(config).map_err(RunError::Input)?;
-            let wanted = format!("{}\n{:?}\n{text}", scenario.seed, args);
-            let wanted = sha256(wanted.as_bytes());
-            let known = fs::read_to_string(&key).ok();
-            // What has no key is somebody else's, and is neither taken nor taken away.
-            let is_ours = known.is_some() || !out.exists();
-            if known.is_some_and(|known| known != wanted) && out.exists() {
-                // Of another scenario or seed, and built by us.
-                fs::remove_dir_all(&out).map_err(RunError::Input)?;
-            }
-            let was_there = out.exists();
-            if is_ours {
-                files::replace(&key, &wanted).map_err(RunError::Input)?;
-            }
-            // One that is there is taken only where the builder finds in it what it would build, sources and all.
-            hint(&format!("building the corpus of {}", config.display()));
-            let mut status = build_corpus(config, args, &out, (scenario.seed, interrupt))?;
-            if !status.success() && is_ours && was_there {
-                fs::remove_dir_all(&out).map_err(RunError::Input)?;
-                hint("it has other sources now, and is built again");
-                status = build_corpus(config, args, &out, (scenario.seed, interrupt))?;
-            }
-            if status.success() {
-                files::replace(&key, &wanted).map_err(RunError::Input)?;
-                return Ok(out);
-            }
-            let says = format!(
-                "the corpus of {} could not be built ({status})",
-                config.display()
-            );
-            Err(RunError::Usage(says))
-        }
-    }
-}
-
-fn build_corpus(
-    config: &Path,
-    args: &[String],
-    out: &Path,
-    (seed, interrupt): (u64, &Interrupt),
-) -> Result<ExitStatus, RunError> {
-    let child = Command::new(OWN)
-        .args(["corpus", "build", "--config"])
-        .arg(config)
-        .arg("--out")
-        .arg(out)
-        .args(["--seed", &seed.to_string()])
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn();
-    wait_for(child.map_err(RunError::Input)?, interrupt)
-}
-
-/// Waits for the end of a child, and ends it when we are to end.
-fn wait_for(mut child: Child, interrupt: &Interrupt) -> Result<ExitStatus, RunError> {
-    loop {
-        if let Some(status) = child.try_wait().map_err(RunError::Input)? {
-            stop_if(interrupt)?;
-            return Ok(status);
-        }
-        if interrupt.was_heard() {
-            child.kill().map_err(RunError::Input)?;
-            child.wait().map_err(RunError::Input)?;
-            return Err(RunError::Interrupted);
-        }
-        thread::sleep(LOOK);
-    }
-}
-
 /// Runs the suite, where there is one and its upstreams can be ours.
-fn verify(
-    options: &Options,
-    scenario: &Scenario,
-    verified: &mut Option<Verified>,
-) -> Result<(), RunError> {
+fn verify(asked: Asked<'_>) -> Result<Option<Verified>, Unprepared> {
+    let Asked {
+        options, scenario, ..
+    } = asked;
     let Some(file) = scenario.suite.as_ref().filter(|_| !options.no_verify) else {
-        return Ok(());
+        return Ok(None);
     };
     let usage = |error: &dyn std::fmt::Display| RunError::Usage(error.to_string());
     let suite = Suite::read(file).map_err(|error| usage(&error))?;
@@ -278,7 +238,7 @@ fn verify(
             hint(
                 "the functional suite is left out, and the verdict says so: name its upstreams with --upstream NAME=HOST:PORT",
             );
-            return Ok(());
+            return Ok(None);
         }
         (Some(target), _) => {
             hint(&format!("verifying {}", file.display()));
@@ -291,23 +251,19 @@ fn verify(
             hint(&format!("verifying {}", file.display()));
             verify::of_gateway(&suite, gateway)
         }
-        (None, None) => return Ok(()),
+        (None, None) => return Ok(None),
     };
-    match settled.map_err(|error| usage(&error))? {
-        Ok(settled) => {
-            *verified = Some(settled);
-            Ok(())
-        }
-        Err(unreachable) => {
-            let says = unreachable.to_string();
-            *verified = Some(unreachable.verified);
-            // It was not waited for to the end.
-            if interrupt::was_heard() {
-                return Err(RunError::Interrupted);
-            }
-            Err(RunError::Unreachable(says))
-        }
-    }
+    let unreachable = match settled.map_err(|error| usage(&error))? {
+        Ok(verified) => return Ok(Some(verified)),
+        Err(unreachable) => unreachable,
+    };
+    // It was perhaps not waited for to the end.
+    let error = stop_if(asked.interrupt).err();
+    let error = error.unwrap_or_else(|| RunError::Unreachable(unreachable.to_string()));
+    Err(Unprepared {
+        error: Box::new(error),
+        verified: Some(unreachable.verified),
+    })
 }
 
 /// The names under which a gateway's templates have the ports of upstreams.
@@ -353,12 +309,8 @@ fn steered(
 }
 
 /// What is scraped: what the scenario names, in which `{admin_port}`, `{engine_port}` and `{dcgm_port}` are filled in.
-fn targets(
-    options: &Options,
-    scenario: &Scenario,
-    engine: Option<&Engine>,
-    gateway: Option<&Gateway>,
-) -> Result<Vec<Target>, RunError> {
+fn targets(options: &Options, scenario: &Scenario, rig: &Rig) -> Result<Vec<Target>, RunError> {
+    let (engine, gateway) = (rig.engine.as_ref(), rig.gateway.as_ref());
     let mut urls: BTreeMap<String, String> = BTreeMap::new();
     if engine.is_some() {
         urls.insert(
@@ -416,36 +368,32 @@ impl Prepared {
 
     /// What pairs the gateway's requests with the engine's. The relay is held by both, so that either may end first.
     pub(super) fn pairing(&self) -> Pairing {
-        let log = self.gateway.as_ref();
+        let log = self.rig.gateway.as_ref();
         let log = log.map(|gateway| gateway.started.places.dir.join("access.log"));
-        Pairing::new(self.relay.clone(), log, self.cgroup.as_ref())
+        Pairing::new(self.rig.relay.clone(), log, self.cgroup.as_ref())
     }
 
     /// What was noticed meanwhile.
     pub(super) fn notes(&self) -> Vec<Event> {
-        let notes = self.warnings.iter().map(|says| Event {
-            at_s: 0.0,
-            kind: "warning".into(),
-            users: 0,
-            says: says.clone(),
-        });
-        notes.collect()
+        let warnings = self.warnings.iter().cloned();
+        warnings
+            .map(|says| NoteKind::Warning.outside(says))
+            .collect()
     }
 
     /// Why a part has ended, if one has.
     pub(super) fn ended(&mut self) -> Option<String> {
-        let engine = self.engine.as_mut().and_then(Engine::ended);
+        let engine = self.rig.engine.as_mut().and_then(Engine::ended);
         engine.or_else(|| {
-            self.gateway
-                .as_mut()
-                .and_then(|gateway| gateway.started.ended())
+            let gateway = self.rig.gateway.as_mut();
+            gateway.and_then(|gateway| gateway.started.ended())
         })
     }
 
     /// What is under test, for a reader.
     pub(super) fn under_test(&self) -> BTreeMap<String, String> {
         let mut told = BTreeMap::new();
-        if let Some(gateway) = &self.gateway {
+        if let Some(gateway) = &self.rig.gateway {
             let version = gateway.started.version.clone().unwrap_or_default();
             told.insert(
                 "gateway".into(),
@@ -464,7 +412,7 @@ impl Prepared {
 
     /// What is needed to do it again.
     pub(super) fn reproduce(&self, options: &Options) -> Reproduce {
-        let gateway = self.gateway.as_ref();
+        let gateway = self.rig.gateway.as_ref();
         let version = gateway.and_then(|gateway| gateway.started.version.clone());
         reproduce(options, &self.scenario, Some(&self.corpus), version)
     }
@@ -472,8 +420,7 @@ impl Prepared {
 
 /// What was to be under test, where it did not come to that.
 pub(super) fn named(options: &Options, scenario: &Scenario) -> BTreeMap<String, String> {
-    let subject = options.gateway.as_ref().or(scenario.gateway.as_ref());
-    let gateway = match (&options.target, subject) {
+    let gateway = match (&options.target, &scenario.gateway) {
         (Some(url), _) => crate::campaign::without_credentials(url),
         (None, Some(dir)) => dir.display().to_string(),
         (None, None) => String::new(),

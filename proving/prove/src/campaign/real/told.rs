@@ -19,7 +19,8 @@ use crate::report::document::{self, Document, PrefixCache, Reproduce, Verified};
 pub(super) fn unloaded(
     options: &Options,
     scenario: &Scenario,
-    (started, verified): (SystemTime, Option<Verified>),
+    started: SystemTime,
+    verified: Option<Verified>,
     ending: Ending,
 ) -> Document {
     let under_test = preparation::named(options, scenario);

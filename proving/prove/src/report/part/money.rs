@@ -19,7 +19,7 @@ pub(super) fn tokens(document: &Document) -> Section {
         &[
             "Workload",
             "Model",
-            "#Requests",
+            "#Requests of the workload",
             "#Input reported",
             "#Input counted",
             "#Output reported",
@@ -97,7 +97,7 @@ fn total(rows: &[&Tokens]) -> Vec<Cell> {
     [
         "All".to_owned(),
         String::new(),
-        all(|row| row.requests),
+        count(requests(rows)),
         all(|row| row.input_tokens),
         counted(|row| row.input_counted),
         all(|row| row.output_tokens),
@@ -107,6 +107,16 @@ fn total(rows: &[&Tokens]) -> Vec<Cell> {
     ]
     .map(Cell::from)
     .into()
+}
+
+/// Of all workloads. Each row of a workload has all its requests, to whichever model: the gateway counts none by model.
+fn requests(rows: &[&Tokens]) -> u64 {
+    let mut by_workload: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in rows {
+        let most = by_workload.entry(&row.workload).or_default();
+        *most = row.requests.max(*most);
+    }
+    sum(by_workload.into_values())
 }
 
 /// The sum in each currency.
