@@ -1,7 +1,9 @@
-//! Test binaries: built by one call of cargo, and run as many at once as there are cores.
+//! Test binaries: built by one call of cargo, which lints what it builds, and run as many at once as there are cores.
 //!
-//! `cargo test` runs them one after another, though most wait: for time, for processes, for a disk.
-//! Invariant: lines appear as they are printed, but for what a binary says of its failures: that stands together.
+//! `cargo clippy` would read every crate once more, and `cargo test` would run one binary after another, though most
+//! wait: for time, for processes, for a disk.
+//! Invariant: lines appear as they are printed, but for what a binary says of its failures: that stands together. One
+//! that does not compile keeps no other from being run.
 //! Not here: what their results come to (`lane`).
 
 use std::io::{BufRead, BufReader};
@@ -19,13 +21,27 @@ use crate::tally::{Ran, flush};
 /// What libtest prints before it says what failed, and why.
 const FAILURES: &str = "failures:";
 
+/// What is compiled and linted in place of rustc: crates of the workspace alone.
+const LINTING_COMPILER: (&str, &str) = ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+/// Kinds of targets whose tests are run: not examples, and no benchmark.
+const TESTED: [&str; 3] = ["lib", "bin", "test"];
+
+/// What a build came to.
+#[derive(Debug, Default)]
+pub(crate) struct Built {
+    /// First those of a package's `tests`, which wait longest.
+    pub(crate) binaries: Vec<Binary>,
+    /// What is wrong, where anything is.
+    pub(crate) fault: Option<String>,
+}
+
 /// One that cargo has built.
-#[derive(Debug, PartialEq, Eq)]
-struct Binary {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Binary {
     /// `test`, `lib` or `bin`.
     kind: String,
     /// What the kind's target is called.
-    name: String,
+    pub(crate) name: String,
     /// Where its source begins.
     source: String,
     path: PathBuf,
@@ -33,17 +49,12 @@ struct Binary {
     dir: PathBuf,
 }
 
-/// Builds what this `cargo test` would run, and runs each binary, prepared by `each`.
-pub(crate) fn run(build: Command, each: impl Fn(&mut Command) + Sync) -> Ran {
-    let mut ran = Ran::default();
-    let binaries = match built(build) {
-        Ok(binaries) => binaries,
-        Err(says) => {
-            eprintln!("error: {says}");
-            return ran;
-        }
+/// Runs each binary, prepared by `each`.
+pub(crate) fn run(binaries: Vec<Binary>, each: impl Fn(&mut Command) + Sync) -> Ran {
+    let ran = Ran {
+        success: true,
+        ..Ran::default()
     };
-    ran.success = true;
     let ran = Mutex::new(ran);
     let left = Mutex::new(binaries.into_iter());
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -102,31 +113,70 @@ fn one(binary: &Binary, each: impl Fn(&mut Command), ran: &Mutex<Ran>) -> Result
     Err(format!("{}: {status}", binary.source))
 }
 
-/// The test binaries that this `cargo test` would run: first those of a package's `tests`, which wait longest.
-fn built(mut build: Command) -> Result<Vec<Binary>, String> {
+/// The compiler that a lane's cargo uses, so that every lane finds what another has built.
+pub(crate) fn linting(mut cargo: Command) -> Command {
+    let (name, compiler) = LINTING_COMPILER;
+    cargo.env(name, compiler);
+    cargo
+}
+
+/// Builds what this `cargo test` would run. A warning is a fault.
+pub(crate) fn build(test: Command) -> Built {
+    let mut build = linting(test);
     build
-        .args(["--no-run", "--message-format=json-render-diagnostics"])
+        .args(["--no-run", "--no-fail-fast", "--message-format=json"])
         .stdout(Stdio::piped());
-    let output = build
-        .spawn()
-        .and_then(std::process::Child::wait_with_output)
-        .map_err(|cause| format!("{build:?} did not start: {cause}"))?;
-    if !output.status.success() {
-        return Err(format!("{build:?}: {}", output.status));
+    let mut built = Built::default();
+    let mut child = match build.spawn() {
+        Ok(child) => child,
+        Err(cause) => {
+            built.fault = Some(format!("{build:?} did not start: {cause}"));
+            return built;
+        }
+    };
+    let mut warnings = 0;
+    let lines = child.stdout.take().map(BufReader::new);
+    for line in lines.into_iter().flat_map(BufRead::lines) {
+        let Ok(message) = line.as_deref().unwrap_or_default().parse::<Value>() else {
+            continue;
+        };
+        if let Some(binary) = Binary::of(&message) {
+            built.binaries.push(binary);
+        } else if let Some(rendered) = diagnostic(&message) {
+            warnings += 1;
+            eprint!("{rendered}");
+        }
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    let mut binaries: Vec<Binary> = said.lines().filter_map(Binary::of).collect();
-    binaries.sort_by_key(|binary| (binary.kind != "test", binary.path.clone()));
-    Ok(binaries)
+    built
+        .binaries
+        .sort_by_key(|binary| (binary.kind != "test", binary.path.clone()));
+    built.fault = match child.wait() {
+        Ok(status) if status.success() && warnings == 0 => None,
+        Ok(status) if status.success() => Some(format!("{warnings} warnings")),
+        Ok(status) => Some(format!("{build:?}: {status}")),
+        Err(cause) => Some(format!("{build:?}: {cause}")),
+    };
+    built
+}
+
+/// What the compiler complains of in a message of cargo.
+fn diagnostic(message: &Value) -> Option<&str> {
+    let level = message.pointer("/message/level")?.as_str()?;
+    let is_fault = level.starts_with("warning") || level.starts_with("error");
+    let rendered = message.pointer("/message/rendered")?.as_str()?;
+    is_fault.then_some(rendered)
 }
 
 impl Binary {
-    /// What a line of cargo's JSON names, where that is a test binary.
-    fn of(line: &str) -> Option<Self> {
-        let message: Value = serde_json::from_str(line).ok()?;
+    /// What a message of cargo names, where that is a test binary.
+    fn of(message: &Value) -> Option<Self> {
         let text = |pointer: &str| message.pointer(pointer)?.as_str().map(str::to_owned);
         let is_test = message.pointer("/profile/test").and_then(Value::as_bool);
         if !is_test? {
+            return None;
+        }
+        let kind = text("/target/kind/0")?;
+        if !TESTED.contains(&kind.as_str()) {
             return None;
         }
         let dir = Path::new(&text("/manifest_path")?).parent()?.to_owned();
@@ -135,7 +185,7 @@ impl Binary {
             .strip_prefix(root())
             .map_or(source.clone(), |relative| relative.display().to_string());
         Some(Self {
-            kind: text("/target/kind/0")?,
+            kind,
             name: text("/target/name")?,
             source,
             path: text("/executable")?.into(),

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use crate::binaries::{self, Binary};
+use crate::cpu_time;
 use crate::tally::{Ran, Tally, flush};
-use crate::{binaries, cpu_time};
 
 pub(crate) struct Lane {
     total: Tally,
@@ -54,6 +55,17 @@ impl Lane {
         made
     }
 
+    /// Builds what this `cargo test` would run, and lints it. What could be built is given, whatever is wrong.
+    pub(crate) fn build(&mut self, name: &str, test: Command) -> Vec<Binary> {
+        let mut binaries = Vec::new();
+        self.step(name, || {
+            let built = binaries::build(test);
+            binaries = built.binaries;
+            built.fault.map_or(Ok(()), Err)
+        });
+        binaries
+    }
+
     /// A `cargo test` whose own results are counted; fewer than `least` are a failure.
     pub(crate) fn tests(&mut self, name: &str, least: u64, mut command: Command) {
         self.counted(name, least, |skipped| {
@@ -62,16 +74,16 @@ impl Lane {
         });
     }
 
-    /// Likewise, but its test binaries run several at once, each prepared by `each`.
+    /// Likewise of test binaries that are built, several at once, each prepared by `each`.
     pub(crate) fn binaries(
         &mut self,
         name: &str,
         least: u64,
-        build: Command,
+        built: Vec<Binary>,
         each: impl Fn(&mut Command) + Sync,
     ) {
         self.counted(name, least, |skipped| {
-            binaries::run(build, |command| {
+            binaries::run(built, |command| {
                 each(command);
                 command.env(SKIPPED, skipped);
             })

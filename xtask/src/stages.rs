@@ -8,8 +8,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use serde_json::Value;
-
+use crate::binaries::{Binary, linting};
 use crate::cargo::{cargo, metadata, target_dir};
 use crate::instructions;
 use crate::lane::Lane;
@@ -24,17 +23,17 @@ const AT_ONCE: usize = 3;
 
 pub(crate) fn check() -> ExitCode {
     let mut lane = Lane::new();
-    check_stages(&mut lane);
+    drop(check_stages(&mut lane));
     lane.finish()
 }
 
 pub(crate) fn test() -> ExitCode {
     let mut lane = Lane::new();
     let installed = lane.step("setup", setup::run);
-    check_stages(&mut lane);
+    let tests = check_stages(&mut lane);
     let binary = release_build(&mut lane);
     count_instructions(&mut lane, binary.as_deref(), false);
-    end_to_end_stage(&mut lane, installed, binary, None);
+    end_to_end_stage(&mut lane, installed, binary, tests, None);
     lane.finish()
 }
 
@@ -42,7 +41,11 @@ pub(crate) fn e2e(filter: Option<&str>) -> ExitCode {
     let mut lane = Lane::new();
     let installed = lane.step("setup", setup::run);
     let binary = release_build(&mut lane);
-    end_to_end_stage(&mut lane, installed, binary, filter);
+    let tests = lane.build(
+        "tests",
+        cargo(&["test", "--workspace", "--test", END_TO_END]),
+    );
+    end_to_end_stage(&mut lane, installed, binary, tests, filter);
     lane.finish()
 }
 
@@ -76,31 +79,22 @@ pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
     lane.finish()
 }
 
-fn check_stages(lane: &mut Lane) {
+/// The quick stages. Gives the end-to-end tests, which they build and do not run.
+fn check_stages(lane: &mut Lane) -> Vec<Binary> {
     lane.gate("formatting", cargo(&["fmt", "--all", "--check"]));
     lane.step("tidy", tidy::run_and_print);
-    lane.gate(
-        "clippy",
-        cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]),
+    let everything = cargo(&["test", "--workspace", "--all-targets"]);
+    let built = lane.build("lints and builds", everything);
+    let (end_to_end, unit): (Vec<Binary>, Vec<Binary>) = built
+        .into_iter()
+        .partition(|binary| binary.name == END_TO_END);
+    lane.binaries("unit tests and vectors", 1, unit, |_| {});
+    lane.tests(
+        "examples in the documentation",
+        0,
+        linting(cargo(&["test", "--workspace", "--doc"])),
     );
-    match metadata().as_ref().map(test_targets) {
-        Ok(targets) => {
-            lane.binaries("unit tests and vectors", 1, unit_tests(&targets), |_| {});
-            lane.tests(
-                "examples in the documentation",
-                0,
-                cargo(&["test", "--workspace", "--doc"]),
-            );
-        }
-        Err(says) => lane.cannot_run("unit tests and vectors", says),
-    }
+    end_to_end
 }
 
 /// The release binary, once it is built.
@@ -124,26 +118,18 @@ fn end_to_end_stage(
     lane: &mut Lane,
     installed: Option<Installed>,
     binary: Option<PathBuf>,
+    tests: Vec<Binary>,
     filter: Option<&str>,
 ) {
     match (installed, binary) {
         (Some(installed), Some(binary)) => {
-            let build = cargo(&["test", "--workspace", "--test", END_TO_END]);
-            lane.binaries("end to end", 1, build, |test| {
+            lane.binaries("end to end", 1, tests, |test| {
                 end_to_end(test, &installed, &binary, filter);
             });
         }
         (Some(_), None) => lane.cannot_run("end to end", "the release build failed"),
         (None, _) => lane.cannot_run("end to end", "setup failed"),
     }
-}
-
-fn unit_tests(test_targets: &[String]) -> Command {
-    let mut command = cargo(&["test", "--workspace", "--lib", "--bins"]);
-    for target in test_targets {
-        command.args(["--test", target]);
-    }
-    command
 }
 
 fn end_to_end(test: &mut Command, installed: &Installed, binary: &Path, filter: Option<&str>) {
@@ -157,26 +143,6 @@ fn end_to_end(test: &mut Command, installed: &Installed, binary: &Path, filter: 
         .env("TOLLGATE_E2E_NODE", &installed.node)
         .env("TOLLGATE_E2E_NODE_MODULES", &installed.node_modules)
         .env("TOLLGATE_E2E_CHROMIUM", &installed.chromium);
-}
-
-/// The names of the workspace's test binaries, but for the end-to-end one.
-fn test_targets(metadata: &Value) -> Vec<String> {
-    let packages = metadata
-        .get("packages")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let mut names: Vec<String> = packages
-        .filter(|package| package.get("source").is_none_or(Value::is_null))
-        .filter_map(|package| package.get("targets")?.as_array())
-        .flatten()
-        .filter(|target| target.pointer("/kind/0").and_then(Value::as_str) == Some("test"))
-        .filter_map(|target| target.get("name")?.as_str().map(str::to_owned))
-        .filter(|name| name != END_TO_END)
-        .collect();
-    names.sort();
-    names.dedup();
-    names
 }
 
 fn release_binary() -> Result<PathBuf, String> {

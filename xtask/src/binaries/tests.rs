@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use super::{Binary, run};
+use super::{Binary, build, run};
 use crate::cargo::root;
 use crate::tally::Tally;
 
@@ -15,17 +15,18 @@ fn a_test_binary_is_known_by_cargos_line_and_nothing_else_is_one() {
         "profile":{"test":true},"executable":"/w/target/debug/deps/e2e-1"}"#;
     let root = root().display().to_string();
     let line = line.replace('\n', "").replace("ROOT", &root);
-    let binary = Binary::of(&line).expect("a test binary");
+    let of = |line: &str| Binary::of(&line.parse().expect("JSON"));
+    let binary = of(&line).expect("a test binary");
     assert_eq!(binary.source, "proving/prove/tests/e2e/main.rs");
     assert_eq!(binary.again(), "cargo test -p prove --test e2e");
     for (what, other) in [
         (r#""test":true"#, r#""test":false"#),
         (r#""/w/target/debug/deps/e2e-1""#, "null"),
         (r#""profile""#, r#""other""#),
+        (r#"["test"]"#, r#"["bench"]"#),
     ] {
-        assert_eq!(Binary::of(&line.replace(what, other)), None, "{other}");
+        assert_eq!(of(&line.replace(what, other)), None, "{other}");
     }
-    assert_eq!(Binary::of("   Compiling prove v0.1.0"), None);
 }
 
 /// A cargo that has built these scripts.
@@ -56,26 +57,48 @@ fn every_binary_runs_in_its_directory_and_one_that_fails_fails_the_run() {
     let here = "test \"$(pwd -P)\" = \"$(realpath \"$CARGO_MANIFEST_DIR\")\" || exit 3";
     let scripts = [ok(2), format!("{here}; {}", ok(3)), "exit 7".to_owned()];
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    let good = run(cargo("good", &scripts[..2]), |_| {});
+    let good = run(built("good", &scripts[..2]), |_| {});
     let passed = |passed| Tally {
         passed,
         ..Tally::default()
     };
     assert!(good.success);
     assert_eq!(good.tally, passed(5));
-    let bad = run(cargo("bad", &scripts), |_| {});
+    let bad = run(built("bad", &scripts), |_| {});
     assert!(!bad.success);
     assert_eq!(bad.tally, passed(5), "those beside it are counted");
-    let told = run(cargo("told", &["exit $CODE"]), |command| {
+    let told = run(built("told", &["exit $CODE"]), |command| {
         command.env("CODE", "0");
     });
     assert!(told.success);
 }
 
+fn built(name: &str, scripts: &[&str]) -> Vec<Binary> {
+    let built = build(cargo(name, scripts));
+    assert_eq!(built.fault, None);
+    built.binaries
+}
+
 #[test]
-fn a_build_that_fails_fails_the_run() {
-    let mut command = Command::new("sh");
-    command.args(["-c", "exit 101"]);
-    assert!(!run(command, |_| {}).success);
-    assert!(!run(Command::new("there-is-no-such-program"), |_| {}).success);
+fn what_is_built_is_known_though_the_rest_is_not_and_a_warning_is_a_fault() {
+    let ok = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored'";
+    let with = |name: &str, more: &str| {
+        let mut command = Command::new("sh");
+        let script = cargo(name, &[ok]).get_args().nth(1).map(|s| s.to_owned());
+        let script = script.and_then(|s| s.into_string().ok());
+        command.args(["-c", &format!("{}{more}", script.unwrap_or_default())]);
+        build(command)
+    };
+    let broken = with("broken", "exit 101");
+    assert_eq!(broken.binaries.len(), 1);
+    assert!(broken.fault.is_some_and(|says| says.contains("101")));
+    let message = r#"{"message":{"level":"LEVEL","rendered":"warning: unused\n"}}"#;
+    for (level, fault) in [("warning", Some("1 warnings")), ("note", None)] {
+        let line = message.replace("LEVEL", level);
+        let warned = with(level, &format!("printf '%s\\n' '{line}'"));
+        assert_eq!(warned.binaries.len(), 1, "{level}");
+        assert_eq!(warned.fault.as_deref(), fault, "{level}");
+    }
+    let fault = build(Command::new("there-is-no-such-program")).fault;
+    assert!(fault.is_some_and(|says| says.contains("did not start")));
 }
