@@ -115,7 +115,7 @@ impl Campaign {
             generator: after.generator,
             overhead: after.overhead,
             series: after.series,
-            tokens: self.gate_pages.tokens(),
+            tokens: self.gateway_pages.tokens(),
             prefix_cache: PrefixCache {
                 predicted: Some(self.prepared.steered.corpus.predicted_hit_rate),
                 sessions: Some(self.prepared.steered.corpus.sessions),

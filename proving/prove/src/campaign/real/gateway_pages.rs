@@ -1,4 +1,4 @@
-//! What the gate's own pages say of tokens and money, by workload and model.
+//! What the gateway's own pages say of tokens and money, by workload and model.
 //!
 //! Invariant: only what was counted since the first page is told, and all of it: counters of a gateway that started again
 //! begin at 0, and what was counted before stays.
@@ -34,15 +34,15 @@ type Counters = BTreeMap<(String, Vec<(String, String)>), f64>;
 
 /// What was counted from the first page to the last.
 #[derive(Debug, Default)]
-pub(super) struct GatePages {
+pub(super) struct GatewayPages {
     /// The page before, once there was one.
     last: Option<Counters>,
     /// What each series grew by since the first page.
     grown: Counters,
 }
 
-impl GatePages {
-    /// Takes a page, if it is the gate's.
+impl GatewayPages {
+    /// Takes a page, if it is the gateway's.
     pub(super) fn hear(&mut self, sample: &Sample) {
         if sample.target != TARGET {
             return;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn told(pages: impl IntoIterator<Item = Vec<Value>>) -> Vec<Tokens> {
-        let mut heard = GatePages::default();
+        let mut heard = GatewayPages::default();
         for values in pages {
             heard.hear(&page(values));
         }
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_label_that_never_stands_still_takes_no_memory_without_end() {
-        let mut heard = GatePages::default();
+        let mut heard = GatewayPages::default();
         for at in 0..=120 {
             let values = (0..1000).map(|i| tokens((&format!("{at}-{i}"), "m"), "input", 1.0));
             heard.hear(&page(values.collect()));
@@ -252,7 +252,7 @@ mod tests {
         let input = |input| vec![tokens(("a", "m"), "input", input)];
         let rows = told([input(1.0), input(3.0), input(f64::INFINITY)]);
         assert_eq!(rows[0].input_tokens, 2);
-        let mut heard = GatePages::default();
+        let mut heard = GatewayPages::default();
         for at in [1.0, 2.0] {
             let mut page = page(input(at));
             page.target = "engine".into();
