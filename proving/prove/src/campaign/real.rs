@@ -2,16 +2,16 @@
 //!
 //! Invariant: the loop waits and copies; what follows from what was scraped the controller decides. Time is one
 //! monotonic clock, that of the load, from the first moment to the last.
-//! Not here: the controller (`experiment::campaign`), sums (`observed`), the document (`told`, `summary`), what is shown (`shown`).
+//! Not here: the controller (`experiment::campaign`), sums (`observed`), the document (`document`, `summary`), what is shown (`shown`).
 
 mod after;
 mod clocks;
 mod corpus;
-mod gate_pages;
+mod document;
+mod gateway_pages;
 mod pairing;
 mod preparation;
 mod shown;
-mod told;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::RecvTimeoutError;
@@ -40,12 +40,12 @@ use crate::scrape::scraper::{Heard, Scraper};
 use crate::scrape::store::Store;
 use after::After;
 use clocks::Clocks;
-use gate_pages::GatePages;
+use document::unloaded;
+use gateway_pages::GatewayPages;
 use pairing::Pairing;
 #[cfg(test)]
 pub(super) use preparation::upstreams_of;
 use preparation::{Asked, Prepared, Unprepared};
-use told::unloaded;
 
 /// Between two looks at what came.
 const LOOK: Duration = Duration::from_millis(50);
@@ -113,7 +113,7 @@ struct Campaign {
     watch: Option<Watch>,
     now: Now,
     notes: Vec<Event>,
-    gate_pages: GatePages,
+    gateway_pages: GatewayPages,
     started: SystemTime,
     follower: Follower,
     /// Users that were asked for.
@@ -154,7 +154,7 @@ impl Campaign {
             watch,
             now,
             notes: prepared.notes(),
-            gate_pages: GatePages::default(),
+            gateway_pages: GatewayPages::default(),
             started,
             follower: Follower::default(),
             users: None,
@@ -254,7 +254,7 @@ impl Campaign {
         match heard {
             Heard::Sample(sample) => {
                 self.telemetry.hear(&sample);
-                self.gate_pages.hear(&sample);
+                self.gateway_pages.hear(&sample);
                 // A fault of the file is told at its end, and the campaign goes on.
                 drop(store.add(&sample));
             }

@@ -25,7 +25,7 @@ use super::{Options, RunError, WhatIf, hint, not_whole};
 use crate::host::{descriptors, machine::Machine};
 use crate::interrupt::Interrupt;
 use crate::progress::Line;
-use crate::report::document::{self, Document, Event, PrefixCache, Reproduce};
+use crate::report::document::{self, Document, Event, Reproduce};
 use crate::scrape::store::Store;
 
 /// What was sampled.
@@ -125,28 +125,15 @@ pub(super) fn run(
     if written.is_err() {
         reproduce.files.retain(|file| file != SAMPLES);
     }
-    let document = summary::document(Parts {
-        scenario: &scenario,
-        about,
-        course: &finished(outcome.course),
-        plan: &campaign.plan,
-        telemetry: &outcome.telemetry,
-        observed: &observed,
+    let course = finished(outcome.course);
+    let telemetry = &outcome.telemetry;
+    Ok(summary::document(Parts {
         profiles,
-        certificate: None,
-        generator: None,
-        overhead: None,
-        series: BTreeMap::new(),
-        tokens: Vec::new(),
-        prefix_cache: PrefixCache::default(),
-        verify: None,
-        said: BTreeMap::new(),
-        reproduce,
         notes,
         remarks: guessed.into_iter().collect(),
         generator_fit: written.map_err(|says| not_whole(&says)),
-    });
-    Ok(document)
+        ..Parts::new(&scenario, about, &course, telemetry, &observed, reproduce)
+    }))
 }
 
 /// What a figure rests on that nobody measured.

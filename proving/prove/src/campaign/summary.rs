@@ -30,7 +30,6 @@ pub(super) struct Parts<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) about: About,
     pub(super) course: &'a Course,
-    pub(super) plan: &'a Plan,
     pub(super) telemetry: &'a Telemetry,
     pub(super) observed: &'a Observed,
     pub(super) profiles: Vec<ProfilePart>,
@@ -52,6 +51,44 @@ pub(super) struct Parts<'a> {
     pub(super) generator_fit: Result<(), String>,
 }
 
+impl<'a> Parts<'a> {
+    /// What each campaign has, though nothing was loaded; what else was measured is put beside it.
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        about: About,
+        course: &'a Course,
+        telemetry: &'a Telemetry,
+        observed: &'a Observed,
+        reproduce: Reproduce,
+    ) -> Self {
+        Self {
+            scenario,
+            about,
+            course,
+            telemetry,
+            observed,
+            profiles: Vec::new(),
+            certificate: None,
+            generator: None,
+            overhead: None,
+            series: BTreeMap::new(),
+            tokens: Vec::new(),
+            prefix_cache: PrefixCache::default(),
+            verify: None,
+            said: BTreeMap::new(),
+            reproduce,
+            notes: Vec::new(),
+            remarks: Vec::new(),
+            generator_fit: Ok(()),
+        }
+    }
+
+    /// What was asked for.
+    const fn plan(&self) -> &'a Plan {
+        &self.scenario.plan
+    }
+}
+
 /// What is known of a profile before it was run.
 #[derive(Debug, Clone)]
 pub(super) struct ProfilePart {
@@ -70,7 +107,7 @@ pub(super) fn document(parts: Parts<'_>) -> Document {
         .or(spans.last().copied());
     let baseline = parts.course.span(CoursePhase::Baseline);
     let view = View {
-        ttft: ttft(parts.plan),
+        ttft: ttft(parts.plan()),
         parts: &parts,
     };
     // Without a soak they were not measured.
@@ -170,7 +207,7 @@ impl View<'_> {
     fn baseline_ttft_ms(&self, span: PhaseSpan) -> Option<f64> {
         let ttft = self.ttft_gates_baseline();
         let measured = Span {
-            from: span.from + self.parts.plan.baseline.warm_up,
+            from: span.from + self.parts.plan().baseline.warm_up,
             to: span.to,
         };
         let ttft = ttft.or_else(|| self.parts.telemetry.ask(&self.ttft, measured));
@@ -178,13 +215,13 @@ impl View<'_> {
     }
 
     fn ttft_gates_baseline(&self) -> Option<f64> {
-        let (at, _) = ttft_gate(self.parts.plan)?;
+        let (at, _) = ttft_gate(self.parts.plan())?;
         self.parts.course.baselines.get(at)?.1
     }
 
     /// The line that TTFT has to pass.
     fn ttft_limit_s(&self) -> Option<f64> {
-        let (_, gate) = ttft_gate(self.parts.plan)?;
+        let (_, gate) = ttft_gate(self.parts.plan())?;
         match gate.threshold {
             Threshold::TimesBaseline(factor) => Some(factor * self.ttft_gates_baseline()?),
             Threshold::Above(_) => None,
@@ -264,8 +301,8 @@ impl View<'_> {
     fn steps(&self, baseline: Option<PhaseSpan>) -> Vec<Step> {
         let course = self.parts.course;
         let first = baseline.map(|span| {
-            let warm_up = self.parts.plan.baseline.warm_up;
-            let users = self.parts.plan.baseline.users;
+            let warm_up = self.parts.plan().baseline.warm_up;
+            let users = self.parts.plan().baseline.users;
             let span = Span {
                 from: span.from + warm_up,
                 to: span.to,

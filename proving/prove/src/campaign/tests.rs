@@ -9,10 +9,11 @@ use experiment::telemetry::{Sample, Span, Telemetry, Value};
 
 use super::live::clock;
 use super::observed::{Cells, Ended, Observed};
+use super::queries;
 use super::real;
 use super::scenario::Scenario;
-use super::{queries, summary};
-use crate::report::document::{self, Document, PrefixCache, Reproduce, Verdict};
+use super::summary::{self, Parts};
+use crate::report::document::{self, Document, Reproduce, Verdict};
 use crate::subject::{Places, Subject};
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
@@ -236,26 +237,12 @@ fn document(gates: &str, course: &Course, fit: Result<(), String>) -> Document {
         observed.phase(phase, s(from));
     }
     (0..100).for_each(|second| observed.ended(&answer(second, second, second)));
-    summary::document(summary::Parts {
-        scenario: &scenario,
-        about: about(),
-        course,
-        plan: &scenario.plan,
-        telemetry: &heard(&scenario.plan, 0.12),
-        observed: &observed,
-        profiles: Vec::new(),
-        certificate: None,
-        generator: None,
-        overhead: None,
-        series: BTreeMap::new(),
-        tokens: Vec::new(),
-        prefix_cache: PrefixCache::default(),
-        verify: None,
-        said: BTreeMap::new(),
-        reproduce: Reproduce::default(),
-        notes: Vec::new(),
+    let telemetry = heard(&scenario.plan, 0.12);
+    let reproduce = Reproduce::default();
+    summary::document(Parts {
         remarks: vec!["policies were not verified".into()],
         generator_fit: fit,
+        ..Parts::new(&scenario, about(), course, &telemetry, &observed, reproduce)
     })
 }
 

@@ -266,7 +266,7 @@ pub(crate) struct Generator {
 pub(crate) struct Tokens {
     pub(crate) workload: String,
     pub(crate) model: String,
-    /// Of the workload, to whichever model: its rows have the same figure.
+    /// Of the workload, to whichever model: its rows have the same figure. In a row of what both counted, those exchanges.
     pub(crate) requests: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,

@@ -12,7 +12,7 @@ impl View<'_> {
         let Some(soak) = soak.map(of) else {
             return Vec::new();
         };
-        let gates = self.parts.plan.gates.iter().enumerate();
+        let gates = self.parts.plan().gates.iter().enumerate();
         let limits = gates
             .filter(|(_, gate)| gate.then == Then::Retract)
             .filter_map(|(at, gate)| {
@@ -52,7 +52,7 @@ impl View<'_> {
     /// too long there is none.
     fn measured(&self, query: &Query, span: Span) -> Option<f64> {
         let telemetry = self.parts.telemetry;
-        let patience = self.parts.plan.patience;
+        let patience = self.parts.plan().patience;
         let mut selectors = query.selectors().into_iter();
         let is_there = selectors.all(|of| telemetry.longest_absence(&of, span) <= patience);
         is_there.then(|| telemetry.ask(query, span)).flatten()

@@ -13,7 +13,7 @@ impl View<'_> {
     pub(super) fn ended(&self) -> String {
         let ending = self.parts.course.ending.as_ref();
         let says = ending.map(ToString::to_string).unwrap_or_default();
-        let gates = self.parts.plan.gates.iter();
+        let gates = self.parts.plan().gates.iter();
         let missing = gates.flat_map(|gate| self.parts.telemetry.missing(&gate.query));
         let missing: Vec<String> = missing.map(|selector| selector.to_string()).collect();
         // Of what was not even begun nothing was heard.
@@ -128,7 +128,7 @@ impl View<'_> {
             }
             None => format!(
                 "not saturated by {} users, and held {users} for {held}",
-                self.parts.plan.max_users
+                self.parts.plan().max_users
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! What the gate's own pages say of tokens and money, by workload and model.
+//! What the gateway's own pages say of tokens and money, by workload and model.
 //!
 //! Invariant: only what was counted since the first page is told, and all of it: counters of a gateway that started again
 //! begin at 0, and what was counted before stays.
@@ -15,6 +15,8 @@ pub(super) const TARGET: &str = "gateway";
 
 /// Tokens of exchanges that both witnesses counted.
 const DRIFT: &str = "tollgate_token_drift_tokens_total";
+/// Those exchanges, once for each direction.
+const DRIFT_EXCHANGES: &str = "tollgate_token_drift_exchanges_total";
 /// Stands for all workloads, in the row of what was counted twice.
 const ALL: &str = Tokens::COUNTED_TWICE;
 
@@ -23,7 +25,13 @@ const EXCHANGES: &str = "tollgate_exchanges_total";
 const COST: &str = "tollgate_cost_total";
 
 /// What is looked at on a page.
-const METRICS: [&str; 4] = [DRIFT, "tollgate_tokens_total", COST, EXCHANGES];
+const METRICS: [&str; 5] = [
+    DRIFT,
+    DRIFT_EXCHANGES,
+    "tollgate_tokens_total",
+    COST,
+    EXCHANGES,
+];
 
 /// Series that are added up at most: more come from a label that is another on each page. Tollgate folds its own long
 /// before.
@@ -34,15 +42,15 @@ type Counters = BTreeMap<(String, Vec<(String, String)>), f64>;
 
 /// What was counted from the first page to the last.
 #[derive(Debug, Default)]
-pub(super) struct GatePages {
+pub(super) struct GatewayPages {
     /// The page before, once there was one.
     last: Option<Counters>,
     /// What each series grew by since the first page.
     grown: Counters,
 }
 
-impl GatePages {
-    /// Takes a page, if it is the gate's.
+impl GatewayPages {
+    /// Takes a page, if it is the gateway's.
     pub(super) fn hear(&mut self, sample: &Sample) {
         if sample.target != TARGET {
             return;
@@ -70,20 +78,21 @@ impl GatePages {
     pub(super) fn tokens(&self) -> Vec<Tokens> {
         let mut rows: BTreeMap<(String, String), Tokens> = BTreeMap::new();
         for ((metric, labels), grown) in &self.grown {
-            let label = |name: &str| {
-                let found = labels.iter().find(|(known, _)| known == name);
-                found.map(|(_, value)| value.as_str()).unwrap_or_default()
-            };
-            if metric == EXCHANGES {
+            if metric == EXCHANGES || metric == DRIFT_EXCHANGES {
                 continue;
             }
+            let label = |name: &str| label(labels, name);
             let is_drift = metric == DRIFT;
             let workload = if is_drift { ALL } else { label("workload") };
             let key = (workload.to_owned(), label("model").to_owned());
             let row = rows.entry(key.clone()).or_insert_with(|| Tokens {
+                requests: if is_drift {
+                    self.compared(label("model"))
+                } else {
+                    self.exchanges(label("workload"))
+                },
                 workload: key.0,
                 model: key.1,
-                requests: self.exchanges((!is_drift).then(|| label("workload"))),
                 input_tokens: 0,
                 output_tokens: 0,
                 input_counted: None,
@@ -116,19 +125,36 @@ impl GatePages {
         rows
     }
 
-    /// Of one workload, or of all: the gateway counts no exchanges by model.
-    fn exchanges(&self, workload: Option<&str>) -> u64 {
-        let counters = self.grown.iter().filter(|((metric, labels), _)| {
-            let is = |name: &str, wanted: &str| {
-                let mut labels = labels.iter();
-                labels.any(|(known, value)| known == name && value == wanted)
-            };
-            let is_of = workload.is_none_or(|wanted| is("workload", wanted));
+    /// Of a workload: the gateway counts none by model.
+    fn exchanges(&self, workload: &str) -> u64 {
+        self.sum(EXCHANGES, |labels| {
             // What was refused asked for no tokens.
-            metric == EXCHANGES && is_of && !is("outcome", "refused")
-        });
-        counters.map(|(_, grown)| grown).sum::<f64>().round() as u64
+            label(labels, "workload") == workload && label(labels, "outcome") != "refused"
+        })
     }
+
+    /// Those to a model whose tokens both witnesses have.
+    fn compared(&self, model: &str) -> u64 {
+        let of = |direction: &str| {
+            self.sum(DRIFT_EXCHANGES, |labels| {
+                label(labels, "model") == model && label(labels, "direction") == direction
+            })
+        };
+        of("input").max(of("output"))
+    }
+
+    /// What the series of a metric grew by whose labels fit.
+    fn sum(&self, of: &str, fits: impl Fn(&[(String, String)]) -> bool) -> u64 {
+        let series = self.grown.iter();
+        let series = series.filter(|((metric, labels), _)| metric == of && fits(labels));
+        series.map(|(_, grown)| grown).sum::<f64>().round() as u64
+    }
+}
+
+/// The value of a label; empty where there is none.
+fn label<'a>(labels: &'a [(String, String)], name: &str) -> &'a str {
+    let found = labels.iter().find(|(known, _)| known == name);
+    found.map(|(_, value)| value.as_str()).unwrap_or_default()
 }
 
 /// Reported over counted, less one; of both kinds together.
@@ -183,7 +209,7 @@ mod tests {
     }
 
     fn told(pages: impl IntoIterator<Item = Vec<Value>>) -> Vec<Tokens> {
-        let mut heard = GatePages::default();
+        let mut heard = GatewayPages::default();
         for values in pages {
             heard.hear(&page(values));
         }
@@ -229,6 +255,33 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_what_both_counted_has_the_exchanges_that_both_counted() {
+        let drift = |direction, source, tokens| {
+            let labels = [("model", "m"), ("direction", direction), ("source", source)];
+            value(DRIFT, &labels, tokens)
+        };
+        let compared = |direction, within, exchanges| {
+            let labels = [("model", "m"), ("direction", direction), ("within", within)];
+            value(DRIFT_EXCHANGES, &labels, exchanges)
+        };
+        let page = |n: f64| {
+            vec![
+                exchanges("a", "completed", 10.0 * n),
+                exchanges("b", "completed", 20.0 * n),
+                drift("input", "reported", 100.0 * n),
+                drift("input", "counted", 90.0 * n),
+                compared("input", "yes", 2.0 * n),
+                compared("input", "no", n),
+                compared("output", "yes", 2.0 * n),
+            ]
+        };
+        let rows = told([page(1.0), page(2.0)]);
+        assert_eq!(rows.len(), 1);
+        assert!(rows[0].is_in_others());
+        assert_eq!((rows[0].requests, rows[0].input_tokens), (3, 100));
+    }
+
+    #[test]
     fn a_series_that_is_not_on_the_first_pages_of_a_new_process_counts_from_0() {
         let input = |input| vec![tokens(("a", "m"), "input", input)];
         let rows = told([input(100.0), input(160.0), Vec::new(), input(200.0)]);
@@ -239,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_label_that_never_stands_still_takes_no_memory_without_end() {
-        let mut heard = GatePages::default();
+        let mut heard = GatewayPages::default();
         for at in 0..=120 {
             let values = (0..1000).map(|i| tokens((&format!("{at}-{i}"), "m"), "input", 1.0));
             heard.hear(&page(values.collect()));
@@ -252,7 +305,7 @@ mod tests {
         let input = |input| vec![tokens(("a", "m"), "input", input)];
         let rows = told([input(1.0), input(3.0), input(f64::INFINITY)]);
         assert_eq!(rows[0].input_tokens, 2);
-        let mut heard = GatePages::default();
+        let mut heard = GatewayPages::default();
         for at in [1.0, 2.0] {
             let mut page = page(input(at));
             page.target = "engine".into();

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use experiment::campaign::{Course, Ending, Plan};
+use experiment::campaign::{Course, Ending};
 use experiment::telemetry::Telemetry;
 
 use super::{Campaign, UNVERIFIED, lock, preparation};
@@ -24,29 +24,16 @@ pub(super) fn unloaded(
     ending: Ending,
 ) -> Document {
     let under_test = preparation::named(options, scenario);
+    let about = about(scenario, started, 0.0, under_test);
+    let course = Course {
+        ending: Some(ending),
+        ..Course::default()
+    };
+    let reproduce = preparation::reproduce(options, scenario, None, None);
+    let (heard, seen) = (Telemetry::default(), Observed::new(0));
     summary::document(Parts {
-        scenario,
-        about: about(scenario, started, 0.0, under_test),
-        course: &Course {
-            ending: Some(ending),
-            ..Course::default()
-        },
-        plan: &scenario.plan,
-        telemetry: &Telemetry::default(),
-        observed: &Observed::new(0),
-        profiles: Vec::new(),
-        certificate: None,
-        generator: None,
-        overhead: None,
-        series: BTreeMap::new(),
-        tokens: Vec::new(),
-        prefix_cache: PrefixCache::default(),
         verify: verified,
-        said: BTreeMap::new(),
-        reproduce: preparation::reproduce(options, scenario, None, None),
-        notes: Vec::new(),
-        remarks: Vec::new(),
-        generator_fit: Ok(()),
+        ..Parts::new(scenario, about, &course, &heard, &seen, reproduce)
     })
 }
 
@@ -86,7 +73,6 @@ impl Campaign {
         } else if self.is_cut {
             course.ending = Some(Ending::Interrupted);
         }
-        let plan: &Plan = self.controller.plan();
         let under_test = self.prepared.under_test();
         let about = about(
             &self.prepared.scenario,
@@ -104,18 +90,12 @@ impl Campaign {
         let is_verified = self.verified.is_some();
         let remarks = (!is_verified).then(|| UNVERIFIED.to_owned());
         summary::document(Parts {
-            scenario: &self.prepared.scenario,
-            about,
-            course: &course,
-            plan,
-            telemetry: &self.telemetry,
-            observed: &observed,
             profiles: profiles.collect(),
             certificate: after.certificate,
             generator: after.generator,
             overhead: after.overhead,
             series: after.series,
-            tokens: self.gate_pages.tokens(),
+            tokens: self.gateway_pages.tokens(),
             prefix_cache: PrefixCache {
                 predicted: Some(self.prepared.steered.corpus.predicted_hit_rate),
                 sessions: Some(self.prepared.steered.corpus.sessions),
@@ -124,10 +104,17 @@ impl Campaign {
             },
             verify: self.verified.clone(),
             said: after.said,
-            reproduce,
             notes: self.notes.clone(),
             remarks: remarks.into_iter().collect(),
             generator_fit: fit,
+            ..Parts::new(
+                &self.prepared.scenario,
+                about,
+                &course,
+                &self.telemetry,
+                &observed,
+                reproduce,
+            )
         })
     }
 }
