@@ -1,4 +1,4 @@
-//! Commands that run without a word unless they fail.
+//! Commands that run to their end: without a word unless they fail, or shown as they run.
 //!
 //! Not here: what is installed (`debian`, `node`, `postgres`, `python`).
 
@@ -9,7 +9,16 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<String, String> {
     Ok(succeed(command)?.trim().to_owned())
 }
 
-/// Likewise, and gives every byte of it.
+/// Runs a command to its end; what it says is shown as it says it.
+pub(crate) fn run_shown(command: &mut Command) -> Result<(), String> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?} failed ({status})")),
+        Err(cause) => Err(format!("{command:?} did not start: {cause}")),
+    }
+}
+
+/// Runs a command as [`run_quietly`] does, and gives every byte of its output.
 pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()

@@ -61,7 +61,7 @@ pub(crate) fn portable() -> ExitCode {
     let feature = ["--features", "portable"];
     let mut clippy = cargo(&["clippy", "-p", "tollgate", "--all-targets"]);
     clippy.args(feature).args(["--", "-D", "warnings"]);
-    lane.gate("clippy", clippy);
+    lane.command("clippy", clippy);
     let mut tests = cargo(&["test", "-p", "proxy", "--no-fail-fast"]);
     tests.args(feature);
     lane.tests("the data plane's tests", 1, tests);
@@ -77,9 +77,9 @@ pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
 }
 
 fn check_stages(lane: &mut Lane) {
-    lane.gate("formatting", cargo(&["fmt", "--all", "--check"]));
+    lane.command("formatting", cargo(&["fmt", "--all", "--check"]));
     lane.step("tidy", tidy::run_and_print);
-    lane.gate(
+    lane.command(
         "clippy",
         cargo(&[
             "clippy",
@@ -105,7 +105,7 @@ fn check_stages(lane: &mut Lane) {
 
 /// The release binary, once it is built.
 pub(crate) fn release_build(lane: &mut Lane) -> Option<PathBuf> {
-    let built = lane.gate(
+    let built = lane.command(
         "release build",
         cargo(&["build", "--release", "-p", "tollgate"]),
     );

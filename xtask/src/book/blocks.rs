@@ -84,13 +84,22 @@ pub(crate) fn lane(binaries: Option<&Path>, filter: Option<&str>) -> ExitCode {
             Err(says) => lane.cannot_run(&file.path, &says),
         }
     }
+    if count.run == 0 {
+        let says = filter.map_or_else(String::new, |filter| {
+            format!(" whose path contains {filter}")
+        });
+        lane.cannot_run(
+            "blocks",
+            &format!("no block of commands is on a page{says}"),
+        );
+    }
     println!("\n{count}");
     lane.finish()
 }
 
 fn release_build(lane: &mut Lane) -> Option<PathBuf> {
     let words = ["build", "--release", "-p", "tollgate", "-p", "prove"];
-    let built = lane.gate("release build", cargo(&words));
+    let built = lane.command("release build", cargo(&words));
     let target = metadata().and_then(|metadata| target_dir(&metadata));
     built
         .then(|| target.ok())
