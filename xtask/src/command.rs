@@ -35,20 +35,3 @@ pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
         complained.trim()
     ))
 }
-
-/// Installs a Debian package where that is permitted.
-pub(crate) fn apt_install(package: &str) -> Result<(), String> {
-    println!("installing {package}");
-    let apt = || {
-        let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    };
-    let install =
-        || run_quietly(apt().args(["install", "-y", "-qq", "--no-install-recommends", package]));
-    // The lists of a fresh machine are empty or old: fetch them only when they do not do.
-    install()
-        .or_else(|_| run_quietly(apt().args(["update", "-qq"])).and_then(|_| install()))
-        .map(drop)
-        .map_err(|says| format!("{says}\nInstall it yourself: sudo apt-get install {package}"))
-}

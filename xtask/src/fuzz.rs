@@ -9,7 +9,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cargo::{metadata, root, target_dir};
+use crate::cargo::{cargo, metadata, of_compiler, root, target_dir};
+use crate::command::run_shown;
 
 /// How long each target runs unless said.
 const SECONDS: u64 = 600;
@@ -71,7 +72,7 @@ impl Plan {
 pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     let targets = targets(plan)?;
     let dir = target_dir(&metadata()?)?.join("fuzz");
-    let host = host()?;
+    let host = of_compiler("host")?;
     build(&dir, &host)?;
     let mut runs = Vec::new();
     for target in targets {
@@ -131,28 +132,13 @@ fn build(dir: &Path, host: &str) -> Result<(), String> {
     let lock = root().join("fuzz/Cargo.lock");
     std::fs::copy(root().join("Cargo.lock"), &lock)
         .map_err(|cause| format!("{}: {cause}", lock.display()))?;
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .args(["build", "--release", "--bins"])
+    let mut build = cargo(&["build", "--release", "--bins"]);
+    build
         .args(["--target", host, "--target-dir"])
         .arg(dir)
         .current_dir(root().join("fuzz"))
         .env("RUSTFLAGS", COVERAGE.join(" "));
-    let status = cargo.status();
-    let status = status.map_err(|cause| format!("cargo did not start: {cause}"))?;
-    status
-        .success()
-        .then_some(())
-        .ok_or_else(|| "the targets do not build".to_owned())
-}
-
-fn host() -> Result<String, String> {
-    let output = Command::new("rustc").arg("-vV").output();
-    let output = output.map_err(|cause| format!("rustc did not start: {cause}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned)
-        .ok_or_else(|| "rustc names no host".to_owned())
+    run_shown(&mut build)
 }
 
 fn one(dir: &Path, host: &str, target: &str, seconds: u64) -> Result<Run, String> {

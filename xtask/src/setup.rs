@@ -5,7 +5,7 @@
 //! only looks.
 //! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
 
-mod debian;
+pub(crate) mod debian;
 mod node;
 mod packaging;
 mod postgres;

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-use crate::cargo::{cargo, metadata, target_dir};
+use crate::cargo::{build_release, cargo, metadata, release_binary};
 use crate::instructions;
 use crate::lane::Lane;
 use crate::setup::{self, Installed};
@@ -105,10 +105,7 @@ fn check_stages(lane: &mut Lane) {
 
 /// The release binary, once it is built.
 pub(crate) fn release_build(lane: &mut Lane) -> Option<PathBuf> {
-    let built = lane.command(
-        "release build",
-        cargo(&["build", "--release", "-p", "tollgate"]),
-    );
+    let built = lane.command("release build", build_release(&["tollgate"]));
     built.then(release_binary)?.ok()
 }
 
@@ -177,13 +174,4 @@ fn test_targets(metadata: &Value) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-fn release_binary() -> Result<PathBuf, String> {
-    let binary = target_dir(&metadata()?)?.join("release").join("tollgate");
-    if binary.is_file() {
-        Ok(binary)
-    } else {
-        Err(format!("no {}", binary.display()))
-    }
 }

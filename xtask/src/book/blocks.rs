@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 
 use super::at;
 use super::script::{Step, script};
-use crate::cargo::{cargo, metadata, root, target_dir};
+use crate::cargo::{build_release, metadata, release_dir, root, target_dir};
 use crate::lane::Lane;
 use crate::markdown::Page;
 use crate::markdown::words::{REASONS, Words, is_shell};
 use crate::setup;
 use crate::tidy::tree::Tree;
 
+/// Each is called as its package is.
 const PROGRAMS: [&str; 2] = ["tollgate", "prove"];
 
 /// Languages whose blocks tests read: those of `config`, of `prove`, and tidy.
@@ -98,13 +99,8 @@ pub(crate) fn lane(binaries: Option<&Path>, filter: Option<&str>) -> ExitCode {
 }
 
 fn release_build(lane: &mut Lane) -> Option<PathBuf> {
-    let words = ["build", "--release", "-p", "tollgate", "-p", "prove"];
-    let built = lane.command("release build", cargo(&words));
-    let target = metadata().and_then(|metadata| target_dir(&metadata));
-    built
-        .then(|| target.ok())
-        .flatten()
-        .map(|dir| dir.join("release"))
+    let built = lane.command("release build", build_release(&PROGRAMS));
+    built.then(release_dir)?.ok()
 }
 
 /// What there is of blocks.
