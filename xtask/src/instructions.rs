@@ -128,8 +128,9 @@ pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
     }
     Err(format!(
         "more instructions than were written down (by more than {TOLERANCE_PERCENT} %, metered {METERED_TOLERANCE_PERCENT} %), or none written: {}\n\
-         Profiles: target/instructions/<scenario>.out, read with callgrind_annotate.\n\
+         Profiles: {}/<scenario>.out-NN, one for each thread, read with callgrind_annotate.\n\
          A cost that is meant is written down with: cargo xtask instructions --write",
-        faults.join(", ")
+        faults.join(", "),
+        gate::dir()?.display()
     ))
 }

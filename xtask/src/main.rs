@@ -67,10 +67,12 @@ cargo xtask <verb>
   book blocks [DIR [PAGE]]
                  the commands of every page, run as they are printed, in a directory of the page's own: a lane
                  of its own; DIR holds the programs in place of a release build, PAGE is part of a page's path
-  tidy           the house rules: arrows between crates, purity, sources, links, licences
+  tidy           the house rules: arrows and circles between crates and modules, purity, licences and bans, least versions of
+                 crates, sources and their sizes, links, blocks and troubleshooting of the pages, vectors, fuzz targets,
+                 profiles
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test, e2e, kubernetes and instructions is `total: N passed, N failed, N skipped`;
+The last line of check, test, e2e, kubernetes, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
 above it stands a line for each skipped test, with what it lacked.
 ";
 

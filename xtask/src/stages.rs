@@ -1,7 +1,8 @@
 //! The lanes and their order: what `check`, `test` and `e2e` run.
 //!
-//! Invariant: every cargo call selects the whole workspace (or the release binary), so that
-//! features are unified once and nothing is compiled twice in a profile.
+//! Invariant: every cargo call of these three selects the whole workspace (or the release binary), so that
+//! features are unified once and nothing is compiled twice in a profile. `portable` and `kubernetes` are lanes apart: they select
+//! the packages that they test.
 //! The end-to-end tests run in the dev profile against the release binary that users run.
 
 use std::num::NonZero;
@@ -54,8 +55,7 @@ pub(crate) fn instructions(write: bool) -> ExitCode {
     lane.finish()
 }
 
-/// The gate with the feature that builds Linux as any other Unix: the one call that does not select the workspace, as the
-/// feature is not to be unified with what the other lanes build.
+/// The gate with the feature that builds Linux as any other Unix, which is not to be unified with what the other lanes build.
 pub(crate) fn portable() -> ExitCode {
     let mut lane = Lane::new();
     let feature = ["--features", "portable"];

@@ -36,7 +36,7 @@ pub(super) fn instructions(
     scene: &Scene,
     exchanges: u32,
 ) -> Result<Instructions, String> {
-    let dir = target_dir(&metadata()?)?.join("instructions");
+    let dir = dir()?;
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let profile = dir.join(format!("{}.out", scene.name));
     for (_, earlier) in profiles(&profile)? {
@@ -61,6 +61,11 @@ pub(super) fn instructions(
         return Err(format!("{}: no thread runs {OF_THE_WORKER}", scene.name));
     }
     Ok(counted)
+}
+
+/// Where profiles are.
+pub(super) fn dir() -> Result<PathBuf, String> {
+    Ok(target_dir(&metadata()?)?.join("instructions"))
 }
 
 /// What callgrind wrote of each thread: `<scene>.out-<thread>`.
