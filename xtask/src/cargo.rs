@@ -1,4 +1,4 @@
-//! How cargo is called and where its things are.
+//! How cargo and its compiler are called and where their things are.
 //!
 //! Invariant: paths come from cargo at run time, so a moved checkout or another target directory works.
 
@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::command::{run_quietly, succeed};
 
 /// `cargo <words>`, run in the root of the workspace by the cargo that runs us.
 pub(crate) fn cargo(words: &[&str]) -> Command {
@@ -40,4 +42,48 @@ pub(crate) fn target_dir(metadata: &Value) -> Result<PathBuf, String> {
     let dir = metadata.get("target_directory").and_then(Value::as_str);
     dir.map(PathBuf::from)
         .ok_or_else(|| "cargo metadata names no target_directory".into())
+}
+
+/// Builds programs of these packages with the profile `release`.
+pub(crate) fn build_release(packages: &[&str]) -> Command {
+    let mut command = cargo(&["build", "--release"]);
+    command.args(packages.iter().flat_map(|package| ["-p", *package]));
+    command
+}
+
+/// Where that puts them.
+pub(crate) fn release_dir() -> Result<PathBuf, String> {
+    Ok(target_dir(&metadata()?)?.join("release"))
+}
+
+/// The gate that it made.
+pub(crate) fn release_binary() -> Result<PathBuf, String> {
+    let binary = release_dir()?.join("tollgate");
+    if binary.is_file() {
+        Ok(binary)
+    } else {
+        Err(format!("no {}", binary.display()))
+    }
+}
+
+/// What `rustc -vV` says under a name, such as `host`.
+pub(crate) fn of_compiler(name: &str) -> Result<String, String> {
+    let said = succeed(rustc().arg("-vV"))?;
+    let mut lines = said.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    value
+        .map(str::to_owned)
+        .ok_or_else(|| format!("rustc -vV says no {name}"))
+}
+
+/// The directory of the compiler and its libraries.
+pub(crate) fn sysroot() -> Result<PathBuf, String> {
+    run_quietly(rustc().args(["--print", "sysroot"])).map(PathBuf::from)
+}
+
+/// The compiler that the workspace pins.
+fn rustc() -> Command {
+    let mut command = Command::new("rustc");
+    command.current_dir(root());
+    command
 }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::cargo::{cargo, root};
+use crate::cargo::{build_release, release_binary, root};
+use crate::command::run_shown;
 use cells::Row;
 
 const FILE: &str = "docs/demo.svg";
@@ -57,12 +58,8 @@ pub(crate) fn run(binary: Option<&Path>) -> Result<(), String> {
 }
 
 fn built() -> Result<PathBuf, String> {
-    let status = cargo(&["build", "--release", "-p", "tollgate"]).status();
-    match status {
-        Ok(status) if status.success() => Ok(root().join("target/release/tollgate")),
-        Ok(status) => Err(format!("cargo build ended with {status}")),
-        Err(cause) => Err(format!("cargo does not start: {cause}")),
-    }
+    run_shown(&mut build_release(&["tollgate"]))?;
+    release_binary()
 }
 
 /// Frames of a run, from the command to the report.

@@ -1,4 +1,4 @@
-//! Commands that run without a word unless they fail.
+//! Commands that run to their end: without a word unless they fail, or shown as they run.
 //!
 //! Not here: what is installed (`debian`, `node`, `postgres`, `python`).
 
@@ -9,7 +9,16 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<String, String> {
     Ok(succeed(command)?.trim().to_owned())
 }
 
-/// Likewise, and gives every byte of it.
+/// Runs a command to its end; what it says is shown as it says it.
+pub(crate) fn run_shown(command: &mut Command) -> Result<(), String> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{command:?} failed ({status})")),
+        Err(cause) => Err(format!("{command:?} did not start: {cause}")),
+    }
+}
+
+/// Runs a command as [`run_quietly`] does, and gives every byte of its output.
 pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
@@ -25,21 +34,4 @@ pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
         said.trim(),
         complained.trim()
     ))
-}
-
-/// Installs a Debian package where that is permitted.
-pub(crate) fn apt_install(package: &str) -> Result<(), String> {
-    println!("installing {package}");
-    let apt = || {
-        let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    };
-    let install =
-        || run_quietly(apt().args(["install", "-y", "-qq", "--no-install-recommends", package]));
-    // The lists of a fresh machine are empty or old: fetch them only when they do not do.
-    install()
-        .or_else(|_| run_quietly(apt().args(["update", "-qq"])).and_then(|_| install()))
-        .map(drop)
-        .map_err(|says| format!("{says}\nInstall it yourself: sudo apt-get install {package}"))
 }

@@ -181,13 +181,13 @@ fn dirs(target: &Path) -> (PathBuf, PathBuf) {
 impl Release {
     /// Of a binary that was split from its symbols in `stage`.
     fn of(epoch: String, out: PathBuf, stage: PathBuf) -> Result<Self, String> {
-        let binary = stage.join("tollgate");
+        let (binary, symbols) = build::halves(&stage);
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             needs: build::Needs::of(&binary)?,
             epoch,
             binary,
-            symbols: stage.join("tollgate.debug"),
+            symbols,
             pages: stage.join("pages"),
             notices: stage.join("notices"),
             out,

@@ -3,13 +3,14 @@
 //! LLVM's coverage pass and libFuzzer need no nightly compiler; AddressSanitizer would, and safe code has little use
 //! for it.
 //! Invariant: what is found is added to nothing that is committed: corpora grow under `target/fuzz`, from the
-//! committed ones on. A target that crashes does not keep the others from running, and fails the lane.
+//! committed ones on. A target that crashes, or executes nothing, does not keep the others from running, and fails the lane.
 //! Not here: what must hold (`fuzz/checks`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cargo::{metadata, root, target_dir};
+use crate::cargo::{cargo, metadata, of_compiler, root, target_dir};
+use crate::command::run_shown;
 
 /// How long each target runs unless said.
 const SECONDS: u64 = 600;
@@ -22,14 +23,18 @@ const COVERAGE: [&str; 6] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "--cfg=fuzzing",
 ];
+/// What libFuzzer prints before counts.
+const EXECUTIONS: &str = "stat::number_of_executed_units:";
+const A_SECOND: &str = "stat::average_exec_per_sec:";
 /// Memory beyond which an input counts as a crash.
 const MEMORY_MIB: u32 = 2048;
 
 /// One target's run.
 struct Run {
     target: String,
-    executions: u64,
-    a_second: u64,
+    /// As libFuzzer says at its end; one that crashes may not come to it.
+    executions: Option<u64>,
+    a_second: Option<u64>,
     corpus: usize,
     seconds: u64,
     crashes: usize,
@@ -67,7 +72,7 @@ impl Plan {
 pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     let targets = targets(plan)?;
     let dir = target_dir(&metadata()?)?.join("fuzz");
-    let host = host()?;
+    let host = of_compiler("host")?;
     build(&dir, &host)?;
     let mut runs = Vec::new();
     for target in targets {
@@ -75,19 +80,31 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         runs.push(one(&dir, &host, &target, plan.seconds)?);
     }
     println!("{}", table(&runs));
-    let crashed: Vec<&str> = runs
-        .iter()
-        .filter(|run| run.crashes > 0)
-        .map(|run| run.target.as_str())
-        .collect();
-    if crashed.is_empty() {
-        return Ok(());
+    judged(&runs, &dir)
+}
+
+/// Fails where a target crashed, or did nothing.
+fn judged(runs: &[Run], dir: &Path) -> Result<(), String> {
+    let named = |is_so: fn(&Run) -> bool| {
+        let runs = runs.iter().filter(|run| is_so(run));
+        runs.map(|run| run.target.as_str()).collect::<Vec<_>>()
+    };
+    let crashed = named(|run| run.crashes > 0);
+    if !crashed.is_empty() {
+        return Err(format!(
+            "{} crashed; the inputs are in {}",
+            crashed.join(", "),
+            dir.join("artifacts").display()
+        ));
     }
-    Err(format!(
-        "{} crashed; the inputs are in {}",
-        crashed.join(", "),
-        dir.join("artifacts").display()
-    ))
+    let idle = named(|run| run.executions.is_none_or(|count| count == 0));
+    if !idle.is_empty() {
+        return Err(format!(
+            "{} executed nothing: libFuzzer printed no `{EXECUTIONS}` above 0",
+            idle.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 fn targets(plan: &Plan) -> Result<Vec<String>, String> {
@@ -115,35 +132,19 @@ fn build(dir: &Path, host: &str) -> Result<(), String> {
     let lock = root().join("fuzz/Cargo.lock");
     std::fs::copy(root().join("Cargo.lock"), &lock)
         .map_err(|cause| format!("{}: {cause}", lock.display()))?;
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .args(["build", "--release", "--bins"])
+    let mut build = cargo(&["build", "--release", "--bins"]);
+    build
         .args(["--target", host, "--target-dir"])
         .arg(dir)
         .current_dir(root().join("fuzz"))
         .env("RUSTFLAGS", COVERAGE.join(" "));
-    let status = cargo.status();
-    let status = status.map_err(|cause| format!("cargo did not start: {cause}"))?;
-    status
-        .success()
-        .then_some(())
-        .ok_or_else(|| "the targets do not build".to_owned())
-}
-
-fn host() -> Result<String, String> {
-    let output = Command::new("rustc").arg("-vV").output();
-    let output = output.map_err(|cause| format!("rustc did not start: {cause}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned)
-        .ok_or_else(|| "rustc names no host".to_owned())
+    run_shown(&mut build)
 }
 
 fn one(dir: &Path, host: &str, target: &str, seconds: u64) -> Result<Run, String> {
-    let made = |path: PathBuf| {
-        std::fs::create_dir_all(&path)
-            .map(|()| path)
-            .map_err(|cause| cause.to_string())
+    let made = |path: PathBuf| match std::fs::create_dir_all(&path) {
+        Ok(()) => Ok(path),
+        Err(cause) => Err(format!("{}: {cause}", path.display())),
     };
     let corpus = made(dir.join("corpus").join(target))?;
     let artifacts = made(dir.join("artifacts").join(target))?;
@@ -159,11 +160,6 @@ fn one(dir: &Path, host: &str, target: &str, seconds: u64) -> Result<Run, String
         .output()
         .map_err(|cause| format!("{target} did not start: {cause}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let stat = |name: &str| {
-        let line = said.lines().rev().find_map(|line| line.strip_prefix(name));
-        line.and_then(|value| value.trim().parse().ok())
-            .unwrap_or(0)
-    };
     let new = files(&artifacts).saturating_sub(before);
     let crashes = new.max(usize::from(!output.status.success()));
     if crashes > 0 {
@@ -173,12 +169,18 @@ fn one(dir: &Path, host: &str, target: &str, seconds: u64) -> Result<Run, String
     }
     Ok(Run {
         target: target.to_owned(),
-        executions: stat("stat::number_of_executed_units:"),
-        a_second: stat("stat::average_exec_per_sec:"),
+        executions: stat(&said, EXECUTIONS),
+        a_second: stat(&said, A_SECOND),
         corpus: files(&corpus),
         seconds,
         crashes,
     })
+}
+
+/// A count of what libFuzzer prints at its end.
+fn stat(said: &str, name: &str) -> Option<u64> {
+    let line = said.lines().rev().find_map(|line| line.strip_prefix(name));
+    line?.trim().parse().ok()
 }
 
 /// Where files need no disk: the ledger's are written and synced for each input.
@@ -195,14 +197,51 @@ fn table(runs: &[Run]) -> String {
         "{:<20} {:>12} {:>10} {:>8} {:>8} {:>8}",
         "target", "executions", "a second", "corpus", "seconds", "crashes"
     )];
+    let told = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     lines.extend(runs.iter().map(|run| {
         format!(
             "{:<20} {:>12} {:>10} {:>8} {:>8} {:>8}",
-            run.target, run.executions, run.a_second, run.corpus, run.seconds, run.crashes
+            run.target,
+            told(run.executions),
+            told(run.a_second),
+            run.corpus,
+            run.seconds,
+            run.crashes
         )
     }));
     let hours = runs.iter().map(|run| run.seconds).sum::<u64>() as f64 / 3600.0;
-    let executions: u64 = runs.iter().map(|run| run.executions).sum();
+    let executions: u64 = runs.iter().filter_map(|run| run.executions).sum();
     lines.push(format!("{executions} executions in {hours:.2} hours"));
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_executes_nothing_fails_as_one_that_crashes_does() {
+        let run = |said: &str, crashes| Run {
+            target: "rows".to_owned(),
+            executions: stat(said, EXECUTIONS),
+            a_second: stat(said, A_SECOND),
+            corpus: 1,
+            seconds: 1,
+            crashes,
+        };
+        let judged = |run| judged(&[run], Path::new("fuzz"));
+        let said = "INFO: Seed: 7\nstat::number_of_executed_units: 1200\nstat::average_exec_per_sec:     600\n";
+        assert_eq!(judged(run(said, 0)), Ok(()));
+        assert!(table(&[run(said, 0)]).contains("1200        600"));
+        let says = judged(run(said, 1)).expect_err("it crashed");
+        assert!(says.starts_with("rows crashed; "), "{says}");
+        for idle in [
+            "",
+            "number of executed units: 7\n",
+            "stat::number_of_executed_units: 0\n",
+        ] {
+            let says = judged(run(idle, 0)).expect_err("it did nothing");
+            assert!(says.starts_with("rows executed nothing"), "{says}");
+        }
+    }
 }

@@ -7,7 +7,7 @@
 //! [`METERED_TOLERANCE_PERCENT`]) fails the stage, and so does a metered one whose worker runs [`TOLERANCE_PERCENT`] more; one that shrank by more is shown, to be written down with `cargo xtask instructions --write`.
 //! Not here: what a call costs in time, and beside others (`prove race`).
 
-mod book;
+mod counts;
 mod gate;
 mod scene;
 
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use self::book::Book;
+use self::counts::Counts;
 use self::gate::Instructions;
 use self::scene::{SCENES, Scene};
 
@@ -70,10 +70,10 @@ fn each_of(binary: &Path, scenes: &[Scene]) -> Vec<Result<Instructions, String>>
     })
 }
 
-/// Counts every scenario with this binary and compares, or writes the book anew.
+/// Counts every scenario with this binary and compares, or writes the counts anew.
 pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
-    let kept = Book::read()?;
-    let mut counted = Book::default();
+    let kept = Counts::read()?;
+    let mut counted = Counts::default();
     let mut faults = Vec::new();
     let mut shares = Vec::new();
     println!(
@@ -128,8 +128,9 @@ pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
     }
     Err(format!(
         "more instructions than were written down (by more than {TOLERANCE_PERCENT} %, metered {METERED_TOLERANCE_PERCENT} %), or none written: {}\n\
-         Profiles: target/instructions/<scenario>.out, read with callgrind_annotate.\n\
+         Profiles: {}/<scenario>.out-NN, one for each thread, read with callgrind_annotate.\n\
          A cost that is meant is written down with: cargo xtask instructions --write",
-        faults.join(", ")
+        faults.join(", "),
+        gate::dir()?.display()
     ))
 }

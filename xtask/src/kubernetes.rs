@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::cargo::{cargo, metadata, root, target_dir};
+use crate::command::run_shown;
 use crate::lane::Lane;
 use crate::parts::KUBERNETES_VERSION;
 use crate::stages::release_build;
@@ -48,14 +49,9 @@ fn servers() -> Result<PathBuf, String> {
     go.args(["-ldflags", &flags, "-o"]).arg(&dir);
     go.args(["./etcd", "./apiserver"]);
     go.current_dir(root().join("xtask/kubernetes"));
-    let status = go.env("CGO_ENABLED", "0").status();
-    let status =
-        status.map_err(|cause| format!("go does not start, and builds kube-apiserver: {cause}"))?;
-    if status.success() {
-        Ok(dir)
-    } else {
-        Err("go did not build them; Go 1.26 or newer is needed".to_owned())
-    }
+    let built = run_shown(go.env("CGO_ENABLED", "0"));
+    built.map_err(|says| format!("{says}\nThey are built by Go 1.26 or newer"))?;
+    Ok(dir)
 }
 
 /// Major and minor of a version.

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use crate::binaries::{self, Binary};
+use crate::command::run_shown;
 use crate::cpu_time;
 use crate::tally::{Ran, Tally, flush};
 
@@ -31,11 +32,8 @@ impl Lane {
     }
 
     /// A command that passes or fails as a whole; says whether it passed.
-    pub(crate) fn gate(&mut self, name: &str, mut command: Command) -> bool {
-        self.stage(name, || {
-            let status = command.status();
-            Tally::gate(status.is_ok_and(|status| status.success()))
-        })
+    pub(crate) fn command(&mut self, name: &str, mut command: Command) -> bool {
+        self.step(name, || run_shown(&mut command)).is_some()
     }
 
     /// A step of our own that passes or fails as a whole; gives what it made.
@@ -50,7 +48,7 @@ impl Lane {
                 Ok(value) => made = Some(value),
                 Err(says) => eprintln!("error: {says}"),
             }
-            Tally::gate(made.is_some())
+            Tally::one(made.is_some())
         });
         made
     }
@@ -107,7 +105,7 @@ impl Lane {
     pub(crate) fn cannot_run(&mut self, name: &str, says: &str) {
         self.stage(name, || {
             eprintln!("error: not run: {says}");
-            Tally::gate(false)
+            Tally::one(false)
         });
     }
 

@@ -11,6 +11,7 @@ mod cast;
 mod command;
 mod cpu_time;
 mod dist;
+mod free_address;
 mod fuzz;
 mod git;
 mod instructions;
@@ -66,10 +67,12 @@ cargo xtask <verb>
   book blocks [DIR [PAGE]]
                  the commands of every page, run as they are printed, in a directory of the page's own: a lane
                  of its own; DIR holds the programs in place of a release build, PAGE is part of a page's path
-  tidy           the house rules: arrows between crates, purity, sources, links, licences
+  tidy           the house rules: arrows and circles between crates and modules, purity, licences and bans, least versions of
+                 crates, sources and their sizes, links, blocks and troubleshooting of the pages, vectors, fuzz targets,
+                 profiles
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test, e2e, kubernetes and instructions is `total: N passed, N failed, N skipped`;
+The last line of check, test, e2e, kubernetes, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
 above it stands a line for each skipped test, with what it lacked.
 ";
 
@@ -90,27 +93,9 @@ fn main() -> ExitCode {
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["cast"] => report(cast::run(None)),
         ["cast", binary] => report(cast::run(Some(binary.as_ref()))),
-        ["dist", rest @ ..] => match dist::Plan::of(rest) {
-            Some(plan) => report(dist::run(&plan)),
-            None => {
-                eprint!("{HELP}");
-                ExitCode::from(2)
-            }
-        },
-        ["fuzz", rest @ ..] => match fuzz::Plan::of(rest) {
-            Some(plan) => report(fuzz::run(&plan)),
-            None => {
-                eprint!("{HELP}");
-                ExitCode::from(2)
-            }
-        },
-        ["renderings", rest @ ..] => match renderings::Plan::of(rest) {
-            Some(plan) => report(renderings::run(&plan)),
-            None => {
-                eprint!("{HELP}");
-                ExitCode::from(2)
-            }
-        },
+        ["dist", rest @ ..] => planned(dist::Plan::of(rest), dist::run),
+        ["fuzz", rest @ ..] => planned(fuzz::Plan::of(rest), fuzz::run),
+        ["renderings", rest @ ..] => planned(renderings::Plan::of(rest), renderings::run),
         ["book"] => report(book::build()),
         ["book", "blocks"] => book::blocks::lane(None, None),
         ["book", "blocks", binaries] => book::blocks::lane(Some(binaries.as_ref()), None),
@@ -123,11 +108,18 @@ fn main() -> ExitCode {
             print!("{HELP}");
             ExitCode::SUCCESS
         }
-        _ => {
-            eprint!("{HELP}");
-            ExitCode::from(2)
-        }
+        _ => misused(),
     }
+}
+
+/// Runs what words were understood as.
+fn planned<P>(plan: Option<P>, run: impl FnOnce(&P) -> Result<(), String>) -> ExitCode {
+    plan.map_or_else(misused, |plan| report(run(&plan)))
+}
+
+fn misused() -> ExitCode {
+    eprint!("{HELP}");
+    ExitCode::from(2)
 }
 
 fn report(outcome: Result<(), String>) -> ExitCode {

@@ -8,7 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cargo::{cargo, metadata, target_dir};
+use crate::cargo::{cargo, metadata, of_compiler, sysroot, target_dir};
+use crate::command::run_shown;
 use crate::instructions;
 
 /// Exchanges of each scenario that the instrumented gate serves.
@@ -24,7 +25,7 @@ pub(crate) fn run() -> Result<PathBuf, String> {
     let instrumented = build(&dir, &format!("-Cprofile-generate={}", raw.display()))?;
     println!("2/3  serving the scenarios, {EXCHANGES} exchanges each");
     instructions::train(&instrumented, &dir.join("training"), EXCHANGES)?;
-    succeed(
+    run_shown(
         Command::new(&tool)
             .arg("merge")
             .arg("-o")
@@ -47,7 +48,7 @@ fn build(dir: &Path, flags: &str) -> Result<PathBuf, String> {
         "tollgate",
         "--target-dir",
     ]);
-    succeed(command.arg(dir).env("RUSTFLAGS", flags))?;
+    run_shown(command.arg(dir).env("RUSTFLAGS", flags))?;
     Ok(dir.join("dist").join("tollgate"))
 }
 
@@ -56,20 +57,11 @@ fn profdata() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os("LLVM_PROFDATA") {
         return Ok(named.into());
     }
-    let said = |words: &[&str]| -> Result<String, String> {
-        let output = Command::new("rustc").args(words).output();
-        let output = output.map_err(|cause| format!("rustc did not start: {cause}"))?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let version = said(&["-vV"])?;
-    let field = |name: &str| version.lines().find_map(|line| line.strip_prefix(name));
-    let host = field("host: ").unwrap_or_default();
-    let major = field("LLVM version: ")
-        .and_then(|v| v.split('.').next())
-        .unwrap_or_default();
-    let shipped = Path::new(said(&["--print", "sysroot"])?.trim())
+    let llvm = of_compiler("LLVM version")?;
+    let major = llvm.split('.').next().unwrap_or_default();
+    let shipped = sysroot()?
         .join("lib/rustlib")
-        .join(host)
+        .join(of_compiler("host")?)
         .join("bin/llvm-profdata");
     let packaged = PathBuf::from(format!("llvm-profdata-{major}"));
     let runs = |tool: &PathBuf| Command::new(tool).arg("--version").output().is_ok();
@@ -79,12 +71,4 @@ fn profdata() -> Result<PathBuf, String> {
              sudo apt-get install llvm-{major}, or name it in LLVM_PROFDATA"
         )
     })
-}
-
-fn succeed(command: &mut Command) -> Result<(), String> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?}: {status}")),
-        Err(cause) => Err(format!("{command:?} did not start: {cause}")),
-    }
 }

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::cargo::{cargo, metadata, root, target_dir};
-use crate::command::run_quietly;
+use crate::cargo::{cargo, metadata, release_dir, root, target_dir};
+use crate::command::{run_quietly, run_shown};
 use crate::parts::{JINJA, MARKUPSAFE, TEMPLATE_WHEELS};
 use crate::setup::stamp::Stamp;
 use crate::setup::venv;
@@ -62,7 +62,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         let copied = std::fs::copy(from, templates.join(name));
         copied.map_err(|cause| format!("{name}: {cause}"))?;
     }
-    ran(&mut cargo(&[
+    run_shown(&mut cargo(&[
         "build",
         "--release",
         "-p",
@@ -71,7 +71,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
         "renderings",
     ]))?;
     println!("{} cases, --seed {}", plan.cases, plan.seed);
-    let binary = dir.with_file_name("release").join("examples/renderings");
+    let binary = release_dir()?.join("examples/renderings");
     let mut ours = Command::new(binary);
     ours.arg(plan.seed.to_string()).arg(plan.cases.to_string());
     let ours = ours.arg(&templates).stdout(Stdio::piped()).spawn();
@@ -79,7 +79,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), String> {
     let lines = ours.stdout.take().ok_or("the renderer has no output")?;
     let mut compare = Command::new(&python);
     compare.arg(root().join("crates/tokens/tests/renderings/compare.py"));
-    let compared = ran(compare.arg(&templates).stdin(lines));
+    let compared = run_shown(compare.arg(&templates).stdin(lines));
     let status = ours
         .wait()
         .map_err(|cause| format!("the renderer: {cause}"))?;
@@ -117,15 +117,6 @@ fn installed(dir: &Path) -> Result<(PathBuf, PathBuf), String> {
     run_quietly(&mut unpack)?;
     stamp.put()?;
     Ok((python, templates))
-}
-
-fn ran(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{name}: {status}")),
-        Err(cause) => Err(format!("{name} does not start: {cause}")),
-    }
 }
 
 #[cfg(test)]

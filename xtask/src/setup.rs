@@ -3,9 +3,10 @@
 //!
 //! Invariant: all but programs of the distribution goes under `target/e2e`, pinned by `parts`; a second run
 //! only looks.
-//! Nothing is skipped in silence: what cannot be installed is an error that says what to do.
+//! Nothing is skipped in silence: what cannot be installed is an error that says what to do, but for tmux, without which tests are
+//! skipped and named.
 
-mod debian;
+pub(crate) mod debian;
 mod node;
 mod packaging;
 mod postgres;
@@ -33,7 +34,7 @@ pub(crate) fn run() -> Result<Installed, String> {
     debian::install("nginx", "nginx")?;
     debian::install("promtool", "prometheus")?;
     valgrind()?;
-    // Tests that need it are skipped, and say so.
+    // Tests that need a terminal are skipped without it, and say so.
     if let Err(says) = debian::install("tmux", "tmux") {
         eprintln!("no tmux: {says}");
     }

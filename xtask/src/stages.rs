@@ -1,7 +1,8 @@
 //! The lanes and their order: what `check`, `test` and `e2e` run.
 //!
-//! Invariant: every cargo call selects the whole workspace (or the release binary), so that
-//! features are unified once and nothing is compiled twice in a profile.
+//! Invariant: every cargo call of these three selects the whole workspace (or the release binary), so that
+//! features are unified once and nothing is compiled twice in a profile. `portable` and `kubernetes` are lanes apart: they select
+//! the packages that they test.
 //! The end-to-end tests run in the dev profile against the release binary that users run.
 
 use std::num::NonZero;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::binaries::{Binary, linting};
-use crate::cargo::{cargo, metadata, target_dir};
+use crate::cargo::{build_release, cargo, release_binary};
 use crate::instructions;
 use crate::lane::Lane;
 use crate::setup::{self, Installed};
@@ -57,14 +58,13 @@ pub(crate) fn instructions(write: bool) -> ExitCode {
     lane.finish()
 }
 
-/// The gate with the feature that builds Linux as any other Unix: the one call that does not select the workspace, as the
-/// feature is not to be unified with what the other lanes build.
+/// The gate with the feature that builds Linux as any other Unix, which is not to be unified with what the other lanes build.
 pub(crate) fn portable() -> ExitCode {
     let mut lane = Lane::new();
     let feature = ["--features", "portable"];
     let mut clippy = cargo(&["clippy", "-p", "tollgate", "--all-targets"]);
     clippy.args(feature).args(["--", "-D", "warnings"]);
-    lane.gate("clippy", clippy);
+    lane.command("clippy", clippy);
     let mut tests = cargo(&["test", "-p", "proxy", "--no-fail-fast"]);
     tests.args(feature);
     lane.tests("the data plane's tests", 1, tests);
@@ -81,7 +81,7 @@ pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
 
 /// The quick stages. Gives the end-to-end tests, which they build and do not run.
 fn check_stages(lane: &mut Lane) -> Vec<Binary> {
-    lane.gate("formatting", cargo(&["fmt", "--all", "--check"]));
+    lane.command("formatting", cargo(&["fmt", "--all", "--check"]));
     lane.step("tidy", tidy::run_and_print);
     let everything = cargo(&["test", "--workspace", "--all-targets"]);
     let built = lane.build("lints and builds", everything);
@@ -99,10 +99,7 @@ fn check_stages(lane: &mut Lane) -> Vec<Binary> {
 
 /// The release binary, once it is built.
 pub(crate) fn release_build(lane: &mut Lane) -> Option<PathBuf> {
-    let built = lane.gate(
-        "release build",
-        cargo(&["build", "--release", "-p", "tollgate"]),
-    );
+    let built = lane.command("release build", build_release(&["tollgate"]));
     built.then(release_binary)?.ok()
 }
 
@@ -143,13 +140,4 @@ fn end_to_end(test: &mut Command, installed: &Installed, binary: &Path, filter: 
         .env("TOLLGATE_E2E_NODE", &installed.node)
         .env("TOLLGATE_E2E_NODE_MODULES", &installed.node_modules)
         .env("TOLLGATE_E2E_CHROMIUM", &installed.chromium);
-}
-
-fn release_binary() -> Result<PathBuf, String> {
-    let binary = target_dir(&metadata()?)?.join("release").join("tollgate");
-    if binary.is_file() {
-        Ok(binary)
-    } else {
-        Err(format!("no {}", binary.display()))
-    }
 }

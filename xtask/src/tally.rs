@@ -18,7 +18,7 @@ pub(crate) fn flush() {
     drop(std::io::stdout().flush());
 }
 
-/// How many tests and gates passed, failed and were skipped.
+/// How many tests, and stages that count as one, passed, failed and were skipped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
@@ -27,8 +27,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// One gate (formatting, clippy, a build), counted as one.
-    pub(crate) fn gate(passed: bool) -> Self {
+    /// A stage that passes or fails as a whole (formatting, clippy, a build), counted as one.
+    pub(crate) fn one(passed: bool) -> Self {
         Self {
             passed: u64::from(passed),
             failed: u64::from(!passed),

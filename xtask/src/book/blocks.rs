@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 
 use super::at;
 use super::script::{Step, script};
-use crate::cargo::{cargo, metadata, root, target_dir};
+use crate::cargo::{build_release, metadata, release_dir, root, target_dir};
 use crate::lane::Lane;
 use crate::markdown::Page;
 use crate::markdown::words::{REASONS, Words, is_shell};
 use crate::setup;
 use crate::tidy::tree::Tree;
 
+/// Each is called as its package is.
 const PROGRAMS: [&str; 2] = ["tollgate", "prove"];
 
 /// Languages whose blocks tests read: those of `config`, of `prove`, and tidy.
@@ -84,18 +85,22 @@ pub(crate) fn lane(binaries: Option<&Path>, filter: Option<&str>) -> ExitCode {
             Err(says) => lane.cannot_run(&file.path, &says),
         }
     }
+    if count.run == 0 {
+        let says = filter.map_or_else(String::new, |filter| {
+            format!(" whose path contains {filter}")
+        });
+        lane.cannot_run(
+            "blocks",
+            &format!("no block of commands is on a page{says}"),
+        );
+    }
     println!("\n{count}");
     lane.finish()
 }
 
 fn release_build(lane: &mut Lane) -> Option<PathBuf> {
-    let words = ["build", "--release", "-p", "tollgate", "-p", "prove"];
-    let built = lane.gate("release build", cargo(&words));
-    let target = metadata().and_then(|metadata| target_dir(&metadata));
-    built
-        .then(|| target.ok())
-        .flatten()
-        .map(|dir| dir.join("release"))
+    let built = lane.command("release build", build_release(&PROGRAMS));
+    built.then(release_dir)?.ok()
 }
 
 /// What there is of blocks.

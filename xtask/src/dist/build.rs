@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{date, make_dir, succeed, write};
-use crate::cargo::root;
+use crate::cargo::{root, sysroot};
+use crate::command::run_shown;
 use crate::parts::{DIST_GLIBC, DIST_WHEELS};
 use crate::setup::stamp::Stamp;
 use crate::setup::venv;
@@ -28,6 +29,12 @@ impl Needs {
     pub(super) fn of(binary: &Path) -> Result<Self, String> {
         let text = succeed(Command::new("objdump").args(["-T", "-p"]).arg(binary))?;
         Ok(Self::read(&text))
+    }
+
+    /// Whether it asks for GCC's own library, which is a package of its own.
+    pub(super) fn has_libgcc(&self) -> bool {
+        let mut libraries = self.libraries.iter();
+        libraries.any(|name| name.starts_with("libgcc_s"))
     }
 
     /// Of what `objdump -T -p` prints.
@@ -115,12 +122,7 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
                 tools_dir(target).display()
             ),
         );
-    let status = zigbuild
-        .status()
-        .map_err(|cause| format!("{zigbuild:?} did not start: {cause}"))?;
-    if !status.success() {
-        return Err(format!("{zigbuild:?} failed ({status})"));
-    }
+    run_shown(&mut zigbuild)?;
     Ok(target.join(TARGET).join("dist").join("tollgate"))
 }
 
@@ -142,8 +144,6 @@ fn linking(bin: &Path) -> Result<PathBuf, String> {
 
 /// Directories of this machine, and what stands for each in the binary.
 fn maps() -> Result<[(String, &'static str); 3], String> {
-    let mut rustc = Command::new("rustc");
-    let sysroot = succeed(rustc.args(["--print", "sysroot"]).current_dir(root()))?;
     let home = std::env::var("CARGO_HOME")
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
         .map_err(|cause| format!("CARGO_HOME: {cause}"))?;
@@ -153,7 +153,7 @@ fn maps() -> Result<[(String, &'static str); 3], String> {
     Ok([
         (source.display().to_string(), "/src"),
         (home, "/cargo"),
-        (sysroot.trim().to_owned(), "/rustc"),
+        (sysroot()?.display().to_string(), "/rustc"),
     ])
 }
 
@@ -180,12 +180,17 @@ fn tools(dir: &Path) -> Result<PathBuf, String> {
     Ok(bin)
 }
 
-/// The binary without symbols, and a file that has them.
+/// The binary without symbols, and the file that has them.
+pub(super) fn halves(stage: &Path) -> (PathBuf, PathBuf) {
+    (stage.join("tollgate"), stage.join("tollgate.debug"))
+}
+
+/// Makes both of the binary as it was built.
 ///
 /// No link is between them: it would hold a sum of the symbols, in which zig names the directory where it ran.
-pub(super) fn split(whole: &Path, stage: &Path) -> Result<(PathBuf, PathBuf), String> {
+pub(super) fn split(whole: &Path, stage: &Path) -> Result<(), String> {
     make_dir(stage)?;
-    let (binary, symbols) = (stage.join("tollgate"), stage.join("tollgate.debug"));
+    let (binary, symbols) = halves(stage);
     let objcopy = || {
         let mut command = Command::new("objcopy");
         command.current_dir(stage);
@@ -195,8 +200,7 @@ pub(super) fn split(whole: &Path, stage: &Path) -> Result<(PathBuf, PathBuf), St
         .canonicalize()
         .map_err(|cause| format!("{}: {cause}", whole.display()))?;
     succeed(objcopy().arg("--only-keep-debug").arg(&whole).arg(&symbols))?;
-    succeed(objcopy().arg("--strip-all").arg(&whole).arg(&binary))?;
-    Ok((binary, symbols))
+    succeed(objcopy().arg("--strip-all").arg(&whole).arg(&binary)).map(drop)
 }
 
 #[cfg(test)]
@@ -213,5 +217,7 @@ mod tests {
         let needs = Needs::read(text);
         assert_eq!(needs.glibc, "2.28");
         assert_eq!(needs.libraries, ["libm.so.6", "libc.so.6"]);
+        assert!(!needs.has_libgcc());
+        assert!(Needs::read("  NEEDED  libgcc_s.so.1\n").has_libgcc());
     }
 }

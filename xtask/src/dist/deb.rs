@@ -97,12 +97,7 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
 
 fn depends(release: &Release) -> String {
     let mut depends = format!("libc6 (>= {}), passwd", release.needs.glibc);
-    if release
-        .needs
-        .libraries
-        .iter()
-        .any(|name| name.starts_with("libgcc_s"))
-    {
+    if release.needs.has_libgcc() {
         depends.push_str(", libgcc-s1");
     }
     depends

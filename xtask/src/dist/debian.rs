@@ -8,6 +8,7 @@ use std::process::Command;
 
 use super::{files, make_dir, sha256, succeed};
 use crate::parts::DIST_DEBIAN;
+use crate::setup::debian::with_lists;
 
 /// A package as it was fetched.
 pub(super) struct Taken {
@@ -27,14 +28,9 @@ pub(super) fn fetch(names: &[&str], dir: &Path) -> Result<Vec<Taken>, String> {
         ));
     }
     make_dir(dir)?;
-    let download = || {
+    with_lists(|| {
         let mut apt = Command::new("apt-get");
         succeed(apt.args(["-qq", "download"]).args(names).current_dir(dir))
-    };
-    // The lists of a fresh machine are empty or old: fetch them only when they do not do.
-    download().or_else(|_| {
-        succeed(Command::new("apt-get").args(["-qq", "update"]))?;
-        download()
     })?;
     files(dir)?
         .iter()

@@ -60,12 +60,7 @@ pub(super) fn image(release: &Release, linked: &[Linked]) -> Result<(), String> 
     let dir = stage.join("layout");
     make_dir(&dir.join("blobs/sha256"))?;
     let mut names = vec!["ca-certificates", "libc6"];
-    if release
-        .needs
-        .libraries
-        .iter()
-        .any(|name| name.starts_with("libgcc_s"))
-    {
+    if release.needs.has_libgcc() {
         names.push("libgcc-s1");
     }
     let packages = debian::fetch(&names, &stage.join("packages"))?;

@@ -18,8 +18,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::{Release, SUMS, check_sums, deb, signature, succeed};
+use crate::free_address::free_address;
 use crate::parts::DIST_DEBIAN;
-use gate::{Gate, free_address};
+use gate::Gate;
 pub(super) use untried::Untried;
 
 const CONFIG: &str = "/etc/tollgate/tollgate.yaml";

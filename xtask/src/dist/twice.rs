@@ -11,6 +11,7 @@ use std::process::Command;
 
 use super::{Release, build, files, image, make_dir};
 use crate::cargo::root;
+use crate::command::run_shown;
 use crate::git;
 
 /// What is compared, in this order: the sooner a difference shows, the nearer it is to its cause.
@@ -30,11 +31,7 @@ pub(super) fn compare(release: &Release, target: &Path) -> Result<(), String> {
         .env(build::TOOLS, build::tools_dir(target))
         .env_remove("CARGO_MANIFEST_DIR")
         .env_remove("CARGO_TARGET_DIR");
-    let status = dist.status();
-    let status = status.map_err(|cause| format!("{dist:?} did not start: {cause}"))?;
-    if !status.success() {
-        return Err(format!("{dist:?} failed ({status})"));
-    }
+    run_shown(&mut dist)?;
     let mut same = 0;
     for dir in COMPARED {
         same += same_files(&target.join(dir), &again.join("target").join(dir))?;

@@ -2,19 +2,18 @@
 //!
 //! Invariant: the process is ended, whatever happens; nothing but loopback is used.
 
-use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::scene::{FILES, Scene, Wires};
 use crate::cargo::{metadata, target_dir};
+use crate::free_address::free_address;
 
 /// Longest wait for one read, and for the gate to begin or end: callgrind makes it some 50 times slower.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,7 +36,7 @@ pub(super) fn instructions(
     scene: &Scene,
     exchanges: u32,
 ) -> Result<Instructions, String> {
-    let dir = target_dir(&metadata()?)?.join("instructions");
+    let dir = dir()?;
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let profile = dir.join(format!("{}.out", scene.name));
     for (_, earlier) in profiles(&profile)? {
@@ -62,6 +61,11 @@ pub(super) fn instructions(
         return Err(format!("{}: no thread runs {OF_THE_WORKER}", scene.name));
     }
     Ok(counted)
+}
+
+/// Where profiles are.
+pub(super) fn dir() -> Result<PathBuf, String> {
+    Ok(target_dir(&metadata()?)?.join("instructions"))
 }
 
 /// What callgrind wrote of each thread: `<scene>.out-<thread>`.
@@ -91,7 +95,7 @@ pub(super) fn run(
 ) -> Result<(), String> {
     anew(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let upstream = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
-    let [data, admin] = two_free()?;
+    let (data, admin) = (free_address()?, free_address()?);
     let config = scene
         .config
         .replace("{dir}", &dir.display().to_string())
@@ -253,23 +257,6 @@ fn patient(stream: TcpStream) -> Result<TcpStream, String> {
     };
     set().map_err(|cause| cause.to_string())?;
     Ok(stream)
-}
-
-/// Two addresses that were free a moment ago, and that no other gate of this process was given.
-fn two_free() -> Result<[SocketAddr; 2], String> {
-    Ok([free()?, free()?])
-}
-
-fn free() -> Result<SocketAddr, String> {
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    loop {
-        let listener = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
-        let address = local(&listener)?;
-        let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if given.insert(address.port()) {
-            return Ok(address);
-        }
-    }
 }
 
 fn local(listener: &TcpListener) -> Result<SocketAddr, String> {

@@ -5,16 +5,41 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::command::apt_install;
+use crate::command::run_quietly;
 
 /// Installs `package` unless its `program` is there. Gives the program.
 pub(super) fn install(program: &str, package: &str) -> Result<PathBuf, String> {
     if let Some(found) = find(program) {
         return Ok(found);
     }
-    apt_install(package)?;
+    install_package(package)?;
     find(program).ok_or_else(|| format!("{package} was installed but {program} is not on the path"))
+}
+
+/// Installs a package where that is permitted.
+pub(super) fn install_package(package: &str) -> Result<(), String> {
+    println!("installing {package}");
+    let words = ["install", "-y", "-qq", "--no-install-recommends", package];
+    let installed = with_lists(|| run_quietly(apt().args(words)));
+    installed
+        .map(drop)
+        .map_err(|says| format!("{says}\nInstall it yourself: sudo apt-get install {package}"))
+}
+
+/// Does what reads apt's lists. Those of a fresh machine are empty or old: they are fetched only if the first try fails.
+pub(crate) fn with_lists<T>(read: impl Fn() -> Result<T, String>) -> Result<T, String> {
+    read().or_else(|_| {
+        run_quietly(apt().args(["update", "-qq"]))?;
+        read()
+    })
+}
+
+fn apt() -> Command {
+    let mut apt = Command::new("apt-get");
+    apt.env("DEBIAN_FRONTEND", "noninteractive");
+    apt
 }
 
 /// Looks in the path, and where Debian keeps servers, which users' paths often leave out.

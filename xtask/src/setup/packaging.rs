@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::debian;
-use crate::command::{apt_install, run_quietly};
+use super::debian::{self, install_package};
+use crate::command::run_quietly;
 
 /// Programs by their packages.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -25,7 +25,7 @@ pub(super) fn install() -> Result<(), String> {
     }
     // Debian's Python comes without what makes environments.
     if run_quietly(Command::new("python3").args(["-c", "import ensurepip"])).is_err() {
-        apt_install("python3-venv")?;
+        install_package("python3-venv")?;
     }
     Ok(())
 }

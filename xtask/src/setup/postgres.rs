@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::command::apt_install;
+use super::debian::install_package;
 
 pub(super) fn install() -> Result<(), String> {
     if find().is_some() {
         return Ok(());
     }
-    apt_install("postgresql")?;
+    install_package("postgresql")?;
     find()
         .map(drop)
         .ok_or_else(|| "postgresql was installed but is not in /usr/lib/postgresql".into())

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::command::{apt_install, run_quietly};
+use super::debian::install_package;
+use crate::command::run_quietly;
 
 /// Makes one in the place of what is there, and gives its Python.
 pub(crate) fn make(dir: &Path) -> Result<PathBuf, String> {
@@ -12,7 +13,7 @@ pub(crate) fn make(dir: &Path) -> Result<PathBuf, String> {
         fs::remove_dir_all(dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     }
     let make = || run_quietly(Command::new("python3").args(["-m", "venv"]).arg(dir));
-    make().or_else(|_| apt_install("python3-venv").and_then(|()| make()))?;
+    make().or_else(|_| install_package("python3-venv").and_then(|()| make()))?;
     Ok(dir.join("bin").join("python"))
 }
 

@@ -1,12 +1,13 @@
 //! A gate, or a demo, that runs in a root made for it, and calls of it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{holds, succeed};
+use crate::free_address::free_address;
 
 const WITHIN: Duration = Duration::from_secs(20);
 
@@ -92,9 +93,4 @@ impl Drop for Gate {
         drop(self.child.kill());
         drop(self.child.wait());
     }
-}
-
-pub(super) fn free_address() -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|cause| cause.to_string())?;
-    listener.local_addr().map_err(|cause| cause.to_string())
 }

@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::gate::{Gate, free_address};
+use super::gate::Gate;
 use super::{Untried, holds, is_there, page, upstream};
 use crate::dist::{Release, files, image, make_dir, sha256, succeed, write};
+use crate::free_address::free_address;
 
 const CONFIG: &str = "etc/tollgate/tollgate.yaml";
 const LEDGER: &str = "/var/lib/tollgate/usage.db";

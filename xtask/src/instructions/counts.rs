@@ -9,15 +9,15 @@ use crate::cargo::root;
 
 /// Instructions an exchange, by scenario.
 #[derive(Debug, Default)]
-pub(super) struct Book(BTreeMap<String, u64>);
+pub(super) struct Counts(BTreeMap<String, u64>);
 
-impl Book {
-    /// The book as it is in the repository.
+impl Counts {
+    /// The counts as they are in the repository.
     pub(super) fn read() -> Result<Self, String> {
         let file = file();
         let text = std::fs::read_to_string(&file)
             .map_err(|cause| format!("{}: {cause}", file.display()))?;
-        let book: BTreeMap<String, Value> =
+        let counts: BTreeMap<String, Value> =
             serde_json::from_str(&text).map_err(|cause| format!("{}: {cause}", file.display()))?;
         let count = |(name, value): (String, Value)| {
             let count = value.as_u64().filter(|count| *count > 0);
@@ -25,7 +25,8 @@ impl Book {
                 .map(|count| (name.clone(), count))
                 .ok_or_else(|| format!("{}: {name} is no count", file.display()))
         };
-        book.into_iter()
+        counts
+            .into_iter()
             .map(count)
             .collect::<Result<_, _>>()
             .map(Self)
