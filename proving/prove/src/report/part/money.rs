@@ -15,11 +15,11 @@ const MOST_ROWS: usize = 50;
 pub(super) fn tokens(document: &Document) -> Section {
     let mut section = Section::new("tokens", "Tokens and chargeback");
     let mut table = Table::new(
-        "Tokens by workload and model, by both witnesses: what the engine reported and what the gateway counted",
+        "Tokens by workload and model, by both witnesses: what the engine reported and what the gateway counted; requests of the workload, to whichever model",
         &[
             "Workload",
             "Model",
-            "#Requests of the workload",
+            "#Requests",
             "#Input reported",
             "#Input counted",
             "#Output reported",
