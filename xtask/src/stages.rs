@@ -21,6 +21,8 @@ const END_TO_END: &str = "e2e";
 /// Its tests at once, for each core, in each of the binaries that run beside one another: they wait for processes and
 /// for time.
 const AT_ONCE: usize = 3;
+/// The test binary that measures real time, of the simulated engine: it runs with nothing beside it.
+const REAL_TIME: &str = "http";
 
 pub(crate) fn check() -> ExitCode {
     let mut lane = Lane::new();
@@ -85,10 +87,14 @@ fn check_stages(lane: &mut Lane) -> Vec<Binary> {
     lane.step("tidy", tidy::run_and_print);
     let everything = cargo(&["test", "--workspace", "--all-targets"]);
     let built = lane.build("lints and builds", everything);
-    let (end_to_end, unit): (Vec<Binary>, Vec<Binary>) = built
+    let (end_to_end, others): (Vec<Binary>, Vec<Binary>) = built
         .into_iter()
         .partition(|binary| binary.name == END_TO_END);
+    let (real_time, unit) = others
+        .into_iter()
+        .partition(|binary| binary.name == REAL_TIME);
     lane.binaries("unit tests and vectors", 1, unit, |_| {});
+    lane.binaries("tests of real time", 1, real_time, |_| {});
     lane.tests(
         "examples in the documentation",
         0,
