@@ -60,11 +60,13 @@ start() {
   running="$pid $running"
 }
 
-# await URL: until what was started last answers. It has to live before and after the answer: an answer may be another's.
+# await URL: until what was started last answers. It has to live a moment after the answer, too: an answer may be another's.
 await() {
   for _ in $(seq 150); do
     lives
     if ask "$1"; then
+      # As long as one whose port is taken needs to find out.
+      sleep 0.5
       lives
       echo "$name: $1"
       return
