@@ -87,3 +87,19 @@ fn rustc() -> Command {
     command.current_dir(root());
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{of_compiler, sysroot};
+
+    #[test]
+    fn the_compiler_says_its_host_and_its_llvm_and_nothing_of_another_name() {
+        let host = of_compiler("host").expect("a host");
+        let libraries = sysroot().expect("a directory").join("lib/rustlib");
+        assert!(libraries.join(&host).is_dir(), "{host}");
+        let llvm = of_compiler("LLVM version").expect("a version");
+        assert!(llvm.starts_with(|c: char| c.is_ascii_digit()), "{llvm}");
+        let says = of_compiler("hos").expect_err("that is half of a name");
+        assert_eq!(says, "rustc -vV says no hos");
+    }
+}
