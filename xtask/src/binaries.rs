@@ -6,6 +6,7 @@
 //! that does not compile keeps no other from being run.
 //! Not here: what their results come to (`lane`).
 
+use std::borrow::Cow;
 use std::io::{BufRead, BufReader};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ pub(crate) struct Binary {
 }
 
 /// Runs each binary, prepared by `each`.
-pub(crate) fn run(binaries: Vec<Binary>, each: impl Fn(&mut Command) + Sync) -> Ran {
+pub(crate) fn run(binaries: Vec<Binary>, each: impl Fn(&Binary, &mut Command) + Sync) -> Ran {
     let ran = Ran {
         success: true,
         ..Ran::default()
@@ -76,13 +77,17 @@ pub(crate) fn run(binaries: Vec<Binary>, each: impl Fn(&mut Command) + Sync) -> 
 }
 
 /// Runs one to its end.
-fn one(binary: &Binary, each: impl Fn(&mut Command), ran: &Mutex<Ran>) -> Result<(), String> {
+fn one(
+    binary: &Binary,
+    each: impl Fn(&Binary, &mut Command),
+    ran: &Mutex<Ran>,
+) -> Result<(), String> {
     let mut command = Command::new(&binary.path);
     command
         .current_dir(&binary.dir)
         .env("CARGO_MANIFEST_DIR", &binary.dir)
         .stdout(Stdio::piped());
-    each(&mut command);
+    each(binary, &mut command);
     let fault = |cause| format!("{}: {cause}", binary.path.display());
     let mut child = command.spawn().map_err(fault)?;
     let mut failures = None;
@@ -193,12 +198,17 @@ impl Binary {
         })
     }
 
+    /// Its package, which is called as its directory is.
+    pub(crate) fn package(&self) -> Cow<'_, str> {
+        self.dir.file_name().unwrap_or_default().to_string_lossy()
+    }
+
     /// What runs it once more.
     fn again(&self) -> String {
-        let dir = self.dir.file_name().unwrap_or_default().to_string_lossy();
+        let package = self.package();
         match self.kind.as_str() {
-            kind @ ("test" | "bin") => format!("cargo test -p {dir} --{kind} {}", self.name),
-            _ => format!("cargo test -p {dir} --lib"),
+            kind @ ("test" | "bin") => format!("cargo test -p {package} --{kind} {}", self.name),
+            _ => format!("cargo test -p {package} --lib"),
         }
     }
 }

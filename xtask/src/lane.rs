@@ -78,11 +78,11 @@ impl Lane {
         name: &str,
         least: u64,
         built: Vec<Binary>,
-        each: impl Fn(&mut Command) + Sync,
+        each: impl Fn(&Binary, &mut Command) + Sync,
     ) {
         self.counted(name, least, |skipped| {
-            binaries::run(built, |command| {
-                each(command);
+            binaries::run(built, |binary, command| {
+                each(binary, command);
                 command.env(SKIPPED, skipped);
             })
         });

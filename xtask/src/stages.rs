@@ -18,9 +18,9 @@ use crate::tidy;
 
 /// The one test binary that needs the installed parts and the release binary.
 const END_TO_END: &str = "e2e";
-/// Its tests at once, for each core, in each of the binaries that run beside one another: they wait for processes and
-/// for time.
-const AT_ONCE: usize = 3;
+/// Its tests at once, for each core: they wait for processes and for time. Those of `prove` load gates and measure them.
+const AT_ONCE: usize = 2;
+const AT_ONCE_OF_PROVE: usize = 1;
 /// The test binary that measures real time, of the simulated engine: it runs with nothing beside it.
 const REAL_TIME: &str = "http";
 
@@ -93,8 +93,8 @@ fn check_stages(lane: &mut Lane) -> Vec<Binary> {
     let (real_time, unit) = others
         .into_iter()
         .partition(|binary| binary.name == REAL_TIME);
-    lane.binaries("unit tests and vectors", 1, unit, |_| {});
-    lane.binaries("tests of real time", 1, real_time, |_| {});
+    lane.binaries("unit tests and vectors", 1, unit, |_, _| {});
+    lane.binaries("tests of real time", 1, real_time, |_, _| {});
     lane.tests(
         "examples in the documentation",
         0,
@@ -126,8 +126,8 @@ fn end_to_end_stage(
 ) {
     match (installed, binary) {
         (Some(installed), Some(binary)) => {
-            lane.binaries("end to end", 1, tests, |test| {
-                end_to_end(test, &installed, &binary, filter);
+            lane.binaries("end to end", 1, tests, |of, test| {
+                end_to_end(of, test, &installed, &binary, filter);
             });
         }
         (Some(_), None) => lane.cannot_run("end to end", "the release build failed"),
@@ -135,10 +135,20 @@ fn end_to_end_stage(
     }
 }
 
-fn end_to_end(test: &mut Command, installed: &Installed, binary: &Path, filter: Option<&str>) {
+fn end_to_end(
+    of: &Binary,
+    test: &mut Command,
+    installed: &Installed,
+    binary: &Path,
+    filter: Option<&str>,
+) {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        test.env("RUST_TEST_THREADS", (AT_ONCE * cores).to_string());
+        let at_once = match &*of.package() {
+            "prove" => AT_ONCE_OF_PROVE,
+            _ => AT_ONCE,
+        };
+        test.env("RUST_TEST_THREADS", (at_once * cores).to_string());
     }
     test.args(filter)
         .env("TOLLGATE_BIN", binary)

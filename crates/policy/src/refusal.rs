@@ -49,7 +49,7 @@ pub enum Refusal {
     NoSuchPath,
     /// An operation that is not known and that no route of the workload lists.
     #[error(
-        "{call} is not an operation that this gateway reads, and no route of this workload lets it \
+        "{call} is not an operation that this gateway reads (is the path right? a base URL ends in /v1, once), and no route of this workload lets it \
          through unread; a route does where it lists the call under `unread`"
     )]
     Operation {

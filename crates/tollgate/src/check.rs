@@ -15,6 +15,7 @@ use policy::revision::Revision;
 use crate::running::{load, publication};
 use crate::services::Moment;
 use crate::source::Source;
+use crate::words::counted;
 use crate::world::World;
 use crate::{cli, complain, pool, told, width, writable};
 
@@ -63,10 +64,10 @@ fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
         faults: shown(&writable::faults(&loaded.host), name),
         warnings: shown(&loaded.warnings, name),
         holds: format!(
-            "{} workloads, {} routes, {} backends",
-            loaded.snapshot.workloads.len(),
-            loaded.snapshot.routes.len(),
-            loaded.snapshot.backends.len(),
+            "{}, {}, {}",
+            counted(loaded.snapshot.workloads.len(), "workload"),
+            counted(loaded.snapshot.routes.len(), "route"),
+            counted(loaded.snapshot.backends.len(), "backend"),
         ),
     };
     let built = pool::build(&TokenizerCache::default(), &loaded.host.tokenizers);
@@ -97,9 +98,7 @@ impl Found {
         if !self.faults.is_empty() {
             let counts = [("fault", &self.faults), ("warning", &self.warnings)];
             let counts = counts.into_iter().filter(|(_, of)| !of.is_empty());
-            let counts: Vec<String> = counts
-                .map(|(word, of)| crate::words::counted(of.len(), word))
-                .collect();
+            let counts: Vec<String> = counts.map(|(word, of)| counted(of.len(), word)).collect();
             lines.push(counts.join(", "));
         }
         lines

@@ -183,20 +183,25 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:1975".to_owned())
+}
+
 /// Options of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Where clients connect.
-    #[arg(long, default_value = "127.0.0.1:1975", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:1975", value_name = "ADDRESS", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// Metrics, health and configuration.
-    #[arg(long, default_value = "127.0.0.1:1976", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:1976", value_name = "ADDRESS", value_parser = address)]
     pub(crate) admin: SocketAddr,
     /// The simulated engine of tier 2, which serves gpt-oss-120b.
-    #[arg(long, default_value = "127.0.0.1:1977", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:1977", value_name = "ADDRESS", value_parser = address)]
     pub(crate) on_prem: SocketAddr,
     /// The simulated engine of tier 1, which serves gemini-2.5-flash.
-    #[arg(long, default_value = "127.0.0.1:1978", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:1978", value_name = "ADDRESS", value_parser = address)]
     pub(crate) frontier: SocketAddr,
     /// Append one JSON line for each exchange to this file.
     #[arg(long, value_name = "FILE")]

@@ -130,6 +130,7 @@ fn start(options: &cli::Demo) -> Result<(), String> {
                 () = signals.ended() => {}
                 n = driving => unanswered = n,
             }
+            screen::draining(shown.open());
         };
         // There is no file to read again: SIGHUP ends the demo, as it ends most programs.
         serve::until_stopped(&ready, None, also).await;

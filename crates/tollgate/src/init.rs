@@ -15,9 +15,10 @@ use std::thread;
 
 use config::{FoundEngine, Starter};
 use plain::{shell_word, shown};
-use probe::{Answer, models};
+use probe::{Answer, Silence, models};
 
 pub(crate) use self::arguments::Init;
+use crate::complain;
 use crate::world::World;
 
 /// Where engines of this machine listen unless told otherwise.
@@ -32,6 +33,8 @@ const USUAL: &[(&str, u16)] = &[
 
 /// Characters of a model's name and of an address, of which an engine may say any number.
 const NAME_CHARS: usize = 80;
+/// Characters of why an engine said nothing, in which there may be words of the system.
+const SILENCE_CHARS: usize = 200;
 /// Characters of a path: as many as Linux takes.
 const PATH_CHARS: usize = 4096;
 
@@ -44,28 +47,36 @@ pub(crate) fn init(options: &Init) -> Result<String, String> {
     if !options.print && path.symlink_metadata().is_ok() {
         return Err(refusal(path));
     }
-    let mut engines = named(&options.engine)?;
+    let mut found = named(&options.engine)?;
     if !options.no_probe {
-        engines.extend(usual(USUAL, &engines));
+        found.extend(usual(USUAL, &found));
     }
+    let engines: Vec<FoundEngine> = found.iter().map(|found| found.engine.clone()).collect();
     let starter = config::starter(&engines, &World);
     let loaded = config::parse_document(path, starter.text.as_bytes(), &World)
         .map_err(|faults| format!("what was found makes no configuration\n{faults}"))?;
     if options.print {
+        // The document alone goes to standard output.
+        let silent = found.iter().filter(|found| found.silence.is_some());
+        silent.for_each(|found| complain(&told(found)));
         return Ok(starter.text);
     }
     write(path, &starter.text)?;
     let mut said = String::new();
     for backend in &loaded.snapshot.backends {
-        let engine = engines.iter().find(|engine| *engine.name == *backend.name);
-        said.push_str(&match engine {
-            Some(engine) => told(engine),
+        let found = found
+            .iter()
+            .find(|found| *found.engine.name == *backend.name);
+        said.push_str(&match found {
+            Some(found) => told(found),
             None if starter.is_placeholder => NOTHING.to_owned(),
             None => format!("{}: by the environment", backend.name),
         });
         said.push('\n');
     }
-    said.push_str(&next(path, &starter));
+    let wants_key = engines.iter().find(|engine| engine.asks_for_a_key);
+    let wants_key = wants_key.map(|engine| engine.name.as_str());
+    said.push_str(&next(path, &starter, wants_key));
     Ok(said)
 }
 
@@ -95,13 +106,26 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 /// What is said where there is neither an engine nor a provider's key.
 const NOTHING: &str = "nothing was found: put the address of your engine in the file";
 
+/// An engine that is written.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    engine: FoundEngine,
+    /// Why it said no models, where it was named and did not.
+    silence: Option<Silence>,
+}
+
 /// A line about an engine that is written.
-fn told(engine: &FoundEngine) -> String {
+fn told(found: &Found) -> String {
+    let engine = &found.engine;
     let (name, url) = (&engine.name, shown(&engine.url, NAME_CHARS));
+    if let Some(silence) = &found.silence {
+        let why = shown(&silence.to_string(), SILENCE_CHARS);
+        return format!("{name}: {url} {why} It is written all the same.");
+    }
     let model = |model: &String| shown(model, NAME_CHARS);
     match &engine.models[..] {
-        [] if engine.asks_for_a_key => format!("{name}: {url} asks for a key; add one in the file"),
-        [] => format!("{name}: {url}, which does not say its models"),
+        [] if engine.asks_for_a_key => format!("{name}: {url} asks for a key"),
+        [] => format!("{name}: {url} has no models"),
         [only] => format!("{name}: {url} has {}", model(only)),
         [first, rest @ ..] => {
             format!("{name}: {url} has {} and {} more", model(first), rest.len())
@@ -110,21 +134,25 @@ fn told(engine: &FoundEngine) -> String {
 }
 
 /// What to type next. An engine's word is in it only where it is a model's name, which a shell takes as it stands.
-fn next(path: &Path, starter: &Starter) -> String {
+fn next(path: &Path, starter: &Starter, wants_key: Option<&str>) -> String {
     let named = if path.as_os_str() == "tollgate.yaml" {
         String::new()
     } else {
         let word = path.to_str().and_then(shell_word);
         format!(" -c {}", word.as_deref().unwrap_or("FILE"))
     };
-    let first = if starter.is_placeholder {
-        "  write the address of your engine under `backends`\n"
-    } else {
-        ""
+    let first = match wants_key {
+        Some(name) => {
+            format!("  add `credential: {{ env: NAME_OF_A_VARIABLE }}` to the backend {name}\n")
+        }
+        None if starter.is_placeholder => {
+            "  write the address of your engine under `backends`\n".to_owned()
+        }
+        None => String::new(),
     };
     let (then, model) = match &starter.model {
         Some(model) => ("", model.as_str()),
-        None => (", with a model of your engine in place of MODEL", "MODEL"),
+        None => (", with a model in place of MODEL", "MODEL"),
     };
     format!(
         "wrote {}\n\nNext:\n{first}  tollgate run{named}\n\nThen, from another terminal{then}:\n  \
@@ -140,7 +168,7 @@ fn shown_path(path: &Path) -> String {
 }
 
 /// Engines that somebody named: they are written whether they answer or not.
-fn named(urls: &[String]) -> Result<Vec<FoundEngine>, String> {
+fn named(urls: &[String]) -> Result<Vec<Found>, String> {
     let engine = |(index, url): (usize, &String)| {
         let url = with_root(url).ok_or_else(|| {
             let url = shown(url, NAME_CHARS);
@@ -150,39 +178,45 @@ fn named(urls: &[String]) -> Result<Vec<FoundEngine>, String> {
             0 => "engine".to_owned(),
             _ => format!("engine-{}", index + 1),
         };
-        let answer = models(&url).unwrap_or_default();
-        Ok(found(name, url, answer))
+        Ok(match models(&url) {
+            Ok(answer) => found(name, url, answer, None),
+            Err(silence) => found(name, url, Answer::default(), Some(silence)),
+        })
     };
     urls.iter().enumerate().map(engine).collect()
 }
 
 /// Engines of this machine that answer, but for those that were named.
-fn usual(places: &[(&str, u16)], named: &[FoundEngine]) -> Vec<FoundEngine> {
+fn usual(places: &[(&str, u16)], named: &[Found]) -> Vec<Found> {
     thread::scope(|scope| {
         let asked: Vec<_> = places
             .iter()
             .map(|(name, port)| {
                 scope.spawn(move || {
                     let url = format!("http://127.0.0.1:{port}/v1");
-                    let answer = models(&url)?;
-                    Some(found((*name).to_owned(), url, answer))
+                    let answer = models(&url).ok()?;
+                    Some(found((*name).to_owned(), url, answer, None))
                 })
             })
             .collect();
         let answered = asked.into_iter().filter_map(|asked| asked.join().ok()?);
         answered
-            .filter(|engine| named.iter().all(|named| named.url != engine.url))
+            .filter(|found| {
+                let mut named = named.iter();
+                named.all(|named| named.engine.url != found.engine.url)
+            })
             .collect()
     })
 }
 
-fn found(name: String, url: String, answer: Answer) -> FoundEngine {
-    FoundEngine {
+fn found(name: String, url: String, answer: Answer, silence: Option<Silence>) -> Found {
+    let engine = FoundEngine {
         name,
         url,
         models: answer.models,
         asks_for_a_key: answer.asks_for_a_key,
-    }
+    };
+    Found { engine, silence }
 }
 
 /// An address with the root of the API, which may be left out.

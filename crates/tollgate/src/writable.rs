@@ -43,7 +43,9 @@ fn writable(file: &Path) -> Result<(), String> {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
-    let shown = dir.display();
+    let here = || std::env::current_dir().unwrap_or_else(|_| dir.to_owned());
+    let named = if dir == "." { here() } else { dir.to_owned() };
+    let shown = named.display();
     match std::fs::metadata(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(format!("the directory {shown} does not exist"));

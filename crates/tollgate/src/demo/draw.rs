@@ -1,7 +1,7 @@
 //! The picture: what is known of the calls, as cells of a terminal.
 //!
 //! Invariant: a pure function of the view and the size; nothing is drawn outside, whatever the size. At 80 columns calls
-//! stand above limits; at 150 and more there is a second column.
+//! stand above limits; at 199 and more there is a second column.
 //! Not here: what is known (`view`), the terminal (`terminal`).
 
 mod bar;
@@ -17,10 +17,10 @@ use ratatui_core::text::{Line, Span};
 use super::view::{Tokens, View};
 use super::words::{clipped, cost, short};
 
-/// From here on there are two columns.
-const WIDE: u16 = 150;
-/// The second one.
+/// The second column, where there is one.
 const SIDE: u16 = 79;
+/// From here on there is one: what stands beside it loses nothing.
+const WIDE: u16 = calls::DETAILS + 1 + SIDE;
 /// Lines of the log in the picture.
 const NOTES: usize = 2;
 

@@ -61,6 +61,11 @@ impl Shown {
         self.is_live
     }
 
+    /// Calls that were open at the last look.
+    pub(super) fn open(&self) -> u64 {
+        self.view.open
+    }
+
     /// Shows what happens, until the terminal with the picture is gone, or whoever reads the lines: a demo whose window
     /// was closed ends.
     pub(super) async fn show(

@@ -123,6 +123,16 @@ pub(super) fn plan(plan: &Plan) {
     ));
 }
 
+/// What is waited for before there is a summary.
+pub(super) fn draining(open: u64) {
+    if open > 0 {
+        let open = counted(open, "call");
+        say(&format!(
+            "Draining: {open} open. Ctrl-C again cuts them off."
+        ));
+    }
+}
+
 /// A table by workload.
 pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
     say(&format!("\nServed for {:.0} s.\n", elapsed.as_secs_f64()));

@@ -2,7 +2,8 @@
 //!
 //! Bounded: so long, so many bytes. Not here: TLS, so an `https` address is not asked.
 
-use std::io::{ErrorKind, Read, Write};
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
@@ -24,29 +25,70 @@ pub(super) struct Answer {
     pub(super) asks_for_a_key: bool,
 }
 
-/// `None` where nobody answers in time, or nobody who knows such a list.
-pub(super) fn models(url: &str) -> Option<Answer> {
+/// Why an address said no models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// There is nobody to talk to.
+    Unreachable(String),
+    /// It was not asked.
+    Encrypted,
+    /// It takes a connection and gives no answer that could be read.
+    Mute,
+    /// It answers with another status than 200, 401 and 403.
+    Status(String),
+    /// It answers, and not with a list.
+    NoList,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ROOT: &str = "is that the root of its API?";
+        match self {
+            Self::Unreachable(why) => write!(
+                f,
+                "cannot be reached: {why}; is the address right, and the engine up?"
+            ),
+            Self::Encrypted => f.write_str("is not asked for its models, as it speaks TLS"),
+            Self::Mute => {
+                f.write_str("takes connections and does not answer by HTTP; does it speak TLS?")
+            }
+            Self::Status(status) => write!(f, "answers {status} to GET models; {ROOT}"),
+            Self::NoList => write!(f, "does not list its models as OpenAI's API does; {ROOT}"),
+        }
+    }
+}
+
+/// What an address says.
+///
+/// # Errors
+/// Why it says no models.
+pub(super) fn models(url: &str) -> Result<Answer, Silence> {
     models_within(url, ANSWER_WITHIN)
 }
 
-fn models_within(url: &str, within: Duration) -> Option<Answer> {
-    let rest = url.strip_prefix("http://")?;
-    let (authority, path) = rest.split_once('/')?;
+fn models_within(url: &str, within: Duration) -> Result<Answer, Silence> {
+    let rest = url.strip_prefix("http://").ok_or(Silence::Encrypted)?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let address = match authority.rsplit_once(':') {
         Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
         _ => format!("{authority}:80"),
     };
-    let address = address.to_socket_addrs().ok()?.next()?;
-    let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN).ok()?;
+    let unreachable = |error: io::Error| Silence::Unreachable(error.to_string());
+    let mut addresses = address.to_socket_addrs().map_err(unreachable)?;
+    let address = addresses
+        .next()
+        .ok_or_else(|| Silence::Unreachable("the name has no address".to_owned()))?;
+    let mut stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN).map_err(unreachable)?;
     let until = Instant::now() + within;
-    stream
-        .set_write_timeout(Some(READ_WITHIN.min(within)))
-        .ok()?;
     // 1.0: an answer without chunks, and the end of the connection after it.
     let ask = format!(
         "GET /{path}/models HTTP/1.0\r\nhost: {authority}\r\naccept: application/json\r\n\r\n"
     );
-    stream.write_all(ask.as_bytes()).ok()?;
+    let timeout = Some(READ_WITHIN.min(within));
+    stream
+        .set_write_timeout(timeout)
+        .and_then(|()| stream.write_all(ask.as_bytes()))
+        .map_err(|_| Silence::Mute)?;
     let answer = received(&mut stream, until);
     read(&String::from_utf8_lossy(&answer))
 }
@@ -74,24 +116,35 @@ fn received(stream: &mut TcpStream, until: Instant) -> Vec<u8> {
     answer
 }
 
-fn read(answer: &str) -> Option<Answer> {
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.strip_prefix("HTTP/1.")?.get(2..5)?;
-    if matches!(status, "401" | "403") {
-        return Some(Answer {
+fn read(answer: &str) -> Result<Answer, Silence> {
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or(Silence::Mute)?;
+    let status = head.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5));
+    let is_number = |status: &&str| status.bytes().all(|byte| byte.is_ascii_digit());
+    match status.filter(is_number).ok_or(Silence::Mute)? {
+        "401" | "403" => Ok(Answer {
             asks_for_a_key: true,
             ..Answer::default()
-        });
+        }),
+        "200" => {
+            let names = listed(body).ok_or(Silence::NoList)?;
+            Ok(Answer {
+                models: names,
+                asks_for_a_key: false,
+            })
+        }
+        other => Err(Silence::Status(other.to_owned())),
     }
-    let list: Value = serde_json::from_str(body)
-        .ok()
-        .filter(|_| status == "200")?;
+}
+
+/// The names in a list of models.
+fn listed(body: &str) -> Option<Vec<String>> {
+    let list: Value = serde_json::from_str(body).ok()?;
     let models = list.get("data")?.as_array()?.iter();
-    let names = models.filter_map(|model| Some(model.get("id")?.as_str()?.to_owned()));
-    Some(Answer {
-        models: names.collect(),
-        asks_for_a_key: false,
-    })
+    Some(
+        models
+            .filter_map(|model| Some(model.get("id")?.as_str()?.to_owned()))
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -101,7 +154,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::{Answer, models_within, read};
+    use super::{Answer, Silence, models_within, read};
 
     /// It comes byte by byte, none of them late, and to its end only after twenty times the time that it has.
     #[test]
@@ -123,7 +176,7 @@ mod tests {
             }
             drop(answer.and_then(|()| send("]}")));
         });
-        assert_eq!(models_within(&url, within), None);
+        assert_eq!(models_within(&url, within), Err(Silence::NoList));
         drips.join().expect("it ends");
     }
 
@@ -137,18 +190,20 @@ mod tests {
             models,
             asks_for_a_key: false,
         };
-        assert_eq!(said("200 OK", list), Some(answer));
+        assert_eq!(said("200 OK", list), Ok(answer));
         let refusal = said("401 Unauthorized", "").expect("an engine");
         assert!(refusal.asks_for_a_key && refusal.models.is_empty());
-        for (status, body) in [
-            ("404 Not Found", list),
-            ("200 OK", "<html>"),
-            ("200 OK", "{}"),
-            ("200 OK", r#"{"data":{}}"#),
-            ("200", ""),
+        let status = || Silence::Status("404".to_owned());
+        for (status, body, why) in [
+            ("404 Not Found", list, status()),
+            ("200 OK", "<html>", Silence::NoList),
+            ("200 OK", "{}", Silence::NoList),
+            ("200 OK", r#"{"data":{}}"#, Silence::NoList),
+            ("200", "", Silence::NoList),
+            ("", "", Silence::Mute),
         ] {
-            assert_eq!(said(status, body), None, "{status} {body}");
+            assert_eq!(said(status, body), Err(why), "{status} {body}");
         }
-        assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n"), None);
+        assert_eq!(read("SSH-2.0-OpenSSH\r\n\r\n"), Err(Silence::Mute));
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use config::{FoundEngine, Sources};
 use engine::{EngineConfig, spawn_thread};
 
-use super::{named, next, told, usual, with_root};
+use super::probe::Silence;
+use super::{Found, named, next, told, usual, with_root};
 
 /// A world with these variables.
 struct With(&'static [(&'static str, &'static str)]);
@@ -96,16 +97,21 @@ fn an_engine_that_answers_is_found_with_its_models() {
     let [only] = &found[..] else {
         panic!("{found:?}");
     };
-    assert_eq!(
-        (only.name.as_str(), only.models.len()),
-        ("vllm", 1),
-        "{only:?}"
-    );
+    let of = &only.engine;
+    assert_eq!((of.name.as_str(), of.models.len()), ("vllm", 1), "{of:?}");
     let said = named(&[format!("http://127.0.0.1:{port}")]).expect("an address");
-    assert_eq!(said[0].models, only.models);
+    assert_eq!(said[0].engine.models, of.models);
     assert_eq!(usual(&[("vllm", port)], &said), [], "it was named");
     let silent = named(&[format!("http://127.0.0.1:{free}/v1")]).expect("an address");
-    assert_eq!(silent[0].models, Vec::<String>::new(), "it may come yet");
+    assert_eq!(silent[0].engine.models, Vec::<String>::new());
+    assert!(
+        matches!(&silent[0].silence, Some(Silence::Unreachable(why)) if why.contains("refused"))
+    );
+    let line = told(&silent[0]);
+    assert!(
+        line.contains("/v1 cannot be reached: ") && line.ends_with("It is written all the same."),
+        "{line}"
+    );
 }
 
 #[test]
@@ -129,7 +135,9 @@ fn what_an_engine_says_reaches_no_shell_and_no_terminal_as_it_came() {
     let said = |models: &[&str]| {
         let engines = [engine_of("vllm", 8000, models, false)];
         let starter = config::starter(&engines, &With(&[]));
-        (told(&engines[0]), next(path, &starter))
+        let [engine] = engines;
+        let silence = None;
+        (told(&Found { engine, silence }), next(path, &starter, None))
     };
     let (line, commands) = said(&[paste, "a\u{1b}]0;owned\u{7}"]);
     assert_eq!(
@@ -169,11 +177,15 @@ fn only_where_nothing_was_found_is_an_address_asked_for() {
     for (engines, environment, is_placeholder) in cases {
         let starter = config::starter(engines, &environment);
         assert_eq!(starter.is_placeholder, is_placeholder, "{}", starter.text);
-        let said = next(Path::new("tollgate.yaml"), &starter);
+        let said = next(Path::new("tollgate.yaml"), &starter, None);
         assert_eq!(
             said.contains("write the address of your engine"),
             is_placeholder
         );
         assert!(said.contains("\n  tollgate run\n"), "{said}");
     }
+    let keyed = [engine_of("engine", 8000, &[], true)];
+    let starter = config::starter(&keyed, &With(&[]));
+    let said = next(Path::new("tollgate.yaml"), &starter, Some("engine"));
+    assert!(said.contains("to the backend engine\n"), "{said}");
 }

@@ -14,7 +14,7 @@ use super::super::words::{NAME_WIDTH, clipped, cost, ending, named, tokens};
 use super::{BAD, FAINT, GOOD, NAME, PLAIN, SOME};
 
 /// From here on a row has the model and its times, too.
-const DETAILS: u16 = 119;
+pub(super) const DETAILS: u16 = 119;
 
 pub(super) fn draw(view: &View, on: &mut Buffer, area: Rect) {
     let is_detailed = area.width >= DETAILS;
@@ -53,7 +53,7 @@ fn row(call: &Call, is_detailed: bool) -> Line<'static> {
         Span::styled(format!(" {:<8}", clipped(&call.to, 8)), PLAIN),
     ];
     if call.ending == Ending::Refused {
-        let why = format!(" {} {}", call.status, call.why.replace('_', " "));
+        let why = format!(" {} {}", call.status, call.why);
         spans.push(Span::styled(why, SOME));
         return Line::from(spans);
     }

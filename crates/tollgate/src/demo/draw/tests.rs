@@ -138,6 +138,23 @@ fn as_many_calls_to_copy_stay_as_have_room_and_always_one() {
     assert_eq!(calls(&busy(None), 200, 50), 3);
 }
 
+#[test]
+fn a_wider_terminal_shows_no_less_of_a_call() {
+    let view = busy(None);
+    for width in 80..220 {
+        let picture = drawn(&view, width, 50);
+        assert!(
+            picture.contains("412/61     410/60 0.000276"),
+            "{width}\n{picture}"
+        );
+        assert_eq!(
+            picture.contains("gemini-2.5-flash      412/61"),
+            width >= 119,
+            "{width}"
+        );
+    }
+}
+
 /// A caller's own words reach the terminal as words.
 #[test]
 fn no_name_and_no_line_of_the_log_draws_elsewhere() {
@@ -158,7 +175,7 @@ fn no_name_and_no_line_of_the_log_draws_elsewhere() {
 #[test]
 fn a_picture_of_any_size_is_drawn() {
     let view = busy(None);
-    for width in [0, 1, 2, 20, 79, 149, 150, 400] {
+    for width in [0, 1, 2, 20, 79, 198, 199, 400] {
         for height in [0, 1, 2, 3, 10, 23, 36, 100] {
             drawn(&view, width, height);
         }

@@ -81,7 +81,7 @@ fn without_a_path_the_file_of_the_current_directory_takes_precedence_over_the_en
     );
     assert_eq!(
         ended.out,
-        "tollgate.yaml: good (1 workloads, 1 routes, 1 backends)\n"
+        "tollgate.yaml: good (1 workload, 1 route, 1 backend)\n"
     );
 
     // A file that cannot be read is a fault, not a reason to use the environment.
@@ -226,7 +226,7 @@ fn the_examples_pass_check_with_files_made_as_their_comments_say() {
             [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         assert!(output.status.success(), "{name}: {said:?}");
         assert!(
-            said[0].ends_with(" backends)\n") && said[0].contains(&format!("{name}: good (")),
+            said[0].ends_with(")\n") && said[0].contains(&format!("{name}: good (")),
             "{said:?}"
         );
         assert!(!said.concat().contains("canary"), "{name}");

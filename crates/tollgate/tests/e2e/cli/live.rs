@@ -60,7 +60,7 @@ fn a_workload_is_a_picture_at_80_columns_that_leaves_a_report() {
         return crate::skipped::skip("there is no tmux");
     };
     let shown = pane.until("calls are shown", |shown| {
-        shown.contains("404 workload not registered") && shown.matches("200 stream").count() > 3
+        shown.contains("404 workload_not_registered") && shown.matches("200 stream").count() > 3
     });
     assert_eq!(pane.value("alternate_on"), "1");
     assert_fits(&shown, 80, 24);
@@ -108,7 +108,7 @@ fn the_picture_waits_for_calls_grows_with_the_terminal_and_ends_with_ctrl_c() {
     }
     let shown = pane.until("both calls are shown", |shown| {
         shown.contains("200 whole")
-            && shown.contains("404 workload not registered")
+            && shown.contains("404 workload_not_registered")
             && shown.contains("0.0000")
     });
     assert_fits(&shown, 200, 50);
