@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use self::counts::Counts;
@@ -57,17 +59,26 @@ fn each(binary: &Path, scene: &Scene) -> Result<Instructions, String> {
     })
 }
 
-/// Likewise, of several scenarios at once: each has a core, and instructions are the same beside others.
+/// Likewise of each scenario, in their order, as many at once as there are cores: instructions are the same beside others.
 fn each_of(binary: &Path, scenes: &[Scene]) -> Vec<Result<Instructions, String>> {
+    let next = AtomicUsize::new(0);
+    let counted = Mutex::new(BTreeMap::new());
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
-        let started: Vec<_> = scenes
-            .iter()
-            .map(|scene| scope.spawn(|| each(binary, scene)))
-            .collect();
-        let broke = |_| Err("a thread that counts broke".to_owned());
-        let ended = started.into_iter();
-        ended.map(|one| one.join().unwrap_or_else(broke)).collect()
-    })
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(scene) = scenes.get(at) else { return };
+                    let each = each(binary, scene);
+                    let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+                    counted.insert(at, each);
+                }
+            });
+        }
+    });
+    let counted = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    counted.into_values().collect()
 }
 
 /// Counts every scenario with this binary and compares, or writes the counts anew.
@@ -94,18 +105,15 @@ pub(crate) fn run(binary: &Path, write: bool) -> Result<(), String> {
             faults.push(name.to_owned());
         }
     };
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    for scenes in SCENES.chunks(cores) {
-        for (scene, each) in scenes.iter().zip(each_of(binary, scenes)) {
-            let each = each?;
-            tell(scene.name, each.all, scene.tolerance_percent());
-            if let Some(unmetered) = scene.unmetered {
-                let name = format!("{}_worker", scene.name);
-                tell(&name, each.worker, TOLERANCE_PERCENT);
-                shares.push((scene.name, unmetered));
-            }
-            measured.insert(scene.name, each);
+    for (scene, each) in SCENES.iter().zip(each_of(binary, SCENES)) {
+        let each = each?;
+        tell(scene.name, each.all, scene.tolerance_percent());
+        if let Some(unmetered) = scene.unmetered {
+            let name = format!("{}_worker", scene.name);
+            tell(&name, each.worker, TOLERANCE_PERCENT);
+            shares.push((scene.name, unmetered));
         }
+        measured.insert(scene.name, each);
     }
     println!(
         "\n{:<34} {:>12} {:>12} {:>8}",

@@ -19,8 +19,8 @@ use crate::tidy;
 /// The one test binary that needs the installed parts and the release binary.
 const END_TO_END: &str = "e2e";
 /// Its tests at once, for each core: they wait for processes and for time. Those of `prove` load gates and measure them.
-const AT_ONCE: usize = 2;
-const AT_ONCE_OF_PROVE: usize = 1;
+const AT_ONCE: f64 = 2.0;
+const AT_ONCE_OF_PROVE: f64 = 1.5;
 /// The test binary that measures real time, of the simulated engine: it runs with nothing beside it.
 const REAL_TIME: &str = "http";
 
@@ -148,7 +148,8 @@ fn end_to_end(
             "prove" => AT_ONCE_OF_PROVE,
             _ => AT_ONCE,
         };
-        test.env("RUST_TEST_THREADS", (at_once * cores).to_string());
+        let threads = (at_once * cores as f64).ceil();
+        test.env("RUST_TEST_THREADS", threads.to_string());
     }
     test.args(filter)
         .env("TOLLGATE_BIN", binary)
