@@ -9,7 +9,7 @@ mod plain;
 mod probe;
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::thread;
 
@@ -18,7 +18,6 @@ use plain::{shell_word, shown};
 use probe::{Answer, Silence, models};
 
 pub(crate) use self::arguments::Init;
-use crate::complain;
 use crate::world::World;
 
 /// Where engines of this machine listen unless told otherwise.
@@ -58,7 +57,9 @@ pub(crate) fn init(options: &Init) -> Result<String, String> {
     if options.print {
         // The document alone goes to standard output.
         let silent = found.iter().filter(|found| found.silence.is_some());
-        silent.for_each(|found| complain(&told(found)));
+        for found in silent {
+            drop(writeln!(io::stderr(), "{}", told(found)));
+        }
         return Ok(starter.text);
     }
     write(path, &starter.text)?;
