@@ -6,7 +6,6 @@
 //! that does not compile keeps no other from being run.
 //! Not here: what their results come to (`lane`).
 
-use std::borrow::Cow;
 use std::io::{BufRead, BufReader};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,12 @@ use crate::tally::{Ran, flush};
 /// What libtest prints before it says what failed, and why.
 const FAILURES: &str = "failures:";
 
-/// What is compiled and linted in place of rustc: crates of the workspace alone.
-const LINTING_COMPILER: (&str, &str) = ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+/// What cargo is told: to lint what it compiles, of crates of the workspace alone, and to keep no half of a compilation,
+/// which costs time and room in a build from nothing.
+const LINTING: [(&str, &str); 2] = [
+    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+    ("CARGO_INCREMENTAL", "0"),
+];
 /// Kinds of targets whose tests are run: not examples, and no benchmark.
 const TESTED: [&str; 3] = ["lib", "bin", "test"];
 
@@ -50,17 +53,25 @@ pub(crate) struct Binary {
     dir: PathBuf,
 }
 
-/// Runs each binary, prepared by `each`.
-pub(crate) fn run(binaries: Vec<Binary>, each: impl Fn(&Binary, &mut Command) + Sync) -> Ran {
+/// As many as there are cores.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Runs so many binaries at once, each prepared by `each`.
+pub(crate) fn run(
+    binaries: Vec<Binary>,
+    at_once: usize,
+    each: impl Fn(&mut Command) + Sync,
+) -> Ran {
     let ran = Ran {
         success: true,
         ..Ran::default()
     };
     let ran = Mutex::new(ran);
     let left = Mutex::new(binaries.into_iter());
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
-        for _ in 0..cores {
+        for _ in 0..at_once.max(1) {
             scope.spawn(|| {
                 loop {
                     let next = lock(&left).next();
@@ -77,17 +88,13 @@ pub(crate) fn run(binaries: Vec<Binary>, each: impl Fn(&Binary, &mut Command) + 
 }
 
 /// Runs one to its end.
-fn one(
-    binary: &Binary,
-    each: impl Fn(&Binary, &mut Command),
-    ran: &Mutex<Ran>,
-) -> Result<(), String> {
+fn one(binary: &Binary, each: impl Fn(&mut Command), ran: &Mutex<Ran>) -> Result<(), String> {
     let mut command = Command::new(&binary.path);
     command
         .current_dir(&binary.dir)
         .env("CARGO_MANIFEST_DIR", &binary.dir)
         .stdout(Stdio::piped());
-    each(binary, &mut command);
+    each(&mut command);
     let fault = |cause| format!("{}: {cause}", binary.path.display());
     let mut child = command.spawn().map_err(fault)?;
     let mut failures = None;
@@ -118,10 +125,9 @@ fn one(
     Err(format!("{}: {status}", binary.source))
 }
 
-/// The compiler that a lane's cargo uses, so that every lane finds what another has built.
+/// A cargo of a lane: every lane finds what another has built.
 pub(crate) fn linting(mut cargo: Command) -> Command {
-    let (name, compiler) = LINTING_COMPILER;
-    cargo.env(name, compiler);
+    cargo.envs(LINTING);
     cargo
 }
 
@@ -198,14 +204,9 @@ impl Binary {
         })
     }
 
-    /// Its package, which is called as its directory is.
-    pub(crate) fn package(&self) -> Cow<'_, str> {
-        self.dir.file_name().unwrap_or_default().to_string_lossy()
-    }
-
-    /// What runs it once more.
+    /// What runs it once more. A package is called as its directory is.
     fn again(&self) -> String {
-        let package = self.package();
+        let package = self.dir.file_name().unwrap_or_default().to_string_lossy();
         match self.kind.as_str() {
             kind @ ("test" | "bin") => format!("cargo test -p {package} --{kind} {}", self.name),
             _ => format!("cargo test -p {package} --lib"),

@@ -72,17 +72,18 @@ impl Lane {
         });
     }
 
-    /// Likewise of test binaries that are built, several at once, each prepared by `each`.
+    /// Likewise of test binaries that are built, so many at once, each prepared by `each`.
     pub(crate) fn binaries(
         &mut self,
         name: &str,
         least: u64,
         built: Vec<Binary>,
-        each: impl Fn(&Binary, &mut Command) + Sync,
+        at_once: usize,
+        each: impl Fn(&mut Command) + Sync,
     ) {
         self.counted(name, least, |skipped| {
-            binaries::run(built, |binary, command| {
-                each(binary, command);
+            binaries::run(built, at_once, |command| {
+                each(command);
                 command.env(SKIPPED, skipped);
             })
         });

@@ -5,11 +5,10 @@
 //! the packages that they test.
 //! The end-to-end tests run in the dev profile against the release binary that users run.
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::binaries::{Binary, linting};
+use crate::binaries::{Binary, cores, linting};
 use crate::cargo::{build_release, cargo, release_binary};
 use crate::instructions;
 use crate::lane::Lane;
@@ -18,9 +17,8 @@ use crate::tidy;
 
 /// The one test binary that needs the installed parts and the release binary.
 const END_TO_END: &str = "e2e";
-/// Its tests at once, for each core: they wait for processes and for time. Those of `prove` load gates and measure them.
-const AT_ONCE: f64 = 2.0;
-const AT_ONCE_OF_PROVE: f64 = 1.5;
+/// Its tests at once, for each core: they wait for processes and for time.
+const AT_ONCE: usize = 3;
 /// The test binary that measures real time, of the simulated engine: it runs with nothing beside it.
 const REAL_TIME: &str = "http";
 
@@ -93,8 +91,8 @@ fn check_stages(lane: &mut Lane) -> Vec<Binary> {
     let (real_time, unit) = others
         .into_iter()
         .partition(|binary| binary.name == REAL_TIME);
-    lane.binaries("unit tests and vectors", 1, unit, |_, _| {});
-    lane.binaries("tests of real time", 1, real_time, |_, _| {});
+    lane.binaries("unit tests and vectors", 1, unit, cores(), |_| {});
+    lane.binaries("tests of real time", 1, real_time, 1, |_| {});
     lane.tests(
         "examples in the documentation",
         0,
@@ -126,8 +124,9 @@ fn end_to_end_stage(
 ) {
     match (installed, binary) {
         (Some(installed), Some(binary)) => {
-            lane.binaries("end to end", 1, tests, |of, test| {
-                end_to_end(of, test, &installed, &binary, filter);
+            // Those of `prove` measure gates, and bear none of the others beside them.
+            lane.binaries("end to end", 1, tests, 1, |test| {
+                end_to_end(test, &installed, &binary, filter);
             });
         }
         (Some(_), None) => lane.cannot_run("end to end", "the release build failed"),
@@ -135,21 +134,9 @@ fn end_to_end_stage(
     }
 }
 
-fn end_to_end(
-    of: &Binary,
-    test: &mut Command,
-    installed: &Installed,
-    binary: &Path,
-    filter: Option<&str>,
-) {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+fn end_to_end(test: &mut Command, installed: &Installed, binary: &Path, filter: Option<&str>) {
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        let at_once = match &*of.package() {
-            "prove" => AT_ONCE_OF_PROVE,
-            _ => AT_ONCE,
-        };
-        let threads = (at_once * cores as f64).ceil();
-        test.env("RUST_TEST_THREADS", threads.to_string());
+        test.env("RUST_TEST_THREADS", (AT_ONCE * cores()).to_string());
     }
     test.args(filter)
         .env("TOLLGATE_BIN", binary)

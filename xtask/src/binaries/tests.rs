@@ -57,17 +57,17 @@ fn every_binary_runs_in_its_directory_and_one_that_fails_fails_the_run() {
     let here = "test \"$(pwd -P)\" = \"$(realpath \"$CARGO_MANIFEST_DIR\")\" || exit 3";
     let scripts = [ok(2), format!("{here}; {}", ok(3)), "exit 7".to_owned()];
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    let good = run(built("good", &scripts[..2]), |_, _| {});
+    let good = run(built("good", &scripts[..2]), 2, |_| {});
     let passed = |passed| Tally {
         passed,
         ..Tally::default()
     };
     assert!(good.success);
     assert_eq!(good.tally, passed(5));
-    let bad = run(built("bad", &scripts), |_, _| {});
+    let bad = run(built("bad", &scripts), 2, |_| {});
     assert!(!bad.success);
     assert_eq!(bad.tally, passed(5), "those beside it are counted");
-    let told = run(built("told", &["exit $CODE"]), |_, command| {
+    let told = run(built("told", &["exit $CODE"]), 1, |command| {
         command.env("CODE", "0");
     });
     assert!(told.success);
