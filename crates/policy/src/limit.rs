@@ -309,7 +309,7 @@ fn wide_cost(per: u64, amount: u64, units: u64) -> u64 {
 }
 
 /// A cap far below `i64::MAX` keeps sums from saturating into one another: 73 years of refill, the most that is owed for
-/// one call.
+/// one call, and after a reload to a slower rate.
 const COST_MOST: i64 = i64::MAX / 4;
 
 /// What `owed` nanoseconds of refill at one rate are at another, for the same units; rounded up.
