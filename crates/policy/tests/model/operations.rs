@@ -29,7 +29,8 @@ pub(super) fn rates() -> impl Strategy<Value = Rate> {
     prop_oneof![odd, small].prop_map(|(amount, seconds, burst)| Rate {
         amount,
         per: Duration::from_secs(seconds),
-        burst,
+        // A bucket holds no more than it owes.
+        burst: burst.min(NEARLY_THE_MOST.as_secs() * amount / seconds),
     })
 }
 
