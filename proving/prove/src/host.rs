@@ -10,4 +10,5 @@ pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod quota;
 pub(crate) mod ready;
+pub(crate) mod stalls;
 pub(crate) mod usage;

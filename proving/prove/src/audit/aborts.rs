@@ -26,6 +26,7 @@ use self::tally::Tally;
 use super::gate::Gate;
 use super::verdict::Verdict;
 use super::{AuditError, Common, rows};
+use crate::host::stalls;
 use crate::race::check;
 
 const MODEL: &str = "audit";
@@ -108,6 +109,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
         // A drain reads an answer to its end; where the engine is told, only what was read is made.
         tokens: if options.drain { 50 } else { TOKENS },
     };
+    let stalls = stalls::Watch::start()?;
     let leavers = Leavers::start(manner, common.users)?;
     watch(&leavers)?;
     let left = leavers.finish()?;
@@ -116,8 +118,10 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let running = engine.stats().running;
     let remaining = remaining(&gate)?;
     gate.stop()?;
+    let stalls = stalls.end();
     eprintln!("reading the ledger");
-    let mut tally = Tally::new(options.drain, manner.tokens, left, ground_truth.take());
+    let route = (options.drain, manner.tokens);
+    let mut tally = Tally::new(route, left, ground_truth.take(), stalls);
     let rows = rows::each(&gate, |row| tally.row(&row))?;
     let chain = rows::verify(&gate)?;
 

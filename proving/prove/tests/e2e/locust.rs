@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::replay::{assert_ended, passed};
 use super::{PROVE, ports};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -378,9 +379,10 @@ impl Replaying {
     /// What it wrote of its run when the master ended.
     fn result(&mut self) -> Value {
         let status = self.process.0.wait().expect("it ends");
-        assert!(status.success(), "{status}");
         let text = std::fs::read_to_string(&self.out).expect("a result");
-        serde_json::from_str(&text).expect("JSON")
+        let result = serde_json::from_str(&text).expect("JSON");
+        assert_ended(&result, status.code(), passed);
+        result
     }
 }
 

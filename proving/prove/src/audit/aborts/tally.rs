@@ -4,7 +4,7 @@
 //! Not here: leaving (`client`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::ground_truth::Entry;
 use engine::tokenizer::Tokenizer;
@@ -13,6 +13,7 @@ use super::NEXT_TOKEN;
 use super::client::{Left, Phase, Way};
 use crate::audit::rows::Row;
 use crate::audit::verdict::{Found, Verdict};
+use crate::host::stalls::Stalls;
 
 /// Tokens, or events where nobody counted tokens, that a row may be off.
 const OFF_MAX: u64 = 1;
@@ -31,6 +32,8 @@ pub(super) struct Tally {
     tokens: u64,
     left: HashMap<Box<str>, Left>,
     engine: HashMap<Box<str>, Entry>,
+    /// What nobody is blamed for.
+    stalls: Stalls,
     rows: HashMap<Box<str>, u32>,
     tokenizer: Option<Tokenizer>,
     spent: u64,
@@ -53,10 +56,16 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(drains: bool, tokens: u64, left: Vec<Left>, engine: Vec<Entry>) -> Self {
+    pub(super) fn new(
+        (drains, tokens): (bool, u64),
+        left: Vec<Left>,
+        engine: Vec<Entry>,
+        stalls: Stalls,
+    ) -> Self {
         Self {
             drains,
             tokens,
+            stalls,
             left: left
                 .into_iter()
                 .map(|left| (left.id.clone(), left))
@@ -85,7 +94,10 @@ impl Tally {
         };
         let entry = self.engine.get(row.request_id.as_str());
         let was_whole = self.drains
-            && entry.is_some_and(|e| left.at.is_some_and(|at| e.ended <= at + MOMENT))
+            && entry.is_some_and(|e| {
+                left.at
+                    .is_some_and(|at| self.noticed_after(at, e) <= MOMENT)
+            })
             || !self.drains && entry.is_some_and(|e| e.whole)
             || entry.is_some_and(|e| e.whole && left.events >= e.completion_tokens)
             || left.at.is_none();
@@ -126,8 +138,10 @@ impl Tally {
         self.made += made;
         let below = made.saturating_sub(row.tokens());
         self.below.push(below);
-        let late = left.at.map(|at| entry.ended.saturating_duration_since(at));
-        let late = late.unwrap_or_default().as_micros() / NEXT_TOKEN.as_micros();
+        let at = left.at.unwrap_or(entry.ended);
+        // After a stall the engine makes at once what was due meanwhile, and a client may leave before any of that was read.
+        let late = entry.ended.saturating_duration_since(at) + self.stalls.between(entry.began, at);
+        let late = late.as_micros() / NEXT_TOKEN.as_micros();
         if u128::from(below) > u128::from(BELOW_MAX) + late {
             self.too_low
                 .add(|| format!("{row:?}, the engine {entry:?}"));
@@ -271,15 +285,24 @@ impl Tally {
             verdict.hold("cancelled after, p99, µs", p99, within && !after.is_empty());
             verdict.tell("cancelled after, most, µs", quantile(&mut after, 1.0));
         }
+        let (stalls, longest) = self.stalls.most();
+        verdict.tell("times the machine stood still", stalls);
+        let longest = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
+        verdict.tell("stood still, most, µs", longest);
     }
 
-    /// From each client's leaving to the engine's seeing it, microseconds.
+    /// How long it took from a client's leaving to the engine's seeing it, less what the machine stood still.
+    fn noticed_after(&self, left: Instant, entry: &Entry) -> Duration {
+        let after = entry.ended.saturating_duration_since(left);
+        after.saturating_sub(self.stalls.between(left, entry.ended))
+    }
+
+    /// The same of each stream that was cut, microseconds.
     fn cancelled_after(&self) -> Vec<u64> {
         let cut = self.engine.values().filter(|entry| !entry.whole);
         cut.filter_map(|entry| {
             let left = self.left.get(&entry.id)?.at?;
-            let after = entry.ended.saturating_duration_since(left);
-            u64::try_from(after.as_micros()).ok()
+            u64::try_from(self.noticed_after(left, entry).as_micros()).ok()
         })
         .collect()
     }

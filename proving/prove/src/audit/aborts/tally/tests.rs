@@ -8,6 +8,7 @@ use super::Tally;
 use crate::audit::aborts::client::{Left, Phase, Way};
 use crate::audit::rows::Row;
 use crate::audit::verdict::Verdict;
+use crate::host::stalls::Stalls;
 
 fn row(outcome: &str, source: &str, completion: u64) -> Row {
     Row {
@@ -28,7 +29,22 @@ fn row(outcome: &str, source: &str, completion: u64) -> Row {
 
 /// Whether it holds: one client got four events and left, the engine had made six and saw it so much later.
 fn holds(drains: bool, way: Way, rows: &[Row], later: Duration) -> bool {
-    let now = Instant::now();
+    holds_where(drains, way, rows, later, (6, None))
+}
+
+/// The same, where the engine made so many tokens, began 400 ms before the client left, and the machine stood still in
+/// these milliseconds since then.
+fn holds_where(
+    drains: bool,
+    way: Way,
+    rows: &[Row],
+    later: Duration,
+    (made, still): (u64, Option<[u64; 2]>),
+) -> bool {
+    let began = Instant::now();
+    let at = |ms| began + Duration::from_millis(ms);
+    let now = at(400);
+    let stalls = Stalls::of(still.map(|[from, to]| (at(from), at(to))));
     let left = Left {
         id: "audit-0".into(),
         way,
@@ -41,12 +57,12 @@ fn holds(drains: bool, way: Way, rows: &[Row], later: Duration) -> bool {
     let entry = Entry {
         id: "audit-0".into(),
         prompt_tokens: 5,
-        completion_tokens: 6,
+        completion_tokens: made,
         whole: drains,
-        began: now,
+        began,
         ended: now + later,
     };
-    let mut tally = Tally::new(drains, 400, vec![left], vec![entry]);
+    let mut tally = Tally::new((drains, 400), vec![left], vec![entry], stalls);
     rows.iter().for_each(|row| tally.row(row));
     let mut verdict = Verdict::new("test", 0);
     tally.tell(&mut verdict, Duration::from_millis(100));
@@ -109,4 +125,26 @@ fn a_drained_row_says_what_the_engine_says() {
         &[row("aborted", "estimated", 4)],
         SOON
     ));
+}
+
+#[test]
+fn what_came_late_while_the_machine_stood_still_is_not_the_gates_doing() {
+    let rows = [row("aborted", "estimated", 4)];
+    let late = |ms| Duration::from_millis(ms);
+    let holds = |later, made, still| holds_where(false, Way::Reading, &rows, later, (made, still));
+    // The cancel: 250 ms after the client left, of which so many the machine stood still.
+    for (still, is_right) in [
+        (None, false),
+        (Some([420, 600]), true),
+        (Some([420, 560]), false),
+        (Some([100, 400]), false),
+        (Some([650, 900]), false),
+    ] {
+        assert_eq!(holds(late(250), 6, still), is_right, "{still:?}");
+    }
+    // What the engine made: 4 tokens in the row, 24 on their way, and 50 due in a stall of 100 ms before the client left.
+    assert!(!holds(SOON, 4 + 24 + 10, None));
+    assert!(holds(SOON, 4 + 24 + 50, Some([250, 350])));
+    assert!(!holds(SOON, 4 + 24 + 60, Some([250, 350])));
+    assert!(!holds(SOON, 4 + 24 + 50, Some([420, 520])));
 }
