@@ -121,6 +121,13 @@ fn a_connection_closed_before_the_call_is_replaced_without_a_counted_retry() {
         assert_eq!(answer.text(), COMPLETION);
         close.send(()).expect("the upstream listens");
         closed.recv().expect("it closes");
+        // The worker has been to its reactor before it reads another call, and there it sees the close.
+        assert_eq!(
+            connection
+                .call(b"GET /none HTTP/1.1\r\nhost: g\r\n\r\n")
+                .status,
+            404
+        );
     }
     assert_eq!(counted.try_iter().count(), 40, "none ran twice");
     let rows = audited.end(40);
