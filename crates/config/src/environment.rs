@@ -96,9 +96,29 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
         });
     }
     let text = document(&present, sources);
-    let mut loaded = parse_document(path, text.as_bytes(), sources)?;
+    let mut loaded = parse_document(path, text.as_bytes(), sources)
+        .map_err(|faults| by_variable(faults, &text))?;
     loaded.watched.clear();
     Ok(loaded)
+}
+
+/// Faults that name the variable in place of a line, since nobody wrote the lines.
+fn by_variable(mut faults: Faults, document: &str) -> Faults {
+    for fault in faults.faults.iter_mut().chain(&mut faults.warnings) {
+        let line = fault.line.take().and_then(|line| line.checked_sub(1));
+        let line = line.and_then(|before| document.lines().nth(before));
+        if let Some(name) = line.and_then(variable) {
+            name.clone_into(&mut fault.path);
+        }
+    }
+    faults
+}
+
+/// The variable that a line of a document names.
+fn variable(line: &str) -> Option<&str> {
+    let (_, named) = line.split_once("${").or_else(|| line.split_once("env: "))?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    named.split(|c| !is_of_name(c)).next()
 }
 
 /// The providers of which a variable is set.

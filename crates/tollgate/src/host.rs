@@ -27,7 +27,9 @@ const ROOM_BYTES: u64 = 1 << 30;
 pub(crate) struct Host {
     /// Files that may be open, after the limit was raised.
     descriptors: u64,
-    /// Connections that clients may have by those.
+    /// Bytes beyond which no file may grow.
+    file_bytes: u64,
+    /// Connections that clients may have by those descriptors.
     room: usize,
     /// Connections that all workers together may have by the configuration, where it says how many one may.
     connections: Option<usize>,
@@ -47,6 +49,9 @@ struct File {
     /// The setting that names it.
     setting: &'static str,
     dir: PathBuf,
+    /// As long as it is.
+    has_bytes: u64,
+    /// What it may grow by.
     wants_bytes: u64,
     /// Whether it has to outlive this machine.
     is_kept: bool,
@@ -66,6 +71,7 @@ impl Host {
         let is_limited = bounds.connections != Bounds::default().connections;
         Self {
             descriptors: rlimit::Resource::NOFILE.get_soft().unwrap_or(u64::MAX),
+            file_bytes: rlimit::Resource::FSIZE.get_soft().unwrap_or(u64::MAX),
             room,
             connections: is_limited.then(|| bounds.connections.saturating_mul(workers)),
             workers,
@@ -96,6 +102,7 @@ impl Host {
             ));
         }
         for file in &self.files {
+            remarks.extend(file.grows_beyond(self.file_bytes));
             remarks.extend(file.remarks(self.is_container));
         }
         remarks
@@ -118,6 +125,18 @@ impl Host {
 }
 
 impl File {
+    fn grows_beyond(&self, most: u64) -> Option<String> {
+        let wanted = self.has_bytes.saturating_add(self.wants_bytes);
+        (wanted > most).then(|| {
+            format!(
+                "no file may grow beyond {} MiB, and {} may want {}: raise that limit (`ulimit -f`, LimitFSIZE= of systemd)",
+                most >> 20,
+                self.setting,
+                wanted >> 20
+            )
+        })
+    }
+
     fn remarks(&self, is_container: bool) -> Vec<String> {
         let (setting, dir) = (self.setting, self.dir.display());
         let mut remarks = Vec::new();
@@ -158,18 +177,22 @@ fn is_container() -> bool {
 
 /// The files of a configuration that grow.
 fn files(host: &config::Host) -> Vec<File> {
+    let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
     let ledger = host.ledger.as_ref().map(|ledger| {
-        let has = std::fs::metadata(&ledger.path).map_or(0, |found| found.len());
+        let has = length(&ledger.path);
         let wants = ledger
             .bytes_max
             .map_or(ROOM_BYTES, |most| most.saturating_sub(has));
-        ("ledger.path", &ledger.path, wants, true)
+        ("ledger.path", &ledger.path, (has, wants), true)
     });
     let log = match &host.access_log {
-        config::AccessLog::File(path) => Some(("access_log", path, ROOM_BYTES, false)),
+        config::AccessLog::File(path) => {
+            Some(("access_log", path, (length(path), ROOM_BYTES), false))
+        }
         config::AccessLog::Off | config::AccessLog::Stdout => None,
     };
-    let file = |(setting, path, wants_bytes, is_kept): (&'static str, &PathBuf, u64, bool)| {
+    type Found<'a> = (&'static str, &'a PathBuf, (u64, u64), bool);
+    let file = |(setting, path, (has_bytes, wants_bytes), is_kept): Found<'_>| {
         let dir = match path.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
             _ => PathBuf::from("."),
@@ -178,6 +201,7 @@ fn files(host: &config::Host) -> Vec<File> {
         Some(File {
             setting,
             dir,
+            has_bytes,
             wants_bytes,
             is_kept,
             disk,

@@ -96,9 +96,28 @@ fn a_value_cannot_inject_structure_and_is_not_quoted_back() {
         .set("OPENAI_API_KEY", "k");
     let text = from_environment(&world).unwrap_err().to_string();
     assert!(
-        text.contains("backends.openai.url") && !text.contains("canary"),
+        text.contains("environment: OPENAI_BASE_URL: ") && !text.contains("canary"),
         "{text}"
     );
+}
+
+#[test]
+fn a_fault_names_its_variable_and_no_line() {
+    for (name, value) in [
+        ("OPENAI_BASE_URL", "ftp://127.0.0.1/v1"),
+        ("GEMINI_API_KEY", "two\nlines"),
+        ("TOLLGATE_DATA", "everywhere"),
+        ("TOLLGATE_ADMIN", "127.0.0.1"),
+        ("TOLLGATE_TRUST", "nobody at all"),
+    ] {
+        let mut world = World::default();
+        world.set("OPENAI_API_KEY", "k").set(name, value);
+        let text = from_environment(&world).unwrap_err().to_string();
+        assert!(
+            text.starts_with(&format!("environment: {name}: ")),
+            "{text}"
+        );
+    }
 }
 
 #[test]

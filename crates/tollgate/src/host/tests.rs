@@ -9,6 +9,7 @@ use super::{File, Host};
 fn host() -> Host {
     Host {
         descriptors: 1 << 20,
+        file_bytes: u64::MAX,
         room: 524_256,
         connections: None,
         workers: 4,
@@ -27,6 +28,7 @@ fn file(setting: &'static str, is_kept: bool, free_bytes: u64, kind: Kind) -> Fi
     File {
         setting,
         dir: PathBuf::from("/var/lib/tollgate"),
+        has_bytes: 1 << 20,
         wants_bytes: 1 << 30,
         is_kept,
         disk: Disk { free_bytes, kind },
@@ -48,6 +50,28 @@ fn a_host_without_limits_is_told_nothing() {
         ..host()
     };
     assert_eq!(container.remarks(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_may_not_become_as_large_as_it_wants_is_named() {
+    let wanted = (1 << 30) + (1 << 20);
+    for (file_bytes, is_said) in [(wanted - 1, true), (wanted, false)] {
+        let limited = Host {
+            file_bytes,
+            files: vec![file("ledger.path", true, 8 << 30, Kind::Disk)],
+            ..host()
+        };
+        assert_eq!(limited.remarks().len(), usize::from(is_said));
+    }
+    let limited = Host {
+        file_bytes: 64 << 20,
+        ..host()
+    };
+    let remarks = limited.remarks();
+    assert_eq!(remarks.len(), 2);
+    let said = "no file may grow beyond 64 MiB, and ledger.path may want 1025: ";
+    assert!(remarks[0].starts_with(said), "{remarks:?}");
+    assert!(remarks[1].contains("access_log may want"), "{remarks:?}");
 }
 
 #[test]
