@@ -88,7 +88,7 @@ pub(super) fn text(
             let by = caller.map_or("a header, or for want of one", |caller| caller.by.as_str());
             line("workload", &format!("{}, known by {by}", workload.name));
         }
-        None => line("workload", "not known"),
+        None => line("workload", &format!("not known{}", registered(s))),
     }
     if let Some(caller) = caller {
         if let Some(key) = &caller.key {
@@ -123,6 +123,22 @@ pub(super) fn text(
         line("budget", &budget);
     }
     out
+}
+
+/// The workloads that a caller could be; the first of them where there are many.
+fn registered(s: &Snapshot) -> String {
+    const SHOWN: usize = 12;
+    let mut names: Vec<&str> = s.workloads.iter().map(|one| &*one.name).collect();
+    names.sort_unstable();
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(SHOWN);
+    match names[..] {
+        [] => String::new(),
+        _ => format!("; registered: {}{more}", names.join(", ")),
+    }
 }
 
 /// The limits that count it, in words.

@@ -176,5 +176,10 @@ fn explain_says_who_calls_where_it_goes_and_why_not() {
     );
     let text = tollgate(gate.dir.path(), &["explain", "-c", config], &[]);
     assert!(text.out.contains("401 credential_missing"), "{}", text.out);
+    assert!(
+        text.out.contains("not known; registered: chat"),
+        "{}",
+        text.out
+    );
     assert_eq!(upstream.seen().len(), 0, "nothing is sent");
 }
