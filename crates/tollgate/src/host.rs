@@ -129,10 +129,10 @@ impl File {
         let wanted = self.has_bytes.saturating_add(self.wants_bytes);
         (wanted > most).then(|| {
             format!(
-                "no file may grow beyond {} MiB, and {} may want {}: raise that limit (`ulimit -f`, LimitFSIZE= of systemd)",
-                most >> 20,
+                "no file may grow beyond {} KiB, and {} may want {}: raise that limit (`ulimit -f`, LimitFSIZE= of systemd)",
+                most >> 10,
                 self.setting,
-                wanted >> 20
+                wanted >> 10
             )
         })
     }
