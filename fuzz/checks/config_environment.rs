@@ -16,7 +16,7 @@ const DOCUMENT: &str = "backends: { a: { url: https://a.test/v1 }, b: { url: htt
 struct Environment(Vec<(String, String)>);
 
 impl Sources for Environment {
-    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
         Err(io::ErrorKind::NotFound.into())
     }
 

@@ -17,7 +17,7 @@ struct World;
 const SECRET: &str = "canary-in-every-file-and-variable";
 
 impl Sources for World {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, _: usize) -> io::Result<Vec<u8>> {
         if path.as_os_str().len() % 7 == 6 {
             return Err(io::ErrorKind::NotFound.into());
         }

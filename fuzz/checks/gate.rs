@@ -44,7 +44,7 @@ struct Answer {
 struct Nothing;
 
 impl Sources for Nothing {
-    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
         Err(io::ErrorKind::NotFound.into())
     }
 

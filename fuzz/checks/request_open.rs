@@ -22,7 +22,7 @@ use wire::http1::{Framing, Limits, Step, parse_request, request_framing};
 struct Nothing;
 
 impl Sources for Nothing {
-    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
         Err(io::ErrorKind::NotFound.into())
     }
 

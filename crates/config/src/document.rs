@@ -2,6 +2,7 @@
 //!
 //! Not here: values in it (`node`), what becomes of them (`lower`), documents made of variables (`environment`).
 
+use std::io;
 use std::path::Path;
 
 use crate::fault::{Fault, Faults};
@@ -17,8 +18,12 @@ const DOCUMENT_BYTES_MAX: usize = 4 << 20;
 /// # Errors
 /// [`Faults`], all that can be found at once.
 pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
-    match sources.read(path) {
+    match sources.read(path, DOCUMENT_BYTES_MAX) {
         Ok(bytes) => parse_document(path, &bytes, sources),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            let says = "the file is larger than 4 MiB, and no more is read".to_owned();
+            Err(refused(path, vec![whole(says, "")]))
+        }
         Err(error) => {
             let says = format!("cannot read the file: {}", lower::reason(&error));
             Err(refused(

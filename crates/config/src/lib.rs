@@ -19,7 +19,7 @@ pub use host::{
     TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
     WrittenRule,
 };
-pub use lower::Loaded;
+pub use lower::{FILE_BYTES_MAX, Loaded};
 pub use redact::Redacted;
 pub use schema::json_schema;
 pub use sources::Sources;

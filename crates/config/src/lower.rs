@@ -57,7 +57,7 @@ pub struct Loaded {
 }
 
 /// Most of a file that holds a secret or a certificate, bytes.
-const FILE_BYTES_MAX: usize = 4 << 20;
+pub const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// What lowering needs at hand.
 struct Lowering<'a> {
@@ -256,8 +256,8 @@ impl Lowering<'_> {
         if !self.watched.contains(&path) {
             self.watched.push(path.clone());
         }
-        match self.sources.read(&path) {
-            Ok(bytes) if bytes.len() > bytes_max => {
+        match self.sources.read(&path, bytes_max) {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let says = format!("the file {shown} is larger than {} MiB", bytes_max >> 20);
                 self.findings.fault(&at.place, says, "");
                 None
@@ -298,6 +298,8 @@ pub(crate) fn reason(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "it does not exist".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         io::ErrorKind::IsADirectory => "it is a directory".into(),
-        kind => kind.to_string(),
+        kind => error
+            .get_ref()
+            .map_or_else(|| kind.to_string(), ToString::to_string),
     }
 }

@@ -7,11 +7,11 @@ use std::path::Path;
 
 /// The world that a document may refer to.
 pub trait Sources {
-    /// The content of a file.
+    /// The content of a regular file of at most so many bytes.
     ///
     /// # Errors
-    /// As the file system says.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// As the file system says; [`io::ErrorKind::FileTooLarge`] where it is longer.
+    fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>>;
 
     /// Whether nobody but its owner can read or change a file.
     ///

@@ -53,8 +53,8 @@ struct DemoWorld {
 }
 
 impl Sources for DemoWorld {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        World.read(path)
+    fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+        World.read(path, bytes_max)
     }
 
     fn var(&self, name: &str) -> Option<String> {

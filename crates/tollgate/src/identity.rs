@@ -280,7 +280,11 @@ pub(crate) fn read_keys(path: &Path, sources: &dyn Sources) -> Result<KeyFile, S
 /// The file's content, where nobody but its owner can see or change it.
 fn key_bytes(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, String> {
     let shown = path.display();
-    let bytes = sources.read(path).map_err(|error| {
+    let bytes = sources.read(path, KEY_FILE_BYTES_MAX).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::FileTooLarge {
+            let mib = KEY_FILE_BYTES_MAX >> 20;
+            return format!("{shown} is larger than {mib} MiB");
+        }
         if error.kind() == std::io::ErrorKind::NotFound {
             return format!(
                 "{shown} does not exist; `tollgate keys create --config FILE --workload NAME` makes it with its first key"
@@ -295,10 +299,6 @@ fn key_bytes(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, String> {
         return Err(format!(
             "others than its owner can read or change {shown}; chmod 600 {shown}"
         ));
-    }
-    if bytes.len() > KEY_FILE_BYTES_MAX {
-        let mib = KEY_FILE_BYTES_MAX >> 20;
-        return Err(format!("{shown} is larger than {mib} MiB"));
     }
     Ok(bytes)
 }

@@ -212,7 +212,7 @@ fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, Stri
             continue;
         }
         let bundle = (!origin.ca_file.is_empty())
-            .then(|| sources.read(Path::new(&origin.ca_file)))
+            .then(|| sources.read(Path::new(&origin.ca_file), config::FILE_BYTES_MAX))
             .transpose()
             .map_err(|error| format!("{}: {error}", origin.ca_file))?;
         let mut shown = loaded.host.client_certificates.iter();

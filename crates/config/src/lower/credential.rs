@@ -191,7 +191,8 @@ impl super::Lowering<'_> {
     }
 
     fn is_there(&self, file: &Path) -> bool {
-        self.sources.read(file).map(Secret::new).is_ok()
+        let read = self.sources.read(file, SECRET_BYTES_MAX);
+        read.map(Secret::new).is_ok()
     }
 
     /// The header line of a secret that was found at a place.

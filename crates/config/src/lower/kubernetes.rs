@@ -130,7 +130,7 @@ impl super::Lowering<'_> {
 
     /// A file that every pod has.
     fn of_pod(&mut self, place: &Place, name: &str, path: &str, say: &str) -> Option<Vec<u8>> {
-        match self.sources.read(Path::new(path)) {
+        match self.sources.read(Path::new(path), super::FILE_BYTES_MAX) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
                 let why = super::reason(&error);

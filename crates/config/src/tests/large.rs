@@ -37,7 +37,14 @@ fn more_than_the_bounds_is_refused() {
     let too_long = World::with(&format!("#{}\n", "x".repeat(4 << 20)))
         .load()
         .unwrap_err();
-    assert!(too_long.to_string().contains("at most 4 MiB"), "{too_long}");
+    let said = too_long.to_string();
+    assert!(said.contains("larger than 4 MiB, and no more"), "{said}");
+    let mut world = World::with(
+        "backends: { a: { url: https://one.example/v1, ca: ca.pem } }\nroutes: [ { workload: w, backend: a } ]\n",
+    );
+    world.put("ca.pem", vec![b'x'; (4 << 20) + 1]);
+    let said = world.load().unwrap_err().to_string();
+    assert!(said.contains("\"ca.pem\" is larger than 4 MiB"), "{said}");
     let many = World::with(&format!("a: [{}]\n", "x,".repeat(300_000)))
         .load()
         .unwrap_err();

@@ -18,7 +18,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 struct Generous<'a>(&'a str);
 
 impl Sources for Generous<'_> {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, _: usize) -> io::Result<Vec<u8>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let content = match &*name {
             _ if path == Path::new(DOCUMENT) => self.0,

@@ -40,11 +40,12 @@ impl World {
 }
 
 impl Sources for World {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.files
-            .get(path)
-            .cloned()
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+        match self.files.get(path) {
+            Some(content) if content.len() > bytes_max => Err(io::ErrorKind::FileTooLarge.into()),
+            Some(content) => Ok(content.clone()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     fn var(&self, name: &str) -> Option<String> {

@@ -183,7 +183,7 @@ pub(super) fn admit(
             caller,
             model: model.as_deref(),
             backends: &rule.backends,
-            prompt: prompt_estimate,
+            prompt: tokens.prompt_of_budgets,
             completion,
             fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };

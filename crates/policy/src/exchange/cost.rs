@@ -14,6 +14,10 @@ use crate::operation::Operation;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) prompt: u64,
+    /// What the prompt has at least, were the route's experience of other calls: beyond it, a guess refuses nothing for good.
+    pub(super) prompt_least: u64,
+    /// What the prompt takes of a budget.
+    pub(super) prompt_of_budgets: u64,
     pub(super) completion: u64,
     /// The call itself says how much it may generate.
     pub(super) is_capped: bool,
@@ -23,6 +27,9 @@ pub(super) struct Cost {
 
 /// Tokens that an engine may put around a prompt that says little: a template's system text.
 const FRAME_TOKENS_MAX: u64 = 1024;
+/// Bytes of a body for each token that a budget holds for its prompt, at most: a caller whose padded calls teach a
+/// route that bytes cost nothing has a text's four bytes a token let in for no less than two fifths of it.
+const BYTES_PER_TOKEN_OF_BUDGETS: u64 = 10;
 
 impl Cost {
     /// What a request of `bytes` may cost, of whose body `call` is what was read; `output_max` is the most
@@ -46,13 +53,20 @@ impl Cost {
             Operation::Completions => call.prompts.token_ids,
             _ => None,
         });
-        let prompt = match ids {
-            Some(ids) => ids,
-            None if operation.is_metered() => estimator.prompt(bytes),
-            None => 0,
+        let (prompt, prompt_least, prompt_of_budgets) = match ids {
+            Some(ids) => (ids, ids, ids),
+            None if operation.is_metered() => {
+                let prompt = estimator.prompt(bytes);
+                let least = prompt.min(Estimator::default().prompt(bytes));
+                let of_budgets = prompt.max(bytes / BYTES_PER_TOKEN_OF_BUDGETS);
+                (prompt, least, of_budgets)
+            }
+            None => (0, 0, 0),
         };
         Self {
             prompt,
+            prompt_least,
+            prompt_of_budgets,
             completion,
             is_capped: cap.is_some(),
             is_bounded: each.is_some(),
@@ -61,8 +75,11 @@ impl Cost {
 
     /// What a route charges for a call that it lists and that is not read.
     pub(super) fn charged(tokens: Option<u64>) -> Self {
+        let prompt = tokens.unwrap_or(0);
         Self {
-            prompt: tokens.unwrap_or(0),
+            prompt,
+            prompt_least: prompt,
+            prompt_of_budgets: prompt,
             completion: 0,
             is_capped: true,
             is_bounded: true,
@@ -83,11 +100,12 @@ impl Cost {
         }
     }
 
-    /// What to take from a bucket that holds `burst` at most. A completion that is only guessed
-    /// must not make a small limit refuse every call: then the whole bucket is taken instead.
+    /// What to take from a bucket that holds `burst` at most. What is only guessed, a completion or how dense a prompt
+    /// is, must not make a small limit refuse every call: then the whole bucket is taken instead.
     pub(super) fn units(self, burst: u64) -> u64 {
         let all = self.prompt.saturating_add(self.completion);
-        if self.is_capped || self.prompt > burst {
+        let said = if self.is_capped { self.completion } else { 0 };
+        if self.prompt_least.saturating_add(said) > burst {
             all
         } else {
             all.min(burst)

@@ -491,7 +491,10 @@ impl Making<'_> {
             return Ok(made.clone());
         }
         let bundle = (!ca_file.is_empty())
-            .then(|| self.sources.read(Path::new(ca_file)))
+            .then(|| {
+                self.sources
+                    .read(Path::new(ca_file), config::FILE_BYTES_MAX)
+            })
             .transpose()
             .map_err(|error| format!("{ca_file}: {error}"))?;
         let mut shown = self.host.client_certificates.iter();

@@ -19,7 +19,7 @@ type Files<'f> = &'f [(&'f str, &'f str)];
 struct World<'w>(Files<'w>);
 
 impl Sources for World<'_> {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, _: usize) -> io::Result<Vec<u8>> {
         let found = self.0.iter().find(|(name, _)| path.ends_with(name));
         let found = found.map(|(_, content)| content.as_bytes().to_vec());
         found.ok_or_else(|| io::ErrorKind::NotFound.into())

@@ -13,7 +13,7 @@ use crate::cli::{Cli, Demo, Verb};
 struct Nothing;
 
 impl Sources for Nothing {
-    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
         Err(io::ErrorKind::NotFound.into())
     }
 

@@ -13,7 +13,7 @@ use super::{Found, named, next, told, usual, with_root};
 struct With(&'static [(&'static str, &'static str)]);
 
 impl Sources for With {
-    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, _: &Path, _: usize) -> io::Result<Vec<u8>> {
         Err(io::ErrorKind::NotFound.into())
     }
 

@@ -783,6 +783,8 @@ mod reserving {
 fn a_guessed_completion_never_exceeds_what_a_small_limit_can_hold() {
     let guess = super::Cost {
         prompt: 20,
+        prompt_least: 20,
+        prompt_of_budgets: 20,
         completion: 256,
         is_capped: false,
         is_bounded: false,
@@ -796,9 +798,34 @@ fn a_guessed_completion_never_exceeds_what_a_small_limit_can_hold() {
     assert_eq!(capped.units(100), 276);
     let long = super::Cost {
         prompt: 200,
+        prompt_least: 200,
         ..guess
     };
     assert_eq!(long.units(100), 456);
+}
+
+#[test]
+fn what_other_calls_taught_a_route_neither_refuses_for_good_nor_opens_a_budget() {
+    let call = CallHead::read(br#"{"model":"m","max_tokens":10}"#).expect("a call");
+    let cost = |bytes, estimator: &Estimator| {
+        super::Cost::of(Operation::Chat, Some(&call), bytes, estimator, None)
+    };
+    // Short prompts behind a long template: two tokens a byte.
+    let mut dense = Estimator::default();
+    // Bodies of white space.
+    let mut empty = Estimator::default();
+    for _ in 0..400 {
+        dense.learn(90, Some(180), None);
+        empty.learn(40_000, Some(69), None);
+    }
+    let fits = cost(200_000, &dense);
+    assert!(fits.prompt > 390_000, "{fits:?}");
+    assert_eq!(fits.units(60_000), 60_000, "50,000 tokens of a text");
+    let never = cost(300_000, &dense);
+    assert!(never.units(60_000) > 60_000, "{never:?}");
+    let padded = cost(200_000, &empty);
+    assert!(padded.prompt < 2_500, "{padded:?}");
+    assert_eq!(padded.prompt_of_budgets, 20_000);
 }
 
 mod unread {

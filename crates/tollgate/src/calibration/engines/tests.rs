@@ -8,7 +8,7 @@ use super::*;
 struct Nothing;
 
 impl config::Sources for Nothing {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, _: usize) -> io::Result<Vec<u8>> {
         match path.file_name().and_then(|name| name.to_str()) {
             Some("tokenizer.json" | "template.jinja") => Ok(b"{}".to_vec()),
             _ => Err(io::ErrorKind::NotFound.into()),
