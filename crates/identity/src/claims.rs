@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use policy::attribution::is_unseen;
 use policy::authority::{Claim, Members};
 use policy::caller::{Caller, Claims, Proven};
 use serde_json::{Map, Value};
 
-/// Most bytes of a user or of a tag's value. What is longer, or has control characters, is cut and ends in its digest.
+/// Most bytes of a user or of a tag's value. What is longer, or has characters that cannot be seen, is cut and ends in its digest.
 const TEXT_BYTES_MAX: usize = 256;
 /// Stands before the digest.
 const DIGEST_MARK: char = '~';
@@ -169,12 +170,12 @@ fn is_recorded_whole(text: &str) -> bool {
         end.len() == DIGEST_CHARS && end.bytes().all(is_hex)
     };
     let end = text.rsplit_once(DIGEST_MARK).map(|(_, end)| end);
-    text.len() <= TEXT_BYTES_MAX && !text.contains(char::is_control) && !end.is_some_and(is_digest)
+    text.len() <= TEXT_BYTES_MAX && !text.contains(is_unseen) && !end.is_some_and(is_digest)
 }
 
-/// The beginning of a text without control characters, and the SHA-256 of all of it.
+/// The beginning of a text without characters that cannot be seen, and the SHA-256 of all of it.
 fn digested(text: &str) -> String {
-    let mut plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    let mut plain: String = text.chars().filter(|c| !is_unseen(*c)).collect();
     plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX - 1 - DIGEST_CHARS));
     plain.push(DIGEST_MARK);
     for byte in crate::fingerprint(text.as_bytes()) {

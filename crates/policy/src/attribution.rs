@@ -5,12 +5,14 @@
 //! name; of more than [`TAGS_MAX`] the first are kept. A tag without a name, or with one longer than [`TAG_NAME_MAX`] bytes, is left
 //! out; a value is cut at [`TAG_VALUE_MAX`] bytes, before the character that passes them. The object ends before the tag
 //! that would make it longer than [`TAGS_BYTES_MAX`].
-//! Invariant: no control character is kept (each becomes U+FFFD), so that a line stays a line and every database takes
+//! Invariant: no character that cannot be seen is kept (each becomes U+FFFD), so that a line stays a line and every database takes
 //! it. The same tags in any order give the same text.
 //! Not here: how a caller is proven ([`crate::identity`]), what may not be kept at all (`record`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
+
+pub use wire::unseen::is_unseen;
 
 use crate::caller::Caller;
 
@@ -25,7 +27,7 @@ pub const TAG_VALUE_MAX: usize = 256;
 /// Most bytes of all tags as JSON.
 pub const TAGS_BYTES_MAX: usize = 4096;
 
-/// What takes the place of a control character.
+/// What takes the place of a character that cannot be seen.
 const REPLACED: char = char::REPLACEMENT_CHARACTER;
 
 /// Who spent it. What is not known is `None`, and never empty.
@@ -72,7 +74,7 @@ pub fn kept(text: &str) -> Option<Cow<'_, str>> {
     let text = end.map_or(text, |(at, _)| text.get(..at).unwrap_or_default());
     match text {
         "" => None,
-        text if text.chars().any(char::is_control) => {
+        text if text.chars().any(is_unseen) => {
             Some(text.chars().map(plain).collect::<String>().into())
         }
         text => Some(text.into()),
@@ -139,7 +141,7 @@ fn quote(text: &str, out: &mut String) {
 }
 
 fn plain(c: char) -> char {
-    if c.is_control() { REPLACED } else { c }
+    if is_unseen(c) { REPLACED } else { c }
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ mod arguments;
 mod care;
 mod tail;
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -187,7 +187,10 @@ fn to(
         );
         return Err(Fault::Asked(says));
     }
-    let mut file = BufWriter::new(File::create(path).map_err(named)?);
+    // It has who spent what, as the ledger has, which the gate's group alone may read.
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o640);
+    let mut file = BufWriter::new(options.open(path).map_err(named)?);
     write(&mut file)?;
     Ok(file.flush().map_err(named)?)
 }

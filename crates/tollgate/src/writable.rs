@@ -3,7 +3,9 @@
 //! Invariant: nothing is made or changed, so that `check` may ask on a machine where a gate runs.
 //! Not here: what is written (`ledger`, `telemetry`), whether a disk has room (`host`).
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use config::{AccessLog, Fault, Host};
@@ -27,7 +29,9 @@ pub(crate) fn faults(host: &Host) -> Vec<Fault> {
         AccessLog::Off | AccessLog::Stdout => None,
     };
     let fault = |(setting, line, file, hint): (&str, Option<usize>, &PathBuf, &str)| {
-        writable(file).err().map(|says| Fault {
+        let said = writable(file).map_err(|says| (says, hint));
+        let said = said.and_then(|()| of_a_kind(file, setting == "ledger.path"));
+        said.err().map(|(says, hint)| Fault {
             path: setting.to_owned(),
             line,
             says,
@@ -35,6 +39,39 @@ pub(crate) fn faults(host: &Host) -> Vec<Fault> {
         })
     };
     ledger.into_iter().chain(log).filter_map(fault).collect()
+}
+
+/// What every database of SQLite begins with (<https://www.sqlite.org/fileformat.html>, 1.3).
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// Whether what is there already is of the kind that will be written.
+fn of_a_kind(file: &Path, is_ledger: bool) -> Result<(), (String, &'static str)> {
+    let Ok(found) = std::fs::metadata(file) else {
+        return Ok(());
+    };
+    let (kind, shown) = (found.file_type(), file.display());
+    if is_ledger {
+        if !found.is_file() {
+            return Err((format!("{shown} is no file"), "name another file"));
+        }
+        let mut begins = [0; DATABASE.len()];
+        // One that may not be read is the gate's to say.
+        let read = File::open(file).and_then(|mut file| file.read_exact(&mut begins));
+        let is_another = match read {
+            Ok(()) => begins != DATABASE,
+            Err(error) => error.kind() == io::ErrorKind::UnexpectedEof && found.len() > 0,
+        };
+        if is_another {
+            let says = format!("{shown} is neither a database nor a ledger");
+            return Err((says, "name another file: it is not touched"));
+        }
+    } else if kind.is_socket()
+        || kind.is_fifo() && !file.starts_with("/dev") && !file.starts_with("/proc")
+    {
+        let says = format!("{shown} is a pipe or a socket, which would be waited for");
+        return Err((says, "name a file, or write stdout"));
+    }
+    Ok(())
 }
 
 /// What keeps a file from being written or made.
@@ -67,4 +104,50 @@ fn writable(file: &Path) -> Result<(), String> {
 
 fn may(path: &Path, access: Access) -> io::Result<()> {
     Ok(accessat(CWD, path, access, AtFlags::EACCESS)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_a_kind;
+
+    #[test]
+    fn what_would_be_waited_for_and_what_is_another_file_are_faults() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [pipe, short, junk, database, absent] =
+            ["pipe", "short", "junk", "database", "absent"].map(|name| dir.path().join(name));
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).expect("a pipe");
+        std::fs::write(&short, "SQL").expect("a file");
+        std::fs::write(&junk, [7; 300]).expect("a file");
+        std::fs::write(&database, first_page()).expect("a file");
+        let says = |file: &std::path::Path, is_ledger| {
+            of_a_kind(file, is_ledger).map_err(|(says, _)| says)
+        };
+        for (file, is_ledger, expected) in [
+            (&pipe, false, Some("is a pipe or a socket")),
+            (&pipe, true, Some("is no file")),
+            (&short, true, Some("is neither a database nor a ledger")),
+            (&junk, true, Some("is neither a database nor a ledger")),
+            (&database, true, None),
+            (&absent, true, None),
+            (&absent, false, None),
+            (&junk, false, None),
+        ] {
+            let said = says(file, is_ledger).err();
+            let is_so = match (&said, expected) {
+                (Some(said), Some(expected)) => said.contains(expected),
+                (said, expected) => said.is_none() && expected.is_none(),
+            };
+            assert!(is_so, "{}: {said:?}", file.display());
+        }
+        // What standard output is, a pipe here or not, may be named.
+        assert_eq!(says(std::path::Path::new("/dev/null"), false), Ok(()));
+    }
+
+    /// The first page of an empty database, as far as anybody looks at it here.
+    fn first_page() -> Vec<u8> {
+        let mut page = super::DATABASE.to_vec();
+        page.resize(4096, 0);
+        page
+    }
 }

@@ -22,4 +22,5 @@ pub mod json;
 pub mod meter;
 pub mod proxy_protocol;
 pub mod sse;
+pub mod unseen;
 pub mod usage;

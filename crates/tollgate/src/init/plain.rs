@@ -3,12 +3,14 @@
 //! Invariant: what is shown moves no cursor, changes no colour and no direction, and has a bound.
 //! Not here: what is said (`init`).
 
+use wire::unseen::is_unseen;
+
 /// Stands for a character that a terminal would act on.
 const REPLACED: char = '\u{fffd}';
 
 /// At most so many characters, the last of them `…` where some are left out; none that a terminal acts on.
 pub(super) fn shown(text: &str, most: usize) -> String {
-    let plain = |c: char| if acts(c) { REPLACED } else { c };
+    let plain = |c: char| if is_unseen(c) { REPLACED } else { c };
     if text.chars().nth(most).is_none() {
         return text.chars().map(plain).collect();
     }
@@ -18,7 +20,7 @@ pub(super) fn shown(text: &str, most: usize) -> String {
 
 /// A path as one word of a shell; none where it has a character that a terminal acts on.
 pub(super) fn shell_word(path: &str) -> Option<String> {
-    if path.is_empty() || path.chars().any(acts) {
+    if path.is_empty() || path.chars().any(is_unseen) {
         return None;
     }
     // A word that begins so would be read as an option.
@@ -31,21 +33,6 @@ pub(super) fn shell_word(path: &str) -> Option<String> {
         return Some(path);
     }
     Some(format!("'{}'", path.replace('\'', r"'\''")))
-}
-
-/// Control characters, and those that turn lines, end them or are not seen.
-fn acts(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 #[cfg(test)]

@@ -248,6 +248,8 @@ fn an_answer_is_never_written_over_a_file_of_the_ledger() {
     for _ in 0..2 {
         let (answer, _) = asked_of(&ledger, &["export", "-o", other]);
         assert!(matches!(answer, Ok(true)), "{answer:?}");
+        let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(other).expect("made"));
+        assert_eq!(mode & 0o007, 0, "others may not read who spent what");
     }
 }
 

@@ -9,11 +9,12 @@
 use super::fault::{CallFault, CallFaultKind};
 use crate::dialect::{Name, Operation, names};
 use crate::json::{Found, Interest, Interests, Kind, Member, Repeat, Scanner, Want, split_path};
+use crate::unseen::is_unseen;
 
 /// Most characters of it.
 const CHARS_MAX: usize = 256;
 /// Said of a value that is something else.
-const WANTED: &str = "a string of at most 256 characters, none of them a control character";
+const WANTED: &str = "a string of at most 256 characters, each of which can be seen";
 
 /// All members that any dialect has for it.
 const MEMBERS: [&str; 3] = names::<3>(Name::User);
@@ -88,7 +89,7 @@ fn read(path: &'static str, member: &Member, found: &Found) -> Result<Option<Box
         _ => None,
     };
     let is_good =
-        |text: &str| text.chars().nth(CHARS_MAX).is_none() && !text.chars().any(char::is_control);
+        |text: &str| text.chars().nth(CHARS_MAX).is_none() && !text.chars().any(is_unseen);
     match text.filter(|text| is_good(text)) {
         Some(text) if text.is_empty() => Ok(None),
         Some(text) => Ok(Some(text.into())),

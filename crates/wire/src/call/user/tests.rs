@@ -77,6 +77,12 @@ fn what_two_readers_could_read_in_two_ways_is_refused() {
     let cases = [
         (Operation::Chat, r#"{"user":7}"#, "wrong_type", "user"),
         (Operation::Chat, r#"{"user":"a\nb"}"#, "wrong_type", "user"),
+        (
+            Operation::Chat,
+            r#"{"user":"\u202Eada"}"#,
+            "wrong_type",
+            "user",
+        ),
         (Operation::Chat, r#"{"user":["a"]}"#, "wrong_type", "user"),
         (Operation::Chat, &long, "wrong_type", "user"),
         (

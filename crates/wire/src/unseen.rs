@@ -1,0 +1,43 @@
+//! Characters that a reader does not see, or that change how what stands beside them is read.
+//!
+//! Names that came from outside are told apart by people, in tables and in exports: where one holds such a character, two
+//! names look the same, or a line reads otherwise than it is written.
+
+/// Whether it is a control character, or one of format: without width, a turn of
+/// direction, an end of a line or a paragraph, a tag (Unicode 16, categories Cc, Zl and Zp, and Cf but for the signs that
+/// have a shape).
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
+    if c < '\u{ad}' {
+        return c.is_control();
+    }
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unseen;
+
+    #[test]
+    fn what_is_not_seen_is_told_from_what_is() {
+        let unseen =
+            "\0\n\u{1b}\u{7f}\u{9b}\u{ad}\u{200b}\u{200d}\u{202e}\u{2028}\u{2066}\u{feff}\u{e0041}";
+        assert!(unseen.chars().all(is_unseen));
+        assert!(
+            !"ada lovelace größe 模型 \u{a0}ß\u{300}🙂"
+                .chars()
+                .any(is_unseen)
+        );
+    }
+}
