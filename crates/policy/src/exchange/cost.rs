@@ -124,14 +124,15 @@ impl Cost {
 
 /// The most output tokens that one answer may have, where the call says so in a member that its operation
 /// has. Of the two that a chat call can have, vLLM prefers the newer and SGLang the older one, and both take 0
-/// for none.
+/// for none; llama.cpp has `n_predict` besides, in both APIs of OpenAI.
 fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
     match operation {
         Operation::Chat => {
             let greatest = call.max_completion_tokens.max(call.max_tokens);
-            greatest.filter(|cap| *cap > 0)
+            greatest.max(call.n_predict).filter(|cap| *cap > 0)
         }
-        Operation::Completions | Operation::Messages => call.max_tokens,
+        Operation::Completions => call.max_tokens.max(call.n_predict),
+        Operation::Messages => call.max_tokens,
         Operation::Responses => call.max_output_tokens,
         _ => None,
     }

@@ -19,6 +19,7 @@ const N: usize = Name::N as usize;
 const BACKGROUND: usize = Name::Background as usize;
 const BEST_OF: usize = Name::BestOf as usize;
 const PROMPT: usize = Name::Prompt as usize;
+const N_PREDICT: usize = Name::NPredict as usize;
 
 /// Members that name what the provider keeps of earlier calls, with their place among the interests.
 pub(super) const KEPT: [(usize, &str); 3] = [
@@ -51,6 +52,7 @@ const ASKED_FOR: &[Interest] = &[
     asked(Name::Container, Want::Place),
     asked(Name::BestOf, Want::Scalar),
     asked(Name::Prompt, Want::Elements),
+    asked(Name::NPredict, Want::Scalar),
 ];
 
 /// Names that the gate's own count of a prompt goes by. Policy reads none of them; what an engine would read
@@ -76,6 +78,8 @@ pub struct CallHead {
     pub max_completion_tokens: Option<u32>,
     /// The cap of the Responses API.
     pub max_output_tokens: Option<u32>,
+    /// The cap that llama.cpp's server has besides.
+    pub n_predict: Option<u32>,
     /// How many answers.
     pub n: Option<u32>,
     /// Whether a response shall be made while nobody waits for it: the member is neither null nor false.
@@ -191,6 +195,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         max_tokens: count(found, MAX_TOKENS)?,
         max_completion_tokens: count(found, MAX_COMPLETION_TOKENS)?,
         max_output_tokens: count(found, MAX_OUTPUT_TOKENS)?,
+        n_predict: count(found, N_PREDICT)?,
         n: count(found, N)?,
         background: is_set(BACKGROUND),
         keeps: keeps.map(|(_, name)| *name),

@@ -21,6 +21,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         max_tokens: None,
         max_completion_tokens: None,
         max_output_tokens: None,
+        n_predict: None,
         n: None,
         background: false,
         keeps: None,
@@ -65,6 +66,9 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         } else if is(const { name(Name::Prompt) }) {
             seen.first(12)?;
             head.prompts = read_prompts(&mut reader)?;
+        } else if is(const { name(Name::NPredict) }) {
+            seen.first(13)?;
+            head.n_predict = read_count(&mut reader)?;
         } else if ASKED.spelled(None, &found).is_some() {
             return None;
         } else {

@@ -52,6 +52,8 @@ pub(crate) enum Name {
     Container,
     BestOf,
     Prompt,
+    /// The cap that llama.cpp has besides those of OpenAI, and may prefer to them.
+    NPredict,
     /// The gate's own count of a prompt goes by it, and nothing else does.
     Counted,
     /// Who is behind the call, as the call itself says; read where that is asked for.

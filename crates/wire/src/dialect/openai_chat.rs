@@ -13,6 +13,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::MaxTokens, "max_tokens"),
         (Name::MaxCompletionTokens, "max_completion_tokens"),
         (Name::N, "n"),
+        (Name::NPredict, "n_predict"),
         (Name::Counted, "messages"),
         (Name::Counted, "tools"),
         (Name::Counted, "functions"),

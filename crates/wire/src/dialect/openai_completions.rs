@@ -15,6 +15,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::N, "n"),
         (Name::BestOf, "best_of"),
         (Name::Prompt, "prompt"),
+        (Name::NPredict, "n_predict"),
         (Name::User, "user"),
     ],
     reports: openai_chat::REPORTS,

@@ -675,6 +675,10 @@ mod reserving {
         }
         let older_is_greater = r#"{"max_completion_tokens":1,"max_tokens":5000}"#;
         assert_eq!(held(Chat, older_is_greater), Some(5000));
+        let another_is_greater = r#"{"max_tokens":1,"n_predict":100000}"#;
+        assert_eq!(held(Chat, another_is_greater), Some(100_000));
+        assert_eq!(held(Completions, another_is_greater), Some(100_000));
+        assert_eq!(held(Operation::Messages, another_is_greater), Some(1));
         // Two engines take 0 in a chat call for no cap; of a completion, 0 asks for the prompt's own scores.
         assert_eq!(held(Chat, r#"{"max_tokens":0}"#), None);
         assert_eq!(held(Completions, r#"{"max_tokens":0}"#), Some(0));
