@@ -4,6 +4,7 @@
 
 mod check;
 mod demo;
+mod explain;
 mod init;
 mod live;
 mod pages;
