@@ -9,6 +9,7 @@ mod init;
 mod live;
 mod pages;
 mod run;
+mod usage;
 mod width;
 
 use std::path::Path;
