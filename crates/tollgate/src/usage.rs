@@ -95,9 +95,9 @@ fn elsewhere(ledger: &Path) -> String {
     }
     let here = configured().filter(|path| path != ledger);
     let here = here.map_or_else(String::new, |path| {
-        format!("; that of tollgate.yaml here is {}", path.display())
+        format!(" (tollgate.yaml here names {})", path.display())
     });
-    format!(": name its file with --ledger FILE, or in TOLLGATE_LEDGER{here}")
+    format!("; name its file with --ledger FILE, or in TOLLGATE_LEDGER{here}")
 }
 
 /// The ledger that the configuration of the current directory names, where it has one without faults.

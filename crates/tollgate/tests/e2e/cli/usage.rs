@@ -16,7 +16,7 @@ fn a_ledger_that_is_not_there_is_an_error_that_says_where_to_look() {
                   routes: [ { workload: w, backend: a } ]\n";
     fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
     let ended = tollgate(dir.path(), &["usage", "report"], &[]);
-    let remedy = format!("{remedy}; that of tollgate.yaml here is spent/calls.db");
+    let remedy = format!("{remedy} (tollgate.yaml here names spent/calls.db)");
     assert!(ended.err.trim_end().ends_with(&remedy), "{}", ended.err);
     // A file that is there, and is no ledger, is not looked for elsewhere.
     fs::write(dir.path().join("usage.db"), [b'x'; 4096]).expect("a file");
