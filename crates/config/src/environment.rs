@@ -84,7 +84,8 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
             line: None,
             says: "there is no configuration file and no provider's key in the environment".into(),
             hint: "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY (or OPENAI_BASE_URL \
-                   for an engine that asks for no key), or name a file with -c FILE"
+                   for an engine that asks for no key), let `tollgate init` write tollgate.yaml, or name \
+                   a file with -c FILE"
                 .into(),
         };
         return Err(Faults {

@@ -247,6 +247,7 @@ impl DriftMetrics {
                     counted,
                     exchanges,
                     outside,
+                    see = "docs/troubleshooting.md#the-engines-tokens-are-not-those-that-the-gate-counts",
                     "{what}"
                 );
             }

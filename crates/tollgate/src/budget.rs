@@ -72,11 +72,17 @@ fn look(budget: &Budget, spent: &Spent, told: &mut HashMap<Arc<str>, Told>) {
             of = amount(budget, budget.amount),
             unit = budget.unit.as_str(),
             until,
+            see = "docs/troubleshooting.md#so-much-of-the-budget-is-spent-or-reserved",
             "so much of the budget is spent or reserved"
         );
     }
     if level.refused > 0 && !told.refusal {
         told.refusal = true;
-        tracing::warn!(budget = %budget.name, until, "the budget refused its first call");
+        tracing::warn!(
+            budget = %budget.name,
+            until,
+            see = "docs/troubleshooting.md#the-budget-refused-its-first-call",
+            "the budget refused its first call"
+        );
     }
 }

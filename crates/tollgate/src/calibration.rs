@@ -269,6 +269,7 @@ impl State {
                 model = &*of.model,
                 why,
                 times,
+                see = "docs/troubleshooting.md#an-engine-cannot-be-asked-what-prompts-count",
                 "an engine cannot be asked what prompts count"
             );
         }

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -181,6 +182,39 @@ pub(crate) struct Man {
     /// Where to write a page for each verb; it is made where it does not exist.
     #[arg(value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// The verbs whose configuration is named with `-c`.
+const CONFIGURED: [&str; 5] = ["run", "check", "explain", "keys", "tokens"];
+
+/// A fault of the command line, with what was probably meant where a file stands without its `-c`.
+pub(crate) fn advised(mut fault: clap::Error) -> clap::Error {
+    let verb = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let takes_file = verb.is_some_and(|verb| CONFIGURED.contains(&&*verb));
+    if let Some(file) = bare_file(&fault).filter(|_| takes_file) {
+        let tip = format!("a configuration is named by '-c {file}'");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        fault.insert(ContextKind::Suggested, tips);
+    }
+    fault
+}
+
+/// The word that was not expected, where it looks like a document.
+fn bare_file(fault: &clap::Error) -> Option<String> {
+    if !matches!(
+        fault.kind(),
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand
+    ) {
+        return None;
+    }
+    let context = fault
+        .get(ContextKind::InvalidArg)
+        .or_else(|| fault.get(ContextKind::InvalidSubcommand));
+    let Some(ContextValue::String(word)) = context else {
+        return None;
+    };
+    let is_document = [".yaml", ".yml"].iter().any(|end| word.ends_with(end));
+    (is_document && !word.starts_with('-')).then(|| word.clone())
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

@@ -36,9 +36,10 @@ pub(crate) use drive::Workload;
 use drive::{Plan, drive};
 use home::Home;
 use live::Shown;
+use screen::End;
 
 use crate::running::Origin;
-use crate::serve::Ready;
+use crate::serve::{Listening, Ready};
 use crate::words::counted;
 use crate::world::World;
 use crate::{cli, complain, serve, told};
@@ -125,12 +126,18 @@ fn start(options: &cli::Demo) -> Result<(), String> {
                     Some(plan) => driven(plan, reachable(data), &made, is_live).await,
                 }
             };
-            tokio::select! {
-                shown = showing => told = shown,
-                () = signals.ended() => {}
-                n = driving => unanswered = n,
-            }
-            screen::draining(shown.open());
+            let end = tokio::select! {
+                shown = showing => {
+                    told = shown;
+                    End::Itself
+                }
+                () = signals.ended() => End::Signal,
+                n = driving => {
+                    unanswered = n;
+                    End::Itself
+                }
+            };
+            screen::draining(shown.open(), end);
         };
         // There is no file to read again: SIGHUP ends the demo, as it ends most programs.
         serve::until_stopped(&ready, None, also).await;
@@ -199,7 +206,7 @@ fn gate(
         tracing::warn!("{warning}");
     }
     let origin = Origin::none(&loaded);
-    serve::start_with(Some(log), loaded, world, origin)
+    serve::start_with(Some(log), loaded, world, origin, Listening::DEMO)
 }
 
 /// What ends a demo from outside.

@@ -37,6 +37,8 @@ const CREDENTIAL: &str = "TOLLGATE_CREDENTIAL";
 /// What became of the call.
 struct Outcome {
     record: Record,
+    /// The call has the header that may name its workload.
+    is_named: bool,
     /// The gate's refusal; none where the call would go upstream, or is answered with names of models.
     refused: Option<LocalReply>,
 }
@@ -61,10 +63,10 @@ pub(crate) fn explain(asked: &Explain) -> Result<(String, bool), String> {
     let is_let_in = outcome.refused.is_none();
     let snapshot = &revision.snapshot;
     let said = if asked.json {
-        said::json(&outcome.record, outcome.refused.as_ref(), snapshot)
+        said::json(&outcome, snapshot)
     } else {
         let width = width::of(std::io::stdout());
-        said::text(&outcome.record, outcome.refused.as_ref(), snapshot, width)
+        said::text(&outcome, snapshot, width)
     };
     Ok((said, is_let_in))
 }
@@ -152,6 +154,16 @@ async fn once(
         env,
     );
     let mut is_read = false;
+    let is_named = head
+        .fields
+        .by_name(snapshot.identity.header.as_bytes())
+        .next()
+        .is_some();
+    let outcome = |refused, exchange: &Exchange| Outcome {
+        record: exchange.record().clone(),
+        is_named,
+        refused,
+    };
     loop {
         verdict = match verdict {
             Verdict::Ask(ask) => {
@@ -164,7 +176,7 @@ async fn once(
                         exchange.handle(Event::Authorized { head, answer }, env)
                     }
                     // It would be entered in the ledger, and go.
-                    None => return let_in(&exchange),
+                    None => return outcome(None, &exchange),
                 }
             }
             Verdict::Read { .. } if takes_body && !is_read => {
@@ -182,21 +194,9 @@ async fn once(
                     Err(fault) => exchange.handle(Event::Unreadable(Refusal::Call(fault)), env),
                 }
             }
-            Verdict::Refuse(refusal) => {
-                return Outcome {
-                    record: exchange.record().clone(),
-                    refused: Some(refusal.reply()),
-                };
-            }
-            _ => return let_in(&exchange),
+            Verdict::Refuse(refusal) => return outcome(Some(refusal.reply()), &exchange),
+            _ => return outcome(None, &exchange),
         };
-    }
-}
-
-fn let_in(exchange: &Exchange) -> Outcome {
-    Outcome {
-        record: exchange.record().clone(),
-        refused: None,
     }
 }
 

@@ -36,16 +36,27 @@ pub(crate) fn keys(asked: &Keys) -> Result<String, String> {
     }
 }
 
+/// The file that says where keys are; an environment names none.
+fn file_of(named: Option<&Path>) -> Result<Source, String> {
+    match Source::of(named) {
+        Source::Environment => Err(
+            "no tollgate.yaml here; `tollgate init` writes one, or name a file with -c FILE"
+                .to_owned(),
+        ),
+        source => Ok(source),
+    }
+}
+
 /// The keys of a configuration without faults.
 fn keyring(named: Option<&Path>) -> Result<Keyring, String> {
-    let source = Source::of(named);
+    let source = file_of(named)?;
     let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
     Keyring::of(&loaded, Absent::IsEmpty).ok_or_else(|| none_in(&source))
 }
 
 /// The keys of a configuration, whatever is wrong with the rest of it.
 fn keyring_at_least(named: Option<&Path>) -> Result<Keyring, String> {
-    let source = Source::of(named);
+    let source = file_of(named)?;
     match load(source.file(), &World) {
         Ok(loaded) => Keyring::of(&loaded, Absent::IsEmpty).ok_or_else(|| none_in(&source)),
         Err(faults) => {

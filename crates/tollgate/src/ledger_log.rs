@@ -102,18 +102,21 @@ fn opened(recovered: &Recovered, path: &str, at: Head) {
     if recovered.is_new {
         tracing::warn!(
             ledger = path,
+            see = "docs/troubleshooting.md#there-was-no-ledger",
             "there was no ledger: a new one begins, and so do all budgets"
         );
     }
     if recovered.indeterminate > 0 {
         tracing::warn!(
             rows = recovered.indeterminate,
+            see = "docs/troubleshooting.md#the-last-process-ended-in-the-middle-of-exchanges",
             "the last process ended in the middle of exchanges: their rows are indeterminate"
         );
     }
     if recovered.without_head {
         tracing::warn!(
             ledger = path,
+            see = "docs/troubleshooting.md#there-was-no-readable-head-beside-the-ledger",
             "there was no readable .head beside the ledger: nothing tells whether it was set back; it is written anew"
         );
     }

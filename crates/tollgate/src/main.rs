@@ -54,7 +54,7 @@ use clap::{CommandFactory, Parser};
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
-    let command = cli::Cli::parse();
+    let command = cli::Cli::try_parse().unwrap_or_else(|fault| cli::advised(fault).exit());
     let filter = match command.verb {
         cli::Verb::Demo(_) => command.log.as_deref().or(Some(demo::LOG)),
         _ => command.log.as_deref(),

@@ -426,6 +426,7 @@ impl Running {
             Err((faults, consulted)) => {
                 tracing::error!(
                     kept = before.revision.snapshot.version,
+                    see = "docs/troubleshooting.md#configuration-refused-the-old-one-serves-on",
                     "configuration refused, the old one serves on:\n{faults}"
                 );
                 let taken = self.take_keys(&before);

@@ -112,7 +112,34 @@ pub(crate) fn start(
                 .map_err(|e| format!("cannot write the access log to {name}: {e}"))
         })
         .transpose()?;
-    start_with(log, loaded, sources, origin)
+    let listening = match origin.file {
+        Some(_) => Listening::FILE,
+        None => Listening::ENVIRONMENT,
+    };
+    start_with(log, loaded, sources, origin, listening)
+}
+
+/// What says where a gate listens, for whoever has to say it otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listening {
+    data: &'static str,
+    admin: &'static str,
+}
+
+impl Listening {
+    const FILE: Self = Self {
+        data: "`listen.data`",
+        admin: "`listen.admin`",
+    };
+    const ENVIRONMENT: Self = Self {
+        data: "TOLLGATE_DATA",
+        admin: "TOLLGATE_ADMIN",
+    };
+    /// The options of the demo.
+    pub(crate) const DEMO: Self = Self {
+        data: "--listen",
+        admin: "--admin",
+    };
 }
 
 /// Likewise, with this access log in place of the configuration's.
@@ -121,6 +148,7 @@ pub(crate) fn start_with(
     loaded: Loaded,
     sources: &dyn config::Sources,
     origin: Origin,
+    listening: Listening,
 ) -> Result<Ready, String> {
     raise_descriptors();
     let (data, admin, grace) = (loaded.host.data, loaded.host.admin, loaded.host.drain_grace);
@@ -139,7 +167,7 @@ pub(crate) fn start_with(
     }
     let services = Services::default();
     let (publication, current) = publication(loaded, seeded, sources, Moment::Start(&services))?;
-    let admin_listener = bind(admin, "admin")?;
+    let admin_listener = bind(admin, "admin", listening.admin)?;
     let ledger = ledger.as_ref().map(ledger_log::open).transpose()?;
     if let Some(service) = &ledger {
         ledger_log::begin(service, &current.revision, None)?;
@@ -171,7 +199,7 @@ pub(crate) fn start_with(
         counting: counting.as_ref().map(|counting| counting.handle(worker)),
     };
     let gate = Gate::start(&options, &publication, ports)
-        .map_err(|error| cannot_bind("data", data, &error))?;
+        .map_err(|error| cannot_bind("data", data, &error, listening.data))?;
     tracing::info!(
         data = %gate.address(),
         admin = %admin_listener.local_addr().unwrap_or(admin),
@@ -379,23 +407,32 @@ fn room() -> usize {
     (descriptors.saturating_sub(RESERVED_DESCRIPTORS) / 2).max(4)
 }
 
-fn bind(address: SocketAddr, which: &str) -> Result<std::net::TcpListener, String> {
+fn bind(address: SocketAddr, which: &str, setting: &str) -> Result<std::net::TcpListener, String> {
     let listener = std::net::TcpListener::bind(address)
-        .map_err(|error| cannot_bind(which, address, &error))?;
+        .map_err(|error| cannot_bind(which, address, &error, setting))?;
     listener
         .set_nonblocking(true)
-        .map_err(|error| cannot_bind(which, address, &error))?;
+        .map_err(|error| cannot_bind(which, address, &error, setting))?;
     Ok(listener)
 }
 
-fn cannot_bind(which: &str, address: SocketAddr, error: &io::Error) -> String {
+/// Why there is no listener, and which setting says another address.
+fn cannot_bind(which: &str, address: SocketAddr, error: &io::Error, setting: &str) -> String {
     let hint = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "; another process listens there, stop it or choose another port"
+            format!(
+                "; another process listens there, stop it or choose another port with {setting}"
+            )
         }
-        io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege",
-        io::ErrorKind::AddrNotAvailable => "; no interface of this machine has that address",
-        _ => "",
+        io::ErrorKind::PermissionDenied => {
+            format!("; ports below 1024 need a privilege, {setting} says another port")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!(
+                "; no interface of this machine has that address, {setting} says another address"
+            )
+        }
+        _ => String::new(),
     };
     format!("cannot listen on {address} ({which}): {error}{hint}")
 }

@@ -22,6 +22,9 @@ use ledger::{Period, ReadError, Reader, date};
 pub(crate) use arguments::Usage;
 use arguments::{Drift, Export, Form, Question, Report, Span, Statement};
 
+use crate::running::load;
+use crate::source::Source;
+use crate::world::World;
 use crate::{complain, width};
 
 /// Where an answer goes.
@@ -71,7 +74,7 @@ pub(crate) fn usage(options: &Usage) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(Fault::Target(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Fault::Target(error)) => fail(&format!("cannot write: {error}")),
-        Err(Fault::Ledger(error)) => fail(&error.to_string()),
+        Err(Fault::Ledger(error)) => fail(&format!("{error}{}", elsewhere(&options.ledger))),
         Err(Fault::Said(says)) => fail(&says),
         Err(Fault::Asked(says)) => {
             complain(&format!("tollgate usage: {says}"));
@@ -83,6 +86,25 @@ pub(crate) fn usage(options: &Usage) -> ExitCode {
 fn fail(says: &str) -> ExitCode {
     complain(&format!("tollgate usage: {says}"));
     ExitCode::FAILURE
+}
+
+/// Where to look for a ledger that is not there; nothing of one that is.
+fn elsewhere(ledger: &Path) -> String {
+    if std::fs::symlink_metadata(ledger).is_ok() {
+        return String::new();
+    }
+    let here = configured().filter(|path| path != ledger);
+    let here = here.map_or_else(String::new, |path| {
+        format!(" (tollgate.yaml here names {})", path.display())
+    });
+    format!("; name its file with --ledger FILE, or in TOLLGATE_LEDGER{here}")
+}
+
+/// The ledger that the configuration of the current directory names, where it has one without faults.
+fn configured() -> Option<PathBuf> {
+    let source = Source::of(None);
+    let loaded = load(Some(source.file()?), &World).ok()?;
+    Some(loaded.host.ledger?.path)
 }
 
 /// Whether all is well with the ledger, as far as was asked.

@@ -62,7 +62,7 @@ fn of_a_kind(file: &Path, is_ledger: bool) -> Result<(), (String, &'static str)>
             Err(error) => error.kind() == io::ErrorKind::UnexpectedEof && found.len() > 0,
         };
         if is_another {
-            let says = format!("{shown} is neither a database nor a ledger");
+            let says = format!("{shown} is not a database and no ledger");
             return Err((says, "name another file: it is not touched"));
         }
     } else if kind.is_socket()
@@ -126,8 +126,8 @@ mod tests {
         for (file, is_ledger, expected) in [
             (&pipe, false, Some("is a pipe or a socket")),
             (&pipe, true, Some("is no file")),
-            (&short, true, Some("is neither a database nor a ledger")),
-            (&junk, true, Some("is neither a database nor a ledger")),
+            (&short, true, Some("is not a database and no ledger")),
+            (&junk, true, Some("is not a database and no ledger")),
             (&database, true, None),
             (&absent, true, None),
             (&absent, false, None),

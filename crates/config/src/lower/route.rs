@@ -248,6 +248,8 @@ impl super::Lowering<'_> {
         snapshot: &mut Snapshot,
     ) {
         let rates = self.rates(route);
+        // One that is not said where to send, and has no name: it has its fault, and no other that could not name it.
+        let is_known = route.name.get().is_some() || route.backend.get().is_some();
         let mut seen = HashSet::new();
         for at in route.workload.get().map_or(&[][..], |w| &w.0) {
             let name = at.value.0.as_str();
@@ -256,7 +258,7 @@ impl super::Lowering<'_> {
                 self.findings.fault(&at.place, says, "keep one of them");
                 continue;
             }
-            if let Some(patterns) = patterns {
+            if let Some(patterns) = patterns.filter(|_| is_known) {
                 self.reachable(
                     at,
                     route_name,

@@ -123,14 +123,37 @@ pub(super) fn plan(plan: &Plan) {
     ));
 }
 
-/// What is waited for before there is a summary.
-pub(super) fn draining(open: u64) {
-    if open > 0 {
-        let open = counted(open, "call");
-        say(&format!(
-            "Draining: {open} open. Ctrl-C again cuts them off."
-        ));
+/// What ended the demo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Somebody, by a signal.
+    Signal,
+    /// Its last call, or an output that takes no more.
+    Itself,
+}
+
+/// Says what is waited for before there is a summary.
+pub(super) fn draining(open: u64, end: End) {
+    if let Some(line) = open_calls(open, end) {
+        say(&line);
     }
+}
+
+/// The calls that are waited for, and what ends them; nothing where none is open.
+pub(super) fn open_calls(open: u64, end: End) -> Option<String> {
+    let them = match open {
+        0 => return None,
+        1 => "it",
+        _ => "them",
+    };
+    let again = match end {
+        End::Signal => " again",
+        End::Itself => "",
+    };
+    let open = counted(open, "call");
+    Some(format!(
+        "Draining: {open} open. Ctrl-C{again} cuts {them} off."
+    ))
 }
 
 /// A table by workload.

@@ -7,6 +7,7 @@ use clap::Parser;
 use config::Sources;
 
 use super::document::printed;
+use super::screen::{End, open_calls};
 use crate::cli::{Cli, Demo, Verb};
 
 /// Nothing that a document could refer to.
@@ -58,4 +59,18 @@ fn what_is_printed_is_good_as_well_once_its_comments_are_taken_up() {
     assert_eq!(taken_up.matches("    credential: ").count(), 2, "{text}");
     let taken_up = taken_up.replace("file: secrets/", "inline: ");
     taken(&taken_up, &Nothing);
+}
+
+#[test]
+fn a_drain_says_ctrl_c_again_only_where_a_signal_ended_the_demo() {
+    let said = |open, end| open_calls(open, end).unwrap_or_default();
+    assert_eq!(
+        said(2, End::Signal),
+        "Draining: 2 calls open. Ctrl-C again cuts them off."
+    );
+    assert_eq!(
+        said(1, End::Itself),
+        "Draining: 1 call open. Ctrl-C cuts it off."
+    );
+    assert_eq!(said(0, End::Signal), "");
 }

@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use ledger::report::wrapped;
 use policy::budget::Unit;
 use policy::record::Record;
-use policy::refusal::LocalReply;
 use policy::snapshot::{Grant, Snapshot};
 use policy::subject::Whose;
 use serde_json::{Value, json};
+
+use super::Outcome;
 
 /// The grant by which the call would go.
 fn grant<'s>(record: &Record, s: &'s Snapshot) -> Option<&'s Grant> {
@@ -22,7 +23,8 @@ fn grant<'s>(record: &Record, s: &'s Snapshot) -> Option<&'s Grant> {
 }
 
 /// For programs.
-pub(super) fn json(record: &Record, refused: Option<&LocalReply>, s: &Snapshot) -> String {
+pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
+    let (record, refused) = (&outcome.record, outcome.refused.as_ref());
     let caller = record.caller.as_deref();
     let workload = record.workload.and_then(|id| s.workload(id));
     let route = record.route.and_then(|id| s.route(id));
@@ -42,7 +44,11 @@ pub(super) fn json(record: &Record, refused: Option<&LocalReply>, s: &Snapshot) 
         "message": refused.map(|reply| &reply.message),
         "reason": record.reason,
         "workload": workload.map(|workload| &*workload.name),
-        "identity": caller.map_or("header", |caller| caller.by.as_str()),
+        "identity": match caller {
+            Some(caller) => caller.by.as_str(),
+            None if is_by_default(outcome) => "default",
+            None => "header",
+        },
         "key": caller.and_then(|caller| caller.key.as_deref()),
         "user": caller.and_then(|caller| caller.user.as_deref()),
         "tags": tags,
@@ -58,12 +64,8 @@ pub(super) fn json(record: &Record, refused: Option<&LocalReply>, s: &Snapshot) 
 }
 
 /// For people.
-pub(super) fn text(
-    record: &Record,
-    refused: Option<&LocalReply>,
-    s: &Snapshot,
-    width: usize,
-) -> String {
+pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
+    let (record, refused) = (&outcome.record, outcome.refused.as_ref());
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         let line = format!("{name:<10} {value}");
@@ -85,8 +87,15 @@ pub(super) fn text(
     let caller = record.caller.as_deref();
     match record.workload.and_then(|id| s.workload(id)) {
         Some(workload) => {
-            let by = caller.map_or("a header, or for want of one", |caller| caller.by.as_str());
-            line("workload", &format!("{}, known by {by}", workload.name));
+            let how = match caller {
+                Some(caller) => format!("known by {}", caller.by.as_str()),
+                None if is_by_default(outcome) => {
+                    let header = &s.identity.header;
+                    format!("by `default` of `identity`, as the call has no header {header}")
+                }
+                None => format!("known by the header {}", s.identity.header),
+            };
+            line("workload", &format!("{}, {how}", workload.name));
         }
         None => line("workload", &format!("not known{}", registered(s))),
     }
@@ -123,6 +132,13 @@ pub(super) fn text(
         line("budget", &budget);
     }
     out
+}
+
+/// Whether the workload is the one of callers that bring nothing: a header that is trusted and names one comes before it,
+/// and one that is not trusted leaves no default either.
+fn is_by_default(outcome: &Outcome) -> bool {
+    let record = &outcome.record;
+    record.workload.is_some() && record.caller.is_none() && !outcome.is_named
 }
 
 /// The workloads that a caller could be; the first of them where there are many.

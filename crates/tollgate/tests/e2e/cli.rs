@@ -4,10 +4,12 @@
 
 mod check;
 mod demo;
+mod explain;
 mod init;
 mod live;
 mod pages;
 mod run;
+mod usage;
 mod width;
 
 use std::path::Path;

@@ -12,10 +12,9 @@ impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "certificate of what was sent: {} ({} checks; each fails below {:.1e})",
+            "certificate of what was sent: {} ({})",
             self.verdict.word(),
-            self.judged,
-            self.significance
+            Judged(self)
         )?;
         if self.stalled_s > 0.0 {
             writeln!(
@@ -25,6 +24,34 @@ impl fmt::Display for Certificate {
             )?;
         }
         self.profiles.iter().try_for_each(|profile| profile.fmt(f))
+    }
+}
+
+/// How many checks there are, and how those are held that chance can fail.
+struct Judged<'a>(&'a Certificate);
+
+impl fmt::Display for Judged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Certificate {
+            judged,
+            significance,
+            profiles,
+            ..
+        } = self.0;
+        let checks = profiles.iter().flat_map(|profile| &profile.checks);
+        let all = checks
+            .filter(|check| check.outcome != Outcome::Unjudged)
+            .count();
+        let s = if all == 1 { "" } else { "s" };
+        write!(f, "{all} check{s}")?;
+        match judged {
+            0 => Ok(()),
+            judged if *judged == all => write!(f, "; each fails below {significance:.1e}"),
+            judged => write!(
+                f,
+                "; {judged} by probability, each fails below {significance:.1e}"
+            ),
+        }
     }
 }
 

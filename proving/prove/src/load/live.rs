@@ -42,14 +42,19 @@ impl Live {
 
     /// Shows what was done since the last look, if that is long enough ago.
     pub(super) fn show_if_due(&mut self, running: &Running) {
-        let every = if self.is_terminal {
-            REFRESH
-        } else {
-            LINE_EVERY
-        };
-        if self.before.0.elapsed() >= every {
-            self.show(running.start.elapsed(), &running.counters());
+        let since_start = running.start.elapsed();
+        if self.is_due(self.before.0.elapsed(), since_start) {
+            self.show(since_start, &running.counters());
         }
+    }
+
+    /// Whether it is time for a look. A line has a last one before users begin to leave: those that still wait for an answer
+    /// are not those of the run.
+    fn is_due(&self, since_look: Duration, since_start: Duration) -> bool {
+        if self.is_terminal {
+            return since_look >= REFRESH;
+        }
+        since_look >= LINE_EVERY && since_start < self.planned
     }
 
     fn show(&mut self, since_start: Duration, now: &[Counters]) {
@@ -171,7 +176,24 @@ pub(super) fn micros(us: u64) -> String {
 mod tests {
     //! Units.
 
-    use super::micros;
+    use std::time::Duration;
+
+    use super::{Live, micros};
+
+    #[test]
+    fn lines_end_with_the_run_and_not_with_its_last_answer() {
+        let mut live = Live::new(Vec::new(), Duration::from_secs(25));
+        live.is_terminal = false;
+        let is_due = |since_look, since_start| {
+            live.is_due(
+                Duration::from_secs(since_look),
+                Duration::from_secs(since_start),
+            )
+        };
+        assert!(is_due(10, 10) && is_due(10, 20));
+        assert!(!is_due(5, 24), "it is too soon");
+        assert!(!is_due(10, 25) && !is_due(10, 30), "users are leaving");
+    }
 
     #[test]
     fn a_time_is_shown_in_the_unit_that_keeps_three_digits() {

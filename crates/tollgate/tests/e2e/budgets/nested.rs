@@ -46,6 +46,7 @@ fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
         let lines = |budget: &str, percent: &str| {
             let of = |line: &&str| {
                 line.contains("so much of the budget")
+                    && line.contains("#so-much-of-the-budget-is-spent-or-reserved")
                     && line.contains(&format!("budget={budget} "))
                     && line.contains(&format!("percent={percent} "))
             };
@@ -56,7 +57,9 @@ fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
             && lines("company", "100") == 0
             && lines("team", "80") == 1
             && lines("alone", "80") == 1
+            && log.contains("#the-budget-refused-its-first-call")
     });
+    assert!(gate.log().contains("#there-was-no-ledger"));
     let passed = |percent: &str| {
         let labels = ["budget=\"company\"", percent];
         gate.metric("tollgate_budget_passed", &labels)

@@ -38,9 +38,9 @@ fn an_invalid_configuration_stops_run_before_it_listens() {
 fn a_port_in_use_is_reported_with_a_remedy() {
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
     let held = held.local_addr().expect("it is bound").to_string();
-    for (which, data, admin) in [
-        ("data", held.as_str(), "127.0.0.1:0"),
-        ("admin", "127.0.0.1:0", &held),
+    for (which, data, admin, variable) in [
+        ("data", held.as_str(), "127.0.0.1:0", "TOLLGATE_DATA"),
+        ("admin", "127.0.0.1:0", &held, "TOLLGATE_ADMIN"),
     ] {
         let environment = [
             ("OPENAI_API_KEY", "k"),
@@ -51,7 +51,22 @@ fn a_port_in_use_is_reported_with_a_remedy() {
         assert_eq!(ended.code, Some(1), "{}", ended.err);
         let message = format!("cannot listen on {held} ({which}): ");
         assert!(ended.err.contains(&message), "{}", ended.err);
-        assert!(ended.err.contains("choose another port"), "{}", ended.err);
+        let remedy = format!("choose another port with {variable}");
+        assert!(ended.err.contains(&remedy), "{}", ended.err);
+    }
+    for (option, remedy) in [("--listen", "with --listen"), ("--admin", "with --admin")] {
+        let mut words = vec!["demo"];
+        for other in ["--listen", "--admin", "--on-prem", "--frontier"] {
+            let address = if other == option {
+                &held
+            } else {
+                "127.0.0.1:0"
+            };
+            words.extend([other, address]);
+        }
+        let ended = tollgate(std::path::Path::new("."), &words, &[]);
+        assert_eq!(ended.code, Some(1), "{}", ended.err);
+        assert!(ended.err.contains(remedy), "{}", ended.err);
     }
 }
 
@@ -59,7 +74,9 @@ fn a_port_in_use_is_reported_with_a_remedy() {
 fn without_file_and_environment_run_says_what_to_set() {
     let ended = tollgate(std::path::Path::new("."), &["run"], &[]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
-    assert!(ended.err.contains("set OPENAI_API_KEY"), "{}", ended.err);
+    for remedy in ["set OPENAI_API_KEY", "`tollgate init`", "-c FILE"] {
+        assert!(ended.err.contains(remedy), "no {remedy} in {}", ended.err);
+    }
 }
 
 #[test]
@@ -79,11 +96,9 @@ fn without_a_path_run_uses_the_file_of_the_current_directory_and_says_so_first()
     let first = ended.err.lines().next().unwrap_or_default();
     let says = "configuration: tollgate.yaml of the current directory";
     assert!(first.contains(says), "{}", ended.err);
-    assert!(
-        ended.err.contains(&format!("cannot listen on {held}")),
-        "{}",
-        ended.err
-    );
+    let message = format!("cannot listen on {held} (data): ");
+    assert!(ended.err.contains(&message), "{}", ended.err);
+    assert!(ended.err.contains("with `listen.data`"), "{}", ended.err);
 }
 
 #[test]

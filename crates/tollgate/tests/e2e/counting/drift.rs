@@ -31,6 +31,7 @@ fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Op
     ];
     if at.is_some() {
         assert!(messages.iter().any(|message| log.contains(message)));
+        assert!(log.contains("#the-engines-tokens-are-not-those-that-the-gate-counts"));
     }
     at
 }

@@ -107,6 +107,8 @@ fn a_key_is_revoked_whatever_is_wrong_with_the_rest_of_the_configuration() {
     eventually("the configuration is refused", SOON, || {
         gate.log().contains("configuration refused")
     });
+    let see = "docs/troubleshooting.md#configuration-refused-the-old-one-serves-on";
+    assert!(gate.log().contains(see), "{}", gate.log());
     assert!(is_let_in(&gate, &key), "the old one serves on");
     let listed = keys(gate.dir.path(), &["list", "--json"]);
     assert!(listed.contains(&id), "{listed}");

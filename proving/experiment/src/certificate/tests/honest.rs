@@ -120,6 +120,34 @@ fn few_sends_prove_nothing() {
     );
 }
 
+#[test]
+fn the_head_counts_all_checks_and_says_below_what_those_by_probability_fail() {
+    let workload = open(SEED, process("exponential:4/s"));
+    let mut certificate = send_open(&workload, 3000, |_| Duration::ZERO);
+    let head = |certificate: &Certificate| {
+        let text = certificate.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let checks = certificate.profiles[0].checks.iter();
+    let all = checks.filter(|c| c.outcome != Outcome::Unjudged).count();
+    assert!(0 < certificate.judged && certificate.judged <= all);
+    let says = format!("certificate of what was sent: good ({all} checks; ");
+    let printed = head(&certificate);
+    assert!(
+        printed.starts_with(&says) && printed.contains("each fails below"),
+        "{printed}"
+    );
+    // Recorded gaps have no law to be held against: limits alone judge them.
+    for check in &mut certificate.profiles[0].checks {
+        (check.p, check.limit) = (None, Some(f64::INFINITY));
+    }
+    let all = certificate.profiles[0].checks.len();
+    let by_limits = Certificate::of(certificate.profiles, (Duration::ZERO, Duration::MAX));
+    assert_eq!(by_limits.judged, 0);
+    let says = format!("certificate of what was sent: good ({all} checks)");
+    assert_eq!(head(&by_limits), says);
+}
+
 /// 300 seeds unless the environment has `CERTIFICATE_SEEDS`, of 1,000 sends unless it has `CERTIFICATE_SENDS`.
 #[test]
 fn a_correct_generator_hardly_ever_fails() {
