@@ -33,6 +33,7 @@ mod only;
 mod open;
 mod opens;
 mod place;
+mod plain_file;
 mod postgres;
 mod prices;
 mod read;

@@ -153,7 +153,7 @@ impl OpenError {
                 path: path.display().to_string(),
                 pid,
             },
-            Refused::Io(error) => Self::disk(path, &error),
+            Refused::File(error) => Self::disk(path, &error),
         }
     }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use self::keeping::{Keeping, Read};
-use crate::backup::sync_directory;
+use crate::backup::{copy_into, sync_directory};
 use crate::chain::{Hash, Head};
 use crate::check::{self, is_as_written};
 use crate::columns::{Value, WIDTH};
@@ -26,8 +26,9 @@ use crate::identity::Identity;
 use crate::lock::Lock;
 use crate::lost::{self, Lost};
 use crate::open::{OpenError, known, one_name, random, whole};
+use crate::plain_file;
 use crate::prices;
-use crate::schema::{self, beside, connect, connect_to_read, make, name_of, real};
+use crate::schema::{self, beside, connect, connect_to_read, make_tables, name_of, real};
 use crate::shared::unix_ms;
 use crate::verify::{ends, select};
 use crate::wal::scan;
@@ -147,6 +148,7 @@ impl Held {
     fn take(path: &Path) -> Result<Self, SalvageError> {
         let path = real(path);
         let lock = Lock::take(&path).map_err(|refused| OpenError::of(refused, &path))?;
+        plain_file::check(&beside(&path, ".head"))?;
         let found = head_file::read(&path);
         let has_first_page = match known(&path, found) {
             Ok(Identity::Nothing) => return Err(SalvageError::Nothing(path.display().to_string())),
@@ -258,7 +260,8 @@ fn into_new(
     now: u64,
 ) -> Result<(Salvaged, Kept), SalvageError> {
     let name = random(path)?;
-    make(made, name)?;
+    drop(plain_file::make(made)?);
+    make_tables(made, name)?;
     let look = schema::beside(made, ".look");
     let mut to = connect(made)?;
     let pages = first_pages(path, made, &to)?;
@@ -283,7 +286,7 @@ fn into_new(
     // One file without a log, so that one rename puts it in place.
     to.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     drop(to);
-    std::fs::File::open(made)?.sync_all()?;
+    plain_file::read(made)?.sync_all()?;
     let kept = Kept {
         ledger: name,
         anchor: ends.0,
@@ -303,11 +306,11 @@ fn first_pages(
 ) -> Result<Vec<(Vec<u8>, &'static str)>, SalvageError> {
     let first = |file: &Path| -> std::io::Result<Vec<u8>> {
         let mut page = vec![0; PAGE];
-        std::fs::File::open(file)?.read_exact(&mut page)?;
+        plain_file::read(file)?.read_exact(&mut page)?;
         Ok(page)
     };
     let copy = schema::beside(made, ".copy");
-    new.execute("VACUUM INTO ?1", [copy.to_string_lossy()])?;
+    copy_into(new, &copy)?;
     let of_copy = first(&copy);
     remove(&copy);
     let own = first(path).ok().filter(|page| page.starts_with(MAGIC));
@@ -332,9 +335,9 @@ fn readable(
     }
     let copied = |first_page: &[u8]| -> std::io::Result<()> {
         remove(look);
-        let length = std::fs::copy(path, look)?;
+        let length = plain_file::copy(path, look)?;
         if schema::beside(path, "-wal").exists() {
-            std::fs::copy(schema::beside(path, "-wal"), schema::beside(look, "-wal"))?;
+            plain_file::copy(&schema::beside(path, "-wal"), &schema::beside(look, "-wal"))?;
         }
         let mut page = first_page.to_owned();
         let pages = u32::try_from(length / PAGE as u64).unwrap_or(u32::MAX);
@@ -345,8 +348,8 @@ fn readable(
         // With a log, and its length to be believed.
         page[18..20].copy_from_slice(&[2, 2]);
         page.copy_within(24..28, 92);
-        let file = std::fs::OpenOptions::new().write(true).open(look)?;
-        file.write_all_at(&page, 0)
+        let mut writing = std::fs::OpenOptions::new();
+        plain_file::open(writing.write(true), look)?.write_all_at(&page, 0)
     };
     for (page, whence) in first_pages {
         if copied(page).is_ok()

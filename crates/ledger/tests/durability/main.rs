@@ -11,6 +11,7 @@ mod kill;
 mod layout;
 #[path = "../../../../fuzz/checks/ledger_file.rs"]
 mod ledger_file;
+mod links;
 mod opening;
 mod removed;
 mod retention;
