@@ -8,15 +8,16 @@
 //! Not here: what a difference means (`open`).
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::chain::Head;
 use crate::hex::{hex, unhex};
+use crate::owner::Owner;
 use crate::plain_file;
 use crate::schema::beside;
 
@@ -81,10 +82,8 @@ pub(crate) struct HeadFile {
 impl HeadFile {
     /// Opens the file beside `ledger`, and makes it where there is none.
     pub(crate) fn open(ledger: &Path) -> Self {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o640);
         let path = beside(ledger, ".head");
-        let file = plain_file::open(&mut options, &path).and_then(of_one_name);
+        let file = plain_file::open_or_make(&path, 0o640, Owner::of(ledger)).and_then(of_one_name);
         Self { path, file }
     }
 
@@ -104,6 +103,20 @@ impl HeadFile {
         };
         done.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
     }
+}
+
+/// Puts another file in the place of the one beside `ledger`, on disk, for `owner`.
+pub(crate) fn replace(ledger: &Path, kept: &Kept, owner: Owner, part: &Path) -> io::Result<()> {
+    let file = plain_file::make(part)?;
+    let put = owner
+        .take(&file)
+        .and_then(|()| file.write_all_at(&render(kept), 0))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(part, beside(ledger, ".head")));
+    if put.is_err() {
+        drop(std::fs::remove_file(part));
+    }
+    put
 }
 
 /// What has a second name may be another's file.

@@ -32,6 +32,7 @@ mod lost;
 mod only;
 mod open;
 mod opens;
+mod owner;
 mod place;
 mod plain_file;
 mod postgres;

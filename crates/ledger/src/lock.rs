@@ -4,11 +4,12 @@
 //! process however that ends; the pid in the file is there for people. No link is followed to it.
 //! Not here: readers, which need no lock.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::owner::Owner;
 use crate::plain_file;
 use crate::schema::beside;
 
@@ -27,10 +28,9 @@ pub(crate) enum Refused {
 
 impl Lock {
     pub(crate) fn take(ledger: &Path) -> Result<Self, Refused> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file =
-            plain_file::open(&mut options, &beside(ledger, ".lock")).map_err(Refused::File)?;
+        let path = beside(ledger, ".lock");
+        let mut file = plain_file::open_or_make(&path, 0o666, Owner::of(ledger))
+            .map_err(|error| Refused::File(named(&path, error)))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Refused::Held(pid(&mut file))),
@@ -39,6 +39,14 @@ impl Lock {
         // The name is a courtesy: a full disk must not keep a ledger from recovery.
         drop(name(&mut file));
         Ok(Self(file))
+    }
+}
+
+/// The system's words, with the name of what they are about.
+fn named(path: &Path, error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(_) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        None => error,
     }
 }
 

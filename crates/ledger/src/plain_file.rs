@@ -12,6 +12,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use crate::owner::Owner;
+
 /// Opens the file as `options` say.
 ///
 /// # Errors
@@ -25,6 +27,32 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
         Ok(_) => Err(no_file(path)),
         Err(error) => Err(check(path).err().unwrap_or(error)),
     }
+}
+
+/// Opens the file to write to it, and makes it where there is none, for `owner` if this process may.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_or_make(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    // Twice, as another process may make or remove it in between.
+    for _ in 0..2 {
+        match open(options.clone().create_new(true).mode(mode), path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(made) => {
+                // Who cannot give it away can use it.
+                drop(owner.map(|owner| owner.take(&made)));
+                return Ok(made);
+            }
+        }
+        match open(&mut options, path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+    }
+    open(options.create(true).mode(mode), path)
 }
 
 /// Opens it to be read.

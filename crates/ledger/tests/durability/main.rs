@@ -13,6 +13,7 @@ mod layout;
 mod ledger_file;
 mod links;
 mod opening;
+mod owners;
 mod removed;
 mod retention;
 mod rows;
