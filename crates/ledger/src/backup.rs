@@ -5,14 +5,13 @@
 //! Invariant: a file of that name is whole, or is not there. Writers do not wait.
 //! Not here: how a backup is put back (docs/backup.md).
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
 
 use crate::damage::is_damage;
+use crate::plain_file;
 use crate::read::{ReadError, Reader};
 use crate::schema::{beside, cannot_open, connect_to_copy, connect_to_read};
 use crate::verify::Verified;
@@ -114,15 +113,12 @@ fn failed(target: &Path, says: &impl ToString) -> BackupError {
 /// Copies all of a database into a file of mode 0640, synced.
 pub(crate) fn copy_into(db: &Connection, file: &Path) -> rusqlite::Result<()> {
     let written = |error: io::Error| cannot_open(file, &error);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o640);
     // An empty file is taken for a new database.
-    options.open(file).map_err(written)?;
+    let copy = plain_file::make(file).map_err(written)?;
     let name = file.to_str();
     let name = name.ok_or_else(|| cannot_open(file, &"its name is not Unicode"))?;
     db.execute("VACUUM INTO ?1", [name])?;
-    let copy = OpenOptions::new().write(true).open(file);
-    copy.and_then(|file| file.sync_all()).map_err(written)
+    copy.sync_all().map_err(written)
 }
 
 /// So that a rename outlives a power loss.

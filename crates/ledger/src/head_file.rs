@@ -4,19 +4,21 @@
 //! found at the next start, because it lacks what was written. After a power loss this file may be
 //! behind the ledger, never ahead of it.
 //! Invariant: it holds no row; to lose it costs this check alone. Whoever can write the ledger can
-//! write it too: against people, a head is kept elsewhere.
+//! write it too: against people, a head is kept elsewhere. No link is followed to it.
 //! Not here: what a difference means (`open`).
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::chain::Head;
 use crate::hex::{hex, unhex};
+use crate::owner::Owner;
+use crate::plain_file;
 use crate::schema::beside;
 
 const FIRST_LINE: &str = "tollgate ledger head, version 1";
@@ -54,7 +56,13 @@ impl Found {
 
 /// Reads the file beside `ledger`.
 pub(crate) fn read(ledger: &Path) -> Found {
-    match std::fs::read(beside(ledger, ".head")) {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(LENGTH);
+        let file = plain_file::read(&beside(ledger, ".head"))?;
+        file.take(2 * LENGTH as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::None,
         Err(_) => Found::Unreadable,
         Ok(bytes) => std::str::from_utf8(&bytes)
@@ -74,10 +82,8 @@ pub(crate) struct HeadFile {
 impl HeadFile {
     /// Opens the file beside `ledger`, and makes it where there is none.
     pub(crate) fn open(ledger: &Path) -> Self {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o640);
         let path = beside(ledger, ".head");
-        let file = options.open(&path);
+        let file = plain_file::open_or_make(&path, 0o640, Owner::of(ledger)).and_then(of_one_name);
         Self { path, file }
     }
 
@@ -97,6 +103,30 @@ impl HeadFile {
         };
         done.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
     }
+}
+
+/// Puts another file in the place of the one beside `ledger`, on disk, for `owner`.
+pub(crate) fn replace(ledger: &Path, kept: &Kept, owner: Owner, part: &Path) -> io::Result<()> {
+    let file = plain_file::make(part)?;
+    let put = owner
+        .take(&file)
+        .and_then(|()| file.write_all_at(&render(kept), 0))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(part, beside(ledger, ".head")));
+    if put.is_err() {
+        drop(std::fs::remove_file(part));
+    }
+    put
+}
+
+/// What has a second name may be another's file.
+fn of_one_name(file: File) -> io::Result<File> {
+    if file.metadata()?.nlink() > 1 {
+        return Err(io::Error::other(
+            "it has a second name (a hard link); remove it",
+        ));
+    }
+    Ok(file)
 }
 
 fn render(kept: &Kept) -> Vec<u8> {

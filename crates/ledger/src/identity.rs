@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::plain_file;
 use crate::schema::{APPLICATION, beside};
 
 /// What is there.
@@ -69,7 +70,7 @@ fn is_ledger(path: &Path, length: u64) -> io::Result<bool> {
     for suffix in ["", "-wal"] {
         let from = beside(path, suffix);
         if from.exists()
-            && let Err(error) = std::fs::copy(from, beside(&copy, suffix))
+            && let Err(error) = plain_file::copy(&from, &beside(&copy, suffix))
         {
             looked = Err(error);
         }

@@ -15,6 +15,7 @@ use policy::price::Price;
 
 use crate::chain::Head;
 use crate::check::{self, Rest};
+use crate::clock::ClockStep;
 use crate::damage::is_damage;
 use crate::entry::{Ending, Opening};
 use crate::id::RecordId;
@@ -132,6 +133,21 @@ impl Ledger {
     pub fn head_fault(&self) -> Option<String> {
         let fault = &self.intake.shared.head_fault;
         fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// When the wall clock went otherwise than the monotonic one last, where rows are pruned for their age: for an
+    /// hour after that none is.
+    #[must_use]
+    pub fn clock_step(&self) -> Option<ClockStep> {
+        let step = &self.intake.shared.clock_step;
+        *step.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the newest row ended that this process has pruned, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn pruned_until(&self) -> Option<u64> {
+        let until = &self.intake.shared.counters.pruned_until;
+        Some(until.load(Ordering::Relaxed)).filter(|ms| *ms > 0)
     }
 
     /// Says that the ledger was found to be damaged: it takes no more rows.

@@ -1,12 +1,17 @@
 //! One writer for each ledger.
 //!
 //! Invariant: the lock is the kernel's (`flock` on a file beside the ledger), so it goes with the
-//! process however that ends; the pid in the file is there for people.
+//! process however that ends; the pid in the file is there for people. No link is followed to it.
 //! Not here: readers, which need no lock.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use crate::owner::Owner;
+use crate::plain_file;
+use crate::schema::beside;
 
 /// Held for as long as the ledger is open.
 #[derive(Debug)]
@@ -17,29 +22,42 @@ pub(crate) struct Lock(File);
 pub(crate) enum Refused {
     /// Another process writes; its pid, where it could be read.
     Held(Option<u32>),
-    Io(io::Error),
+    /// Its file cannot be opened or locked.
+    File(io::Error),
 }
 
 impl Lock {
     pub(crate) fn take(ledger: &Path) -> Result<Self, Refused> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = options
-            .open(super::schema::beside(ledger, ".lock"))
-            .map_err(Refused::Io)?;
+        let path = beside(ledger, ".lock");
+        let mut file = plain_file::open_or_make(&path, 0o666, Owner::of(ledger))
+            .map_err(|error| Refused::File(named(&path, error)))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Refused::Held(pid(&mut file))),
-            Err(TryLockError::Error(error)) => return Err(Refused::Io(error)),
+            Err(TryLockError::Error(error)) => return Err(Refused::File(error)),
         }
-        let written = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
         // The name is a courtesy: a full disk must not keep a ledger from recovery.
-        drop(written);
+        drop(name(&mut file));
         Ok(Self(file))
     }
+}
+
+/// The system's words, with the name of what they are about.
+fn named(path: &Path, error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(_) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        None => error,
+    }
+}
+
+/// Writes this process's pid, unless the file has a second name, under which it may be another's.
+fn name(file: &mut File) -> io::Result<()> {
+    if file.metadata()?.nlink() > 1 {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
 }
 
 impl Drop for Lock {

@@ -130,7 +130,7 @@ pub enum OpenError {
 }
 
 /// A path as a shell takes it, whatever is in it.
-fn quoted(path: &str) -> String {
+pub(crate) fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
@@ -153,7 +153,7 @@ impl OpenError {
                 path: path.display().to_string(),
                 pid,
             },
-            Refused::Io(error) => Self::disk(path, &error),
+            Refused::File(error) => Self::disk(path, &error),
         }
     }
 

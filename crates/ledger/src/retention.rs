@@ -2,8 +2,9 @@
 //!
 //! Invariant: only the oldest rows go, and the chain's anchor moves with them in the same commit, so
 //! that what is left still verifies. Rows wait to be shipped before they go for their age; for want
-//! of room they do not, and are counted.
-//! Not here: who calls this (`writer`).
+//! of room they do not, and are counted. No age is reckoned by a clock that is not believed, nor from
+//! a moment after the newest row: a clock alone empties no ledger.
+//! Not here: who calls this (`writer`), when the clock is believed (`clock`).
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -22,13 +23,16 @@ pub(crate) struct Step {
     /// Bytes of the file in use.
     pub(crate) bytes: u64,
     pub(crate) pruned: u64,
+    /// When the newest of them ended.
+    pub(crate) until_ms: u64,
     pub(crate) unshipped: u64,
 }
 
+/// Prunes a few rows, if there are any to prune; for their age only where the wall clock is believed.
 pub(crate) fn step(
     store: &mut Store,
     options: &Options,
-    now_ms: u64,
+    believed_ms: Option<u64>,
     shipped: i64,
 ) -> rusqlite::Result<Step> {
     let bytes = bytes_in_use(&store.db)?;
@@ -41,9 +45,9 @@ pub(crate) fn step(
         Some(newest)
     } else {
         let newest = newest.min(shipped);
-        match options.keep {
-            Some(keep) => old(&store.db, anchor, newest, now_ms, keep)?,
-            None => None,
+        match (options.keep, believed_ms) {
+            (Some(keep), Some(now_ms)) => old(&store.db, anchor, newest, now_ms, keep)?,
+            (None, _) | (_, None) => None,
         }
     };
     let mut step = Step {
@@ -51,8 +55,9 @@ pub(crate) fn step(
         ..Step::default()
     };
     if let Some(up_to) = up_to.filter(|seq| *seq > anchor) {
-        if let Some(up_to) = prune(store, up_to)? {
+        if let Some(Pruned { up_to, until_ms }) = prune(store, up_to)? {
             step.pruned = (up_to - anchor).unsigned_abs();
+            step.until_ms = until_ms;
             step.unshipped = (up_to - shipped.max(anchor)).max(0).unsigned_abs();
         }
         give_back(&store.db)?;
@@ -77,7 +82,10 @@ fn old(
     keep: std::time::Duration,
 ) -> rusqlite::Result<Option<i64>> {
     let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+    let sql = "SELECT ended_unix_ms FROM settled ORDER BY seq DESC LIMIT 1";
+    let last: Option<i64> = db.query_row(sql, [], |row| row.get(0)).optional()?;
     let Some(before) = now_ms
+        .min(last.unwrap_or(0).unsigned_abs())
         .checked_sub(keep)
         .and_then(|ms| i64::try_from(ms).ok())
     else {
@@ -90,8 +98,16 @@ fn old(
     Ok(Some(young.unwrap_or(newest)))
 }
 
-/// Prunes up to row `up_to`, or to the end of the lost rows that it is among; gives the new anchor.
-fn prune(store: &mut Store, up_to: i64) -> rusqlite::Result<Option<i64>> {
+/// What went.
+struct Pruned {
+    /// The new anchor.
+    up_to: i64,
+    /// When the newest of the rows ended.
+    until_ms: u64,
+}
+
+/// Prunes up to row `up_to`, or to the end of the lost rows that it is among.
+fn prune(store: &mut Store, up_to: i64) -> rusqlite::Result<Option<Pruned>> {
     let tx = store.db.transaction()?;
     let sql = "SELECT hash FROM settled WHERE seq = ?1";
     let row: Option<Vec<u8>> = tx.query_row(sql, [up_to], |row| row.get(0)).optional()?;
@@ -104,15 +120,22 @@ fn prune(store: &mut Store, up_to: i64) -> rusqlite::Result<Option<i64>> {
         }
     };
     // Another gap there is for `verify` to report; the anchor stays, so that it still can.
-    if let Some((seq, hash)) = &anchor {
+    let mut pruned = None;
+    if let Some((up_to, hash)) = anchor {
+        let sql = "SELECT max(ended_unix_ms) FROM settled WHERE seq <= ?1";
+        let until: Option<i64> = tx.query_row(sql, [up_to], |row| row.get(0))?;
         tx.execute(
             "UPDATE chain SET anchor_seq = ?1, anchor_hash = ?2",
-            params![seq, hash],
+            params![up_to, hash],
         )?;
-        tx.execute("DELETE FROM settled WHERE seq <= ?1", [seq])?;
+        tx.execute("DELETE FROM settled WHERE seq <= ?1", [up_to])?;
+        pruned = Some(Pruned {
+            up_to,
+            until_ms: until.unwrap_or(0).unsigned_abs(),
+        });
     }
     tx.commit()?;
-    Ok(anchor.map(|(seq, _)| seq))
+    Ok(pruned)
 }
 
 fn bytes_in_use(db: &Connection) -> rusqlite::Result<u64> {
@@ -121,3 +144,6 @@ fn bytes_in_use(db: &Connection) -> rusqlite::Result<u64> {
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     Ok((pages * pragma("page_size")?).unsigned_abs())
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,13 +21,15 @@ use crate::chain::{Hash, Head};
 use crate::check::{self, is_as_written};
 use crate::columns::{Value, WIDTH};
 use crate::damage::is_malformed;
-use crate::head_file::{self, Found, HeadFile, Kept};
+use crate::head_file::{self, Found, Kept};
 use crate::identity::Identity;
 use crate::lock::Lock;
 use crate::lost::{self, Lost};
-use crate::open::{OpenError, known, one_name, random, whole};
+use crate::open::{OpenError, known, one_name, quoted, random, whole};
+use crate::owner::Owner;
+use crate::plain_file;
 use crate::prices;
-use crate::schema::{self, beside, connect, connect_to_read, make, name_of, real};
+use crate::schema::{self, beside, connect, connect_to_read, make_tables, name_of, real};
 use crate::shared::unix_ms;
 use crate::verify::{ends, select};
 use crate::wal::scan;
@@ -92,6 +94,18 @@ pub enum SalvageError {
     /// The new file could not be written, or the old ones not be moved aside.
     #[error("cannot write beside the ledger: {0}")]
     Write(String),
+    /// The new file cannot be given to whom the old one belongs to.
+    #[error(
+        "{path} belongs to user {user}, and a file in its place cannot be given to that user: {error}. Nothing was changed: run this as that user, or as root"
+    )]
+    Owner {
+        /// The ledger.
+        path: String,
+        /// Its owner's number.
+        user: u32,
+        /// In the system's words.
+        error: std::io::Error,
+    },
     /// The new ledger is in place, and something is left to do.
     #[error("the ledger is salvaged and in its place, but {0}")]
     InPlace(String),
@@ -146,15 +160,12 @@ struct Held {
 impl Held {
     fn take(path: &Path) -> Result<Self, SalvageError> {
         let path = real(path);
+        plain_file::check(&beside(&path, ".head"))?;
+        // Before a lock is made beside what is no ledger.
+        has_first_page(&path, head_file::read(&path))?;
         let lock = Lock::take(&path).map_err(|refused| OpenError::of(refused, &path))?;
         let found = head_file::read(&path);
-        let has_first_page = match known(&path, found) {
-            Ok(Identity::Nothing) => return Err(SalvageError::Nothing(path.display().to_string())),
-            Ok(_) => true,
-            // A ledger whose first page is damaged is one all the same.
-            Err(OpenError::Damaged { .. }) => false,
-            Err(error) => return Err(error.into()),
-        };
+        let has_first_page = has_first_page(&path, found)?;
         one_name(&path)?;
         Ok(Self {
             path,
@@ -178,10 +189,12 @@ impl Held {
         let path = &self.path;
         let now = unix_ms();
         let made = beside(path, &format!(".salvaged-{now}"));
-        let result = into_new(path, &made, self.found.kept(), now);
+        let owner = std::fs::metadata(path)?.into();
+        let result = made_for(owner, path, &made);
+        let result = result.and_then(|()| into_new(path, &made, self.found.kept(), now));
         let result = result.and_then(|(mut salvaged, kept)| {
             salvaged.kept_aside = swap(path, &made, now)?;
-            put(path, &kept).map_err(SalvageError::InPlace)?;
+            put(path, &kept, owner, &beside(&made, ".head")).map_err(SalvageError::InPlace)?;
             Ok(salvaged)
         });
         remove(&made);
@@ -189,16 +202,44 @@ impl Held {
     }
 }
 
+/// Whether its first page is that of a ledger. One whose first page is damaged is one all the same.
+fn has_first_page(path: &Path, found: Found) -> Result<bool, SalvageError> {
+    match known(path, found) {
+        Ok(Identity::Nothing) => Err(SalvageError::Nothing(path.display().to_string())),
+        Ok(_) => Ok(true),
+        Err(OpenError::Damaged { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes an empty file that belongs to whom the damaged one belongs to.
+fn made_for(owner: Owner, path: &Path, made: &Path) -> Result<(), SalvageError> {
+    let file = plain_file::make(made)?;
+    owner.take(&file).map_err(|error| SalvageError::Owner {
+        path: path.display().to_string(),
+        user: owner.user,
+        error,
+    })
+}
+
 /// Writes the new ledger's head beside it, and sees to it that the new names outlive a power loss.
-fn put(path: &Path, kept: &Kept) -> Result<(), String> {
-    let file = HeadFile::open(path);
-    file.write(kept)
-        .and_then(|()| file.sync())
-        .map_err(|says| {
-            format!("{says}; it is still the old one's: remove it before the next start")
-        })?;
-    let is_synced = sync_directory(path);
-    is_synced.map_err(|error| format!("its directory cannot be synced: {error}; after a power loss the damaged files may be back in their place"))
+fn put(path: &Path, kept: &Kept, owner: Owner, part: &Path) -> Result<(), String> {
+    let shown = path.display();
+    head_file::replace(path, kept, owner, part).map_err(|error| {
+        format!("{shown}.head cannot be written: {error}; it is still the old one's: remove it before the next start")
+    })?;
+    sync_directory(path).map_err(|error| format!("its directory cannot be synced: {error}; after a power loss the damaged files may be back in their place"))?;
+    // The lock was there: what this process has not made is given to nobody, and what is held is not replaced.
+    let lock = Owner::of(&beside(path, ".lock")).unwrap_or(owner);
+    if lock.user != owner.user {
+        let (ledgers, locks) = (owner.user, lock.user);
+        let names = ["", ".head", ".lock"].map(|suffix| quoted(&format!("{shown}{suffix}")));
+        let names = names.join(" ");
+        return Err(format!(
+            "it belongs to user {ledgers} and {shown}.lock to user {locks}: give all to whom the gate runs as (chown -h USER {names})"
+        ));
+    }
+    Ok(())
 }
 
 fn as_it_is(path: &Path) -> Result<SalvageOutcome, SalvageError> {
@@ -250,7 +291,7 @@ fn moved_back(moved: &[(PathBuf, PathBuf)], error: &std::io::Error) -> SalvageEr
     SalvageError::Write(says)
 }
 
-/// Copies into a new file what can be kept.
+/// Copies into a new file, which is empty, what can be kept.
 fn into_new(
     path: &Path,
     made: &Path,
@@ -258,7 +299,7 @@ fn into_new(
     now: u64,
 ) -> Result<(Salvaged, Kept), SalvageError> {
     let name = random(path)?;
-    make(made, name)?;
+    make_tables(made, name)?;
     let look = schema::beside(made, ".look");
     let mut to = connect(made)?;
     let pages = first_pages(path, made, &to)?;
@@ -283,7 +324,7 @@ fn into_new(
     // One file without a log, so that one rename puts it in place.
     to.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     drop(to);
-    std::fs::File::open(made)?.sync_all()?;
+    plain_file::read(made)?.sync_all()?;
     let kept = Kept {
         ledger: name,
         anchor: ends.0,
@@ -303,10 +344,12 @@ fn first_pages(
 ) -> Result<Vec<(Vec<u8>, &'static str)>, SalvageError> {
     let first = |file: &Path| -> std::io::Result<Vec<u8>> {
         let mut page = vec![0; PAGE];
-        std::fs::File::open(file)?.read_exact(&mut page)?;
+        plain_file::read(file)?.read_exact(&mut page)?;
         Ok(page)
     };
     let copy = schema::beside(made, ".copy");
+    // Empty, which is taken for a new database.
+    drop(plain_file::make(&copy)?);
     new.execute("VACUUM INTO ?1", [copy.to_string_lossy()])?;
     let of_copy = first(&copy);
     remove(&copy);
@@ -332,9 +375,9 @@ fn readable(
     }
     let copied = |first_page: &[u8]| -> std::io::Result<()> {
         remove(look);
-        let length = std::fs::copy(path, look)?;
+        let length = plain_file::copy(path, look)?;
         if schema::beside(path, "-wal").exists() {
-            std::fs::copy(schema::beside(path, "-wal"), schema::beside(look, "-wal"))?;
+            plain_file::copy(&schema::beside(path, "-wal"), &schema::beside(look, "-wal"))?;
         }
         let mut page = first_page.to_owned();
         let pages = u32::try_from(length / PAGE as u64).unwrap_or(u32::MAX);
@@ -345,8 +388,8 @@ fn readable(
         // With a log, and its length to be believed.
         page[18..20].copy_from_slice(&[2, 2]);
         page.copy_within(24..28, 92);
-        let file = std::fs::OpenOptions::new().write(true).open(look)?;
-        file.write_all_at(&page, 0)
+        let mut writing = std::fs::OpenOptions::new();
+        plain_file::open(writing.write(true), look)?.write_all_at(&page, 0)
     };
     for (page, whence) in first_pages {
         if copied(page).is_ok()

@@ -55,6 +55,11 @@ pub(crate) fn make(path: &Path, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
     options
         .open(path)
         .map_err(|error| cannot_open(path, &error))?;
+    make_tables(path, ledger_id)
+}
+
+/// Makes the tables of a file that is empty.
+pub(crate) fn make_tables(path: &Path, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
     let mut db = open_existing(path)?;
     db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     // Before there is a log, so that the first page of the file has it all.

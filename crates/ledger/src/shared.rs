@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::chain::Head;
+use crate::clock::{AGREE_FOR, ClockStep, Reading};
 use crate::entry::Opening;
 use crate::stats::{Counters, add, set};
 use crate::store::Note;
@@ -27,7 +28,8 @@ pub struct Options {
     pub batch: usize,
     /// Entries kept in memory while the disk is away.
     pub spill: usize,
-    /// Age at which rows are pruned.
+    /// Age at which rows are pruned, where the clock can be believed: reckoned from the wall clock or the newest row,
+    /// whichever is earlier.
     pub keep: Option<Duration>,
     /// Size of the file above which the oldest rows are pruned.
     pub bytes_max: Option<u64>,
@@ -38,6 +40,9 @@ pub struct Options {
     /// Pages that the file may have; for tests of a full disk.
     #[doc(hidden)]
     pub pages_max: Option<u32>,
+    /// How long both clocks agree before rows are pruned for their age, an hour; for tests, which have none.
+    #[doc(hidden)]
+    pub clocks_agree_for: Duration,
 }
 
 impl Options {
@@ -57,6 +62,7 @@ impl Options {
             checkpoint_every: Duration::from_secs(60),
             stall_after: Duration::from_secs(2),
             pages_max: None,
+            clocks_agree_for: AGREE_FOR,
         }
     }
 }
@@ -93,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) head: Mutex<Head>,
     /// Why the file beside the ledger does not say so.
     pub(crate) head_fault: Mutex<Option<String>>,
+    /// When the wall clock went otherwise than the monotonic one last.
+    pub(crate) clock_step: Mutex<Option<ClockStep>>,
     /// The ledger is damaged: nothing but a new start, which looks at it again, takes that back.
     pub(crate) condemned: AtomicBool,
     /// Nothing more is read: the process ends.
@@ -112,6 +120,7 @@ impl Shared {
             shipped: AtomicI64::new(i64::MAX),
             head: Mutex::new(Head::START),
             head_fault: Mutex::default(),
+            clock_step: Mutex::default(),
             condemned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             busy_since: AtomicU64::new(0),
@@ -122,6 +131,22 @@ impl Shared {
 
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.base.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Both clocks now.
+    pub(crate) fn reading(&self) -> Reading {
+        Reading {
+            wall_ms: unix_ms(),
+            monotonic: self.base.elapsed(),
+        }
+    }
+
+    pub(crate) fn say_clock_step(&self, step: ClockStep) {
+        let mut said = self
+            .clock_step
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *said = Some(step);
     }
 
     pub(crate) fn is_available(&self) -> bool {

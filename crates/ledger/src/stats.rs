@@ -61,6 +61,8 @@ pub(crate) struct Counters {
     pub(crate) lost_notes: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) pruned: AtomicU64,
+    /// When the newest pruned row ended; 0 when none was pruned.
+    pub(crate) pruned_until: AtomicU64,
     pub(crate) pruned_unshipped: AtomicU64,
     pub(crate) spilled: AtomicU64,
     pub(crate) head: AtomicU64,

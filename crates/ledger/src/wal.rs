@@ -7,9 +7,10 @@
 //! section 4.
 //! Not here: what is done about it (`open`).
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+
+use crate::plain_file;
 
 /// What comes after the last whole commit of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,7 +28,7 @@ const FRAME_HEADER: usize = 24;
 
 /// Reads the log at `path`; none, or an empty one, is whole.
 pub(crate) fn scan(path: &Path) -> io::Result<Tail> {
-    let file = match File::open(path) {
+    let file = match plain_file::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Tail::default()),
         file => file?,
     };

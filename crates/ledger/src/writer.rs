@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::backup::copy_into;
+use crate::clock::Clock;
 use crate::columns::micros;
 use crate::damage::{is_damage, is_of_another_writer};
 use crate::head_file::{HeadFile, Kept};
@@ -51,6 +52,8 @@ pub(crate) struct Writer {
     /// Where it ended when it was closed because the disk was away.
     last: Option<Kept>,
     checkpointed: Instant,
+    /// What rows are pruned for their age by.
+    clock: Clock,
     spill: Spill,
     shared: Arc<Shared>,
     tended: Instant,
@@ -100,12 +103,13 @@ impl Writer {
         Self {
             shortest: ShortestLength::of(&options.path, store.bytes().ok()),
             log: log_length(&options.path),
-            options,
             place: store.place,
             last: None,
             store: Some(store),
             stray: None,
             checkpointed: Instant::now(),
+            clock: Clock::new(options.clocks_agree_for, shared.reading()),
+            options,
             spill,
             shared,
             tended: Instant::now(),
@@ -399,13 +403,27 @@ impl Writer {
             self.options.clone(),
             self.shared.shipped.load(Ordering::Acquire),
         );
-        let step = self.write(|store| retention::step(store, &options, unix_ms(), shipped));
+        let believed = self.believed_ms();
+        let step = self.write(|store| retention::step(store, &options, believed, shipped));
         if let Ok(step) = step {
             let counters = &self.shared.counters;
             set(&counters.bytes, step.bytes);
+            if step.pruned > 0 {
+                set(&counters.pruned_until, step.until_ms);
+            }
             add(&counters.pruned, step.pruned);
             add(&counters.pruned_unshipped, step.unshipped);
         }
+    }
+
+    /// The wall clock, where it matters and can be believed.
+    fn believed_ms(&mut self) -> Option<u64> {
+        self.options.keep?;
+        let now = self.shared.reading();
+        if let Some(step) = self.clock.step(now) {
+            self.shared.say_clock_step(step);
+        }
+        self.clock.believed(now)
     }
 
     /// Opens anew and writes what waited; says that the disk is back only when all of it is there.

@@ -2,13 +2,17 @@
 //! the worse and back, and from time to time where the chain ends.
 //!
 //! Invariant: one line for each change of state, with a count of what it costs; the chain's head is
-//! in the log at each start, each end, and once an hour in which rows came.
+//! in the log at each start, each end, and once an hour in which rows came; rows that were pruned are
+//! told of within ten minutes.
 //! Not here: rows (`ledger`), the numbers for a scrape (`metrics`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ledger::{Doubt, Head, LedgerService, Options, Recovered, ShipError, Shipping, Stats};
+use ledger::date::timestamp;
+use ledger::{
+    ClockStep, Doubt, Head, LedgerService, Options, Recovered, ShipError, Shipping, Stats,
+};
 use policy::revision::Revision;
 
 use crate::running::Running;
@@ -17,6 +21,9 @@ use crate::running::Running;
 const EVERY: Duration = Duration::from_secs(1);
 /// How often its head is told.
 const HEAD_EVERY: Duration = Duration::from_secs(3600);
+
+/// How often it is told what was pruned.
+const PRUNED_EVERY: Duration = Duration::from_secs(600);
 
 /// Opens it, and tells of what the last process left.
 pub(crate) fn open(settings: &config::Ledger) -> Result<LedgerService, String> {
@@ -159,6 +166,10 @@ struct Said {
     shipping: Option<(bool, Option<bool>)>,
     head: Head,
     head_at: Instant,
+    clock_step: Option<ClockStep>,
+    /// Rows pruned, and when that was told.
+    pruned: u64,
+    pruned_at: Option<Instant>,
 }
 
 impl Said {
@@ -171,11 +182,17 @@ impl Said {
             shipping: None,
             head: service.ledger().head(),
             head_at: Instant::now(),
+            clock_step: None,
+            pruned: 0,
+            pruned_at: None,
         }
     }
 
     fn look(&mut self, service: &LedgerService) {
-        self.availability(service, service.ledger().stats());
+        let stats = service.ledger().stats();
+        self.availability(service, stats);
+        self.clock(service.ledger().clock_step());
+        self.pruned(stats.pruned, service.ledger().pruned_until());
         self.head_file(service.ledger().head_fault());
         if let Some(shipping) = service.shipping() {
             self.shipping(&shipping);
@@ -220,6 +237,38 @@ impl Said {
             _ => {}
         }
         self.head_fault = fault;
+    }
+
+    fn clock(&mut self, step: Option<ClockStep>) {
+        if let Some(step) = step.filter(|step| self.clock_step != Some(*step)) {
+            let (expected, found) = (step.expected_unix_ms, step.found_unix_ms);
+            let running_s = step.after.as_secs();
+            tracing::warn!(
+                ledger = self.path,
+                wall_clock = timestamp(found),
+                by_monotonic_clock = timestamp(expected),
+                running_s,
+                "the wall clock was set, or the host slept: no row is pruned for its age until both clocks have agreed for an hour"
+            );
+        }
+        self.clock_step = step;
+    }
+
+    /// The first are told of at once.
+    fn pruned(&mut self, pruned: u64, until: Option<u64>) {
+        let is_due = self.pruned_at.is_none_or(|at| at.elapsed() >= PRUNED_EVERY);
+        if pruned == self.pruned || !is_due {
+            return;
+        }
+        let ended_until = until.map(timestamp).unwrap_or_default();
+        let rows = pruned - self.pruned;
+        tracing::info!(
+            ledger = self.path,
+            rows,
+            ended_until,
+            "old rows were pruned"
+        );
+        (self.pruned, self.pruned_at) = (pruned, Some(Instant::now()));
     }
 
     fn shipping(&mut self, shipping: &Shipping) {

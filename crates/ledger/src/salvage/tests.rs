@@ -47,7 +47,7 @@ fn a_file_that_cannot_be_moved_back_is_named() {
 fn a_row_whose_id_another_has_is_told_as_lost() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
-    make(&path, [7; 16]).expect("makes tables");
+    schema::make(&path, [7; 16]).expect("makes tables");
     let db = connect(&path).expect("opens");
     db.execute_batch("DROP INDEX settled_id; CREATE INDEX settled_id ON settled (id)")
         .expect("is not unique any more");

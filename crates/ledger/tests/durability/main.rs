@@ -11,7 +11,9 @@ mod kill;
 mod layout;
 #[path = "../../../../fuzz/checks/ledger_file.rs"]
 mod ledger_file;
+mod links;
 mod opening;
+mod owners;
 mod removed;
 mod retention;
 mod rows;

@@ -11,6 +11,7 @@ fn expired_rows_are_pruned_and_the_chain_still_verifies() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
         keep: Some(Duration::from_secs(86_400)),
+        clocks_agree_for: Duration::ZERO,
         ..options(dir.path())
     });
     let intake = ledger.intake();
@@ -20,11 +21,16 @@ fn expired_rows_are_pruned_and_the_chain_still_verifies() {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .expect("a clock");
-    let mut young = settlement(1201);
-    young.ended_unix_ms = u64::try_from(now.as_millis()).expect("fits");
-    intake.settle(young);
+    let young = |n| {
+        let mut young = settlement(n);
+        young.ended_unix_ms = u64::try_from(now.as_millis()).expect("fits");
+        young
+    };
+    intake.settle(young(1201));
     // Expired, but after a row that is not: rows are pruned in order.
     intake.settle(settlement(1202));
+    // Age is reckoned from the newest row.
+    intake.settle(young(1203));
     flushed(&intake).expect("is on disk");
     eventually("1200 rows are pruned", || ledger.stats().pruned == 1200);
     std::thread::sleep(Duration::from_millis(500));
@@ -34,8 +40,25 @@ fn expired_rows_are_pruned_and_the_chain_still_verifies() {
         .expect("reads");
     assert_eq!(
         (verified.rows, verified.anchor, verified.findings),
-        (2, 1200, vec![])
+        (3, 1200, vec![])
     );
+    assert_eq!(ledger.pruned_until(), Some(settlement(1200).ended_unix_ms));
+}
+
+#[test]
+fn nothing_is_pruned_for_its_age_in_the_first_hour() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = opened(Options {
+        keep: Some(Duration::from_secs(1)),
+        ..options(dir.path())
+    });
+    let intake = ledger.intake();
+    (1..=100).for_each(|n| intake.settle(settlement(n * 10_000)));
+    flushed(&intake).expect("is on disk");
+    // The writer looks five times a second.
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!((ledger.stats().pruned, ledger.pruned_until()), (0, None));
+    assert_eq!(ledger.clock_step(), None);
 }
 
 #[test]

@@ -136,6 +136,7 @@ fn a_rolled_back_ledger_ships_nothing_until_it_is_renamed() {
     std::fs::remove_file(dir.path().join("one.db.head")).expect("removes");
     let keep = Options {
         keep: Some(Duration::from_secs(1)),
+        clocks_agree_for: Duration::ZERO,
         ..Options::at(&path)
     };
     let (ledger, _) = Ledger::open(keep).expect("opens");

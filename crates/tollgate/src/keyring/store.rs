@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use admin::KeyFault;
 use identity::keys::KeyFile;
+use rustix::fs::OFlags;
 
 use crate::identity::read_keys;
 use crate::world::World;
@@ -39,7 +40,7 @@ pub(super) fn change<T>(
         |error: io::Error| KeyFault::Unavailable(format!("{shown} cannot be changed: {error}"));
     // Who changes it through a symbolic link waits for who does not.
     let target = target_of(path).map_err(cannot)?;
-    let lock = private().open(beside(&target, ".lock")).map_err(cannot)?;
+    let lock = lock_file(&beside(&target, ".lock")).map_err(cannot)?;
     locked(&lock).map_err(cannot)?;
     let mut file = read(path, absent)?;
     let done = with(&mut file)?;
@@ -53,6 +54,25 @@ pub(super) fn read(path: &Path, absent: Absent) -> Result<KeyFile, KeyFault> {
         return Ok(KeyFile::default());
     }
     read_keys(path, &World).map_err(KeyFault::Unavailable)
+}
+
+/// Opens the file that is locked, and makes it where there is none. No link is followed to it: who owns the directory
+/// would lead an operator who is root to any file.
+fn lock_file(path: &Path) -> io::Result<File> {
+    // Without NONBLOCK a pipe waits for its other end.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = private()
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let is_other = match &opened {
+        Ok(file) => !file.metadata()?.is_file(),
+        Err(_) => std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
+    };
+    if is_other {
+        let says = format!("{} is a link or no regular file; remove it", path.display());
+        return Err(io::Error::other(says));
+    }
+    opened
 }
 
 /// Waits until nobody else changes the file.
@@ -198,5 +218,32 @@ mod tests {
             name.to_string_lossy().ends_with(".lock")
         });
         assert_eq!(locks.count(), 1);
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_or_a_pipe_is_refused_and_not_followed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("keys.jsonl");
+        let (lock, other) = (beside(&path, ".lock"), dir.path().join("other"));
+        let refused = || {
+            let refused = change(&path, Absent::IsEmpty, |_| Ok(())).expect_err("a link");
+            let says = refused.to_string();
+            assert!(
+                says.contains("keys.jsonl.lock is a link") && says.contains("remove it"),
+                "{says}"
+            );
+            assert!(!path.exists());
+            std::fs::remove_file(&lock).expect("is there");
+        };
+        std::os::unix::fs::symlink(&other, &lock).expect("a link");
+        refused();
+        assert!(!other.exists(), "it was followed");
+        std::fs::write(&other, "canary").expect("a file");
+        std::os::unix::fs::symlink(&other, &lock).expect("a link");
+        refused();
+        let made = std::process::Command::new("mkfifo").arg(&lock).status();
+        assert!(made.expect("runs").success());
+        refused();
+        change(&path, Absent::IsEmpty, |_| Ok(())).expect("a change");
     }
 }
