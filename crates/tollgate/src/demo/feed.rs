@@ -19,7 +19,6 @@ use serde::Deserialize;
 use telemetry::AccessLog;
 
 use super::view::{Call, Ending, Event, Level, Settled, Tokens};
-use crate::metrics::merged;
 use crate::running::Running;
 
 /// Batches of records that may wait.
@@ -100,13 +99,13 @@ impl Feed {
         Ok((log, feed))
     }
 
-    /// What happened since the last look, and how things stand.
-    pub(super) async fn look(&mut self, running: &Running) -> Vec<Event> {
+    /// What happened since the last look, and how things stand; `open` calls. It waits for nothing: who is given up while
+    /// it holds events has lost them.
+    pub(super) fn look(&mut self, running: &Running, open: i64) -> Vec<Event> {
         let mut events = self.rest();
         let limits = running.limits().into_iter().filter_map(of_limit);
         let budgets = running.budgets().into_iter().filter_map(of_budget);
         events.push(Event::Levels(limits.chain(budgets).collect()));
-        let open = merged(running).await.gauges().exchanges;
         events.push(Event::Open(u64::try_from(open).unwrap_or_default()));
         events
     }

@@ -19,6 +19,7 @@ use super::feed::Feed;
 use super::plain;
 use super::terminal::{self, Screen};
 use super::view::{Event, View};
+use crate::metrics::merged;
 use crate::running::Running;
 use crate::words::counted;
 use crate::{cli, logging};
@@ -86,7 +87,8 @@ impl Shown {
         let mut every = tokio::time::interval(REFRESH);
         loop {
             every.tick().await;
-            for event in self.feed.look(running).await {
+            let open = merged(running).await.gauges().exchanges;
+            for event in self.feed.look(running, open) {
                 self.view.apply(event);
             }
             self.view.apply(Event::Now(began.elapsed(), made.get()));
