@@ -5,8 +5,10 @@
 //! used twice; the ledger gets a new name, because its history is another from here on.
 //! Invariant: the damaged files are kept under other names, byte for byte. What is lost stands in the
 //! new ledger for good, so that no report passes for a whole one.
-//! Not here: when a ledger does not open (`open`), how the new file grows (`keeping`).
+//! Not here: when a ledger does not open (`open`), how the new file grows (`keeping`) and comes into its place
+//! (`in_place`).
 
+mod in_place;
 mod keeping;
 
 use std::io::Read as _;
@@ -15,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use self::in_place::{made_for, put, swap};
 use self::keeping::{Keeping, Read};
-use crate::backup::sync_directory;
 use crate::chain::{Hash, Head};
 use crate::check::{self, is_as_written};
 use crate::columns::{Value, WIDTH};
@@ -25,8 +27,8 @@ use crate::head_file::{self, Found, Kept};
 use crate::identity::Identity;
 use crate::lock::Lock;
 use crate::lost::{self, Lost};
-use crate::open::{OpenError, known, one_name, quoted, random, whole};
-use crate::owner::Owner;
+use crate::open::{OpenError, known, one_name, random, whole};
+use crate::place::FILES;
 use crate::plain_file;
 use crate::prices;
 use crate::schema::{self, beside, connect, connect_to_read, make_tables, name_of, real};
@@ -160,7 +162,10 @@ struct Held {
 impl Held {
     fn take(path: &Path) -> Result<Self, SalvageError> {
         let path = real(path);
-        plain_file::check(&beside(&path, ".head"))?;
+        // A log that cannot be read would cost its rows, which nobody would miss.
+        for suffix in FILES.iter().filter(|suffix| !suffix.is_empty()) {
+            plain_file::check(&beside(&path, suffix))?;
+        }
         // Before a lock is made beside what is no ledger.
         has_first_page(&path, head_file::read(&path))?;
         let lock = Lock::take(&path).map_err(|refused| OpenError::of(refused, &path))?;
@@ -212,36 +217,6 @@ fn has_first_page(path: &Path, found: Found) -> Result<bool, SalvageError> {
     }
 }
 
-/// Makes an empty file that belongs to whom the damaged one belongs to.
-fn made_for(owner: Owner, path: &Path, made: &Path) -> Result<(), SalvageError> {
-    let file = plain_file::make(made)?;
-    owner.take(&file).map_err(|error| SalvageError::Owner {
-        path: path.display().to_string(),
-        user: owner.user,
-        error,
-    })
-}
-
-/// Writes the new ledger's head beside it, and sees to it that the new names outlive a power loss.
-fn put(path: &Path, kept: &Kept, owner: Owner, part: &Path) -> Result<(), String> {
-    let shown = path.display();
-    head_file::replace(path, kept, owner, part).map_err(|error| {
-        format!("{shown}.head cannot be written: {error}; it is still the old one's: remove it before the next start")
-    })?;
-    sync_directory(path).map_err(|error| format!("its directory cannot be synced: {error}; after a power loss the damaged files may be back in their place"))?;
-    // The lock was there: what this process has not made is given to nobody, and what is held is not replaced.
-    let lock = Owner::of(&beside(path, ".lock")).unwrap_or(owner);
-    if lock.user != owner.user {
-        let (ledgers, locks) = (owner.user, lock.user);
-        let names = ["", ".head", ".lock"].map(|suffix| quoted(&format!("{shown}{suffix}")));
-        let names = names.join(" ");
-        return Err(format!(
-            "it belongs to user {ledgers} and {shown}.lock to user {locks}: give all to whom the gate runs as (chown -h USER {names})"
-        ));
-    }
-    Ok(())
-}
-
 fn as_it_is(path: &Path) -> Result<SalvageOutcome, SalvageError> {
     let db = connect_to_read(path)?;
     let rows: i64 = db.query_row("SELECT count(*) FROM settled", [], |row| row.get(0))?;
@@ -255,40 +230,6 @@ fn remove(database: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         drop(std::fs::remove_file(beside(database, suffix)));
     }
-}
-
-/// Moves what is at the path aside, and the new file there; when that fails, back.
-fn swap(path: &Path, made: &Path, now: u64) -> Result<Vec<PathBuf>, SalvageError> {
-    let aside = beside(path, &format!(".damaged-{now}"));
-    let mut kept = Vec::new();
-    let moved = ["", "-wal"]
-        .iter()
-        .try_for_each(|suffix| {
-            let (from, to) = (beside(path, suffix), beside(&aside, suffix));
-            if from.exists() {
-                std::fs::rename(&from, &to)?;
-                kept.push((from, to));
-            }
-            Ok(())
-        })
-        .and_then(|()| std::fs::rename(made, path));
-    if let Err(error) = moved {
-        return Err(moved_back(&kept, &error));
-    }
-    drop(std::fs::remove_file(beside(path, "-shm")));
-    Ok(kept.into_iter().map(|(_, to)| to).collect())
-}
-
-/// The files are where they were, or it is said where they are.
-fn moved_back(moved: &[(PathBuf, PathBuf)], error: &std::io::Error) -> SalvageError {
-    let mut says = error.to_string();
-    for (from, to) in moved.iter().rev() {
-        if let Err(error) = std::fs::rename(to, from) {
-            let (from, to) = (from.display(), to.display());
-            says = format!("{says}; and {to} could not be moved back to {from}: {error}");
-        }
-    }
-    SalvageError::Write(says)
 }
 
 /// Copies into a new file, which is empty, what can be kept.

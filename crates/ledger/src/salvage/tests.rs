@@ -2,6 +2,7 @@
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
+use super::in_place::moved_back;
 use super::*;
 use crate::chain::link;
 use crate::columns::{COLUMNS, values};

@@ -117,6 +117,34 @@ fn a_backup_follows_no_link_at_its_working_name() {
     assert!(!dir.path().join("nothing").exists());
 }
 
+/// A salvage that went on without its log would lose the rows in it.
+#[test]
+fn a_ledger_whose_log_or_index_is_a_link_is_not_salvaged() {
+    let (dir, path, other) = written();
+    let before = std::fs::read(&path).expect("is there");
+    for suffix in ["-wal", "-shm", "-journal"] {
+        for to in [&other, &dir.path().join("nothing")] {
+            linked(&path, suffix, to);
+            for refused in [salvage(&path).err(), under_new_name(&path).err()] {
+                let says = refused.expect("a link").to_string();
+                let named =
+                    format!("ledger.db{suffix} is a link, which is not followed; remove it");
+                assert!(says.contains(&named), "{says}");
+            }
+            std::fs::remove_file(beside(&path, suffix)).expect("is there");
+        }
+    }
+    assert_eq!(std::fs::read(&path).expect("is there"), before);
+    assert_eq!(std::fs::read(&other).expect("is there"), b"canary");
+    assert!(!dir.path().join("nothing").exists());
+    linked(&path, "-wal", &other);
+    let refused = Ledger::open(options(dir.path())).expect_err("a link");
+    assert!(
+        refused.to_string().contains("ledger.db-wal is a link"),
+        "{refused}"
+    );
+}
+
 /// The operator's own links: to the directory, and to the file.
 #[test]
 fn a_ledger_reached_through_links_is_opened_and_salvaged_where_it_is() {

@@ -40,7 +40,8 @@ pub(super) fn change<T>(
         |error: io::Error| KeyFault::Unavailable(format!("{shown} cannot be changed: {error}"));
     // Who changes it through a symbolic link waits for who does not.
     let target = target_of(path).map_err(cannot)?;
-    let lock = lock_file(&beside(&target, ".lock")).map_err(cannot)?;
+    let owner = owner_of(&target).map_err(cannot)?;
+    let lock = lock_file(&beside(&target, ".lock"), owner).map_err(cannot)?;
     locked(&lock).map_err(cannot)?;
     let mut file = read(path, absent)?;
     let done = with(&mut file)?;
@@ -56,9 +57,15 @@ pub(super) fn read(path: &Path, absent: Absent) -> Result<KeyFile, KeyFault> {
     read_keys(path, &World).map_err(KeyFault::Unavailable)
 }
 
-/// Opens the file that is locked, and makes it where there is none. No link is followed to it: who owns the directory
-/// would lead an operator who is root to any file.
-fn lock_file(path: &Path) -> io::Result<File> {
+/// Opens the file that is locked, and makes it where there is none, for whom the keys belong to. No link is followed to
+/// it: who owns the directory would lead an operator who is root to any file.
+fn lock_file(path: &Path, owner: Option<(u32, u32)>) -> io::Result<File> {
+    // One that was there is given to nobody: it could be any file.
+    if let Ok(made) = private().create_new(true).open(path) {
+        // Who cannot give it away can use it.
+        drop(owned_by(&made, owner));
+        return Ok(made);
+    }
     // Without NONBLOCK a pipe waits for its other end.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = private()
@@ -103,11 +110,7 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
 
 /// Puts a new file of the same owner in the place of the old one.
 fn replace(target: &Path, text: &str) -> io::Result<()> {
-    let owner = match std::fs::metadata(target) {
-        Ok(found) => Some((found.uid(), found.gid())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let owner = owner_of(target)?;
     let new = beside(target, ".new");
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -124,6 +127,15 @@ fn replace(target: &Path, text: &str) -> io::Result<()> {
     }
     let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
     File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// To whom the file belongs, where there is one.
+fn owner_of(target: &Path) -> io::Result<Option<(u32, u32)>> {
+    match std::fs::metadata(target) {
+        Ok(found) => Ok(Some((found.uid(), found.gid()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Gives the file to whom the old one belonged: a gate that runs as another user than who changes it has to read it.
@@ -245,5 +257,23 @@ mod tests {
         assert!(made.expect("runs").success());
         refused();
         change(&path, Absent::IsEmpty, |_| Ok(())).expect("a change");
+    }
+
+    #[test]
+    fn keys_and_lock_belong_to_whom_the_keys_belonged() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("keys.jsonl");
+        change(&path, Absent::IsEmpty, |_| Ok(())).expect("a file");
+        std::fs::remove_file(beside(&path, ".lock")).expect("is there");
+        // Only root can give a file away.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(4_321), Some(4_322)).expect("gives");
+        }
+        let owner = owner_of(&path).expect("is there");
+        change(&path, Absent::IsEmpty, |_| Ok(())).expect("a change");
+        for file in [path.clone(), beside(&path, ".lock")] {
+            assert_eq!(owner_of(&file).expect("is there"), owner, "{file:?}");
+            assert_eq!(mode(&file), 0o600);
+        }
     }
 }
