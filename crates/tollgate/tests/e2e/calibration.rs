@@ -10,7 +10,7 @@ use engine::{EngineConfig, EngineHandle, ModelFiles, spawn_thread};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Gate, Seen, Step, Upstream, eventually, post, tollgate};
+use crate::harness::{Gate, Seen, Step, Upstream, eventually, free_address, post, tollgate};
 use crate::ledger::{rows, stop};
 
 const TOKENIZER: &str = include_str!("../../../../vectors/tokens/tiny_tokenizer.json");
@@ -358,9 +358,7 @@ fn what_was_known_of_an_address_is_not_known_of_another() {
     let counting = Counting::start(engine.addr());
     assert_eq!(counting.model()["mark"], "exact");
     // Another port, which is closed.
-    let closed = std::net::TcpListener::bind(any_port()).expect("a port");
-    let address = closed.local_addr().expect("an address");
-    drop(closed);
+    let address = free_address();
     let ledger = counting.dir.path().join("usage.db");
     let ledger = format!("ledger: {{ path: {} }}\n", ledger.display());
     counting.gate.reconfigure(&config(address, &ledger));
@@ -374,9 +372,7 @@ fn what_was_known_of_an_address_is_not_known_of_another() {
 
 #[test]
 fn an_engine_that_is_away_or_may_not_be_asked_is_said_so() {
-    let closed = std::net::TcpListener::bind(any_port()).expect("a port");
-    let address = closed.local_addr().expect("an address");
-    drop(closed);
+    let address = free_address();
     let (code, table, model) = checked(address);
     assert_eq!(code, Some(1), "{table}");
     assert!(table.contains("cannot reach"), "{table}");
