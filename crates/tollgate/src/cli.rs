@@ -189,8 +189,8 @@ const CONFIGURED: [&str; 5] = ["run", "check", "explain", "keys", "tokens"];
 
 /// A fault of the command line, with what was probably meant where a file stands without its `-c`.
 pub(crate) fn advised(mut fault: clap::Error) -> clap::Error {
-    let verb = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    let takes_file = verb.is_some_and(|verb| CONFIGURED.contains(&&*verb));
+    let takes_file = std::env::args_os()
+        .any(|word| word.to_str().is_some_and(|word| CONFIGURED.contains(&word)));
     if let Some(file) = bare_file(&fault).filter(|_| takes_file) {
         let tip = format!("a configuration is named by '-c {file}'");
         let tips = ContextValue::StyledStrs(vec![tip.into()]);

@@ -129,7 +129,7 @@ impl File {
         let wanted = self.has_bytes.saturating_add(self.wants_bytes);
         (wanted > most).then(|| {
             format!(
-                "no file may grow beyond {} KiB, and {} may want {}: raise that limit (`ulimit -f`, LimitFSIZE= of systemd)",
+                "no file may grow beyond {} KiB, and {} may want {} KiB: raise that limit (`ulimit -f`, LimitFSIZE= of systemd)",
                 most >> 10,
                 self.setting,
                 wanted >> 10

@@ -96,6 +96,9 @@ impl Sources for Kept<'_> {
         let files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_anew = self.anew.iter().any(|anew| anew == path);
         match files.get(path).filter(|_| !is_anew) {
+            Some(kept) if kept.expose().len() > bytes_max => {
+                Err(io::ErrorKind::FileTooLarge.into())
+            }
             Some(kept) => Ok(kept.expose().to_vec()),
             None => World.read(path, bytes_max),
         }

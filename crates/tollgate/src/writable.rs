@@ -61,13 +61,14 @@ fn of_a_kind(file: &Path, is_ledger: bool) -> Result<(), (String, &'static str)>
             Ok(()) => begins != DATABASE,
             Err(error) => error.kind() == io::ErrorKind::UnexpectedEof && found.len() > 0,
         };
-        if is_another {
+        // One whose beginning is damaged has its head beside it, and the ledger says what to do with it.
+        let mut head = file.as_os_str().to_owned();
+        head.push(".head");
+        if is_another && std::fs::symlink_metadata(&head).is_err() {
             let says = format!("{shown} is not a database and no ledger");
             return Err((says, "name another file: it is not touched"));
         }
-    } else if kind.is_socket()
-        || kind.is_fifo() && !file.starts_with("/dev") && !file.starts_with("/proc")
-    {
+    } else if kind.is_socket() || kind.is_fifo() && !leads_to_own(file) {
         let says = format!("{shown} is a pipe or a socket, which would be waited for");
         return Err((says, "name a file, or write stdout"));
     }
@@ -102,13 +103,29 @@ fn writable(file: &Path) -> Result<(), String> {
     }
 }
 
+/// Whether a name is one of what this process has open (`/dev/stdout`), or a link to one.
+fn leads_to_own(file: &Path) -> bool {
+    const LINKS_MAX: usize = 8;
+    let mut at = file.to_owned();
+    for _ in 0..LINKS_MAX {
+        if at.starts_with("/dev") || at.starts_with("/proc") {
+            return true;
+        }
+        let Ok(next) = std::fs::read_link(&at) else {
+            return false;
+        };
+        at = at.parent().unwrap_or(Path::new("")).join(next);
+    }
+    false
+}
+
 fn may(path: &Path, access: Access) -> io::Result<()> {
     Ok(accessat(CWD, path, access, AtFlags::EACCESS)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::of_a_kind;
+    use super::{leads_to_own, of_a_kind};
 
     #[test]
     fn what_would_be_waited_for_and_what_is_another_file_are_faults() {
@@ -120,6 +137,11 @@ mod tests {
         std::fs::write(&short, "SQL").expect("a file");
         std::fs::write(&junk, [7; 300]).expect("a file");
         std::fs::write(&database, first_page()).expect("a file");
+        let [broken, linked] = ["broken", "linked"].map(|name| dir.path().join(name));
+        std::fs::write(&broken, [7; 300]).expect("a file");
+        std::fs::write(dir.path().join("broken.head"), "1:0").expect("a file");
+        std::os::unix::fs::symlink("/dev/stdout", &linked).expect("a link");
+        assert!(leads_to_own(&linked) && !leads_to_own(&pipe));
         let says = |file: &std::path::Path, is_ledger| {
             of_a_kind(file, is_ledger).map_err(|(says, _)| says)
         };
@@ -130,6 +152,7 @@ mod tests {
             (&junk, true, Some("is not a database and no ledger")),
             (&database, true, None),
             (&absent, true, None),
+            (&broken, true, None),
             (&absent, false, None),
             (&junk, false, None),
         ] {

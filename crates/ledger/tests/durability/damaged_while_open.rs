@@ -90,8 +90,11 @@ fn an_open_ledger_found_damaged_is_not_modified() {
     for n in 1..=100 {
         let mut young = settlement(n);
         // After two seconds it is old enough to be pruned; from the last one age is reckoned.
-        let age = if n < 100 { 365 * 86_400_000 } else { 0 };
-        young.ended_unix_ms = now - age + 2000;
+        young.ended_unix_ms = if n < 100 {
+            now - 365 * 86_400_000 + 2000
+        } else {
+            now + 60_000
+        };
         ledger.intake().settle(young);
     }
     flushed(&ledger.intake()).expect("is on disk");

@@ -166,7 +166,7 @@ pub(super) fn admit(
         Some(charged) => Cost::charged(charged.tokens),
         None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
     };
-    let (prompt_estimate, completion) = (tokens.prompt, tokens.completion);
+    let (prompt_estimate, completion) = (tokens.prompt_charged, tokens.completion);
     let mut reservation = reserve(opened.workload, caller, grant, tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {
@@ -183,7 +183,7 @@ pub(super) fn admit(
             caller,
             model: model.as_deref(),
             backends: &rule.backends,
-            prompt: tokens.prompt_of_budgets,
+            prompt: prompt_estimate,
             completion,
             fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };

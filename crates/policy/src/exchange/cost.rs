@@ -14,10 +14,10 @@ use crate::operation::Operation;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) prompt: u64,
-    /// What the prompt has at least, were the route's experience of other calls: beyond it, a guess refuses nothing for good.
+    /// The smaller of the route's estimate and a plain guess: only this, and a cap that was said, can refuse a call for good.
     pub(super) prompt_least: u64,
-    /// What the prompt takes of a budget.
-    pub(super) prompt_of_budgets: u64,
+    /// What the prompt takes of a budget, and is charged where nobody says what it came to.
+    pub(super) prompt_charged: u64,
     pub(super) completion: u64,
     /// The call itself says how much it may generate.
     pub(super) is_capped: bool,
@@ -27,8 +27,8 @@ pub(super) struct Cost {
 
 /// Tokens that an engine may put around a prompt that says little: a template's system text.
 const FRAME_TOKENS_MAX: u64 = 1024;
-/// Bytes of a body for each token that a budget holds for its prompt, at most: a caller whose padded calls teach a
-/// route that bytes cost nothing has a text's four bytes a token let in for no less than two fifths of it.
+/// A budget holds at least one token for so many bytes of a body. A text has one for about four, so padded calls that teach
+/// a route a smaller estimate have it hold two fifths of a text's tokens, and no less.
 const BYTES_PER_TOKEN_OF_BUDGETS: u64 = 10;
 
 impl Cost {
@@ -53,7 +53,7 @@ impl Cost {
             Operation::Completions => call.prompts.token_ids,
             _ => None,
         });
-        let (prompt, prompt_least, prompt_of_budgets) = match ids {
+        let (prompt, prompt_least, prompt_charged) = match ids {
             Some(ids) => (ids, ids, ids),
             None if operation.is_metered() => {
                 let prompt = estimator.prompt(bytes);
@@ -66,7 +66,7 @@ impl Cost {
         Self {
             prompt,
             prompt_least,
-            prompt_of_budgets,
+            prompt_charged,
             completion,
             is_capped: cap.is_some(),
             is_bounded: each.is_some(),
@@ -79,7 +79,7 @@ impl Cost {
         Self {
             prompt,
             prompt_least: prompt,
-            prompt_of_budgets: prompt,
+            prompt_charged: prompt,
             completion: 0,
             is_capped: true,
             is_bounded: true,

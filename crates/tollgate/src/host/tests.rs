@@ -69,7 +69,7 @@ fn a_file_that_may_not_become_as_large_as_it_wants_is_named() {
     };
     let remarks = limited.remarks();
     assert_eq!(remarks.len(), 2);
-    let said = "no file may grow beyond 65536 KiB, and ledger.path may want 1049600: ";
+    let said = "no file may grow beyond 65536 KiB, and ledger.path may want 1049600 KiB: ";
     assert!(remarks[0].starts_with(said), "{remarks:?}");
     assert!(remarks[1].contains("access_log may want"), "{remarks:?}");
 }

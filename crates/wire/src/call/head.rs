@@ -78,7 +78,7 @@ pub struct CallHead {
     pub max_completion_tokens: Option<u32>,
     /// The cap of the Responses API.
     pub max_output_tokens: Option<u32>,
-    /// The cap that llama.cpp's server has besides.
+    /// The cap that llama.cpp's server has besides; [`u32::MAX`] where it is negative, which says that there is none.
     pub n_predict: Option<u32>,
     /// How many answers.
     pub n: Option<u32>,
@@ -195,7 +195,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         max_tokens: count(found, MAX_TOKENS)?,
         max_completion_tokens: count(found, MAX_COMPLETION_TOKENS)?,
         max_output_tokens: count(found, MAX_OUTPUT_TOKENS)?,
-        n_predict: count(found, N_PREDICT)?,
+        n_predict: count_or_endless(found, N_PREDICT)?,
         n: count(found, N)?,
         background: is_set(BACKGROUND),
         keeps: keeps.map(|(_, name)| *name),
@@ -314,6 +314,18 @@ fn count(found: &Found, interest: usize) -> Result<Option<u32>, CallFault> {
         let name = path_of(interest);
         CallFault::at(name, member.value.start, CallFaultKind::OutOfRange(name))
     })
+}
+
+/// The same of a member of which a negative number says that there is no end.
+fn count_or_endless(found: &Found, interest: usize) -> Result<Option<u32>, CallFault> {
+    let negative = found.member(interest).filter(|member| {
+        let digits = found.raw(member).strip_prefix(b"-").unwrap_or_default();
+        member.kind == Kind::Number && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+    });
+    match negative {
+        Some(_) => Ok(Some(u32::MAX)),
+        None => count(found, interest),
+    }
 }
 
 fn prompts(found: &Found) -> Prompts {

@@ -2,7 +2,8 @@
 //!
 //! On each core a thread sleeps for a tick, again and again. Where it wakes much later than it should, nothing of ours ran
 //! there meanwhile: a host took the core away, or a task of higher priority had it.
-//! Invariant: a busy subject is no stall. The kernel shares a core among all that want it, and who has slept comes next.
+//! Taken for granted: the kernel gives a core to who has slept before 20 ms are over, so that a busy subject is no stall; and no CPU
+//! quota throttles this process together with its subject.
 //! Not here: a generator's own lateness (`load`), which makes a run void.
 
 use std::io;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const TICK: Duration = Duration::from_millis(5);
-/// Waking so late is a stall. A core that a dozen threads share is given to each within less.
+/// Waking so late is a stall.
 const STALL_MIN: Duration = Duration::from_millis(20);
 
 /// Watches for stalls until it is asked for them.

@@ -679,6 +679,8 @@ mod reserving {
         assert_eq!(held(Chat, another_is_greater), Some(100_000));
         assert_eq!(held(Completions, another_is_greater), Some(100_000));
         assert_eq!(held(Operation::Messages, another_is_greater), Some(1));
+        let endless = r#"{"max_tokens":1,"n_predict":-1}"#;
+        assert_eq!(held(Chat, endless), Some(u64::from(u32::MAX)));
         // Two engines take 0 in a chat call for no cap; of a completion, 0 asks for the prompt's own scores.
         assert_eq!(held(Chat, r#"{"max_tokens":0}"#), None);
         assert_eq!(held(Completions, r#"{"max_tokens":0}"#), Some(0));
@@ -788,7 +790,7 @@ fn a_guessed_completion_never_exceeds_what_a_small_limit_can_hold() {
     let guess = super::Cost {
         prompt: 20,
         prompt_least: 20,
-        prompt_of_budgets: 20,
+        prompt_charged: 20,
         completion: 256,
         is_capped: false,
         is_bounded: false,
@@ -829,7 +831,7 @@ fn what_other_calls_taught_a_route_neither_refuses_for_good_nor_opens_a_budget()
     assert!(never.units(60_000) > 60_000, "{never:?}");
     let padded = cost(200_000, &empty);
     assert!(padded.prompt < 2_500, "{padded:?}");
-    assert_eq!(padded.prompt_of_budgets, 20_000);
+    assert_eq!(padded.prompt_charged, 20_000);
 }
 
 mod unread {

@@ -21,6 +21,9 @@ const OFF_MAX: u64 = 1;
 /// a gate may take to notice.
 const MOMENT: Duration = Duration::from_millis(100);
 
+/// How long before a client's leaving a stall may lie of which tokens were still on their way.
+const AFTER_STALL: Duration = Duration::from_millis(500);
+
 /// Tokens, beside those that the engine made between a client's leaving and its seeing that, by which a row may
 /// lie below the engine's own account: events that were on their way, and the error of a prompt's estimate.
 const BELOW_MAX: u64 = 24;
@@ -140,7 +143,9 @@ impl Tally {
         self.below.push(below);
         let at = left.at.unwrap_or(entry.ended);
         // After a stall the engine makes at once what was due meanwhile, and a client may leave before any of that was read.
-        let late = entry.ended.saturating_duration_since(at) + self.stalls.between(entry.began, at);
+        let since = at.checked_sub(AFTER_STALL).unwrap_or(at).max(entry.began);
+        let stalled = self.stalls.between(since, at);
+        let late = entry.ended.saturating_duration_since(at) + stalled;
         let late = late.as_micros() / NEXT_TOKEN.as_micros();
         if u128::from(below) > u128::from(BELOW_MAX) + late {
             self.too_low
