@@ -15,12 +15,12 @@ use std::sync::Arc;
 use body::Body;
 
 use crate::conversation::Turn;
-use crate::dialect::{Counted, Reader, chat, messages};
+use crate::dialect::{self, Counted, Reader, chat, messages};
 use crate::features;
 use crate::memo::{Memo, Shaped};
 use crate::overhead;
 use crate::shape::{Feature, Shape};
-use crate::tree::Tree;
+use crate::tree::{Member, Tree};
 use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
@@ -71,9 +71,16 @@ impl KnownMessages {
                 return None;
             }
         };
-        let body = Body::cut(body)?;
-        self.count_body(&body, operation, kinds, vocabulary, words)
-            .ok()
+        let mut body = Body::cut(body)?;
+        let said = match std::mem::take(&mut body.arguments) {
+            none if none.is_empty() => Shape::NONE,
+            said => of_arguments(operation, said)?,
+        };
+        let mut counted = self.count_body(&body, operation, kinds, vocabulary, words);
+        if let Ok(counted) = &mut counted {
+            counted.shape = counted.shape.and(said);
+        }
+        counted.ok()
     }
 
     fn count_body(
@@ -132,6 +139,20 @@ impl KnownMessages {
             shape: shape.with_if(is_given, Feature::Tools),
         })
     }
+}
+
+/// The shape that is said by what is neither message nor tool; none where the tree is to say.
+fn of_arguments(operation: Counted, mut said: Vec<Member<'_>>) -> Option<Shape> {
+    said.push(("messages".into(), Tree::List(Vec::new())));
+    let body = Tree::Map(said);
+    // Which tools then count is the counter's to say.
+    if dialect::forbids_tools(&body) {
+        return None;
+    }
+    let conversations = dialect::read(operation, &body, Reader::Overhead).ok()?;
+    let shapes = conversations.iter();
+    let shapes = shapes.map(|one| features::of_conversation(operation, one));
+    Some(shapes.fold(Shape::NONE, Shape::and))
 }
 
 fn count_turns(

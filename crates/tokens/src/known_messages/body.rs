@@ -9,7 +9,7 @@ use memchr::memchr2;
 
 use super::MEMBER_LEVELS;
 use super::checked::is_json;
-use crate::tree::Tree;
+use crate::tree::{Member, Tree};
 
 /// A body in parts.
 #[derive(Default)]
@@ -22,7 +22,22 @@ pub(super) struct Body<'a> {
     pub(super) system: Option<Tree<'a>>,
     /// There is a member of this name, and it is not null.
     pub(super) has_functions: bool,
+    /// What else a conversation's shape goes by.
+    pub(super) arguments: Vec<Member<'a>>,
 }
+
+/// Members that a conversation's shape goes by, besides its messages and tools: in each dialect those that `dialect::read` and
+/// `features::of_body` look at where there is no template.
+const ARGUMENTS: [&str; 8] = [
+    "add_generation_prompt",
+    "add_special_tokens",
+    "continue_final_message",
+    "documents",
+    "output_config",
+    "reasoning_effort",
+    "thinking",
+    "tool_choice",
+];
 
 impl<'a> Body<'a> {
     /// None for what is no object with messages, has one of these members twice, a name with an escape, or is to be cut.
@@ -41,6 +56,12 @@ impl<'a> Body<'a> {
                 // What is cut is the tree's to say.
                 "truncate_prompt_tokens" => return None,
                 "functions" => once(&mut functions, rest.tree()?)?,
+                _ if ARGUMENTS.contains(&name) => {
+                    if parts.arguments.iter().any(|(known, _)| known == name) {
+                        return None;
+                    }
+                    parts.arguments.push((name.into(), rest.tree()?));
+                }
                 _ if is_json(rest.value()?, MEMBER_LEVELS) => {}
                 _ => return None,
             }

@@ -84,12 +84,44 @@ fn golden_bodies_and_what_becomes_of_them_when_they_are_damaged() {
 }
 
 #[test]
+fn what_a_body_says_beside_its_messages_is_seen_as_in_a_tree() {
+    let mut pair = Pair::new(BuiltIn::O200k);
+    for said in [
+        r#""reasoning_effort":"low""#,
+        r#""reasoning_effort":7"#,
+        r#""add_special_tokens":true"#,
+        r#""add_special_tokens":true,"add_special_tokens":false"#,
+        r#""add_generation_prompt":false"#,
+        r#""continue_final_message":true,"add_generation_prompt":false"#,
+        r#""documents":[]"#,
+        r#""tool_choice":"none""#,
+        r#""tool_choice":{"type":"none"}"#,
+        r#""tool_choice":"auto""#,
+        r#""thinking":{"type":"disabled"}"#,
+        r#""output_config":{"effort":"high"}"#,
+    ] {
+        for tools in [
+            "",
+            r#","tools":[{"type":"function","name":"f","function":{"name":"f"}}]"#,
+        ] {
+            let body = format!(
+                r#"{{"model":"m",{said},"messages":[{{"role":"user","content":"Hello"}}]{tools}}}"#
+            );
+            for operation in OPERATIONS {
+                pair.check(operation, body.as_bytes());
+            }
+        }
+    }
+    pair.has_seen(30, 10, 20);
+}
+
+#[test]
 fn random_bodies_of_old_and_new_messages() {
     let mut random = Random::announced();
     for vocabulary in [BuiltIn::O200k, BuiltIn::Cl100k] {
         let mut pair = Pair::new(vocabulary);
         let mut known = vec![r#"{"role":"user","content":"a"}"#.to_owned()];
-        for _ in 0..5_000 {
+        for _ in 0..8_000 {
             let messages: Vec<_> = (0..random.below(6))
                 .map(|_| match random.below(3) {
                     0 => {
@@ -340,6 +372,11 @@ fn body(random: &mut Random, messages: &[String]) -> String {
         "system",
         "functions",
         "more",
+        "reasoning_effort",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "documents",
         "truncate_prompt_tokens",
         "add_generation_prompt",
         "continue_final_message",
@@ -351,7 +388,11 @@ fn body(random: &mut Random, messages: &[String]) -> String {
         "truncation",
     ];
     // Mostly the first few, so that most bodies are of the ordinary kind.
-    let most = if random.below(8) == 0 { names.len() } else { 6 };
+    let most = if random.below(8) == 0 {
+        names.len()
+    } else {
+        11
+    };
     let kept = 2 + random.below(most - 1);
     let body = object(random, &names[..kept], |random, name| match name {
         "messages" => match random.below(20) {
@@ -374,6 +415,17 @@ fn body(random: &mut Random, messages: &[String]) -> String {
         "add_generation_prompt" | "continue_final_message" | "add_special_tokens" => {
             pick(random, &["true", "false", "null"]).to_owned()
         }
+        "reasoning_effort" => pick(random, &["null", "\"low\"", "7"]).to_owned(),
+        "tool_choice" => {
+            let choices = ["null", "\"auto\"", "\"none\"", r#"{"type":"none"}"#];
+            pick(random, &choices).to_owned()
+        }
+        "thinking" => {
+            let kinds = ["null", r#"{"type":"disabled"}"#, r#"{"type":"enabled"}"#];
+            pick(random, &kinds).to_owned()
+        }
+        "output_config" => pick(random, &["null", r#"{"effort":"high"}"#, "[]"]).to_owned(),
+        "documents" => pick(random, &["null", "[]", "[{}]"]).to_owned(),
         "chat_template_kwargs" => object(
             random,
             &["chat_template", "tools", "messages"],
