@@ -32,7 +32,7 @@ fn holds(drains: bool, way: Way, rows: &[Row], later: Duration) -> bool {
     holds_where(drains, way, rows, later, (6, None))
 }
 
-/// The same, where the engine made so many tokens, began 400 ms before the client left, and the machine stood still in
+/// The same, where the engine made so many tokens, began a second before the client left, and the machine stood still in
 /// these milliseconds since then.
 fn holds_where(
     drains: bool,
@@ -43,7 +43,7 @@ fn holds_where(
 ) -> bool {
     let began = Instant::now();
     let at = |ms| began + Duration::from_millis(ms);
-    let now = at(400);
+    let now = at(1000);
     let stalls = Stalls::of(still.map(|[from, to]| (at(from), at(to))));
     let left = Left {
         id: "audit-0".into(),
@@ -135,16 +135,18 @@ fn what_came_late_while_the_machine_stood_still_is_not_the_gates_doing() {
     // The cancel: 250 ms after the client left, of which so many the machine stood still.
     for (still, is_right) in [
         (None, false),
-        (Some([420, 600]), true),
-        (Some([420, 560]), false),
-        (Some([100, 400]), false),
-        (Some([650, 900]), false),
+        (Some([1020, 1200]), true),
+        (Some([1020, 1160]), false),
+        (Some([700, 1000]), false),
+        (Some([1250, 1500]), false),
     ] {
         assert_eq!(holds(late(250), 6, still), is_right, "{still:?}");
     }
     // What the engine made: 4 tokens in the row, 24 on their way, and 50 due in a stall of 100 ms before the client left.
     assert!(!holds(SOON, 4 + 24 + 10, None));
-    assert!(holds(SOON, 4 + 24 + 50, Some([250, 350])));
-    assert!(!holds(SOON, 4 + 24 + 60, Some([250, 350])));
-    assert!(!holds(SOON, 4 + 24 + 50, Some([420, 520])));
+    assert!(holds(SOON, 4 + 24 + 50, Some([850, 950])));
+    assert!(!holds(SOON, 4 + 24 + 60, Some([850, 950])));
+    // Of a stall that was over for half a second, nothing is on its way any more.
+    assert!(!holds(SOON, 4 + 24 + 50, Some([390, 490])));
+    assert!(!holds(SOON, 4 + 24 + 50, Some([1020, 1120])));
 }
