@@ -117,17 +117,15 @@ impl Pool {
         })
     }
 
-    /// Closes what was idle for too long. Gives how the number of open connections changed since
-    /// the last call.
+    /// Closes what was idle for too long, and what its peer has closed. Gives how the number of open
+    /// connections changed since the last call.
     pub(crate) fn prune(&self) -> i64 {
         let now = Instant::now();
         self.pruned_at.set(now);
         let idle_time = self.bounds.get().idle_time;
         let is_stale = |since: &Instant| now.saturating_duration_since(*since) > idle_time;
         let mut idle = self.idle.borrow_mut();
-        if idle.first().is_some_and(|(_, since)| is_stale(since)) {
-            idle.retain(|(_, since)| !is_stale(since));
-        }
+        idle.retain(|(connection, since)| !is_stale(since) && connection.stream.is_quiet());
         drop(idle);
         let mut resting = 0;
         self.h2.borrow_mut().retain(|shared| {

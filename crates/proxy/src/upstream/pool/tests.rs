@@ -70,6 +70,23 @@ async fn a_pool_keeps_as_many_idle_connections_as_it_may_for_as_long() {
 }
 
 #[tokio::test]
+async fn an_idle_connection_that_its_peer_closed_is_not_taken_and_not_kept() {
+    let pool = pool(PoolBounds::default());
+    let (one, end) = connection(&pool);
+    pool.put(one);
+    drop(end);
+    assert!(pool.take().is_none());
+    let (one, end) = connection(&pool);
+    let (two, _open) = connection(&pool);
+    pool.put(one);
+    pool.put(two);
+    assert_eq!(pool.prune(), 2, "both are open");
+    drop(end);
+    assert_eq!(pool.prune(), -1, "the one is closed");
+    assert!(pool.take().is_some());
+}
+
+#[tokio::test]
 async fn an_http2_connection_has_as_many_calls_as_it_may() {
     let local = tokio::task::LocalSet::new();
     let run = local.run_until(async {

@@ -229,13 +229,17 @@ impl Gate {
     /// The access log so far; waits until it has at least `n` lines.
     pub(crate) fn records(&self, n: usize) -> Vec<Value> {
         let path = self.path("access.jsonl");
-        let lines = || std::fs::read_to_string(&path).unwrap_or_default();
+        let mut text = String::new();
         eventually(
             "the access log has its lines",
             Duration::from_secs(10),
-            || lines().lines().count() >= n,
+            || {
+                text = std::fs::read_to_string(&path).unwrap_or_default();
+                // A line that is being written has no end yet.
+                text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+                text.lines().count() >= n
+            },
         );
-        let text = lines();
         text.lines()
             .map(|l| serde_json::from_str(l).expect("a line is JSON"))
             .collect()
