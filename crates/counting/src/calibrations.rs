@@ -166,9 +166,11 @@ impl Calibrations {
         known.keys = Some(keys);
     }
 
-    /// Forgets what is known of these backends, which stand at other addresses now.
-    pub fn forget(&self, is_elsewhere: impl Fn(&str) -> bool) {
+    /// Forgets what is known of these backends, which stand at other addresses from `moved` on. What is told from then
+    /// on is said of the new ones, and stays.
+    pub fn forget(&self, is_elsewhere: impl Fn(&str) -> bool, moved: impl FnOnce()) {
         let mut known = self.known();
+        moved();
         self.retain(&mut known, |of| !is_elsewhere(&of.backend));
         known.near.retain(|of, _| !is_elsewhere(&of.backend));
         known.wanted.retain(|(backend, _)| !is_elsewhere(backend));

@@ -82,15 +82,17 @@ impl Calibrator {
     /// Goes on with those of another configuration, which are asked now where they are others.
     pub(crate) fn take(&self, engines: &Arc<Engines>) {
         let before = Arc::clone(&self.plan.borrow());
-        self.plan.send_if_modified(|now| {
-            let is_other = !now.is_like(engines);
-            *now = Arc::clone(engines);
-            is_other
-        });
-        // Afterwards, so that no answer of before comes back.
         let is_elsewhere = |backend: &str| before.moves(engines, backend);
-        self.state.calibrations.forget(is_elsewhere);
+        let plan = || {
+            self.plan.send_if_modified(|now| {
+                let is_other = !now.is_like(engines);
+                *now = Arc::clone(engines);
+                is_other
+            });
+        };
+        // Under the locks of what is told: no answer of before comes back, and none of the new engines is forgotten.
         let mut told = self.state.told();
+        self.state.calibrations.forget(is_elsewhere, plan);
         told.rounds.retain(|of, _| !is_elsewhere(&of.backend));
     }
 
@@ -286,7 +288,7 @@ impl State {
         let tells = |round: &&Round| round.says_anything() && round.is_whole();
         if let Some(round) = round.as_ref().filter(tells) {
             let told = |calibration: &mut _| {
-                // What moves is forgotten under the same lock, once the plan is another.
+                // The plan changes, and what moves is forgotten, under the same lock.
                 if is_current() {
                     round.told_to(calibration, began_s)
                 } else {

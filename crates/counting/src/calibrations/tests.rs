@@ -144,7 +144,7 @@ fn an_engine_that_changed_raises_the_alarm_without_a_call_and_ends_it() {
 fn the_alarm_of_an_engine_that_changed_ends_where_another_takes_its_place() {
     for replace in [
         (|gate: &Gate| gate.calibrations.keep_only([8].into())) as fn(&Gate),
-        |gate| gate.calibrations.forget(|backend| backend == "b"),
+        |gate| gate.calibrations.forget(|backend| backend == "b", || ()),
     ] {
         let gate = Gate::new();
         gate.ask(|_| 0);
@@ -244,9 +244,31 @@ fn what_is_known_of_a_backend_is_forgotten_when_it_stands_elsewhere() {
     let gate = Gate::new();
     gate.ask(|_| 0);
     assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
-    gate.calibrations.forget(|backend| backend == "other");
+    gate.calibrations
+        .forget(|backend| backend == "other", || ());
     assert_eq!(gate.exact(CHAT, 100), Certainty::Exact);
-    gate.calibrations.forget(|backend| backend == "b");
+    gate.calibrations.forget(|backend| backend == "b", || ());
     assert!(gate.calibrations.summaries().is_empty());
     assert_eq!(gate.exact(CHAT, 100), NOT_COMPARED);
+}
+
+#[test]
+fn what_an_engine_says_at_its_new_address_is_not_forgotten_with_what_it_said_at_the_old_one() {
+    let gate = Gate::new();
+    gate.ask(|_| 1);
+    assert_eq!(gate.call(CHAT, Certainty::Exact, None), DIFFERS);
+    std::thread::scope(|scope| {
+        gate.calibrations.forget(
+            |backend| backend == "b",
+            || {
+                let asking = scope.spawn(|| gate.ask(|_| 0));
+                // It waits, or has told all by now.
+                let until = std::time::Instant::now() + std::time::Duration::from_millis(50);
+                while !asking.is_finished() && std::time::Instant::now() < until {
+                    std::thread::yield_now();
+                }
+            },
+        );
+    });
+    assert_eq!(gate.call(CHAT, Certainty::Exact, None), Certainty::Exact);
 }
