@@ -83,7 +83,8 @@ impl HeadFile {
     /// Opens the file beside `ledger`, and makes it where there is none.
     pub(crate) fn open(ledger: &Path) -> Self {
         let path = beside(ledger, ".head");
-        let file = plain_file::open_or_make(&path, 0o640, Owner::of(ledger)).and_then(of_one_name);
+        let file = plain_file::open_or_make(&path, plain_file::PRIVATE, Owner::of(ledger))
+            .and_then(of_one_name);
         Self { path, file }
     }
 
@@ -107,7 +108,7 @@ impl HeadFile {
 
 /// Puts another file in the place of the one beside `ledger`, on disk, for `owner`.
 pub(crate) fn replace(ledger: &Path, kept: &Kept, owner: Owner, part: &Path) -> io::Result<()> {
-    let file = plain_file::make(part)?;
+    let file = plain_file::make(part, plain_file::PRIVATE)?;
     let put = owner
         .take(&file)
         .and_then(|()| file.write_all_at(&render(kept), 0))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::plain_file;
-use crate::schema::{APPLICATION, beside};
+use crate::schema::{APPLICATION, beside, open};
 
 /// What is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,9 @@ pub(crate) fn identify(path: &Path) -> io::Result<Identity> {
 /// another program could leave files beside it: the file is read as if nothing could change it, and
 /// where its log may have more, a copy of both is.
 fn is_ledger(path: &Path, length: u64) -> io::Result<bool> {
-    if has_tables(&unchanging(path), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap_or(false) {
+    let unchanging = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let as_it_is = Connection::open_with_flags(unchanging_name(path), unchanging);
+    if as_it_is.is_ok_and(|db| has_tables(&db).unwrap_or(false)) {
         return Ok(true);
     }
     if length > COPIED_MAX || !beside(path, "-wal").exists() {
@@ -76,7 +78,8 @@ fn is_ledger(path: &Path, length: u64) -> io::Result<bool> {
         }
     }
     if looked.is_ok() {
-        looked = Ok(has_tables(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap_or(false));
+        let copied = open(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE);
+        looked = Ok(copied.is_ok_and(|db| has_tables(&db).unwrap_or(false)));
     }
     for suffix in ["", "-wal", "-shm", "-journal"] {
         drop(std::fs::remove_file(beside(&copy, suffix)));
@@ -85,7 +88,7 @@ fn is_ledger(path: &Path, length: u64) -> io::Result<bool> {
 }
 
 /// The name under which SQLite neither locks a file nor looks for its log.
-fn unchanging(path: &Path) -> PathBuf {
+fn unchanging_name(path: &Path) -> PathBuf {
     let name = path.display().to_string();
     let name = name
         .replace('%', "%25")
@@ -94,8 +97,7 @@ fn unchanging(path: &Path) -> PathBuf {
     format!("file:{name}?immutable=1").into()
 }
 
-fn has_tables(path: &Path, flags: OpenFlags) -> rusqlite::Result<bool> {
-    let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_URI)?;
+fn has_tables(db: &Connection) -> rusqlite::Result<bool> {
     let tables: i64 = db.query_row(
         "SELECT count(*) FROM sqlite_schema WHERE name IN ('settled', 'open', 'chain')",
         [],

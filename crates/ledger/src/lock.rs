@@ -29,8 +29,8 @@ pub(crate) enum Refused {
 impl Lock {
     pub(crate) fn take(ledger: &Path) -> Result<Self, Refused> {
         let path = beside(ledger, ".lock");
-        let mut file = plain_file::open_or_make(&path, 0o666, Owner::of(ledger))
-            .map_err(|error| Refused::File(named(&path, error)))?;
+        let mut file =
+            plain_file::open_or_make(&path, 0o666, Owner::of(ledger)).map_err(Refused::File)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Refused::Held(pid(&mut file))),
@@ -39,14 +39,6 @@ impl Lock {
         // The name is a courtesy: a full disk must not keep a ledger from recovery.
         drop(name(&mut file));
         Ok(Self(file))
-    }
-}
-
-/// The system's words, with the name of what they are about.
-fn named(path: &Path, error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(_) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
-        None => error,
     }
 }
 

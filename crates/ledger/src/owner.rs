@@ -12,14 +12,15 @@ use std::path::Path;
 
 /// A user and a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub struct Owner {
     pub(crate) user: u32,
     group: u32,
 }
 
 impl Owner {
     /// Of the file at `path`; none where there is none.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
         std::fs::metadata(path).ok().map(|found| found.into())
     }
 
@@ -27,7 +28,7 @@ impl Owner {
     ///
     /// # Errors
     /// When the file stays another user's.
-    pub(crate) fn take(self, file: &File) -> io::Result<()> {
+    pub fn take(self, file: &File) -> io::Result<()> {
         let found = Self::from(file.metadata()?);
         if found == self {
             return Ok(());

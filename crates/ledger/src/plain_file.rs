@@ -1,4 +1,5 @@
-//! Files beside the ledger, opened and made by name in a directory that may be another user's.
+//! Files beside the ledger, and beside other state of a gate, opened and made by name in a directory that may be
+//! another user's.
 //!
 //! An operator's command runs as root and the directory is the service's: a link there would lead root to any file.
 //! Invariant: no link at the end of a name is followed, and nothing but a regular file is opened or waited for.
@@ -13,6 +14,9 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use crate::owner::Owner;
+
+/// The mode of what is made beside a ledger: for its owner, and to be read by the group.
+pub const PRIVATE: u32 = 0o640;
 
 /// Opens the file as `options` say.
 ///
@@ -32,8 +36,15 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 /// Opens the file to write to it, and makes it where there is none, for `owner` if this process may.
 ///
 /// # Errors
-/// As [`open`].
-pub(crate) fn open_or_make(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<File> {
+/// As of opening, with the file's name; where a link or something else that is no regular file has it, in words.
+pub fn open_or_make(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<File> {
+    opened_or_made(path, mode, owner).map_err(|error| match error.raw_os_error() {
+        Some(_) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        None => error,
+    })
+}
+
+fn opened_or_made(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     // Twice, as another process may make or remove it in between.
@@ -63,17 +74,17 @@ pub(crate) fn read(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), path)
 }
 
-/// Makes a file of mode 0640 in the place of whatever has the name.
+/// Makes a file in the place of whatever has the name.
 ///
 /// # Errors
 /// As `open`, and where what is there cannot be removed.
-pub(crate) fn make(path: &Path) -> io::Result<File> {
+pub fn make(path: &Path, mode: u32) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o640);
+    options.read(true).write(true).create_new(true).mode(mode);
     options.open(path)
 }
 
@@ -82,7 +93,7 @@ pub(crate) fn make(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`read`] and [`make`], and when it cannot be copied.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
-    io::copy(&mut read(from)?, &mut make(to)?)
+    io::copy(&mut read(from)?, &mut make(to, PRIVATE)?)
 }
 
 /// Whether a regular file, or nothing, has the name.

@@ -169,7 +169,8 @@ impl Reader {
             path: path.display().to_string(),
             says,
         };
-        let db = connect_to_read(path).map_err(|error| open(said(&error)))?;
+        let file = real(path);
+        let db = connect_to_read(&file).map_err(|error| open(said(&error)))?;
         let layout = layout(&db).map_err(|error| open(said(&error)))?;
         let whose = application(&db).map_err(|error| open(said(&error)))?;
         match layout {
@@ -178,7 +179,7 @@ impl Reader {
             }
             1..=LAYOUT => Ok(Self {
                 db,
-                path: real(path),
+                path: file,
                 only: Only::default(),
             }),
             0 => Err(open("it is no ledger".to_owned())),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use self::in_place::{made_for, put, swap};
+use self::in_place::{made_for, one_owner, put, swap};
 use self::keeping::{Keeping, Read};
 use crate::chain::{Hash, Head};
 use crate::check::{self, is_as_written};
@@ -31,7 +31,7 @@ use crate::open::{OpenError, known, one_name, random, whole};
 use crate::place::FILES;
 use crate::plain_file;
 use crate::prices;
-use crate::schema::{self, beside, connect, connect_to_read, make_tables, name_of, real};
+use crate::schema::{self, beside, connect, connect_to_read, make_tables, name_of, real, to_write};
 use crate::shared::unix_ms;
 use crate::verify::{ends, select};
 use crate::wal::scan;
@@ -58,6 +58,8 @@ pub struct Salvaged {
     pub faults: Vec<String>,
     /// Where the damaged files are now.
     pub kept_aside: Vec<PathBuf>,
+    /// What could not be done once the new ledger was in its place, and what to do.
+    pub left_to_do: Option<String>,
 }
 
 /// A ledger that opens.
@@ -108,9 +110,20 @@ pub enum SalvageError {
         /// In the system's words.
         error: std::io::Error,
     },
-    /// The new ledger is in place, and something is left to do.
-    #[error("the ledger is salvaged and in its place, but {0}")]
-    InPlace(String),
+    /// The ledger and its lock belong to two users, and either may be the wrong one.
+    #[error(
+        "{path} belongs to user {ledgers} and {path}.lock to user {locks}. Nothing was changed: give all to whom the gate runs as (chown -h USER {files}), then run this again"
+    )]
+    Owners {
+        /// The ledger.
+        path: String,
+        /// Its owner's number.
+        ledgers: u32,
+        /// The owner's of the lock.
+        locks: u32,
+        /// The files beside each other, quoted for a shell.
+        files: String,
+    },
 }
 
 impl From<rusqlite::Error> for SalvageError {
@@ -195,11 +208,12 @@ impl Held {
         let now = unix_ms();
         let made = beside(path, &format!(".salvaged-{now}"));
         let owner = std::fs::metadata(path)?.into();
+        one_owner(owner, path)?;
         let result = made_for(owner, path, &made);
         let result = result.and_then(|()| into_new(path, &made, self.found.kept(), now));
         let result = result.and_then(|(mut salvaged, kept)| {
             salvaged.kept_aside = swap(path, &made, now)?;
-            put(path, &kept, owner, &beside(&made, ".head")).map_err(SalvageError::InPlace)?;
+            salvaged.left_to_do = put(path, &kept, owner, &beside(&made, ".head")).err();
             Ok(salvaged)
         });
         remove(&made);
@@ -290,8 +304,8 @@ fn first_pages(
     };
     let copy = schema::beside(made, ".copy");
     // Empty, which is taken for a new database.
-    drop(plain_file::make(&copy)?);
-    new.execute("VACUUM INTO ?1", [copy.to_string_lossy()])?;
+    drop(plain_file::make(&copy, plain_file::PRIVATE)?);
+    new.execute("VACUUM INTO ?1", [to_write(&copy)?])?;
     let of_copy = first(&copy);
     remove(&copy);
     let own = first(path).ok().filter(|page| page.starts_with(MAGIC));

@@ -8,6 +8,7 @@
 //! Not here: what is written when (`store`), whether a file is a ledger (`identity`).
 
 use std::fs::OpenOptions;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,7 +46,44 @@ pub(crate) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
 
 /// The file itself where the path is a link: the log stands beside the file.
 pub(crate) fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    let to_be_made = || {
+        let target = std::fs::read_link(path)?;
+        in_real_directory(&path.with_file_name(target))
+    };
+    std::fs::canonicalize(path)
+        .or_else(|_| to_be_made())
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+/// The same name in its directory without links on the way: SQLite, told to follow none, refuses those too.
+fn in_real_directory(path: &Path) -> io::Result<PathBuf> {
+    let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let real = std::fs::canonicalize(directory.unwrap_or(Path::new(".")))?;
+    Ok(path
+        .file_name()
+        .map_or(real.clone(), |name| real.join(name)))
+}
+
+/// Opens a database. A link in the place of the file is not followed: its directory may be another user's. So it is
+/// with what the connection attaches or writes with `VACUUM INTO`, by a name of [`to_write`].
+///
+/// # Errors
+/// As SQLite's; also where the file is a link.
+pub(crate) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let path = in_real_directory(path).map_err(|error| cannot_open(path, &error))?;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    Connection::open_with_flags(path, flags)
+}
+
+/// The name under which a connection writes another database.
+///
+/// # Errors
+/// Where its directory is not there or the name is not Unicode.
+pub(crate) fn to_write(path: &Path) -> rusqlite::Result<String> {
+    let real = in_real_directory(path).map_err(|error| cannot_open(path, &error))?;
+    real.into_os_string()
+        .into_string()
+        .map_err(|_| cannot_open(path, &"its name is not Unicode"))
 }
 
 /// Makes the file (mode 0640) and its tables; there must be none, or an empty one.
@@ -79,8 +117,7 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn open_existing(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
+    let db = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     db.busy_timeout(Duration::from_secs(1))?;
     Ok(db)
 }
@@ -98,8 +135,7 @@ pub(crate) fn cannot_open(path: &Path, error: &impl std::fmt::Display) -> rusqli
 
 /// A connection that reads the file as it is.
 pub(crate) fn connect_to_copy(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
+    let db = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     db.busy_timeout(Duration::from_secs(5))?;
     Ok(db)
 }
@@ -300,3 +336,6 @@ pub(crate) fn head(db: &Connection) -> rusqlite::Result<Head> {
         })
     })
 }
+
+#[cfg(test)]
+mod tests;

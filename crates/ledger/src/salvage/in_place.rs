@@ -14,9 +14,27 @@ use crate::owner::Owner;
 use crate::plain_file;
 use crate::schema::beside;
 
+/// Refuses a ledger whose lock is another user's: what this process has not made is given to nobody, so that whoever
+/// runs the gate could not open one of the two.
+pub(super) fn one_owner(owner: Owner, path: &Path) -> Result<(), SalvageError> {
+    match Owner::of(&beside(path, ".lock")) {
+        Some(lock) if lock.user != owner.user => {
+            let path = path.display().to_string();
+            let files = ["", ".head", ".lock"].map(|suffix| quoted(&format!("{path}{suffix}")));
+            Err(SalvageError::Owners {
+                path,
+                ledgers: owner.user,
+                locks: lock.user,
+                files: files.join(" "),
+            })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Makes an empty file that belongs to whom the damaged one belongs to.
 pub(super) fn made_for(owner: Owner, path: &Path, made: &Path) -> Result<(), SalvageError> {
-    let file = plain_file::make(made)?;
+    let file = plain_file::make(made, plain_file::PRIVATE)?;
     owner.take(&file).map_err(|error| SalvageError::Owner {
         path: path.display().to_string(),
         user: owner.user,
@@ -64,16 +82,5 @@ pub(super) fn put(path: &Path, kept: &Kept, owner: Owner, part: &Path) -> Result
     head_file::replace(path, kept, owner, part).map_err(|error| {
         format!("{shown}.head cannot be written: {error}; it is still the old one's: remove it before the next start")
     })?;
-    sync_directory(path).map_err(|error| format!("its directory cannot be synced: {error}; after a power loss the damaged files may be back in their place"))?;
-    // The lock was there: what this process has not made is given to nobody, and what is held is not replaced.
-    let lock = Owner::of(&beside(path, ".lock")).unwrap_or(owner);
-    if lock.user != owner.user {
-        let (ledgers, locks) = (owner.user, lock.user);
-        let names = ["", ".head", ".lock"].map(|suffix| quoted(&format!("{shown}{suffix}")));
-        let names = names.join(" ");
-        return Err(format!(
-            "it belongs to user {ledgers} and {shown}.lock to user {locks}: give all to whom the gate runs as (chown -h USER {names})"
-        ));
-    }
-    Ok(())
+    sync_directory(path).map_err(|error| format!("its directory cannot be synced: {error}; after a power loss the damaged files may be back in their place"))
 }

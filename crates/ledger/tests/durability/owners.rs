@@ -1,10 +1,11 @@
 //! What root writes for a service belongs to whom the service's ledger belonged.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ledger::{SalvageError, SalvageOutcome, salvage, under_new_name};
+use ledger::{SalvageError, salvage, under_new_name};
 
 use crate::rows::{flushed, opened, options, settlement};
 use crate::salvage::salvaged;
@@ -50,6 +51,21 @@ fn of_others(dir: &Path) -> Vec<String> {
         .collect()
 }
 
+/// Files with their owners and lengths; without what SQLite makes to read, which it gives to the ledger's owner.
+fn listed(dir: &Path) -> BTreeSet<(String, u32, u64)> {
+    let files = std::fs::read_dir(dir).expect("lists").flatten();
+    let one = |file: std::fs::DirEntry| {
+        let found = file.metadata().expect("is there");
+        let name = file.file_name().to_string_lossy().into_owned();
+        (name, found.uid(), found.len())
+    };
+    let is_for_reading = |name: &str| name.ends_with("-shm") || name.ends_with("-wal");
+    files
+        .map(one)
+        .filter(|(name, ..)| !is_for_reading(name))
+        .collect()
+}
+
 #[test]
 fn what_root_salvages_belongs_to_the_ledgers_owner() {
     for gone in [&[][..], &[".lock"], &[".head", ".lock"]] {
@@ -72,26 +88,27 @@ fn what_root_salvages_belongs_to_the_ledgers_owner() {
 
 /// Either may be the one that is wrong: a backup that root has put back, or a lock that root has made.
 #[test]
-fn a_lock_of_another_user_than_the_ledgers_is_reported_and_not_given_away() {
+fn a_lock_of_another_user_than_the_ledgers_is_refused_before_anything_is_changed() {
     for file in ["ledger.db.lock", "ledger.db"] {
         let Some((dir, path)) = of_a_service() else {
             return;
         };
         chown(dir.path().join(file), Some(0), Some(0)).expect("takes");
+        let before = listed(dir.path());
         let refused = salvage(&path).expect_err("they are two users'");
+        assert!(matches!(refused, SalvageError::Owners { .. }), "{refused}");
+        let says = refused.to_string();
         assert!(
-            matches!(&refused, SalvageError::InPlace(says) if says.contains("ledger.db.lock to user") && says.contains("chown -h USER")),
-            "{refused}"
+            says.contains("ledger.db.lock to user") && says.contains("chown -h USER"),
+            "{says}"
         );
-        let others = of_others(dir.path());
-        assert_eq!(
-            others.contains(&"ledger.db.lock".to_owned()),
-            file == "ledger.db.lock"
-        );
-        assert!(matches!(
-            salvage(&path).expect("is whole"),
-            SalvageOutcome::Whole { .. }
-        ));
+        assert_eq!(listed(dir.path()), before, "nothing was changed");
+        // As it says.
+        for file in ["ledger.db", "ledger.db.head", "ledger.db.lock"] {
+            chown(dir.path().join(file), Some(SERVICE), Some(GROUP)).expect("gives");
+        }
+        assert!(salvaged(&path).settled > 0);
+        assert_eq!(of_others(dir.path()), Vec::<String>::new());
     }
 }
 

@@ -4,15 +4,14 @@
 //! other, ten seconds at most; nobody but its owner can read it at any time.
 //! Not here: what a change is (`keyring`).
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use admin::KeyFault;
 use identity::keys::KeyFile;
-use rustix::fs::OFlags;
+use ledger::{Owner, plain_file};
 
 use crate::identity::read_keys;
 use crate::world::World;
@@ -40,8 +39,8 @@ pub(super) fn change<T>(
         |error: io::Error| KeyFault::Unavailable(format!("{shown} cannot be changed: {error}"));
     // Who changes it through a symbolic link waits for who does not.
     let target = target_of(path).map_err(cannot)?;
-    let owner = owner_of(&target).map_err(cannot)?;
-    let lock = lock_file(&beside(&target, ".lock"), owner).map_err(cannot)?;
+    let lock = beside(&target, ".lock");
+    let lock = plain_file::open_or_make(&lock, 0o600, Owner::of(&target)).map_err(cannot)?;
     locked(&lock).map_err(cannot)?;
     let mut file = read(path, absent)?;
     let done = with(&mut file)?;
@@ -55,31 +54,6 @@ pub(super) fn read(path: &Path, absent: Absent) -> Result<KeyFile, KeyFault> {
         return Ok(KeyFile::default());
     }
     read_keys(path, &World).map_err(KeyFault::Unavailable)
-}
-
-/// Opens the file that is locked, and makes it where there is none, for whom the keys belong to. No link is followed to
-/// it: who owns the directory would lead an operator who is root to any file.
-fn lock_file(path: &Path, owner: Option<(u32, u32)>) -> io::Result<File> {
-    // One that was there is given to nobody: it could be any file.
-    if let Ok(made) = private().create_new(true).open(path) {
-        // Who cannot give it away can use it.
-        drop(owned_by(&made, owner));
-        return Ok(made);
-    }
-    // Without NONBLOCK a pipe waits for its other end.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = private()
-        .custom_flags(flags.bits().cast_signed())
-        .open(path);
-    let is_other = match &opened {
-        Ok(file) => !file.metadata()?.is_file(),
-        Err(_) => std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
-    };
-    if is_other {
-        let says = format!("{} is a link or no regular file; remove it", path.display());
-        return Err(io::Error::other(says));
-    }
-    opened
 }
 
 /// Waits until nobody else changes the file.
@@ -110,14 +84,12 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
 
 /// Puts a new file of the same owner in the place of the old one.
 fn replace(target: &Path, text: &str) -> io::Result<()> {
-    let owner = owner_of(target)?;
+    let owner = Owner::of(target);
     let new = beside(target, ".new");
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut file = private().create_new(true).open(&new)?;
-    let written = owned_by(&file, owner)
+    let mut file = plain_file::make(&new, 0o600)?;
+    // A gate that runs as another user than who changes it has to read it.
+    let written = owner
+        .map_or(Ok(()), |owner| owner.take(&file))
         .and_then(|()| file.write_all(text.as_bytes()))
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&new, target));
@@ -127,32 +99,6 @@ fn replace(target: &Path, text: &str) -> io::Result<()> {
     }
     let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
     File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// To whom the file belongs, where there is one.
-fn owner_of(target: &Path) -> io::Result<Option<(u32, u32)>> {
-    match std::fs::metadata(target) {
-        Ok(found) => Ok(Some((found.uid(), found.gid()))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Gives the file to whom the old one belonged: a gate that runs as another user than who changes it has to read it.
-fn owned_by(file: &File, owner: Option<(u32, u32)>) -> io::Result<()> {
-    let found = file.metadata()?;
-    match owner {
-        Some((user, group)) if (found.uid(), found.gid()) != (user, group) => {
-            std::os::unix::fs::fchown(file, Some(user), Some(group))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options
 }
 
 fn beside(path: &Path, end: &str) -> PathBuf {
@@ -241,7 +187,7 @@ mod tests {
             let refused = change(&path, Absent::IsEmpty, |_| Ok(())).expect_err("a link");
             let says = refused.to_string();
             assert!(
-                says.contains("keys.jsonl.lock is a link") && says.contains("remove it"),
+                says.contains("keys.jsonl.lock is ") && says.contains("remove it"),
                 "{says}"
             );
             assert!(!path.exists());
@@ -269,10 +215,10 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(4_321), Some(4_322)).expect("gives");
         }
-        let owner = owner_of(&path).expect("is there");
+        let owner = Owner::of(&path);
         change(&path, Absent::IsEmpty, |_| Ok(())).expect("a change");
         for file in [path.clone(), beside(&path, ".lock")] {
-            assert_eq!(owner_of(&file).expect("is there"), owner, "{file:?}");
+            assert_eq!(Owner::of(&file), owner, "{file:?}");
             assert_eq!(mode(&file), 0o600);
         }
     }

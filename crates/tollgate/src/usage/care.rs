@@ -97,16 +97,28 @@ pub(super) fn salvage(ledger: &Path, asked: &Salvage, out: &mut dyn Write) -> Re
         .map(|file| file.display().to_string())
         .collect();
     if asked.json {
-        let told = json!({"is_whole": false, "rows": salvaged.settled, "rows_lost": salvaged.rows_lost, "open": salvaged.open, "open_altered": salvaged.open_altered, "lost": lost_json(&salvaged.lost), "faults": salvaged.faults, "kept_aside": files});
+        let told = json!({"is_whole": false, "rows": salvaged.settled, "rows_lost": salvaged.rows_lost, "open": salvaged.open, "open_altered": salvaged.open_altered, "lost": lost_json(&salvaged.lost), "faults": salvaged.faults, "kept_aside": files, "left_to_do": salvaged.left_to_do});
         writeln!(out, "{told:#}")?;
-        return Ok(());
+        return finished(salvaged);
     }
     told(&salvaged, out)?;
     for file in files {
         writeln!(out, "what was there is kept as {file}")?;
     }
-    writeln!(out, "{} opens again, under a new name", ledger.display())?;
-    Ok(())
+    if salvaged.left_to_do.is_none() {
+        writeln!(out, "{} opens again, under a new name", ledger.display())?;
+    }
+    finished(salvaged)
+}
+
+/// Whether nothing is left to do.
+fn finished(salvaged: Salvaged) -> Result<(), Fault> {
+    match salvaged.left_to_do {
+        Some(left) => Err(Fault::Said(format!(
+            "the ledger is salvaged and in its place, but {left}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn told(salvaged: &Salvaged, out: &mut dyn Write) -> Result<(), Fault> {
