@@ -8,6 +8,7 @@
 //! Not here: what a batch does to the tables (`store`), what is pruned (`retention`).
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -19,7 +20,7 @@ use crate::backup::copy_into;
 use crate::clock::Clock;
 use crate::columns::micros;
 use crate::damage::{is_damage, is_of_another_writer};
-use crate::head_file::{HeadFile, Kept};
+use crate::head_file::{self, HeadFile, Kept};
 use crate::id::RecordId;
 use crate::open::RESCUED;
 use crate::place::{Place, ShortestLength, log_length};
@@ -57,6 +58,11 @@ pub(crate) struct Writer {
     spill: Spill,
     shared: Arc<Shared>,
     tended: Instant,
+}
+
+/// Whether nothing is at the path and nothing beside it says what was.
+fn is_unsaid(path: &Path, kept: &Kept) -> bool {
+    !path.exists() && head_file::read(path).kept().as_ref() != Some(kept)
 }
 
 /// A store whose files were taken away or replaced.
@@ -450,12 +456,17 @@ impl Writer {
     /// The store of before: nothing else is taken for it.
     fn find_store(&mut self) -> bool {
         let path = &self.options.path;
-        if let Some(stray) = self.stray.take() {
+        if let Some(mut stray) = self.stray.take() {
             if stray.store.place.gone(path).is_none() {
                 tidy_at_close(&stray.store.db, true);
                 self.store = Some(stray.store);
                 self.keep_head();
                 return true;
+            }
+            // It may have been removed after the ledger was.
+            if is_unsaid(path, &stray.store.kept()) {
+                stray.store.keep_head(path);
+                self.shared.say_head_file(&stray.store.head_said);
             }
             let is_late = !stray.rescued && stray.since.elapsed() >= RESCUE_AFTER;
             self.stray = Some(stray);
@@ -466,7 +477,7 @@ impl Writer {
         }
         if !self.place.is_same_database(path) {
             // As with a stray one, a start has to find out that there was a ledger.
-            if let Some(last) = self.last.take_if(|_| !path.exists()) {
+            if let Some(last) = self.last.filter(|last| is_unsaid(path, last)) {
                 let said = HeadFile::open(path).write(&last);
                 self.shared.say_head_file(&said);
             }

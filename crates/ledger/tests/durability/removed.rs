@@ -67,6 +67,25 @@ fn a_removed_ledger_file_is_detected_at_once_saved_and_never_recreated() {
     assert_eq!((verified.rows, verified.findings), (100, vec![]));
 }
 
+/// As `rm ledger.db*` does it: the head goes after the gate has noticed that the ledger went.
+#[test]
+fn a_head_that_is_removed_after_its_ledger_is_written_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = with_rows(dir.path());
+    let written = ledger.head();
+    std::fs::remove_file(dir.path().join("ledger.db")).expect("removes");
+    noticed(&ledger, Duration::from_secs(5));
+    for name in &FILES[1..] {
+        drop(std::fs::remove_file(dir.path().join(name)));
+    }
+    ledger.close(Duration::from_secs(10));
+    let refused = Ledger::open(options(dir.path())).expect_err("is gone");
+    assert!(
+        matches!(&refused, OpenError::Gone { written: head, rescued: Some(_), .. } if *head == written),
+        "{refused}"
+    );
+}
+
 #[test]
 fn a_removed_wal_or_its_index_is_detected() {
     for name in ["ledger.db-wal", "ledger.db-shm"] {
