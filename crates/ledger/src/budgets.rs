@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use policy::budget::{self, Budget, Unit, nano_units};
+use policy::budget::{self, Budget, Calendar, Unit, nano_units};
 use policy::caller::{Caller, OwnBudget};
 use policy::id::{BackendId, BudgetId};
 use policy::levels::Levels;
@@ -88,8 +88,14 @@ impl Ledger {
                 levels,
             });
         }
+        let counted = OwnCounted::by(before);
         for caller in snapshot.identity.budgeted() {
             for (nth, budget) in caller.budgets.iter().enumerate() {
+                // Of a caller that this process knew it has counted every call: none yet is nothing spent. A first call
+                // that comes while the file is read would be in the sums and in the count.
+                if counted.has(&caller, budget) {
+                    continue;
+                }
                 let period = budget.calendar.of(now);
                 let who = Who {
                     workload: &caller.workload,
@@ -209,6 +215,34 @@ impl OwnSubject {
             whose,
             name: name.cloned(),
         }
+    }
+}
+
+/// The budgets that callers brought before a reload, by whose they are.
+struct OwnCounted(HashMap<OwnSubject, Vec<(Unit, Calendar)>>);
+
+impl OwnCounted {
+    fn by(before: Option<&Revision>) -> Self {
+        let mut counted: HashMap<_, Vec<_>> = HashMap::new();
+        for caller in before.map_or_else(Vec::new, |of| of.snapshot.identity.budgeted()) {
+            let budgets = caller.budgets.iter();
+            let budgets = budgets.map(|budget| (budget.unit.clone(), budget.calendar));
+            counted
+                .entry(OwnSubject::of(&caller))
+                .or_default()
+                .extend(budgets);
+        }
+        Self(counted)
+    }
+
+    fn has(&self, caller: &Arc<Caller>, budget: &OwnBudget) -> bool {
+        let of_caller = self.0.get(&OwnSubject::of(caller));
+        of_caller.is_some_and(|counted| {
+            let is_it = |(unit, calendar): &(Unit, Calendar)| {
+                (unit, calendar) == (&budget.unit, &budget.calendar)
+            };
+            counted.iter().any(is_it)
+        })
     }
 }
 

@@ -357,7 +357,12 @@ impl Running {
         let (publication, current) =
             publication(loaded, next, &kept, Moment::Reload(&self.services))?;
         if let Some(service) = &self.outlets.ledger {
-            ledger_log::begin(service, &current.revision, Some(&before.revision))?;
+            // A key that is revoked ends, whether or not the ledger can be read. Only budgets that a new key brings begin.
+            if let Err(fault) =
+                ledger_log::begin(service, &current.revision, Some(&before.revision))
+            {
+                tracing::warn!("{fault}: those that new keys bring begin with nothing spent");
+            }
         }
         self.publish(&publication, current);
         tracing::info!("the keys are taken as they are now");
@@ -412,6 +417,8 @@ impl Running {
                 let watched = Arc::clone(&current.watched);
                 let version = current.revision.snapshot.version.clone();
                 tracing::info!(version, "configuration taken");
+                // Counted before it is to be seen, so that who sees it finds it counted.
+                self.reloads[0].fetch_add(1, Ordering::SeqCst);
                 self.publish(&publication, current);
                 *self
                     .origin
@@ -420,7 +427,6 @@ impl Running {
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = files;
                 self.are_keys_taken.store(true, Ordering::SeqCst);
                 self.last_reload_good.store(true, Ordering::SeqCst);
-                self.reloads[0].fetch_add(1, Ordering::SeqCst);
                 (watched, Ok(version))
             }
             Err((faults, consulted)) => {
@@ -434,8 +440,8 @@ impl Running {
                     tracing::error!("keys cannot be taken either: {fault}");
                 }
                 self.are_keys_taken.store(taken.is_ok(), Ordering::SeqCst);
-                self.last_reload_good.store(false, Ordering::SeqCst);
                 self.reloads[1].fetch_add(1, Ordering::SeqCst);
+                self.last_reload_good.store(false, Ordering::SeqCst);
                 let mut watched = before.watched.to_vec();
                 watched.extend(consulted);
                 watched.sort();

@@ -95,6 +95,43 @@ fn a_key_is_made_used_by_both_sdks_rotated_and_revoked_while_the_gate_runs() {
     assert_invalid(&call(&gate, &[&bearer(&next)]), "the new secret");
 }
 
+/// Budgets of keys are read from the ledger, and none has to be read again where a key goes.
+#[test]
+fn a_key_is_revoked_and_one_with_a_budget_is_made_while_the_ledger_is_away() {
+    let upstream = echo();
+    let ledger = tempfile::tempdir().expect("a directory");
+    let config = config(&upstream, "[ { keys: { file: keys.jsonl } } ]")
+        + &format!(
+            "ledger: {{ path: {} }}\n",
+            ledger.path().join("usage.db").display()
+        );
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
+    let (id, key) = made(dir.path(), &["create", "--workload", "chat"]);
+    let budgeted = ["create", "--workload", "chat", "--budget", "1000tokens/day"];
+    let (_, other) = made(dir.path(), &budgeted);
+    let first = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
+    let gate = Gate::start_with_private(&config, &[("keys.jsonl", &first)]);
+    assert!(is_let_in(&gate, &key), "it is good at the start");
+    for file in std::fs::read_dir(ledger.path()).expect("lists").flatten() {
+        std::fs::remove_file(file.path()).expect("removes");
+    }
+    eventually("the ledger is away", SOON, || {
+        gate.metric("tollgate_ledger_available", &[]) == 0.0
+    });
+    keys(gate.dir.path(), &["revoke", &id]);
+    eventually("the key is refused", SOON, || !is_let_in(&gate, &key));
+    assert!(is_let_in(&gate, &other), "that of the other key is known");
+    let (third, _) = made(gate.dir.path(), &budgeted);
+    let (_, plain) = made(gate.dir.path(), &["create", "--workload", "chat"]);
+    eventually("the new key is good", SOON, || is_let_in(&gate, &plain));
+    keys(gate.dir.path(), &["revoke", &third]);
+    eventually("the log says what begins", SOON, || {
+        gate.log()
+            .contains("those that new keys bring begin with nothing spent")
+    });
+}
+
 #[test]
 fn a_key_is_revoked_whatever_is_wrong_with_the_rest_of_the_configuration() {
     let upstream = echo();
@@ -186,6 +223,8 @@ fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
         (config["version"].clone(), config["key_files"].clone())
     };
     let is_well = || gate.metric("tollgate_identity_key_file_ok", &["source=\"identity[0]\""]);
+    // What is shown follows what is done, by a moment.
+    eventually("both keys are shown", SOON, || shown().1[0]["keys"] == 2);
     let (version, well) = shown();
     assert_eq!((is_well(), &well[0]["keys"]), (1.0, &json!(2)), "{well}");
     assert_eq!(well[0]["source"], "identity[0]");
@@ -193,7 +232,6 @@ fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
     for (what, damaged) in damages {
         damaged();
         eventually(what, SOON, unavailable);
-        // What is shown follows what is done, by a moment.
         eventually(what, SOON, || {
             (is_well(), shown().1) == (0.0, unwell.clone())
         });
