@@ -124,9 +124,10 @@ impl AccessLog {
     /// When the file cannot be opened; the old one stays in use.
     pub fn reopen(&self) -> io::Result<()> {
         if let Target::File(path) = &self.target {
-            let file = open(path)?;
-            let mut slot = self.shared.reopened.lock();
-            *slot.as_deref_mut().unwrap_or_else(|e| e.get_mut()) = Some(file);
+            // Locked before the file is there to be seen: what is logged after that goes into it.
+            let slot = self.shared.reopened.lock();
+            let mut slot = slot.unwrap_or_else(PoisonError::into_inner);
+            *slot = Some(open(path)?);
         }
         Ok(())
     }
