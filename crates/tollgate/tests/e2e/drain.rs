@@ -16,10 +16,10 @@ fn config(upstream: std::net::SocketAddr, grace: &str) -> String {
     )
 }
 
-fn open_streams(gate: &Gate, n: u64) -> std::thread::JoinHandle<Vec<streams::Received>> {
+fn open_streams(gate: &Gate, n: u64) -> streams::Clients {
     let clients = streams::open(gate.data, None, 0..n);
-    eventually("all streams are open", Duration::from_secs(20), || {
-        gate.metric("tollgate_open_streams", &[]) as u64 == n
+    eventually("all streams have begun", Duration::from_secs(20), || {
+        clients.begun() == n && gate.metric("tollgate_open_streams", &[]) as u64 == n
     });
     clients
 }
@@ -141,8 +141,8 @@ fn streams_open_after_the_grace_period_are_cut_visibly_and_recorded() {
     let upstream = Streams::start(Duration::from_millis(30));
     let mut gate = Gate::start(&config(upstream.address, "1s"), &[]);
     let clients = open_streams(&gate, 100);
-    gate.signal(libc::SIGTERM);
     let signalled = Instant::now();
+    gate.signal(libc::SIGTERM);
     assert_eq!(gate.wait(Duration::from_secs(15)).code(), Some(0));
     assert!(
         signalled.elapsed() >= Duration::from_millis(950),
@@ -195,12 +195,7 @@ fn a_second_signal_ends_the_delay_and_a_third_the_drain() {
 }
 
 /// Asserts that every stream is an incomplete prefix of what was sent, and has a record.
-fn cut(
-    clients: std::thread::JoinHandle<Vec<streams::Received>>,
-    upstream: &Streams,
-    gate: &Gate,
-    n: usize,
-) {
+fn cut(clients: streams::Clients, upstream: &Streams, gate: &Gate, n: usize) {
     for stream in clients.join().expect("the clients run to their end") {
         assert!(!stream.whole, "stream {} seems whole", stream.n);
         assert!(!stream.body.is_empty());
@@ -245,12 +240,12 @@ fn after_sigterm_connections_are_accepted_during_the_delay_while_readiness_is_fa
             crate::harness::answer::COMPLETION,
         ))]
     });
-    let config = config(upstream.address, "1m").replace("grace:", "delay: 3s, grace:");
+    let config = config(upstream.address, "1m").replace("grace:", "delay: 5s, grace:");
     let mut gate = Gate::start(&config, &[]);
     let mut kept = Connection::open(gate.data);
     assert_eq!(kept.call(&call()).status, 200);
-    gate.signal(libc::SIGTERM);
     let signalled = Instant::now();
+    gate.signal(libc::SIGTERM);
     eventually("/readyz is 503", Duration::from_secs(2), || {
         gate.admin("/readyz").status == 503
     });
@@ -269,7 +264,7 @@ fn after_sigterm_connections_are_accepted_during_the_delay_while_readiness_is_fa
         Duration::from_secs(5),
         || TcpStream::connect(gate.data).is_err(),
     );
-    assert!(signalled.elapsed() >= Duration::from_secs(3));
+    assert!(signalled.elapsed() >= Duration::from_secs(5));
     assert!(gate.wait(Duration::from_secs(10)).success());
 
     let mut gate = Gate::start(&config, &[]);
@@ -277,7 +272,7 @@ fn after_sigterm_connections_are_accepted_during_the_delay_while_readiness_is_fa
     let signalled = Instant::now();
     assert!(gate.wait(Duration::from_secs(10)).success());
     assert!(
-        signalled.elapsed() < Duration::from_secs(3),
+        signalled.elapsed() < Duration::from_secs(5),
         "a person at the keyboard does not wait"
     );
 }

@@ -19,7 +19,7 @@ const ERROR: &str = r#"{"error":{"message":"not now","type":"x","param":null,"co
 /// Two backends, tried in order.
 fn pair(first: SocketAddr, second: SocketAddr) -> String {
     format!(
-        "backends:\n  first: {{ url: http://{first}/v1, timeouts: {{ first_byte: 300ms }} }}\n  \
+        "backends:\n  first: {{ url: http://{first}/v1, timeouts: {{ first_byte: 2s }} }}\n  \
          second: {{ url: http://{second}/v1 }}\n\
          routes: [ {{ workload: w, backend: [first, second] }} ]\n"
     )
@@ -47,7 +47,7 @@ fn bad() -> Upstream {
             Step::Send(b"HTTP/1.1 nonsense\r\n\r\n".to_vec()),
             Step::Close,
         ],
-        "hang" => vec![Step::Sleep(Duration::from_secs(3)), Step::Close],
+        "hang" => vec![Step::Sleep(Duration::from_secs(10)), Step::Close],
         status => vec![Step::Send(json(status.parse().expect("a status"), ERROR))],
     })
 }

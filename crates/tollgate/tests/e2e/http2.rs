@@ -363,10 +363,10 @@ fn a_hundred_streams_share_a_connection() {
 fn an_idle_http2_connection_is_closed_after_goaway() {
     let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
     let mut frames = Frames::open(fixture.gate.data, &[]);
+    let began = Instant::now();
     frames.headers(1, &list(""), false);
     frames.send(h2::DATA, h2::END_STREAM, 1, b"{}");
     assert_eq!(frames.ended(1), Ended::Whole(200));
-    let began = Instant::now();
     let goaway = frames.next().expect("a word before the end");
     assert_eq!((goaway.kind, goaway.code(4)), (h2::GOAWAY, h2::NO_ERROR));
     while frames.next().is_some() {}

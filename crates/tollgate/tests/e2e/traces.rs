@@ -173,7 +173,10 @@ fn one_span_for_the_exchange_and_one_for_each_attempt() {
     );
     assert_eq!(post.header("content-type"), ["application/x-protobuf"]);
     assert_eq!(gate.records(1)[0]["trace_id"], TRACE);
-    assert_eq!(gate.metric("tollgate_trace_spans_sent_total", &[]), 3.0);
+    // Once the gate has read that they were taken.
+    eventually("they are counted", Duration::from_secs(10), || {
+        gate.metric("tollgate_trace_spans_sent_total", &[]) == 3.0
+    });
     assert_eq!(row(gate)["trace_id"], TRACE);
 }
 

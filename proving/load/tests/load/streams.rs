@@ -33,11 +33,12 @@ fn a_stream_is_timed_by_its_tokens_and_its_row_says_what_it_reported() {
             server::last_chunk(),
         ]
     });
-    let (sink, rows) = sync_channel(8);
+    let (sink, rows) = sync_channel(64);
     let plan = Plan {
-        most: Some(2),
+        // The machine may stand still in some, not in half of them.
+        most: Some(40),
         warm_up: Duration::ZERO,
-        measure: Duration::from_secs(5),
+        measure: Duration::from_secs(20),
         usage: true,
         records: Some(sink),
         ..plan(&server, closed(2))
@@ -45,7 +46,7 @@ fn a_stream_is_timed_by_its_tokens_and_its_row_says_what_it_reported() {
     let running = load::run::start(plan).expect("threads");
     let outcome = running.finish().expect("a run");
     let seen = outcome.total();
-    assert_eq!((seen.answered, seen.outputs, seen.tokens), (2, 6, 6));
+    assert_eq!((seen.answered, seen.outputs, seen.tokens), (40, 120, 120));
     let at_least = |measure, ms: u64| {
         let found = seen.quantiles(measure).expect("times");
         assert!(
@@ -57,9 +58,9 @@ fn a_stream_is_timed_by_its_tokens_and_its_row_says_what_it_reported() {
     at_least(Measure::FirstVisible, 40);
     at_least(Measure::BetweenTokens, 20);
     at_least(Measure::TimePerToken, 20);
-    assert!(seen.quantiles(Measure::Head).expect("heads").max < 35_000);
+    assert!(seen.quantiles(Measure::Head).expect("heads").p50 < 35_000);
     let rows: Vec<_> = rows.iter().flatten().collect();
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.len(), 40);
     for row in rows {
         assert_eq!((row.status, row.failure, row.bytes_up), (200, None, 2));
         assert_eq!(

@@ -55,7 +55,7 @@ fn assert_restored(pane: &Pane) -> String {
 
 #[test]
 fn a_workload_is_a_picture_at_80_columns_that_leaves_a_report() {
-    let words = "--workload mixed --calls 30 --every-ms 60 --seed 7";
+    let words = "--workload mixed --calls 100 --every-ms 60 --seed 7";
     let Some(pane) = Pane::run(80, 24, &script(words)) else {
         return crate::skipped::skip("there is no tmux");
     };
@@ -76,7 +76,7 @@ fn a_workload_is_a_picture_at_80_columns_that_leaves_a_report() {
         assert!(shown.contains(part), "no {part:?} in\n{shown}");
     }
     let all = assert_restored(&pane);
-    assert!(all.contains("30 calls of the workload mixed"), "{all}");
+    assert!(all.contains("100 calls of the workload mixed"), "{all}");
 }
 
 #[test]

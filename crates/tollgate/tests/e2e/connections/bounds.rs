@@ -161,9 +161,9 @@ fn c6_a_workload_over_its_limit_is_refused_before_it_uploads() {
 fn c1_a_steady_but_slow_body_is_refused_after_body_time() {
     let fixture = Fixture::with("bounds: { body_time: 2s }\n");
     let mut client = Connection::open(fixture.gate.data);
-    client.send(&head(200_000, ""));
     let mut writer = client.tcp.try_clone().expect("a second handle");
     let began = Instant::now();
+    client.send(&head(200_000, ""));
     std::thread::spawn(move || {
         for piece in body_of(200_000).chunks(2000) {
             std::thread::sleep(Duration::from_millis(80));

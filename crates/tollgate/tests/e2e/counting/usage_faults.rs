@@ -163,7 +163,8 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     use std::time::Duration;
     let engine = engine::spawn_thread(EngineConfig {
         ttft: Duration::ZERO,
-        inter_token: Duration::from_millis(20),
+        // The gate may send on an event or two that nobody reads any more.
+        inter_token: Duration::from_millis(300),
         ..EngineConfig::default()
     })
     .expect("an engine");
@@ -184,7 +185,7 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     let mut seen = Vec::new();
     let mut buffer = [0; 4096];
     let events = |seen: &[u8]| seen.windows(6).filter(|w| w == b"data: ").count();
-    while events(&seen) < 40 {
+    while events(&seen) < 15 {
         let n = client.tcp.read(&mut buffer).expect("a stream");
         assert!(n > 0, "the stream ended");
         seen.extend_from_slice(&buffer[..n]);
@@ -207,7 +208,7 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     let received = events(&seen) as u64;
     let own = number(row, "completion_counted");
     assert!(
-        own.abs_diff(received) <= 6,
+        own.abs_diff(received) <= 5,
         "{own} counted, {received} events received"
     );
     assert_eq!(row["prompt_source"], "counted");

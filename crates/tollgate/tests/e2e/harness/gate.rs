@@ -234,9 +234,7 @@ impl Gate {
             "the access log has its lines",
             Duration::from_secs(10),
             || {
-                text = std::fs::read_to_string(&path).unwrap_or_default();
-                // A line that is being written has no end yet.
-                text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+                text = lines_of(&path);
                 text.lines().count() >= n
             },
         );
@@ -250,9 +248,9 @@ impl Gate {
         self.dir.path().join(name)
     }
 
-    /// What it wrote to standard output and error.
+    /// The lines that it wrote to standard output and error.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.path("gate.log")).unwrap_or_default()
+        lines_of(&self.path("gate.log"))
     }
 
     /// Replaces a file atomically, by a rename.
@@ -322,6 +320,13 @@ fn any_host() -> &'static str {
             ""
         }
     })
+}
+
+/// What a file has, but for a line that is being written.
+fn lines_of(path: &Path) -> String {
+    let mut text = std::fs::read_to_string(path).unwrap_or_default();
+    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    text
 }
 
 /// Writes a temporary file and renames it over `path`.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -130,17 +130,36 @@ impl Received {
     }
 }
 
+/// Clients that read their streams.
+pub(crate) struct Clients {
+    thread: JoinHandle<Vec<Received>>,
+    begun: Arc<AtomicU64>,
+}
+
+impl Clients {
+    /// Waits for the end of all streams.
+    pub(crate) fn join(self) -> std::thread::Result<Vec<Received>> {
+        self.thread.join()
+    }
+
+    /// Streams of whose body some has come.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::SeqCst)
+    }
+}
+
 /// Opens the streams `which` from one thread and reads each to its end.
-pub(crate) fn open(
-    gate: SocketAddr,
-    tls: Option<Arc<ClientConfig>>,
-    which: Range<u64>,
-) -> JoinHandle<Vec<Received>> {
-    std::thread::spawn(move || {
+pub(crate) fn open(gate: SocketAddr, tls: Option<Arc<ClientConfig>>, which: Range<u64>) -> Clients {
+    let begun = Arc::<AtomicU64>::default();
+    let counted = Arc::clone(&begun);
+    let thread = std::thread::spawn(move || {
         runtime().block_on(async move {
             let few = Arc::new(tokio::sync::Semaphore::new(64));
             let clients: Vec<_> = which
-                .map(|n| tokio::spawn(client(gate, tls.clone(), n, Arc::clone(&few))))
+                .map(|n| {
+                    let (few, begun) = (Arc::clone(&few), Arc::clone(&counted));
+                    tokio::spawn(client(gate, tls.clone(), n, few, begun))
+                })
                 .collect();
             let mut all = Vec::new();
             for client in clients {
@@ -148,7 +167,8 @@ pub(crate) fn open(
             }
             all
         })
-    })
+    });
+    Clients { thread, begun }
 }
 
 async fn client(
@@ -156,13 +176,14 @@ async fn client(
     tls: Option<Arc<ClientConfig>>,
     n: u64,
     few: Arc<tokio::sync::Semaphore>,
+    begun: Arc<AtomicU64>,
 ) -> Received {
     let opening = few.acquire().await.expect("it is never closed");
     let tcp = TcpStream::connect(gate).await.expect("the gate listens");
     tcp.set_nodelay(true).expect("a socket option");
     let Some(tls) = tls else {
         drop(opening);
-        return talk(tcp, n).await;
+        return talk(tcp, n, &begun).await;
     };
     let name = ServerName::try_from("gate.test").expect("a name");
     let stream = TlsConnector::from(tls)
@@ -170,10 +191,14 @@ async fn client(
         .await
         .expect("a handshake");
     drop(opening);
-    talk(stream, n).await
+    talk(stream, n, &begun).await
 }
 
-async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, n: u64) -> Received {
+async fn talk(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    n: u64,
+    begun: &AtomicU64,
+) -> Received {
     let options = if asks(n) {
         r#","stream_options":{"include_usage":true}"#
     } else {
@@ -189,9 +214,14 @@ async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, n: u64) -> Receiv
         n,
         ..Received::default()
     };
+    let mut has_begun = false;
     loop {
         let read = tokio::time::timeout(TIMEOUT, stream.read_buf(&mut raw)).await;
         let ended = !matches!(read.expect("the gate says something"), Ok(1..));
+        if !has_begun && raw.windows(6).any(|w| w == b"data: ") {
+            has_begun = true;
+            begun.fetch_add(1, Ordering::SeqCst);
+        }
         if !ended && !raw.ends_with(b"0\r\n\r\n") {
             continue;
         }

@@ -97,10 +97,9 @@ fn rate_limit_headers_are_on_every_answer() {
     let reset = response
         .header("x-ratelimit-reset-requests")
         .expect("the header is set");
-    assert!(
-        reset.starts_with("59") || reset.starts_with("1m0"),
-        "{reset}"
-    );
+    // A minute, less what the calls took.
+    let near = ["1m0", "59", "58", "57"];
+    assert!(near.iter().any(|s| reset.starts_with(s)), "{reset}");
 }
 
 #[test]

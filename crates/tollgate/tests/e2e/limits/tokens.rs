@@ -55,16 +55,16 @@ fn the_usage_of_a_stream_is_settled() {
 #[test]
 fn usage_beyond_the_reservation_becomes_debt_and_is_paid_back() {
     let upstream = engine();
-    let limit = "{ tokens: 1000, per: 1s }";
+    let limit = "{ tokens: 1000, per: 4s }";
     let gate = Gate::start(&config(&upstream, limit), &[]);
     let mut connection = Connection::open(gate.data);
-    // Reserves about 30 and uses 2500: the refill of two and a half seconds, of which one second was available.
+    // Reserves about 30 and uses 2500: the refill of ten seconds, of which four were available.
     assert_eq!(connection.call(&call("a", 10, "2000,500")).status, 200);
     let response = connection.call(&call("a", 10, "1,1"));
     assert_refused(&response, "in debt");
     assert_eq!(number(&response, "x-ratelimit-remaining-tokens"), 0);
     let wait = number(&response, "retry-after-ms");
-    assert!((1000..=1600).contains(&wait), "{wait}");
+    assert!((4000..=6400).contains(&wait), "{wait}");
     std::thread::sleep(Duration::from_millis(wait / 2));
     assert_refused(&connection.call(&call("a", 10, "1,1")), "half paid");
     std::thread::sleep(Duration::from_millis(wait / 2 + 20));
@@ -213,23 +213,22 @@ fn tokens_of_calls_in_flight_stay_reserved() {
     }
     drop(first);
     upstream.closed();
+    // What was held is free but for the prompt: a call is refused until that is so, and then reaches the upstream.
     let mut second = Connection::open(gate.data);
-    eventually(
-        "what was held is free but for the prompt",
-        Duration::from_secs(5),
-        || {
-            second.send(&call("a", 600, "1,1"));
-            second
-                .tcp
-                .set_read_timeout(Some(Duration::from_millis(200)))
-                .expect("a socket option");
-            !second.more() || {
-                second.response();
-                false
-            }
-        },
-    );
-    upstream.reached();
+    let again = |second: &mut Connection| {
+        second.send(&call("a", 600, "1,1"));
+        let patience = Some(Duration::from_millis(50));
+        second.tcp.set_read_timeout(patience).expect("an option");
+    };
+    again(&mut second);
+    eventually("it reaches the upstream", Duration::from_secs(5), || {
+        if second.more() {
+            second.tcp.set_read_timeout(None).expect("an option");
+            assert_refused(&second.response(), "it is not free yet");
+            again(&mut second);
+        }
+        upstream.is_reached()
+    });
 }
 
 #[test]

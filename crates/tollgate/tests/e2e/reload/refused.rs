@@ -113,8 +113,16 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
     let route = one_route(upstream.address);
     let ledger = "ledger: { path: usage.db }\n";
     let gate = Gate::start(&format!("{ledger}{route}"), &[]);
+    // Without a signal: the watcher reloads once.
+    let reload = |config: String| {
+        let before = version(&gate);
+        gate.reconfigure(&config);
+        eventually("it is taken", Duration::from_secs(10), || {
+            version(&gate) != before
+        });
+    };
     let warning = |settings: &str| {
-        reload(&gate, &format!("{settings}{route}"));
+        reload(format!("{settings}{route}"));
         let log = gate.log();
         let said = log
             .lines()
@@ -135,7 +143,7 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
         .log()
         .matches("take effect with the next start")
         .count();
-    reload(&gate, &format!("{ledger}{route}"));
+    reload(format!("{ledger}{route}"));
     let after = gate
         .log()
         .matches("take effect with the next start")

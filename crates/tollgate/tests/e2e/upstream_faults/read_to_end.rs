@@ -24,10 +24,11 @@ fn gate(address: SocketAddr, drain: &str, more: &str) -> Gate {
     Gate::start(&config, &[])
 }
 
-fn engine() -> engine::EngineHandle {
+/// An engine that makes a token in so many milliseconds.
+fn engine(each: u64) -> engine::EngineHandle {
     engine::spawn_thread(engine::EngineConfig {
         ttft: Duration::ZERO,
-        inter_token: Duration::from_millis(10),
+        inter_token: Duration::from_millis(each),
         ..engine::EngineConfig::default()
     })
     .expect("an engine")
@@ -73,44 +74,44 @@ fn assert_read_to_end(gate: &Gate, engine: &engine::EngineHandle, record: &Value
 #[test]
 fn an_abandoned_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
     for protocol in ["http1", "http2"] {
-        let engine = engine();
+        let engine = engine(10);
         let more = format!(", protocol: {protocol}");
         let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", &more);
         let mut connection = Connection::open(gate.data);
-        connection.send(&crate::fixture::call(&body(true, 40)));
+        connection.send(&crate::fixture::call(&body(true, 300)));
         while !String::from_utf8_lossy(connection.unread()).contains("data: ") {
             assert!(connection.more());
         }
-        let got = connection.unread().len() as u64;
         drop(connection);
         let record = gate.records(1).remove(0);
         let sent = record["bytes_out"].as_u64().expect("a count");
-        assert!(sent < got + 2000, "{sent} forwarded, {got} received");
-        assert_read_to_end(&gate, &engine, &record, 40);
+        // All of it has more than 150 bytes for each token.
+        assert!(sent < 150 * 150, "{sent} forwarded");
+        assert_read_to_end(&gate, &engine, &record, 300);
     }
 }
 
 #[test]
 fn an_abandoned_http2_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
-    let engine = engine();
+    let engine = engine(10);
     let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", "");
     h2::run(async {
         let mut client = h2::connect(gate.data).await;
-        let request = h2::post("/v1/chat/completions", body(true, 40));
+        let request = h2::post("/v1/chat/completions", body(true, 300));
         let response = client.send_request(request).await.expect("an answer");
         assert_eq!(response.status().as_u16(), 200);
         // Dropping it resets the stream; the connection stays open.
     });
     let record = gate.records(1).remove(0);
-    assert_read_to_end(&gate, &engine, &record, 40);
+    assert_read_to_end(&gate, &engine, &record, 300);
 }
 
 #[test]
 fn an_abandoned_unary_answer_is_read_to_its_end() {
-    let engine = engine();
+    let engine = engine(10);
     let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", "");
     let mut connection = Connection::open(gate.data);
-    connection.send(&crate::fixture::call(&body(false, 30)));
+    connection.send(&crate::fixture::call(&body(false, 300)));
     eventually("it runs", Duration::from_secs(5), || {
         engine.stats().running == 1
     });
@@ -120,12 +121,12 @@ fn an_abandoned_unary_answer_is_read_to_its_end() {
         (&record["status"], &record["bytes_out"]),
         (&Value::Null, &0.into())
     );
-    assert_read_to_end(&gate, &engine, &record, 30);
+    assert_read_to_end(&gate, &engine, &record, 300);
 }
 
 #[test]
 fn reading_to_the_end_stops_at_its_token_bound_and_counts_forwarded_tokens() {
-    let engine = engine();
+    let engine = engine(300);
     let gate = gate(engine.addr(), "{ tokens: 5, seconds: 20 }", "");
     let mut connection = Connection::open(gate.data);
     connection.send(&crate::fixture::call(&body(true, 2000)));
@@ -148,7 +149,7 @@ fn reading_to_the_end_stops_at_its_token_bound_and_counts_forwarded_tokens() {
 #[test]
 fn reading_to_the_end_is_bounded_in_time_and_concurrency() {
     let upstream = PartialUpstream::start([events_head(), chunk(delta("one").as_bytes())].concat());
-    let gate = gate(upstream.address, "{ tokens: 1K, seconds: 2 }", "");
+    let gate = gate(upstream.address, "{ tokens: 1K, seconds: 6 }", "");
     let mut closed = Vec::new();
     for n in 0..3 {
         let mut connection = Connection::open(gate.data);
@@ -168,9 +169,9 @@ fn reading_to_the_end_is_bounded_in_time_and_concurrency() {
     for _ in 0..3 {
         closed.push(upstream.closed().saturating_duration_since(began));
     }
-    assert!(closed[0] < Duration::from_millis(500), "{closed:?}");
-    assert!(closed[1] > Duration::from_millis(700), "{closed:?}");
-    assert!(closed[2] < Duration::from_secs(4), "{closed:?}");
+    assert!(closed[0] < Duration::from_secs(2), "{closed:?}");
+    assert!(closed[1] > Duration::from_secs(3), "{closed:?}");
+    assert!(closed[2] < Duration::from_secs(9), "{closed:?}");
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
         assert_eq!(record["outcome"], "aborted", "{record}");
@@ -181,9 +182,11 @@ fn reading_to_the_end_is_bounded_in_time_and_concurrency() {
 
 #[test]
 fn a_call_whose_client_disconnected_is_not_retried() {
-    let upstream = Upstream::start(|_, _| {
+    let upstream = Upstream::start(|n, _| {
         let sorry = json(503, r#"{"error":{"message":"later"}}"#);
-        vec![Step::Sleep(Duration::from_millis(500)), Step::Send(sorry)]
+        // Of the first call the client leaves meanwhile.
+        let after = Duration::from_secs(if n == 0 { 3 } else { 0 });
+        vec![Step::Sleep(after), Step::Send(sorry)]
     });
     let config = format!(
         "backends: {{ up: {{ endpoints: [ {{ url: http://{0}/v1 }}, {{ url: http://{0}/v1 }} ] }} }}\n\

@@ -37,8 +37,11 @@ fn the_same_body_is_routed_by_identity() {
         );
 
         let records = demo.records(3);
-        let refused = &records[2];
-        assert_eq!((records.len(), &refused["attempts"]), (3, &0.into()));
-        assert_eq!(refused["request_id"], nowhere["request_id"]);
+        assert_eq!(records.len(), 3);
+        // Workers write their lines in any order.
+        let refused = records
+            .iter()
+            .find(|record| record["request_id"] == nowhere["request_id"]);
+        assert_eq!(refused.expect("is logged")["attempts"], 0);
     }
 }

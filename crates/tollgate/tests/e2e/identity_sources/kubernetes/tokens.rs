@@ -106,15 +106,15 @@ fn a_token_is_asked_about_once_and_a_deleted_one_ends_within_the_cache() {
     api.forgets("web");
     let gone = std::time::Instant::now();
     assert_eq!(call(&gate, &[&bearer("web")]).status, 200, "still kept");
+    let mut last_good = Duration::ZERO;
     eventually("it is refused", Duration::from_secs(5), || {
-        call(&gate, &[&bearer("web")]).status == 401
+        let begun = gone.elapsed();
+        let is_good = call(&gate, &[&bearer("web")]).status != 401;
+        last_good = if is_good { begun } else { last_good };
+        !is_good
     });
     // It was asked about before it was deleted.
-    assert!(
-        gone.elapsed() < Duration::from_millis(3_500),
-        "{:?}",
-        gone.elapsed()
-    );
+    assert!(last_good <= Duration::from_secs(3), "{last_good:?}");
     assert_eq!(api.asked(), (2, 0));
 }
 
