@@ -204,7 +204,8 @@ impl Bucket {
     }
 
     /// A bucket with a new rate that keeps what the old one owed, so that a reload neither
-    /// forgives debt nor invents it. What is settled with the old one is settled with it too.
+    /// forgives debt nor invents it. What is taken from the old one or settled with it from now on, until the last call
+    /// that began with it ends, is taken from this one and settled with it too.
     #[must_use]
     pub fn carried(rate: Rate, old: &Self, now: Mono) -> Arc<Self> {
         let owed = old.tat.load(Ordering::Relaxed).saturating_sub(now.0);
@@ -216,8 +217,12 @@ impl Bucket {
                 .store(now.0.saturating_add(owed), Ordering::Relaxed);
         }
         let bucket = Arc::new(bucket);
-        // A configuration takes the place of another one once.
-        let _second = old.next.set(Arc::clone(&bucket));
+        // Behind those of configurations that were refused after all.
+        let mut last = old;
+        while last.next.set(Arc::clone(&bucket)).is_err() {
+            let Some(next) = last.next.get() else { break };
+            last = next;
+        }
         bucket
     }
 
@@ -232,6 +237,8 @@ impl Bucket {
     /// # Errors
     /// [`Denied`] when the bucket does not hold `units` now.
     pub fn take(&self, units: u64, now: Mono) -> Result<(), Denied> {
+        // Before it is taken: one that is there has not carried it over.
+        let later = self.next.get();
         let mut seen = self.tat.load(Ordering::Relaxed);
         loop {
             let next = self.terms.taken(seen, units, now)?;
@@ -239,10 +246,14 @@ impl Bucket {
                 .tat
                 .compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed)
             {
-                Ok(_) => return Ok(()),
+                Ok(_) => break,
                 Err(now_there) => seen = now_there,
             }
         }
+        if let Some(later) = later {
+            later.settle_in_turn(0, units, now);
+        }
+        Ok(())
     }
 
     /// Whether a [`Bucket::take`] would succeed now. Takes nothing.

@@ -281,6 +281,23 @@ fn a_reload_carries_debt() {
     );
 }
 
+/// Workers go on with the old bucket until they have the new configuration.
+#[test]
+fn what_is_taken_from_an_old_bucket_after_a_reload_is_taken_from_the_new_one_once() {
+    let old = Bucket::new(rate(100, 100));
+    old.take(10, at(0)).expect("full");
+    // Of a configuration that is refused after all.
+    let refused = Bucket::carried(rate(100, 100), &old, at(0));
+    let new = Bucket::carried(rate(100, 100), &old, at(0));
+    old.take(20, at(0)).expect("90 are left");
+    new.take(5, at(0)).expect("70 are left");
+    for (bucket, left) in [(&old, 70), (&*refused, 70), (&*new, 65)] {
+        assert_eq!(bucket.level(at(0)).remaining, left);
+    }
+    old.settle(20, 2, at(0));
+    assert_eq!(new.level(at(0)).remaining, 83);
+}
+
 #[test]
 fn a_thousand_reloads_forgive_no_part_of_a_unit() {
     let (one, other) = (

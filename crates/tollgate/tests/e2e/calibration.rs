@@ -259,6 +259,9 @@ fn a_wrong_template_is_told_from_a_wrong_tokenizer_and_neither_is_the_engines_li
         assert_eq!(counting.alarm(), 0.0, "the engine is not accused");
         let log = counting.gate.log();
         assert!(log.contains("count prompts with this otherwise"), "{log}");
+        eventually("all are counted", Duration::from_secs(20), || {
+            counting.gate.metric("tollgate_ledger_rows_total", &[]) == 8.0
+        });
         // The engine's own files put it right, without a restart.
         counting
             .gate
