@@ -21,7 +21,7 @@ type Figures = [f64; 3];
 
 const NAMES: [&str; 3] = ["TTFT", "TPOT", "E2E"];
 const SPREAD_OF: u64 = 8;
-const ROUNDS: u32 = 3;
+const ROUNDS: u32 = 8;
 const EVENT: &str = "data: {";
 
 fn given() -> (String, u32, f64) {

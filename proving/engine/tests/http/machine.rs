@@ -100,9 +100,10 @@ fn steps_take_their_time_and_answers_are_complete() {
 fn a_long_prompt_slows_the_others() {
     let engine = start(machine(1.0, 50.0, 4000));
     let address = engine.addr();
+    // So many tokens that it still runs where this test comes late with the long prompt.
     let quick = std::thread::spawn(move || {
         let began = Instant::now();
-        let headers = [("x-engine-tokens", "60")];
+        let headers = [("x-engine-tokens", "600")];
         post(
             address,
             "/v1/chat/completions",
@@ -116,8 +117,9 @@ fn a_long_prompt_slows_the_others() {
         json!({"messages": [{"role": "user", "content": "word ".repeat(6000)}], "max_tokens": 1}),
     );
     post_chat(address, &body);
-    // 6,000 tokens of 50 us in one step, for which the other request waits.
-    assert!(quick.join().unwrap() > Duration::from_millis(300));
+    // 6,000 tokens of 50 us in one step, for which the other request waits, beside its own 600 ms.
+    let took = quick.join().unwrap();
+    assert!(took > Duration::from_millis(840), "{took:?}");
 }
 
 #[test]
@@ -372,6 +374,19 @@ fn of_engine(page: &str, name: &str, label: &str) -> f64 {
 
 #[test]
 fn a_request_at_an_idle_engine_waits_for_nothing_in_its_queue() {
+    const ROUNDS: u32 = 8;
+    // What else runs here delays a round, and never all of them; an engine that is wrong is wrong in each.
+    let is_right = (0..ROUNDS).any(|_| {
+        let [queue, prefill, first_token] = of_an_idle_engine();
+        println!("{queue} s in the queue, {prefill} s of prefill, {first_token} s to a token");
+        // The front end's 50 ms and the step's 30 ms are no part of it: only the task's own wake-up is.
+        queue < 0.005 && (0.030..0.050).contains(&prefill) && first_token > 0.080
+    });
+    assert!(is_right, "no round of {ROUNDS} has all figures right");
+}
+
+/// The mean times in the queue, of prefill and to the first token, in seconds, of three requests one after the other.
+fn of_an_idle_engine() -> [f64; 3] {
     let mut config = machine(30.0, 0.0, 1000);
     if let Some(hardware) = &mut config.hardware {
         hardware.frontend.before_queue = Duration::from_millis(50);
@@ -391,12 +406,12 @@ fn a_request_at_an_idle_engine_waits_for_nothing_in_its_queue() {
         let sum = of_engine(&page, &format!("vllm:{name}_sum"), "engine=\"0\"");
         sum / of_engine(&page, &format!("vllm:{name}_count"), "engine=\"0\"")
     };
-    // The front end's 50 ms and the step's 30 ms are no part of it: only the task's own wake-up is.
-    let queue = mean("request_queue_time_seconds");
-    assert!(queue < 0.005, "{queue} s in the queue");
-    let prefill = mean("request_prefill_time_seconds");
-    assert!((0.030..0.050).contains(&prefill), "{prefill} s of prefill");
-    assert!(mean("time_to_first_token_seconds") > 0.080);
+    [
+        "request_queue_time_seconds",
+        "request_prefill_time_seconds",
+        "time_to_first_token_seconds",
+    ]
+    .map(mean)
 }
 
 #[test]

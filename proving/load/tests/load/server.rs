@@ -99,11 +99,23 @@ impl Server {
     pub(crate) fn requests(&self) -> u64 {
         self.counts.requests.load(Ordering::Relaxed)
     }
+}
 
-    /// An address where nothing listens.
-    pub(crate) fn address_once_closed(&self) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.local_addr().expect("an address")
+/// A port that is bound and where nobody listens: it refuses connections, and nobody else can have it meanwhile.
+pub(crate) struct ClosedPort {
+    pub(crate) address: SocketAddr,
+    _bound: tokio::net::TcpSocket,
+}
+
+impl ClosedPort {
+    pub(crate) fn new() -> Self {
+        let bound = tokio::net::TcpSocket::new_v4().expect("a socket");
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        bound.bind(any).expect("a port");
+        Self {
+            address: bound.local_addr().expect("an address"),
+            _bound: bound,
+        }
     }
 }
 

@@ -121,11 +121,13 @@ fn what_left_when_it_was_due_is_certified_and_what_never_left_is_told() {
         think: Process::Recorded,
     };
     let certificate = |server: &Server, load| {
-        let plan = Plan {
+        let mut plan = Plan {
             certify: true,
             threads: 2,
+            drain: Duration::from_secs(1),
             ..sessions(server, load)
         };
+        plan.reach.timeout = Duration::from_millis(500);
         let outcome = start(plan).expect("threads").finish().expect("a run");
         outcome.certificate().expect("it was asked for")
     };
@@ -221,9 +223,17 @@ fn users_come_and_go_while_a_run_goes_on_and_it_ends_at_once_when_told() {
     assert_eq!(control.set_users(0, 3), 3);
     settles_at(3);
     assert_eq!(control.set_users(1, 3), 0, "there is no such profile");
-    std::thread::sleep(Duration::from_millis(50));
+    let began = Instant::now();
+    while running.counters()[0].answered <= 10 {
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            running.counters()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let counters = running.counters();
-    assert!(counters[0].answered > 10 && counters[0].failures.is_empty());
+    assert!(counters[0].failures.is_empty());
     assert!(counters[0].latency.quantile(0.5).expect("answers") >= 4_500);
     let told = Instant::now();
     control.stop();
@@ -239,7 +249,7 @@ fn users_come_and_go_while_a_run_goes_on_and_it_ends_at_once_when_told() {
 
 #[test]
 fn what_is_under_way_when_the_time_to_drain_is_over_is_left_and_counted() {
-    let server = Server::new(|_| vec![server::wait(3_000), server::whole(b"late")]);
+    let server = Server::new(|_| vec![server::wait(30_000), server::whole(b"late")]);
     let mut plan = Plan {
         warm_up: Duration::ZERO,
         measure: Duration::from_millis(50),
@@ -250,7 +260,7 @@ fn what_is_under_way_when_the_time_to_drain_is_over_is_left_and_counted() {
     let began = Instant::now();
     let seen = seen(plan);
     assert_eq!((seen.answered, seen.failed(), seen.left), (0, 0, 3));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

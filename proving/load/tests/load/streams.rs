@@ -112,6 +112,7 @@ fn streams_that_break_off_or_tell_of_an_error_are_told_apart() {
         let plan = Plan {
             most: Some(1),
             warm_up: Duration::ZERO,
+            measure: super::ENOUGH,
             ..plan(&server, closed(1))
         };
         let seen = seen(plan);

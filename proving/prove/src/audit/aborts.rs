@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use engine::ground_truth::GroundTruth;
-use engine::{EngineConfig, spawn_thread};
+use engine::{EngineConfig, EngineHandle, spawn_thread};
 
 use self::client::{Leavers, Manner};
 use self::tally::Tally;
@@ -115,7 +115,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let left = leavers.finish()?;
     let seconds = began.elapsed().as_secs_f64();
     let open = settled(&gate, options.counted)?;
-    let running = engine.stats().running;
+    let running = idle(&engine);
     let remaining = remaining(&gate)?;
     gate.stop()?;
     let stalls = stalls.end();
@@ -202,6 +202,19 @@ fn settled(gate: &Gate, counted: bool) -> Result<[(&'static str, f64); 3], Audit
         let is_settled = waiting.abs() < 0.5 && open.iter().all(|(_, count)| count.abs() < 0.5);
         if is_settled || began.elapsed() > SETTLE {
             return Ok(open);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until no request runs in the engine, which learns a moment after the gate that a connection is closed; how many
+/// run then.
+fn idle(engine: &EngineHandle) -> u64 {
+    let began = Instant::now();
+    loop {
+        let running = engine.stats().running;
+        if running == 0 || began.elapsed() > SETTLE {
+            return running;
         }
         thread::sleep(Duration::from_millis(50));
     }

@@ -17,6 +17,10 @@ use super::calls::Callers;
 use super::gate::Gate;
 use super::verdict::{Found, Verdict};
 use super::{AuditError, Common, rows};
+use crate::host::stalls::{self, Stalls};
+
+#[cfg(test)]
+mod tests;
 
 /// Before a kill, a grouped route may have lost what was answered within this: a group's wait, and a slow disk's commit.
 const LAST_MOMENTS: Duration = Duration::from_secs(1);
@@ -79,12 +83,14 @@ pub(super) fn kills(options: &Kills) -> Result<bool, AuditError> {
     let mut gate = Gate::new(program, home.path(), false, &config)?;
     gate.start()?;
     let began = Instant::now();
+    let stalls = stalls::Watch::start()?;
     let callers = Callers::start(gate.data(), WORKLOAD, common.users)?;
     let killed = kill_along(options, seed, &mut gate, &callers)?;
     let answered = callers.answered();
     let heard = callers.finish()?;
     let seconds = began.elapsed().as_secs_f64();
     gate.stop()?;
+    let stalls = stalls.end();
     eprintln!("reading the ledger");
     let mut account = Account::default();
     account.engine(ground_truth.take());
@@ -108,8 +114,9 @@ pub(super) fn kills(options: &Kills) -> Result<bool, AuditError> {
     let missing = account.missing(WORKLOAD);
     match options.billing {
         Billing::Strict => verdict.none("rows lost", &missing.lost),
-        Billing::Grouped => last_moments(&missing, &killed.at, &mut verdict),
+        Billing::Grouped => last_moments(&missing, &killed.at, &stalls, &mut verdict),
     }
+    verdict.stalls(&stalls);
     if options.billing == Billing::Strict {
         // A grouped row may still be on its way when its client has the answer.
         let unsettled = &missing.unsettled;
@@ -173,16 +180,20 @@ fn until(callers: &Callers, answers: u64, kills: usize) -> Result<(), AuditError
     }
 }
 
-/// Of a grouped route: what was lost, and how long before a kill at most.
-fn last_moments(missing: &Missing, kills: &[Instant], verdict: &mut Verdict) {
+/// Of a grouped route: what was lost, and how long before a kill at most. What the machine stood still is nobody's doing.
+fn last_moments(missing: &Missing, kills: &[Instant], stalls: &Stalls, verdict: &mut Verdict) {
+    let less_stalls = |from: Instant, to: Instant| {
+        let time = to.saturating_duration_since(from);
+        time.saturating_sub(stalls.between(from, to))
+    };
     let mut early = Found::default();
     let mut longest = Duration::ZERO;
     for at in &missing.lost_at {
         // The engine may answer what a gate had sent it when that is dead already.
         let before = kills
             .iter()
-            .filter(|kill| **kill + AFTERWARDS >= *at)
-            .map(|kill| kill.saturating_duration_since(*at))
+            .filter(|kill| less_stalls(**kill, *at) <= AFTERWARDS)
+            .map(|kill| less_stalls(*at, *kill))
             .min();
         match before {
             Some(before) if before <= LAST_MOMENTS => longest = longest.max(before),

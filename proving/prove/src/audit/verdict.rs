@@ -5,6 +5,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::host::stalls::Stalls;
 use crate::text::{WIDTH, wrapped};
 
 /// Violations that are shown one by one.
@@ -68,6 +69,14 @@ impl Verdict {
         let first = found.first.iter().map(|one| format!("{what}: {one}"));
         self.violations.extend(first);
         self.violations.truncate(SHOWN);
+    }
+
+    /// How often the machine stood still, and how long at most.
+    pub(super) fn stalls(&mut self, stalls: &Stalls) {
+        let (times, longest) = stalls.most();
+        self.tell("times the machine stood still", times);
+        let longest = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
+        self.tell("stood still, most, µs", longest);
     }
 
     /// Prints it and gives whether it holds.

@@ -41,6 +41,25 @@ fn held() -> io::Result<TcpListener> {
     Err(last)
 }
 
+/// A port that is bound and where nobody listens: it refuses connections, and nobody else can have it meanwhile.
+#[cfg(test)]
+pub(crate) struct Closed {
+    pub(crate) address: SocketAddr,
+    _bound: tokio::net::TcpSocket,
+}
+
+#[cfg(test)]
+impl Closed {
+    pub(crate) fn new() -> Self {
+        let bound = tokio::net::TcpSocket::new_v4().expect("a socket");
+        bound.bind(loopback(0)).expect("a port");
+        Self {
+            address: bound.local_addr().expect("an address"),
+            _bound: bound,
+        }
+    }
+}
+
 /// Whether somebody listens on `port`.
 pub(crate) fn taken(port: u16) -> bool {
     TcpListener::bind(loopback(port)).is_err()

@@ -130,8 +130,7 @@ fn iterate(
     let running = start(plan).map_err(|error| error.to_string())?;
     thread::sleep(running.begin.saturating_duration_since(Instant::now()));
     let (mut before, mut began) = (look(watched), Instant::now());
-    while !running.is_over() {
-        thread::sleep(SAMPLE);
+    sampled(|| {
         let (after, now) = (look(watched), Instant::now());
         for ((sum, before), after) in sums.iter_mut().zip(&before).zip(&after) {
             let cores = cores(cpu_ns(before, after).0, now - began);
@@ -139,7 +138,8 @@ fn iterate(
             sum.peak_bytes = sum.peak_bytes.max(after.rss_bytes);
         }
         (before, began) = (after, now);
-    }
+        running.is_over()
+    });
     let last = look(watched);
     let outcome = running.finish().map_err(|error| error.to_string())?;
     for ((sum, first), last) in sums.iter_mut().zip(&first).zip(&last) {
@@ -151,6 +151,16 @@ fn iterate(
         outcome.measured,
         scenario.requests,
     ))
+}
+
+/// Looks after every sample until one was the last; an iteration that is over already has one sample, too.
+fn sampled(mut is_last: impl FnMut() -> bool) {
+    loop {
+        thread::sleep(SAMPLE);
+        if is_last() {
+            return;
+        }
+    }
 }
 
 fn iteration(seen: &Observations, measured: Duration, requests: u64) -> Iteration {
@@ -220,3 +230,6 @@ fn look(watched: &[Watched]) -> Vec<Usage> {
 fn cores(ns: u64, over: Duration) -> f64 {
     ns as f64 / 1e9 / over.as_secs_f64().max(1e-9)
 }
+
+#[cfg(test)]
+mod tests;

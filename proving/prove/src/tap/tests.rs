@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use load::source::IdHeader;
 
+use crate::host::ports::Closed;
+
 use super::{Tap, TapConfig, Unstamped, monotonic_ns, monotonic_ns_of};
 
 const ANSWER: &[u8] =
@@ -16,8 +18,8 @@ fn loopback() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// Answers each read with [`ANSWER`] in two pieces, 20 ms apart.
-fn upstream() -> SocketAddr {
+/// Answers each read with [`ANSWER`] in two pieces, so far apart.
+fn upstream(apart: Duration) -> SocketAddr {
     let listener = TcpListener::bind(loopback()).expect("a port");
     let address = listener.local_addr().expect("an address");
     thread::spawn(move || {
@@ -26,7 +28,7 @@ fn upstream() -> SocketAddr {
                 while let Ok(1..) = stream.read(&mut [0; 4096]) {
                     let (one, other) = ANSWER.split_at(30);
                     stream.write_all(one).expect("the tap");
-                    thread::sleep(Duration::from_millis(20));
+                    thread::sleep(apart);
                     stream.write_all(other).expect("the tap");
                 }
             });
@@ -56,7 +58,8 @@ fn ask(stream: &mut TcpStream, id: &str) -> Vec<u8> {
 
 #[test]
 fn answers_pass_byte_for_byte_and_each_exchange_of_a_connection_has_its_times() {
-    let (tap, stamps) = tap(upstream());
+    // A relay that is late has still sent the first on before the other comes.
+    let (tap, stamps) = tap(upstream(Duration::from_millis(600)));
     let mut stream = TcpStream::connect(tap.address).expect("the tap");
     for turn in 0..3 {
         let before = monotonic_ns();
@@ -100,10 +103,8 @@ fn answers_pass_byte_for_byte_and_each_exchange_of_a_connection_has_its_times() 
 
 #[test]
 fn an_upstream_that_is_not_there_closes_the_connection_and_is_counted() {
-    let gone = TcpListener::bind(loopback()).expect("a port");
-    let address = gone.local_addr().expect("an address");
-    drop(gone);
-    let (tap, _stamps) = tap(address);
+    let gone = Closed::new();
+    let (tap, _stamps) = tap(gone.address);
     let mut stream = TcpStream::connect(tap.address).expect("the tap");
     drop(stream.write_all(b"GET / HTTP/1.1\r\n\r\n"));
     let mut answer = Vec::new();
@@ -115,7 +116,7 @@ fn an_upstream_that_is_not_there_closes_the_connection_and_is_counted() {
 
 #[test]
 fn a_delay_on_purpose_comes_before_the_time_is_taken_for_every_so_many_requests() {
-    let (tap, stamps) = tap(upstream());
+    let (tap, stamps) = tap(upstream(Duration::from_millis(20)));
     let mut stream = TcpStream::connect(tap.address).expect("the tap");
     tap.delay(Duration::from_millis(5), 2);
     for turn in 0..4 {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::PROVE;
+use super::{PROVE, ports};
 
 const SMALL: &str = include_str!("../campaign/small.toml");
 const WORKLOAD: &str = include_str!("../campaign/workload.toml");
@@ -301,8 +301,8 @@ fn a_gateway_that_runs_is_verified_where_its_calls_arrive_at_us() {
     fs::write(dir.path().join("verify.toml"), suite).expect("a file");
     let corpus = dir.path().join("corpus");
     build_corpus(&corpus);
-    let free = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let [gateway, upstream] = [free(), free()].map(|address| address.expect("a port").to_string());
+    let free = ports::two_free().expect("ports");
+    let [gateway, upstream] = free.map(|port| ports::loopback(port).to_string());
     // A relay that changes nothing is gateway enough for this suite.
     let mut relay = Command::new(PROVE)
         .args([

@@ -138,7 +138,7 @@ fn a_binary_that_is_older_than_its_sources_is_measured_with_a_warning() {
     let toml =
         "summary = 'x'\nfind = { cargo = 'gate' }\nstart = ['upstream', '--port', '{port}']\n";
     fs::write(dir.path().join("ours/subject.toml"), toml).expect("a file");
-    let output = race(dir.path(), "0.3", &["--scenarios", "small"])
+    let output = race(dir.path(), "0.7", &["--scenarios", "small"])
         .env("CARGO_TARGET_DIR", dir.path().join("target"))
         .output()
         .expect("prove");
@@ -154,7 +154,7 @@ fn a_binary_that_is_older_than_its_sources_is_measured_with_a_warning() {
 fn without_permission_for_cgroups_a_quota_is_an_error_row() {
     let dir = subjects(&[SAME]);
     let further = ["--scenarios", "quota_small,small", "--cgroup", "/proc/self"];
-    let output = race(dir.path(), "0.3", &further).output().expect("prove");
+    let output = race(dir.path(), "0.7", &further).output().expect("prove");
     let result = result(&output);
     let problem = row(&result, "same", "quota_small")["problem"].to_string();
     assert!(problem.contains("no permission for cgroups"), "{problem}");
@@ -165,7 +165,7 @@ fn without_permission_for_cgroups_a_quota_is_an_error_row() {
 #[test]
 fn without_perf_a_profile_says_what_is_missing_and_the_race_succeeds() {
     let dir = subjects(&[("same", PROVE, &["upstream", "--port", "{port}"])]);
-    let output = race(dir.path(), "0.3", &["--scenarios", "small", "--profile"])
+    let output = race(dir.path(), "0.7", &["--scenarios", "small", "--profile"])
         .env("PATH", "/nowhere")
         .output()
         .expect("prove");

@@ -7,6 +7,9 @@ mod faults;
 mod metered;
 mod offline;
 mod overhead;
+#[path = "../../src/host/ports.rs"]
+#[expect(dead_code, reason = "the tests need some of it")]
+mod ports;
 mod schema;
 mod scrape;
 #[path = "../../../../xtask/skipped.rs"]
@@ -79,7 +82,7 @@ const SAME: (&str, &str, &[&str]) = ("same", PROVE, &["upstream", "--port", "{po
 #[test]
 fn a_race_measures_every_subject_in_every_scenario_and_writes_what_it_prints() {
     let dir = subjects(&[SAME]);
-    let output = race(dir.path(), "0.3", &["--scenarios", "small,streams"])
+    let output = race(dir.path(), "0.7", &["--scenarios", "small,streams"])
         .output()
         .expect("prove");
     let result = result(&output);
@@ -144,7 +147,7 @@ fn a_cpu_quota_is_enforced_where_it_may_be_set() {
 #[test]
 fn a_profile_is_a_flame_graph_or_a_note_that_says_why_there_is_none() {
     let dir = subjects(&[SAME]);
-    let output = race(dir.path(), "0.3", &["--scenarios", "small", "--profile"])
+    let output = race(dir.path(), "0.7", &["--scenarios", "small", "--profile"])
         .output()
         .expect("prove");
     let result = result(&output);

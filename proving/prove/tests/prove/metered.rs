@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::thread;
 
+use super::ports::Closed;
 use super::{PROVE, SAME, race, result, row, subjects};
 
 const TRAFFIC: &str = "[[scenario]]\nname = 'not_asked_for'\nusers = 4\n\
@@ -65,7 +66,7 @@ fn the_meter_is_raced_with_its_own_subjects_and_scenarios_and_the_ratio_is_told(
     let dir = subjects(&[SAME, ("bare", PROVE, SAME.2), ("other", PROVE, SAME.2)]);
     fs::write(dir.path().join("race.toml"), TRAFFIC).expect("a file");
     with_counts(dir.path(), "same", "bare", page(990, 0));
-    let output = race(dir.path(), "0.4", &["--meter"]).output();
+    let output = race(dir.path(), "1", &["--meter"]).output();
     let output = output.expect("prove");
     let table = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{table}");
@@ -111,14 +112,9 @@ fn without_a_subject_that_meters_there_is_nothing_to_race() {
 #[test]
 fn a_page_that_is_not_there_is_a_row_that_says_so() {
     let dir = subjects(&[SAME]);
-    let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    with_counts(
-        dir.path(),
-        "same",
-        "direct",
-        nobody.expect("a port that was free"),
-    );
-    let output = race(dir.path(), "0.3", &["--scenarios", "small"]).output();
+    let nobody = Closed::new();
+    with_counts(dir.path(), "same", "direct", nobody.address);
+    let output = race(dir.path(), "0.7", &["--scenarios", "small"]).output();
     let output = output.expect("prove");
     let problem = row(&result(&output), "same", "small")["problem"].to_string();
     assert!(problem.contains("/metrics: unreachable"), "{problem}");

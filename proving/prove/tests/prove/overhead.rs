@@ -1,14 +1,14 @@
 //! A relay with a delay on purpose is a gateway whose own time is known.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::PROVE;
+use super::{PROVE, ports};
 
 const DELAY_US: f64 = 3_000.0;
 /// What two processes more on the way may cost on a busy machine, at the median.
@@ -41,8 +41,7 @@ impl Drop for Ends {
 }
 
 fn free() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
+    ports::loopback(ports::free().expect("a port"))
 }
 
 fn serve(args: &[&str], at: SocketAddr) -> Ends {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::PROVE;
+use super::ports::{self, Closed};
 
 /// What a server that does not behave does with the next request.
 #[derive(Clone, Copy, PartialEq)]
@@ -124,9 +125,9 @@ fn a_target_that_does_everything_wrong_is_told_once_for_each_way_and_once_when_i
         "--query",
         "avg(well:up)",
         "--every-ms",
-        "100",
+        "700",
         "--seconds",
-        "6",
+        "11",
         "--out",
         &out.display().to_string(),
     ]);
@@ -142,7 +143,7 @@ fn a_target_that_does_everything_wrong_is_told_once_for_each_way_and_once_when_i
     for (mode, says) in [
         (Mode::Html, "HTML, not metrics"),
         (Mode::Redirect, "status 302"),
-        (Mode::Hang, "no whole answer within 100ms"),
+        (Mode::Hang, "no whole answer within 700ms"),
         (Mode::HangUp, "broke off"),
     ] {
         moody.becomes(mode);
@@ -155,17 +156,17 @@ fn a_target_that_does_everything_wrong_is_told_once_for_each_way_and_once_when_i
     let got = line["says"].as_str().expect("words");
     assert!(got.starts_with("unreachable: "), "{got}");
     // Several ticks, none of which is told.
-    thread::sleep(Duration::from_millis(400));
+    thread::sleep(Duration::from_millis(1_600));
     let _again = Moody::at(&moody.address.to_string(), Mode::Metrics);
     let back = told.next().expect("a line");
     assert_eq!(back["back"], "moody", "told once: {back}");
-    assert!(back["after_s"].as_f64() > Some(0.4), "{back}");
+    assert!(back["after_s"].as_f64() > Some(1.6), "{back}");
     let end = told.next().expect("the end");
     assert_eq!(end["answers"]["avg(well:up)"], 1.0, "{end}");
-    // The other was heard all the time: some 60 samples, and more than 40 where the machine is busy.
-    assert!(end["samples"].as_u64() > Some(40), "{end}");
+    // The other was heard all the time: some 16 samples, and more than 10 where the machine is busy.
+    assert!(end["samples"].as_u64() > Some(10), "{end}");
     assert_eq!(end["samples_lost"], 0, "{end}");
-    assert!(end["rows"].as_u64() > Some(40), "{end}");
+    assert!(end["rows"].as_u64() > Some(10), "{end}");
     assert!(began.elapsed() < Duration::from_secs(30));
     assert_eq!(run.0.wait().expect("an end").code(), Some(0));
 }
@@ -174,17 +175,16 @@ fn a_target_that_does_everything_wrong_is_told_once_for_each_way_and_once_when_i
 fn every_fault_is_named_at_once_before_anything_begins() {
     let html = Moody::at("127.0.0.1:0", Mode::Html);
     let well = Moody::at("127.0.0.1:0", Mode::Metrics);
-    let mut gone = Moody::at("127.0.0.1:0", Mode::Metrics);
-    gone.die();
-    let target = |name: &str, of: &Moody| format!("{name}=http://{}/metrics", of.address);
+    let gone = Closed::new();
+    let target = |name: &str, of: SocketAddr| format!("{name}=http://{of}/metrics");
     let mut run = Ends(
         scrape(&[
             "--target",
-            &target("html", &html),
+            &target("html", html.address),
             "--target",
-            &target("gone", &gone),
+            &target("gone", gone.address),
             "--target",
-            &target("well", &well),
+            &target("well", well.address),
             "--query",
             "avg(well:uq)",
             "--query",
@@ -231,12 +231,9 @@ fn every_fault_is_named_at_once_before_anything_begins() {
 
 #[test]
 fn the_pages_of_an_engine_and_its_gpus_answer_every_query_by_one_name() {
-    let free = || {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.local_addr().expect("an address")
-    };
     for old in [&[][..], &["--old-metric-names"]] {
-        let (engine, gpus) = (free().to_string(), free().to_string());
+        let free = ports::two_free().expect("ports");
+        let [engine, gpus] = free.map(|port| ports::loopback(port).to_string());
         let mut serving = Command::new(PROVE);
         serving.args(["engine", "--preset", PRESET, "--listen", &engine]);
         serving.args(["--dcgm", &gpus]).args(old);
@@ -260,7 +257,7 @@ fn the_pages_of_an_engine_and_its_gpus_answer_every_query_by_one_name() {
             run.args(["--query", query]);
         }
         let mut run = Ends(
-            run.args(["--every-ms", "200", "--seconds", "1.5"])
+            run.args(["--every-ms", "700", "--seconds", "3.5"])
                 .spawn()
                 .expect("prove runs"),
         );

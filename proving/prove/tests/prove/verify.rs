@@ -13,13 +13,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::ports::Closed;
 use super::{PROVE, faults};
 
-const SUITE: &str = "name = 'small'\ntimeout = '400ms'\n\
+const SUITE: &str = "name = 'small'\ntimeout = '10s'\n\
     [[case]]\nname = 'first'\nsays = 'it answers'\n[[case.call]]\n\
     [[case]]\nname = 'second'\nsays = 'it still does'\n[[case.call]]\n";
 const GOOD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+
+/// The suite with little patience, for who is silent on purpose.
+fn impatient(timeout: &str) -> String {
+    SUITE.replace("'10s'", timeout)
+}
 
 fn suite(text: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a directory");
@@ -95,20 +101,30 @@ fn a_gateway_that_answers_passes_and_every_file_says_so() {
 #[test]
 fn a_target_that_is_gone_slow_or_a_web_page_is_an_error_of_its_own_and_all_cases_are_told() {
     let (_dir, file) = suite(SUITE);
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let closed = format!("http://{}", closed.expect("a port"));
+    let (_impatient_dir, impatient) = suite(&impatient("'400ms'"));
+    let closed_port = Closed::new();
+    let closed = format!("http://{}", closed_port.address);
     let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>";
-    for (target, says) in [
-        (closed, "cannot be reached"),
-        (gateway(|_| None), "did not answer whole within 400ms"),
-        (gateway(move |_| Some(page.into())), "web page"),
-        (gateway(|_| Some("SSH-2.0-x\r\n".into())), "no HTTP answer"),
+    for (file, target, says) in [
+        (&file, closed, "cannot be reached"),
         (
+            &impatient,
+            gateway(|_| None),
+            "did not answer whole within 400ms",
+        ),
+        (&file, gateway(move |_| Some(page.into())), "web page"),
+        (
+            &file,
+            gateway(|_| Some("SSH-2.0-x\r\n".into())),
+            "no HTTP answer",
+        ),
+        (
+            &file,
             gateway(|_| Some(GOOD.replace("application", "a\x01b"))),
             "no HTTP answer",
         ),
     ] {
-        let output = verify(&file, &["--target", &target]);
+        let output = verify(file, &["--target", &target]);
         assert_eq!(output.status.code(), Some(5), "{says}: {}", said(&output));
         assert_eq!(outcomes(&output), ["error", "error"], "{says}");
         assert!(said(&output).contains(says), "{says}: {}", said(&output));
@@ -121,7 +137,7 @@ fn a_target_that_is_gone_slow_or_a_web_page_is_an_error_of_its_own_and_all_cases
 
 #[test]
 fn a_target_that_dies_between_two_cases_leaves_one_pass_and_one_error() {
-    let (_dir, file) = suite(SUITE);
+    let (_dir, file) = suite(&impatient("'3s'"));
     let target = gateway(|number| (number == 0).then(|| GOOD.into()));
     let output = verify(&file, &["--target", &target]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));

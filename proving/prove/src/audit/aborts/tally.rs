@@ -290,10 +290,7 @@ impl Tally {
             verdict.hold("cancelled after, p99, µs", p99, within && !after.is_empty());
             verdict.tell("cancelled after, most, µs", quantile(&mut after, 1.0));
         }
-        let (stalls, longest) = self.stalls.most();
-        verdict.tell("times the machine stood still", stalls);
-        let longest = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
-        verdict.tell("stood still, most, µs", longest);
+        verdict.stalls(&self.stalls);
     }
 
     /// How long it took from a client's leaving to the engine's seeing it, less what the machine stood still.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 
 use super::{Answer, Asked, Target, Unanswered, ask};
+use crate::host::ports::Closed;
 
 /// Answers one call with these bytes and closes; without any, it keeps silent.
 fn says(answer: Option<Vec<u8>>) -> SocketAddr {
@@ -103,8 +104,8 @@ fn silence_and_what_is_no_http_are_no_answers() {
     let long = [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &vec![b'a'; (16 << 20) + 1]].concat();
     let error = answered(&long).expect_err("too long");
     assert!(matches!(error, Unanswered::TooLong { .. }), "{error}");
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let error = asked(free.expect("a port"), patience).expect_err("nobody");
+    let nobody = Closed::new();
+    let error = asked(nobody.address, patience).expect_err("nobody");
     assert!(matches!(error, Unanswered::Unreachable { .. }), "{error}");
 }
 

@@ -29,8 +29,9 @@ use super::{
 };
 use crate::verify::client::pairs;
 
-/// Between two events of a stream.
-const INTERVAL: Duration = Duration::from_millis(20);
+/// Between two events of a stream: so long that a client which is late by half a second still has the first before the last
+/// is sent.
+const INTERVAL: Duration = Duration::from_millis(80);
 
 /// Serves until nobody is left to tell it anything.
 pub(super) async fn serve(

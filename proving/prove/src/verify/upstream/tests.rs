@@ -23,6 +23,15 @@ fn start() -> Recorder {
 }
 
 fn call(recorder: &Recorder, credential: &str, body: &str) -> Result<Answer, Unanswered> {
+    call_within(Duration::from_secs(10), recorder, credential, body)
+}
+
+fn call_within(
+    patience: Duration,
+    recorder: &Recorder,
+    credential: &str,
+    body: &str,
+) -> Result<Answer, Unanswered> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -40,7 +49,7 @@ fn call(recorder: &Recorder, credential: &str, body: &str) -> Result<Answer, Una
     let target = Target::at(recorder.address());
     runtime
         .expect("a runtime")
-        .block_on(ask(&target, asked, Duration::from_millis(800)))
+        .block_on(ask(&target, asked, patience))
 }
 
 #[test]
@@ -98,7 +107,8 @@ fn it_breaks_fails_hangs_and_is_down_as_it_is_told() {
         502
     );
     up.set(Behaviour::Hang).expect("told");
-    let late = call(&up, "Bearer key", "{}").expect_err("silence");
+    let patience = Duration::from_millis(800);
+    let late = call_within(patience, &up, "Bearer key", "{}").expect_err("silence");
     assert!(matches!(late, Unanswered::Late { .. }), "{late}");
     up.set(Behaviour::Down).expect("told");
     let down = call(&up, "Bearer key", "{}").expect_err("nobody");

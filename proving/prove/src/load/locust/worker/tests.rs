@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::super::stats::{Of, Seen};
 use super::super::zmtp::{self, Decoder};
 use super::*;
+use crate::host::ports::Closed;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -18,9 +19,9 @@ fn quick() -> Pace {
         heartbeat: Duration::from_millis(20),
         report: Duration::from_millis(40),
         ask_again: Duration::from_millis(200),
-        give_up: Duration::from_millis(600),
-        silence: Duration::from_millis(800),
-        forgotten: Duration::from_millis(300),
+        give_up: PATIENCE,
+        silence: PATIENCE,
+        forgotten: PATIENCE,
     }
 }
 
@@ -119,6 +120,22 @@ impl Peer {
             if kind == "heartbeat" {
                 self.say("heartbeat", ());
             }
+        }
+    }
+
+    /// Waits until these bytes have come, and leaves all of them unread.
+    fn until_unread(&self, wanted: &[u8]) {
+        let (mut bytes, began) = (vec![0; 1 << 20], Instant::now());
+        loop {
+            let unread = self.socket.peek(&mut bytes).expect("an open connection");
+            if bytes[..unread].windows(wanted.len()).any(|w| w == wanted) {
+                return;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it did not come: {unread} bytes"
+            );
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -306,7 +323,7 @@ fn a_report_that_was_not_read_before_the_connection_broke_is_sent_again() {
     peer.until("spawning_complete");
     worker.add(&mut requests(5));
     // Let the report arrive, and end with it unread: that resets the connection.
-    thread::sleep(Duration::from_millis(200));
+    peer.until_unread(b"num_requests\x05");
     drop(peer);
     let mut peer = master.accept();
     let (_, counted) = peer.until("stats");
@@ -327,7 +344,10 @@ fn a_report_that_was_not_read_before_the_connection_broke_is_sent_again() {
 #[test]
 fn a_master_that_went_away_is_lost_after_the_time_that_was_set() {
     let master = Master::new();
-    let worker = master.worker(quick());
+    let worker = master.worker(Pace {
+        silence: Duration::from_millis(800),
+        ..quick()
+    });
     let mut peer = master.joined(&worker);
     peer.spawn(1.0, 1);
     spawned(&worker, 1);
@@ -351,7 +371,10 @@ fn a_master_that_went_away_is_lost_after_the_time_that_was_set() {
 #[test]
 fn a_master_that_was_started_anew_is_joined_anew_under_another_id() {
     let master = Master::new();
-    let worker = master.worker(quick());
+    let worker = master.worker(Pace {
+        forgotten: Duration::from_millis(1_500),
+        ..quick()
+    });
     let mut peer = master.joined(&worker);
     peer.spawn(1_000_000.0, 1);
     spawned(&worker, 1);
@@ -442,14 +465,15 @@ fn a_worker_that_nobody_could_join_says_what_is_wrong() {
     says(with("h:1", "", &["Chat"]), "1 to 128 bytes");
     says(with("h:1", "w", &[]), "1 to 256 classes");
     // Nobody is there: given up after the time that was set.
-    let master = Master::new();
-    let address = master.listener.local_addr().expect("an address");
-    drop(master);
+    let nobody = Closed::new();
     let options = Options {
-        master: address.to_string(),
+        master: nobody.address.to_string(),
         name: "w".into(),
         classes: vec!["Chat".into()],
-        pace: quick(),
+        pace: Pace {
+            give_up: Duration::from_millis(600),
+            ..quick()
+        },
     };
     let worker = Worker::join(options).expect("a worker");
     let event = worker.next(PATIENCE);
