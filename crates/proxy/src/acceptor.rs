@@ -32,7 +32,6 @@ use crate::worker::Worker;
 pub(crate) struct Start {
     pub(crate) index: usize,
     pub(crate) listener: TcpListener,
-    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     /// Notified at each tick.
     pub(crate) ticks: Arc<Notify>,
     pub(crate) publication: RuntimeConfig,
@@ -51,9 +50,13 @@ pub(crate) enum Command {
     Drain(Duration),
 }
 
-/// Runs a worker to its end: until drained, or its commands' other end is gone. Gives its last
-/// facts, unless it could not start.
-pub(crate) fn run(start: Start) -> Option<WorkerMetrics> {
+/// Runs a worker to its end: until drained, or its commands' other end is gone. Says then that it `ended`, and answers
+/// scrapes until nobody is left that could ask. Gives its last facts, unless it could not start.
+pub(crate) fn run(
+    start: Start,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+    ended: impl FnOnce(),
+) -> Option<WorkerMetrics> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .on_thread_unpark(wheel::woken)
@@ -65,14 +68,23 @@ pub(crate) fn run(start: Start) -> Option<WorkerMetrics> {
             return None;
         }
     };
-    let worker = runtime.block_on(accept(start))?;
+    let worker = runtime.block_on(accept(start, &mut commands))?;
     // Exchanges that are cut here leave their records too. A look-up that hangs is not waited for.
     runtime.shutdown_background();
     worker.tick();
+    ended();
+    while let Some(command) = commands.blocking_recv() {
+        if let Command::Scrape(to) = command {
+            drop(to.send(worker.facts()));
+        }
+    }
     Some(worker.facts())
 }
 
-async fn accept(start: Start) -> Option<Rc<Worker>> {
+async fn accept(
+    start: Start,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+) -> Option<Rc<Worker>> {
     // Gates of a fleet may start in one millisecond with one process id: the system's chance is in it.
     let chance = RandomState::new().hash_one(start.index);
     let seed = finalize(unix_ms() ^ chance);
@@ -84,7 +96,6 @@ async fn accept(start: Start) -> Option<Rc<Worker>> {
         sampling,
         room,
         ticks,
-        mut commands,
         ..
     } = start;
     let worker = Worker::new(&publication, ports, clocks, connections, sampling, seed);
@@ -161,7 +172,7 @@ fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr) {
 async fn drain(
     worker: &Rc<Worker>,
     listener: Listener,
-    mut commands: mpsc::UnboundedReceiver<Command>,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
     ticks: &Notify,
     grace: Duration,
 ) {
