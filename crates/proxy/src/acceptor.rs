@@ -6,6 +6,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -27,6 +28,9 @@ use crate::source::Source;
 use crate::timers::Timers;
 use crate::wheel::{self, TICK};
 use crate::worker::Worker;
+
+/// After an error of the listener's.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// What a worker thread starts from.
 pub(crate) struct Start {
@@ -106,17 +110,21 @@ async fn accept(
             return None;
         }
     };
+    let mut pause = pin!(worker.timers.sleep(Duration::ZERO));
+    let mut pauses = false;
     let grace = loop {
         tokio::select! {
             // Without room, clients wait in the kernel's queue; the tick looks again.
-            accepted = listener.accept(), if worker.connections.of_all() < room => match accepted {
+            accepted = listener.accept(), if !pauses && worker.connections.of_all() < room => match accepted {
                 Ok((tcp, peer)) => open(&worker, tcp, peer),
                 Err(error) => {
                     worker.trouble(Trouble::AcceptFailed, &error);
-                    // Running out of descriptors must not become a busy loop; live streams go on meanwhile.
-                    worker.timers.sleep(Duration::from_millis(50)).await;
+                    // Running out of descriptors must not become a busy loop; all else goes on meanwhile.
+                    pause.set(worker.timers.sleep(ACCEPT_AGAIN_AFTER));
+                    pauses = true;
                 }
             },
+            () = pause.as_mut(), if pauses => pauses = false,
             command = commands.recv() => match command {
                 Some(Command::Publish(publication)) => worker.adopt(&publication),
                 Some(Command::Scrape(to)) => drop(to.send(worker.facts())),
