@@ -207,7 +207,9 @@ async fn drain(
             command = commands.recv() => match command {
                 Some(Command::Scrape(to)) => drop(to.send(worker.facts())),
                 Some(Command::Drain(Duration::ZERO)) => return,
-                Some(Command::Publish(_) | Command::Drain(_)) => {}
+                // Calls still begin on open connections: they are served by what is in force.
+                Some(Command::Publish(publication)) => worker.adopt(&publication),
+                Some(Command::Drain(_)) => {}
                 None => timers.sleep(TICK).await,
             },
             () = worker.connections.ended.notified() => {}
@@ -237,3 +239,6 @@ impl Drop for Counted {
         self.worker.sink(|s| s.gauge(Gauge::Connections, -1));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! A worker that drains: what it still takes and what it still hears.
+
+use std::any::Any;
+use std::collections::HashMap;
+
+use policy::disconnect::DisconnectOutcome;
+use policy::record::{AttemptRecord, Closed, Record, Sink};
+use policy::revision::Revision;
+use policy::snapshot::Snapshot;
+use tokio::runtime::Handle;
+
+use super::*;
+use crate::listener::listen;
+
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn exchange(&mut self, _: &Snapshot, _: &Record) {}
+    fn attempt(&mut self, _: &Snapshot, _: &AttemptRecord) {}
+    fn abandoned(&mut self, _: DisconnectOutcome) {}
+    fn closed(&mut self, _: Closed) {}
+    fn gauge(&mut self, _: Gauge, _: i64) {}
+    fn tick(&mut self) {}
+    fn copy(&self) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
+
+fn publication(version: &str) -> RuntimeConfig {
+    let snapshot = Snapshot {
+        version: version.to_owned(),
+        ..Snapshot::default()
+    };
+    RuntimeConfig {
+        revision: Arc::new(Revision::first(snapshot)),
+        acceptor: None,
+        connectors: HashMap::new(),
+    }
+}
+
+fn worker() -> Rc<Worker> {
+    let ports = Ports {
+        sink: Box::new(Nowhere),
+        ledger: None,
+        counting: None,
+    };
+    let clocks = (Clock::new(HostClocks::SYSTEM), Timers(Handle::current()));
+    let connections = Connections::new(Arc::default());
+    Worker::new(&publication("first"), ports, clocks, connections, None, 0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_is_published_during_a_drain_is_in_force() {
+    let worker = worker();
+    let _open = worker.connections.begin();
+    let address = ([127, 0, 0, 1], 0).into();
+    let listener = Listener::new(listen(address).expect("an address")).expect("a listener");
+    let (to, mut commands) = mpsc::unbounded_channel();
+    for command in [
+        Command::Publish(publication("second")),
+        Command::Drain(Duration::ZERO),
+    ] {
+        drop(to.send(command));
+    }
+    let grace = Duration::from_secs(60);
+    drain(&worker, listener, &mut commands, &Notify::new(), grace).await;
+    assert_eq!(worker.view().snapshot().version, "second");
+}
