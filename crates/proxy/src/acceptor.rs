@@ -5,6 +5,7 @@
 //! Not here: what exchanges share (`worker`), a connection's life (`downstream`).
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::pin::pin;
 use std::rc::Rc;
@@ -17,6 +18,7 @@ use policy::record::{Gauge, Trouble};
 use policy::trace::Sampling;
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::clock::{Clock, HostClocks, unix_ms};
 use crate::connections::Connections;
@@ -31,6 +33,12 @@ use crate::worker::Worker;
 
 /// After an error of the listener's.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// A connection that comes later than so long after the one before was not in the kernel's queue.
+const NEXT_WITHIN: Duration = Duration::from_millis(1);
+/// How long the queue is taken from when a drain begins.
+const QUEUE_WITHIN: Duration = Duration::from_millis(50);
+/// How many are taken from it then: as many as the kernel queues.
+const QUEUED_MAX: usize = 4096;
 
 /// What a worker thread starts from.
 pub(crate) struct Start {
@@ -184,14 +192,9 @@ async fn drain(
     ticks: &Notify,
     grace: Duration,
 ) {
-    // Connections that the kernel has queued for this listener would be reset with it.
     let timers = &worker.timers;
-    while let Ok(Ok((tcp, peer))) = timers
-        .timeout(Duration::from_millis(1), listener.accept())
-        .await
-    {
-        open(worker, tcp, peer);
-    }
+    let accept = async || listener.accept().await;
+    take_queued(timers, accept, |(tcp, peer)| open(worker, tcp, peer)).await;
     drop(listener);
     worker.begin_drain();
     let over = timers.sleep(grace);
@@ -214,6 +217,26 @@ async fn drain(
             },
             () = worker.connections.ended.notified() => {}
             () = ticks.notified() => worker.tick(),
+        }
+    }
+}
+
+/// Takes the connections that the kernel has queued for a listener, which would be reset with it. Where more come all the
+/// time it is as many as the kernel queues, and those of [`QUEUE_WITHIN`]: then the worker hears commands again.
+async fn take_queued<T>(
+    timers: &Timers,
+    mut accept: impl AsyncFnMut() -> io::Result<T>,
+    mut take: impl FnMut(T),
+) {
+    let until = Instant::now() + QUEUE_WITHIN;
+    for _ in 0..QUEUED_MAX {
+        let accepted = timers.timeout(NEXT_WITHIN, accept()).await;
+        let Ok(Ok(connection)) = accepted else {
+            return;
+        };
+        take(connection);
+        if Instant::now() >= until {
+            return;
         }
     }
 }

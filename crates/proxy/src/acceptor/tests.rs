@@ -1,6 +1,7 @@
 //! A worker that drains: what it still takes and what it still hears.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use policy::disconnect::DisconnectOutcome;
@@ -65,4 +66,26 @@ async fn a_configuration_that_is_published_during_a_drain_is_in_force() {
     let grace = Duration::from_secs(60);
     drain(&worker, listener, &mut commands, &Notify::new(), grace).await;
     assert_eq!(worker.view().snapshot().version, "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_connections_that_come_all_the_time_a_bounded_number_is_taken_for_a_bounded_time() {
+    let timers = Timers(Handle::current());
+    let taken = Cell::new(0);
+    let take = |()| taken.set(taken.get() + 1);
+    take_queued(&timers, async || Ok(()), take).await;
+    assert_eq!(taken.take(), QUEUED_MAX);
+
+    let slow = async || {
+        tokio::time::advance(NEXT_WITHIN / 2).await;
+        Ok(())
+    };
+    take_queued(&timers, slow, take).await;
+    assert!((50..=101).contains(&taken.get()), "{}", taken.get());
+
+    // None comes.
+    taken.set(0);
+    let never = async || std::future::pending::<io::Result<()>>().await;
+    take_queued(&timers, never, take).await;
+    assert_eq!(taken.get(), 0);
 }
