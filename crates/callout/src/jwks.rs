@@ -247,8 +247,16 @@ impl Keeper {
 
     async fn refresh(&self) -> Refreshed {
         let version = self.state().version;
-        if let Some(turn) = self.turns.join(UNKNOWN_KEY_EVERY) {
+        // One that ran already may have read the set before the key was in it: then the next one, too.
+        for _ in 0..2 {
+            let Some(turn) = self.turns.join(UNKNOWN_KEY_EVERY) else {
+                break;
+            };
+            let is_fresh = !turn.ran_before();
             turn.end().await;
+            if is_fresh || self.state().version > version {
+                break;
+            }
         }
         if self.state().version > version {
             Refreshed::Newer

@@ -26,7 +26,10 @@ struct State {
 }
 
 /// Waits for the end of a turn.
-pub(crate) struct Joined(watch::Receiver<()>);
+pub(crate) struct Joined {
+    ended: watch::Receiver<()>,
+    ran_before: bool,
+}
 
 impl Turns {
     /// The first turn is about to begin.
@@ -57,8 +60,9 @@ impl Turns {
                 if std::mem::take(&mut state.was_asked) {
                     state.asked_end = Some(end);
                 }
+                // Who joins after this waits for the next end.
+                self.ended.send_replace(());
             }
-            self.ended.send_replace(());
             loop {
                 tokio::select! {
                     () = sleep_until(end + next_after) => break,
@@ -74,8 +78,11 @@ impl Turns {
 
     /// Joins the turn that runs, or begins one; none where the last that was begun so ended less than `every` ago.
     pub(crate) fn join(&self, every: Duration) -> Option<Joined> {
-        let joined = Joined(self.ended.subscribe());
         let mut state = self.state();
+        let joined = Joined {
+            ended: self.ended.subscribe(),
+            ran_before: state.is_running,
+        };
         if !state.is_running {
             if state.asked_end.is_some_and(|end| end.elapsed() < every) {
                 return None;
@@ -93,9 +100,14 @@ impl Turns {
 }
 
 impl Joined {
+    /// Whether the turn was begun for another reason, and may have asked before something changed that this one knows of.
+    pub(crate) const fn ran_before(&self) -> bool {
+        self.ran_before
+    }
+
     /// Waits for it. It does not end where the turns are taken no more, so that a bound is needed around it.
     pub(crate) async fn end(mut self) {
-        if self.0.changed().await.is_err() {
+        if self.ended.changed().await.is_err() {
             std::future::pending().await
         }
     }

@@ -1,12 +1,14 @@
 //! The tokenizers that the configuration asks for, built once and kept.
 //!
 //! Invariant: a key means the same tokenizer for as long as the process lives; one whose files did not
-//! change is not built again, and those of the configuration before stay for calls that began with it.
+//! change is not built again, and those that others took the place of stay for calls that began with them:
+//! the last always, others for [`KEPT_FOR`], and of at most [`REPLACED_MAX`] replacements.
 //! Not here: which model has which (`policy::counting`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokens::{Counter, Memo, MemoStats, TemplateSettings, Templates};
@@ -17,10 +19,44 @@ pub type Counters = HashMap<u64, Arc<Counter>>;
 /// Memory for counts of texts that were counted before: some half a million.
 const MEMO_BYTES: usize = 16 << 20;
 
-/// Those of the present configuration and of the one before.
+/// How long those that were replaced stay, beside the last: more than a call waits for its answer's head.
+const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
+/// Replacements whose tokenizers stay: a directory whose files are written one after another is several.
+const REPLACED_MAX: usize = 8;
+
+/// Those of the present configuration and of the ones before.
 pub struct TokenizerCache {
-    counters: RwLock<[Counters; 2]>,
+    counters: RwLock<Generations>,
     memo: Arc<Memo>,
+}
+
+#[derive(Default)]
+struct Generations {
+    now: Counters,
+    /// Those of which some were replaced, and when; the newest comes first.
+    before: VecDeque<(Instant, Counters)>,
+}
+
+impl Generations {
+    fn get(&self, key: u64) -> Option<&Arc<Counter>> {
+        let before = self.before.iter().map(|(_, counters)| counters);
+        let mut all = std::iter::once(&self.now).chain(before);
+        all.find_map(|counters| counters.get(&key))
+    }
+
+    fn put(&mut self, counters: Counters, at: Instant) {
+        // A reload that changes no tokenizer puts none away.
+        if self.now.keys().any(|key| !counters.contains_key(key)) {
+            let replaced = std::mem::take(&mut self.now);
+            self.before.push_front((at, replaced));
+        }
+        self.now = counters;
+        self.before.truncate(REPLACED_MAX);
+        let is_old = |(replaced, _): &(Instant, Counters)| at.duration_since(*replaced) > KEPT_FOR;
+        while self.before.len() > 1 && self.before.back().is_some_and(is_old) {
+            self.before.pop_back();
+        }
+    }
 }
 
 impl Default for TokenizerCache {
@@ -38,8 +74,8 @@ impl TokenizerCache {
     /// The counter of a key. Workers never ask.
     #[must_use]
     pub fn get(&self, key: u64) -> Option<Arc<Counter>> {
-        let [now, before] = &*self.counters.read().unwrap_or_else(PoisonError::into_inner);
-        now.get(&key).or_else(|| before.get(&key)).cloned()
+        let counters = self.counters.read().unwrap_or_else(PoisonError::into_inner);
+        counters.get(key).cloned()
     }
 
     /// What became of texts that may have been counted before.
@@ -77,12 +113,11 @@ impl TokenizerCache {
 
     /// Puts those of a configuration that is about to be published.
     pub fn put(&self, counters: Counters) {
-        let mut cache = self
+        let mut kept = self
             .counters
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let [now, before] = &mut *cache;
-        *before = std::mem::replace(now, counters);
+        kept.put(counters, Instant::now());
     }
 }
 

@@ -118,6 +118,8 @@ impl Calibrations {
             let wanted = (Arc::clone(&of.backend), Arc::clone(&of.model));
             known.wanted.insert(wanted);
         }
+        // While the model is known: an alarm for one that is forgotten meanwhile would never end.
+        self.alarm(of, &change);
         drop(known);
         let heard = match (change.is_for_alarm, change.makes_the_same) {
             (false, _) => Heard::Nothing,
@@ -128,7 +130,7 @@ impl Calibrations {
         let direction = Direction::Prompt;
         self.metrics
             .compare_prompt(&of.model, direction, tolerance, sides, heard);
-        self.tell(of, &change);
+        tell(of, &change);
         certainty
     }
 
@@ -140,8 +142,9 @@ impl Calibrations {
             return;
         }
         let change = told(known.of.entry(of.clone()).or_default());
+        self.alarm(of, &change);
         drop(known);
-        self.tell(of, &change);
+        tell(of, &change);
     }
 
     /// The models of backends that an engine is to be asked about again because their calls differ, of those that `may`
@@ -205,41 +208,51 @@ impl Calibrations {
             .collect()
     }
 
-    fn tell(&self, of: &CountedModel, change: &Change) {
-        let CountedModel { backend, model, .. } = of;
+    /// Raises or ends the alarm for what changed. To be called under the lock, as the alarm is ended by [`Self::retain`].
+    fn alarm(&self, of: &CountedModel, change: &Change) {
         for says in &change.says {
             match says {
-                Says::Differs(difference) => told(backend, model, difference),
-                Says::Changed(difference, before_s) => {
-                    let features = difference.features.to_string();
-                    tracing::warn!(
-                        backend = &**backend,
-                        model = &**model,
-                        calls_with = features,
-                        probe = difference.probe,
-                        reported = difference.first.reported,
-                        counted = difference.first.counted,
-                        agreed_at_unix_s = before_s,
-                        "the engine counts such prompts otherwise than when it was asked before: its template, its tokenizer or its settings changed"
-                    );
-                    self.metrics.changed(backend, model);
-                }
-                Says::Agrees(features) => {
-                    let features = features.to_string();
-                    tracing::info!(
-                        backend = &**backend,
-                        model = &**model,
-                        calls_with = features,
-                        "the engine and the gate count such prompts alike again"
-                    );
-                    self.metrics.agrees(backend, model);
-                }
+                Says::Differs(_) => {}
+                Says::Changed(..) => self.metrics.changed(&of.backend, &of.model),
+                Says::Agrees(_) => self.metrics.agrees(&of.backend, &of.model),
             }
         }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says in the log what is new of a model.
+fn tell(of: &CountedModel, change: &Change) {
+    let CountedModel { backend, model, .. } = of;
+    for says in &change.says {
+        match says {
+            Says::Differs(difference) => told(backend, model, difference),
+            Says::Changed(difference, before_s) => {
+                let features = difference.features.to_string();
+                tracing::warn!(
+                    backend = &**backend,
+                    model = &**model,
+                    calls_with = features,
+                    probe = difference.probe,
+                    reported = difference.first.reported,
+                    counted = difference.first.counted,
+                    agreed_at_unix_s = before_s,
+                    "the engine counts such prompts otherwise than when it was asked before: its template, its tokenizer or its settings changed"
+                );
+            }
+            Says::Agrees(features) => {
+                let features = features.to_string();
+                tracing::info!(
+                    backend = &**backend,
+                    model = &**model,
+                    calls_with = features,
+                    "the engine and the gate count such prompts alike again"
+                );
+            }
+        }
     }
 }
 

@@ -27,7 +27,7 @@ mod shared_queue;
 
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -214,7 +214,7 @@ impl<R: Send + 'static> CountingPool<R> {
             is_hurried.store(true, Relaxed);
             ends(&threads, HURRY_WITHIN, &bell);
         }
-        is_over.store(true, Relaxed);
+        is_over.store(true, Release);
         bell.wake(0);
         // A counter that is stuck is left behind; the reconciler is the last and never is.
         if let Some(reconciler) = threads.into_iter().next_back()

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -282,12 +282,15 @@ impl<R> Reconciler<R> {
         }
     }
 
-    /// Runs until nobody is left that could send anything, or it is over. It has to be woken for that.
+    /// Runs until nobody is left that could send anything, or it is over and what was sent until then is handled. It has
+    /// to be woken for that.
     pub(crate) fn run(mut self, inbox: &Inbox<R>, is_over: &AtomicBool) {
         let Inbox { events, bell } = inbox;
         bell.join(0);
         loop {
             let now = Instant::now();
+            // Before the events are read, so that none is missed that was there when it was over.
+            let is_over = is_over.load(Acquire);
             let mut is_left = false;
             let mut has_more = true;
             for _ in 0..EVENTS_AT_ONCE {
@@ -302,7 +305,7 @@ impl<R> Reconciler<R> {
             }
             self.settle_overdue(now);
             self.sink().tick();
-            if is_left || is_over.load(Relaxed) {
+            if is_left || (is_over && !has_more) {
                 break;
             }
             if !has_more {

@@ -238,8 +238,9 @@ fn run(path: &Path, server: &Server, state: &State) {
                 if matches!(error, ShipError::Forked(_)) {
                     state.forked.store(true, Ordering::Relaxed);
                 }
-                state.failures.fetch_add(1, Ordering::Relaxed);
+                // Before it is counted: who sees the failure sees why.
                 *state.fault() = error.to_string();
+                state.failures.fetch_add(1, Ordering::Relaxed);
                 pause = (pause * 2).min(PAUSE_MAX);
             }
         }

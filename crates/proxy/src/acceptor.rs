@@ -5,7 +5,9 @@
 //! Not here: what exchanges share (`worker`), a connection's life (`downstream`).
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -16,6 +18,7 @@ use policy::record::{Gauge, Trouble};
 use policy::trace::Sampling;
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::clock::{Clock, HostClocks, unix_ms};
 use crate::connections::Connections;
@@ -28,11 +31,19 @@ use crate::timers::Timers;
 use crate::wheel::{self, TICK};
 use crate::worker::Worker;
 
+/// After an error of the listener's.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// A connection that comes later than so long after the one before was not in the kernel's queue.
+const NEXT_WITHIN: Duration = Duration::from_millis(1);
+/// How long the queue is taken from when a drain begins.
+const QUEUE_WITHIN: Duration = Duration::from_millis(50);
+/// How many are taken from it then: as many as the kernel queues.
+const QUEUED_MAX: usize = 4096;
+
 /// What a worker thread starts from.
 pub(crate) struct Start {
     pub(crate) index: usize,
     pub(crate) listener: TcpListener,
-    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     /// Notified at each tick.
     pub(crate) ticks: Arc<Notify>,
     pub(crate) publication: RuntimeConfig,
@@ -51,9 +62,13 @@ pub(crate) enum Command {
     Drain(Duration),
 }
 
-/// Runs a worker to its end: until drained, or its commands' other end is gone. Gives its last
-/// facts, unless it could not start.
-pub(crate) fn run(start: Start) -> Option<WorkerMetrics> {
+/// Runs a worker to its end: until drained, or its commands' other end is gone. Says then that it `ended`, and answers
+/// scrapes until nobody is left that could ask. Gives its last facts, unless it could not start.
+pub(crate) fn run(
+    start: Start,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+    ended: impl FnOnce(),
+) -> Option<WorkerMetrics> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .on_thread_unpark(wheel::woken)
@@ -65,14 +80,23 @@ pub(crate) fn run(start: Start) -> Option<WorkerMetrics> {
             return None;
         }
     };
-    let worker = runtime.block_on(accept(start))?;
+    let worker = runtime.block_on(accept(start, &mut commands))?;
     // Exchanges that are cut here leave their records too. A look-up that hangs is not waited for.
     runtime.shutdown_background();
     worker.tick();
+    ended();
+    while let Some(command) = commands.blocking_recv() {
+        if let Command::Scrape(to) = command {
+            drop(to.send(worker.facts()));
+        }
+    }
     Some(worker.facts())
 }
 
-async fn accept(start: Start) -> Option<Rc<Worker>> {
+async fn accept(
+    start: Start,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+) -> Option<Rc<Worker>> {
     // Gates of a fleet may start in one millisecond with one process id: the system's chance is in it.
     let chance = RandomState::new().hash_one(start.index);
     let seed = finalize(unix_ms() ^ chance);
@@ -84,7 +108,6 @@ async fn accept(start: Start) -> Option<Rc<Worker>> {
         sampling,
         room,
         ticks,
-        mut commands,
         ..
     } = start;
     let worker = Worker::new(&publication, ports, clocks, connections, sampling, seed);
@@ -95,17 +118,21 @@ async fn accept(start: Start) -> Option<Rc<Worker>> {
             return None;
         }
     };
+    let mut pause = pin!(worker.timers.sleep(Duration::ZERO));
+    let mut pauses = false;
     let grace = loop {
         tokio::select! {
             // Without room, clients wait in the kernel's queue; the tick looks again.
-            accepted = listener.accept(), if worker.connections.of_all() < room => match accepted {
+            accepted = listener.accept(), if !pauses && worker.connections.of_all() < room => match accepted {
                 Ok((tcp, peer)) => open(&worker, tcp, peer),
                 Err(error) => {
                     worker.trouble(Trouble::AcceptFailed, &error);
-                    // Running out of descriptors must not become a busy loop; live streams go on meanwhile.
-                    worker.timers.sleep(Duration::from_millis(50)).await;
+                    // Running out of descriptors must not become a busy loop; all else goes on meanwhile.
+                    pause.set(worker.timers.sleep(ACCEPT_AGAIN_AFTER));
+                    pauses = true;
                 }
             },
+            () = pause.as_mut(), if pauses => pauses = false,
             command = commands.recv() => match command {
                 Some(Command::Publish(publication)) => worker.adopt(&publication),
                 Some(Command::Scrape(to)) => drop(to.send(worker.facts())),
@@ -161,18 +188,13 @@ fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr) {
 async fn drain(
     worker: &Rc<Worker>,
     listener: Listener,
-    mut commands: mpsc::UnboundedReceiver<Command>,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
     ticks: &Notify,
     grace: Duration,
 ) {
-    // Connections that the kernel has queued for this listener would be reset with it.
     let timers = &worker.timers;
-    while let Ok(Ok((tcp, peer))) = timers
-        .timeout(Duration::from_millis(1), listener.accept())
-        .await
-    {
-        open(worker, tcp, peer);
-    }
+    let accept = async || listener.accept().await;
+    take_queued(timers, accept, |(tcp, peer)| open(worker, tcp, peer)).await;
     drop(listener);
     worker.begin_drain();
     let over = timers.sleep(grace);
@@ -188,11 +210,33 @@ async fn drain(
             command = commands.recv() => match command {
                 Some(Command::Scrape(to)) => drop(to.send(worker.facts())),
                 Some(Command::Drain(Duration::ZERO)) => return,
-                Some(Command::Publish(_) | Command::Drain(_)) => {}
+                // Calls still begin on open connections: they are served by what is in force.
+                Some(Command::Publish(publication)) => worker.adopt(&publication),
+                Some(Command::Drain(_)) => {}
                 None => timers.sleep(TICK).await,
             },
             () = worker.connections.ended.notified() => {}
             () = ticks.notified() => worker.tick(),
+        }
+    }
+}
+
+/// Takes the connections that the kernel has queued for a listener, which would be reset with it. Where more come all the
+/// time it is as many as the kernel queues, and those of [`QUEUE_WITHIN`]: then the worker hears commands again.
+async fn take_queued<T>(
+    timers: &Timers,
+    mut accept: impl AsyncFnMut() -> io::Result<T>,
+    mut take: impl FnMut(T),
+) {
+    let until = Instant::now() + QUEUE_WITHIN;
+    for _ in 0..QUEUED_MAX {
+        let accepted = timers.timeout(NEXT_WITHIN, accept()).await;
+        let Ok(Ok(connection)) = accepted else {
+            return;
+        };
+        take(connection);
+        if Instant::now() >= until {
+            return;
         }
     }
 }
@@ -218,3 +262,6 @@ impl Drop for Counted {
         self.worker.sink(|s| s.gauge(Gauge::Connections, -1));
     }
 }
+
+#[cfg(test)]
+mod tests;

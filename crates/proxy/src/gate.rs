@@ -1,7 +1,7 @@
 //! The gate as its owner sees it: start workers, publish configurations, scrape, drain.
 //!
 //! Invariant: a publication reaches every worker whole; an exchange sees one of them from head to
-//! record.
+//! record. What a scrape gives of a worker is never less than what one gave before.
 //! Not here: what a worker does (`worker`), files and signals (`tollgate`).
 
 use std::io;
@@ -12,13 +12,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use policy::trace::Sampling;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use crate::acceptor::{self, Command, Start};
 use crate::listener;
 pub use crate::runtime_config::{Connectors, Ports, RuntimeConfig, WorkerMetrics};
 use crate::timers::Timers;
 use crate::wheel::TICK;
+
+/// How long a scrape waits for workers.
+const SCRAPE_WITHIN: Duration = Duration::from_secs(1);
 
 /// What stays the same while the gate runs.
 #[derive(Debug, Clone)]
@@ -42,6 +46,8 @@ pub struct Gate {
     commands: Vec<mpsc::UnboundedSender<Command>>,
     threads: Vec<JoinHandle<Option<WorkerMetrics>>>,
     alive: Arc<AtomicUsize>,
+    /// The last copy of each worker's facts.
+    copies: Mutex<Vec<Option<WorkerMetrics>>>,
 }
 
 impl Gate {
@@ -73,7 +79,6 @@ impl Gate {
             let start = Start {
                 index,
                 listener,
-                commands: receiver,
                 ticks,
                 publication: publication.clone(),
                 ports: ports(index),
@@ -85,8 +90,8 @@ impl Gate {
             let alive = Arc::clone(&alive);
             alive.fetch_add(1, Ordering::SeqCst);
             let run = move || {
-                let _leaving = Leaving(alive);
-                acceptor::run(start)
+                let leaving = Leaving(alive);
+                acceptor::run(start, receiver, || drop(leaving))
             };
             commands.push(sender);
             threads.push(
@@ -102,6 +107,7 @@ impl Gate {
             .spawn(move || ticker.block_on(tick(&tickers, &running)))?;
         Ok(Self {
             address,
+            copies: Mutex::new(commands.iter().map(|_| None).collect()),
             commands,
             threads,
             alive,
@@ -127,19 +133,25 @@ impl Gate {
         }
     }
 
-    /// A copy of each worker's facts. A worker that does not answer within a second is left out.
-    pub async fn scrape(&self) -> Vec<WorkerMetrics> {
-        let asked = self.commands.iter().filter_map(|worker| {
+    /// What `read` makes of a copy of each worker's facts, of those that have ended, too. Of a worker that does not answer
+    /// within a second it is the copy before, so that what was counted is never less than it was.
+    pub async fn scrape<T>(&self, read: impl Fn(&WorkerMetrics) -> Option<T>) -> Vec<T> {
+        // One at a time: an older copy takes the place of no newer one.
+        let mut copies = self.copies.lock().await;
+        let until = Instant::now() + SCRAPE_WITHIN;
+        let asked = self.commands.iter().map(|worker| {
             let (sender, receiver) = oneshot::channel();
-            worker.send(Command::Scrape(sender)).ok().map(|()| receiver)
+            // Who is gone drops it, which is no answer.
+            drop(worker.send(Command::Scrape(sender)));
+            receiver
         });
-        let mut copies = Vec::new();
-        for copy in asked.collect::<Vec<_>>() {
-            if let Ok(Ok(copy)) = tokio::time::timeout(Duration::from_secs(1), copy).await {
-                copies.push(copy);
+        let asked: Vec<_> = asked.collect();
+        for (answer, copy) in asked.into_iter().zip(&mut *copies) {
+            if let Ok(Ok(answer)) = timeout_at(until, answer).await {
+                *copy = Some(answer);
             }
         }
-        copies
+        copies.iter().flatten().filter_map(read).collect()
     }
 
     /// Stops accepting, lets exchanges run on for at most `grace`, closes idle connections.
@@ -158,6 +170,8 @@ impl Gate {
     /// Waits for the workers to end and gives the last copy of each one's facts; call
     /// [`Gate::drain`] first.
     pub fn join(self) -> Vec<WorkerMetrics> {
+        // Nobody scrapes any more: that is what they wait for.
+        drop(self.commands);
         let last = self.threads.into_iter().map(JoinHandle::join);
         last.filter_map(|ended| ended.ok().flatten()).collect()
     }
@@ -180,3 +194,6 @@ impl Drop for Leaving {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use counting::{Direction, RESULTS};
-use ledger::LedgerService;
+use ledger::{LedgerService, Shipping};
 use policy::billing::BilledBy;
 use policy::record::Trouble;
 use telemetry::{AccessLog, Change, Condition, Heard, Phase, Traces};
@@ -40,7 +40,6 @@ pub(crate) async fn watch(running: Arc<Running>) {
 /// What had been counted at the last look.
 #[derive(Default)]
 struct Counts {
-    shipped: u64,
     ship_failures: u64,
     uncounted: u64,
     log_lines: u64,
@@ -97,15 +96,18 @@ fn heard(times: u64, detail: &str) -> Heard {
 }
 
 fn postgres(service: &LedgerService, counts: &mut Counts) -> Option<Heard> {
-    let shipping = service.shipping()?;
-    let newly =
-        |before: &mut u64, total: u64| total.saturating_sub(std::mem::replace(before, total));
-    let shipped = newly(&mut counts.shipped, shipping.shipped);
-    Some(Heard {
-        times: newly(&mut counts.ship_failures, shipping.failures),
+    Some(copying(service.shipping()?, counts))
+}
+
+fn copying(shipping: Shipping, counts: &mut Counts) -> Heard {
+    let failures = shipping.failures;
+    let before = std::mem::replace(&mut counts.ship_failures, failures);
+    Heard {
+        times: failures.saturating_sub(before),
+        // Rows that were copied since the last look may have been copied before the try that failed.
+        is_over: shipping.last_fault.is_empty(),
         detail: shipping.last_fault.into(),
-        is_over: shipped > 0,
-    })
+    }
 }
 
 /// Requests and answers that were not counted for want of room.
@@ -274,7 +276,35 @@ fn entry(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, entry, words};
+    use ledger::Shipping;
+
+    use super::{Condition, Counts, copying, entry, words};
+
+    #[test]
+    fn rows_are_copied_again_when_the_last_try_was_well() {
+        let mut counts = Counts::default();
+        let mut look = |shipped, failures, last_fault: &str| {
+            let shipping = Shipping {
+                shipped,
+                up_to: 0,
+                failures,
+                last_fault: last_fault.to_owned(),
+                forked: false,
+                encrypted: None,
+            };
+            let heard = copying(shipping, &mut counts);
+            (heard.times, heard.is_over)
+        };
+        assert_eq!(look(5, 0, ""), (0, true));
+        // A batch, and a try that failed after it.
+        assert_eq!(look(9, 1, "away"), (1, false));
+        assert_eq!(look(9, 1, "away"), (0, false));
+        // The other way about.
+        assert_eq!(look(12, 2, ""), (1, true));
+        // There is nothing to copy.
+        assert_eq!(look(12, 3, "away"), (1, false));
+        assert_eq!(look(12, 3, ""), (0, true));
+    }
 
     #[test]
     fn a_line_names_its_entry() {

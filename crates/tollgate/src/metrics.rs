@@ -20,10 +20,13 @@ use crate::running::Running;
 
 /// All workers' facts, with everything configured at least at 0.
 pub(crate) async fn merged(running: &Running) -> Merged {
-    let copies = running.gate.scrape().await;
+    let mut copies: Vec<MetricsSnapshot> = running
+        .gate
+        .scrape(|copy| copy.downcast_ref().cloned())
+        .await;
     let counted = running.outlets.counting.as_ref().map(CountingPool::copy);
-    let copies = copies.into_iter().chain(counted);
-    let mut merged = telemetry::merge(copies.filter_map(MetricsSnapshot::of).collect());
+    copies.extend(counted.and_then(MetricsSnapshot::of));
+    let mut merged = telemetry::merge(copies);
     merged.register(&running.current().revision.snapshot);
     merged
 }

@@ -265,6 +265,44 @@ async fn who_asks_while_a_fetch_runs_waits_for_it_and_no_longer_than_he_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_joins_a_fetch_that_began_before_the_keys_changed_asks_once_more() {
+    let count = AtomicUsize::new(0);
+    let is_down = Arc::new(AtomicBool::new(false));
+    let down = Arc::clone(&is_down);
+    let (server, jwks, told) = started(move |_| {
+        let fetch = count.fetch_add(1, Ordering::Relaxed);
+        if down.load(Ordering::Relaxed) {
+            return Does::After(Duration::from_secs(2), response(503, "text/plain", ""));
+        }
+        // The second is due, and reads what is there before the keys change.
+        let set = [SET, SET, r#"{"keys":[{"kid":"b"}]}"#][fetch.min(2)];
+        Does::After(
+            Duration::from_secs(2),
+            response(200, "application/json", set),
+        )
+    });
+    let begun = async |times| {
+        while server.asked() < times {
+            pass(Duration::from_millis(100)).await;
+        }
+    };
+    begun(2).await;
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        asking.spawn(jwks.refresh_now(LONG));
+    }
+    let found = asking.join_all().await;
+    assert!(found.iter().all(|found| *found == Ok(Refreshed::Newer)));
+    assert_eq!(server.asked(), 3);
+    assert_eq!(told.sets().len(), 2);
+    // However it ends, that is once.
+    is_down.store(true, Ordering::Relaxed);
+    begun(4).await;
+    assert_eq!(jwks.refresh_now(LONG).await, Ok(Refreshed::NoNewer));
+    assert_eq!(server.asked(), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn it_is_fetched_no_more_when_nobody_holds_it() {
     let (server, jwks, _) = started(|_| json(SET));
     moment().await;

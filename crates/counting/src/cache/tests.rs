@@ -98,6 +98,49 @@ fn what_did_not_change_is_not_built_again_and_what_was_before_stays_for_a_while(
     assert!(Arc::ptr_eq(&first, &cache.get(1).expect("it is there")));
     cache.put(Counters::new());
     assert!(cache.get(1).is_some());
-    cache.put(Counters::new());
-    assert!(cache.get(1).is_none());
+}
+
+#[test]
+fn a_reload_that_changes_no_tokenizer_puts_none_away() {
+    let cache = TokenizerCache::default();
+    for key in [1, 2] {
+        cache.put(
+            cache
+                .build([files(key, TOKENIZER, Some(""), None)])
+                .expect("good files"),
+        );
+    }
+    // A new file is read twice: once because it is there, once because nobody had looked at it before.
+    for _ in 0..10 {
+        cache.put(
+            cache
+                .build([files(2, TOKENIZER, Some(""), None)])
+                .expect("good files"),
+        );
+    }
+    assert!(cache.get(1).is_some());
+}
+
+#[test]
+fn those_that_were_replaced_stay_while_calls_may_need_them_and_are_bounded() {
+    let cache = TokenizerCache::default();
+    let of = |key| {
+        let sources = [files(key, TOKENIZER, Some(""), None)];
+        cache.build(sources).expect("good files")
+    };
+    let start = Instant::now();
+    let mut kept = Generations::default();
+    // The files of one model are written one after another.
+    for (key, at) in (1..).zip([0, 0, 1, 2]) {
+        kept.put(of(key), start + Duration::from_secs(at));
+    }
+    assert!((1..=4).all(|key| kept.get(key).is_some()));
+    // Much later the next ones: of the others the last stays.
+    kept.put(of(5), start + KEPT_FOR * 2);
+    assert_eq!(kept.before.len(), 1);
+    assert!(kept.get(4).is_some() && kept.get(3).is_none());
+    for key in 6..100 {
+        kept.put(of(key), start + KEPT_FOR * 2);
+    }
+    assert_eq!(kept.before.len(), REPLACED_MAX);
 }

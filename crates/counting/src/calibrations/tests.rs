@@ -1,6 +1,7 @@
 //! What rows and the alarm have of a comparison.
 
 use tokens::{Feature, probes};
+use tracing::span;
 
 use super::*;
 
@@ -158,6 +159,39 @@ fn the_alarm_of_an_engine_that_changed_ends_where_another_takes_its_place() {
         assert!(!is_on());
         assert_eq!(gate.alarms(), 1);
     }
+}
+
+/// A log whose reader does something at each line.
+struct AtEachLine<F>(F);
+
+impl<F: Fn() + 'static> tracing::Subscriber for AtEachLine<F> {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0();
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[test]
+fn no_alarm_is_raised_for_a_backend_that_moves_while_its_change_is_told() {
+    let gate = Arc::new(Gate::new());
+    gate.ask(|_| 0);
+    let moved = Arc::clone(&gate);
+    let moves = move || moved.calibrations.forget(|backend| backend == "b", || ());
+    tracing::subscriber::with_default(AtEachLine(moves), || {
+        gate.ask(|shape| u64::from(shape.has(Feature::Tools)));
+    });
+    assert_eq!(gate.alarms(), 1);
+    let series = gate.metrics.series();
+    assert!(!series.values().any(|series| series.drift.is_raised()));
 }
 
 #[test]

@@ -134,6 +134,27 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
     );
 }
 
+#[test]
+fn what_was_counted_before_the_end_is_settled_with_its_count() {
+    let settled = Arc::new(Mutex::new([0, 0]));
+    let kept = Arc::clone(&settled);
+    let mut reconciler = reconciler(&Arc::default(), Box::new(Nowhere));
+    reconciler.settle = Box::new(move |_, counts: Option<Counts>| {
+        kept.lock().expect("no panic")[usize::from(counts.is_some())] += 1;
+    });
+    let (to, inbox) = inbox();
+    let rows = RowSender(to);
+    let exchanges = EVENTS_AT_ONCE as u64;
+    for id in 1..=exchanges {
+        assert_eq!(rows.hold(id, "row"), Ok(()));
+        rows.0.send(counted(id, exact(10), near(20)));
+    }
+    // A counter that is stuck still holds its way to the reconciler.
+    reconciler.run(&inbox, &AtomicBool::new(true));
+    assert_eq!(*settled.lock().expect("no panic"), [0, exchanges]);
+    drop(rows);
+}
+
 /// Keeps why the prompts of those records are doubted that it is told of.
 struct Doubts(Arc<Mutex<Vec<&'static str>>>);
 

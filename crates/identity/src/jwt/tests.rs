@@ -240,6 +240,29 @@ fn an_issuer_may_stand_several_times_for_several_audiences() {
 }
 
 #[test]
+fn what_changes_with_two_issuers_at_once_changes_the_generation() {
+    let [one, two] = [0, 1].map(|_| Rotating::new(Some(p256()), None));
+    let verifier = JwtVerifier::new(
+        vec![
+            issuer("https://a", Arc::clone(&one) as _),
+            issuer("https://b", Arc::clone(&two) as _),
+        ],
+        || NOW,
+    );
+    // The keys of one become too old, and those of the other can be used again.
+    let seen: Vec<u64> = [(3, 2), (2, 3), (2, 2), (3, 3), (4, 1)]
+        .map(|(first, second)| {
+            one.generation.store(first, Ordering::SeqCst);
+            two.generation.store(second, Ordering::SeqCst);
+            verifier.generation()
+        })
+        .into();
+    for (nth, generation) in seen.iter().enumerate() {
+        assert!(!seen[..nth].contains(generation), "{seen:?}");
+    }
+}
+
+#[test]
 fn dots_are_counted_however_many_there_are() {
     for count in [0, 1, 2, 3, 254, 255, 256, 257, 510, 1000] {
         for between in [0, 1, 200, 300] {

@@ -1,0 +1,99 @@
+//! Facts of workers that have ended, and of those that do not answer.
+
+use std::any::Any;
+use std::sync::{Mutex, PoisonError};
+
+use policy::disconnect::DisconnectOutcome;
+use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
+use policy::revision::Revision;
+use policy::snapshot::Snapshot;
+use tokio::runtime::{Builder, Runtime};
+
+use super::*;
+
+/// Holds how often all of them were copied, and cannot be copied while somebody holds that.
+struct Copies(Arc<Mutex<u64>>);
+
+impl Sink for Copies {
+    fn exchange(&mut self, _: &Snapshot, _: &Record) {}
+    fn attempt(&mut self, _: &Snapshot, _: &AttemptRecord) {}
+    fn abandoned(&mut self, _: DisconnectOutcome) {}
+    fn closed(&mut self, _: Closed) {}
+    fn gauge(&mut self, _: Gauge, _: i64) {}
+    fn tick(&mut self) {}
+    fn copy(&self) -> Box<dyn Any + Send> {
+        let mut copies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *copies += 1;
+        Box::new(*copies)
+    }
+}
+
+fn started(workers: usize) -> (Gate, Arc<Mutex<u64>>) {
+    let copies = Arc::default();
+    let options = Options {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        workers,
+        room: 10,
+        stack_bytes: 1 << 20,
+        sampling: None,
+    };
+    let publication = RuntimeConfig {
+        revision: Arc::new(Revision::first(Snapshot::default())),
+        acceptor: None,
+        connectors: Connectors::new(),
+    };
+    let ports = |_| Ports {
+        sink: Box::new(Copies(Arc::clone(&copies))),
+        ledger: None,
+        counting: None,
+    };
+    let gate = Gate::start(&options, &publication, ports).expect("a gate");
+    (gate, copies)
+}
+
+fn runtime() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_time().build();
+    runtime.expect("a runtime")
+}
+
+async fn scrape(gate: &Gate) -> Vec<u64> {
+    let mut copies = gate.scrape(|copy| copy.downcast_ref().copied()).await;
+    copies.sort_unstable();
+    copies
+}
+
+#[test]
+fn facts_of_workers_that_have_ended_are_scraped_until_the_gate_is_joined() {
+    let (gate, copies) = started(2);
+    runtime().block_on(async {
+        assert_eq!(scrape(&gate).await, [1, 2]);
+        gate.drain(Duration::ZERO);
+        while !gate.is_drained() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(scrape(&gate).await, [3, 4]);
+        assert_eq!(scrape(&gate).await, [5, 6]);
+    });
+    assert_eq!(gate.join().len(), 2);
+    assert_eq!(*copies.lock().expect("no panic"), 8, "each once more");
+}
+
+#[test]
+fn of_a_worker_that_does_not_answer_the_facts_before_are_scraped() {
+    let (gate, copies) = started(1);
+    let runtime = runtime();
+    assert_eq!(runtime.block_on(scrape(&gate)), [1]);
+    let held = copies.lock().expect("no panic");
+    runtime.block_on(async {
+        // The second that it waits passes at once.
+        tokio::time::pause();
+        for _ in 0..2 {
+            assert_eq!(scrape(&gate).await, [1]);
+        }
+        tokio::time::resume();
+    });
+    drop(held);
+    // Those of the two questions that nobody waits for came first.
+    assert_eq!(runtime.block_on(scrape(&gate)), [4]);
+    assert_eq!(gate.join().len(), 1);
+}
