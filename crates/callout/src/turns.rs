@@ -100,7 +100,7 @@ impl Turns {
 }
 
 impl Joined {
-    /// Whether the turn was begun for another reason, and may have asked before something changed that this one knows of.
+    /// Whether the turn ran already when it was joined: what it asked may be older than what led here.
     pub(crate) const fn ran_before(&self) -> bool {
         self.ran_before
     }

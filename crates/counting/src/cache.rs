@@ -19,7 +19,8 @@ pub type Counters = HashMap<u64, Arc<Counter>>;
 /// Memory for counts of texts that were counted before: some half a million.
 const MEMO_BYTES: usize = 16 << 20;
 
-/// How long those that were replaced stay, beside the last: more than a call waits for its answer's head.
+/// How long those that were replaced stay at least, beside the last: more than a call waits for its answer's head. They go
+/// at the first reload after it.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// Replacements whose tokenizers stay: a directory whose files are written one after another is several.
 const REPLACED_MAX: usize = 8;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode};
 use crate::damage::is_damage;
 use crate::plain_file;
 use crate::read::{ReadError, Reader};
-use crate::schema::{beside, cannot_open, connect_to_copy, connect_to_read, to_write};
+use crate::schema::{beside, cannot_open, connect_to_copy, connect_to_read, name_to_write};
 use crate::verify::Verified;
 
 /// Why there is no backup.
@@ -114,8 +114,8 @@ fn failed(target: &Path, says: &impl ToString) -> BackupError {
 pub(crate) fn copy_into(db: &Connection, file: &Path) -> rusqlite::Result<()> {
     let written = |error: io::Error| cannot_open(file, &error);
     // An empty file is taken for a new database.
-    let copy = plain_file::make(file, plain_file::PRIVATE).map_err(written)?;
-    db.execute("VACUUM INTO ?1", [to_write(file)?])?;
+    let copy = plain_file::make(file, plain_file::GROUP_READS).map_err(written)?;
+    db.execute("VACUUM INTO ?1", [name_to_write(file)?])?;
     copy.sync_all().map_err(written)
 }
 

@@ -6,7 +6,6 @@
 //! sum before the first call is held against it.
 //! Not here: admitting and settling (`policy::budget`), what the log says (the host).
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -121,18 +120,19 @@ impl Ledger {
         }
         let reader = Reader::open(self.path())?;
         let knows_subjects = reader.knows_subjects()?;
+        let mut read_of = Vec::new();
         for ((from_ms, to_ms), mut budgets) in by_span {
             let period = Period { from_ms, to_ms };
             let by_subject = budgets.count_subjects() && knows_subjects;
             if !by_subject {
                 budgets.forget_subjects(&mut tell);
             }
-            let found = RefCell::new(Found::default());
+            let (mut sums, mut unsure) = (Vec::new(), Vec::new());
             let read = reader.spent(
                 period,
                 by_subject,
-                |sum| budgets.add(&sum, levels, &mut found.borrow_mut()),
-                |row| budgets.add_unsure(&row, revision, &mut found.borrow_mut()),
+                |sum| sums.push(sum),
+                |row| unsure.push(row),
             );
             // A gate that runs keeps what it has counted; none of it is read anew.
             if let Err(error) = &read
@@ -141,7 +141,18 @@ impl Ledger {
                 self.condemn(&error.to_string());
             }
             read?;
-            found.into_inner().tell(&mut tell);
+            read_of.push((budgets, sums, unsure));
+        }
+        // All of it is read, or nothing counts: a part would stand for the whole.
+        for (budgets, sums, unsure) in read_of {
+            let mut found = Found::default();
+            for sum in &sums {
+                budgets.add(sum, levels, &mut found);
+            }
+            for row in &unsure {
+                budgets.add_unsure(row, revision, &mut found);
+            }
+            found.tell(&mut tell);
         }
         Ok(())
     }

@@ -83,7 +83,8 @@ impl HeadFile {
     /// Opens the file beside `ledger`, and makes it where there is none.
     pub(crate) fn open(ledger: &Path) -> Self {
         let path = beside(ledger, ".head");
-        let file = plain_file::open_or_make(&path, plain_file::PRIVATE, Owner::of(ledger))
+        let file = Owner::of(ledger)
+            .and_then(|owner| plain_file::opened_or_made(&path, plain_file::GROUP_READS, owner))
             .and_then(of_one_name);
         Self { path, file }
     }
@@ -108,7 +109,7 @@ impl HeadFile {
 
 /// Puts another file in the place of the one beside `ledger`, on disk, for `owner`.
 pub(crate) fn replace(ledger: &Path, kept: &Kept, owner: Owner, part: &Path) -> io::Result<()> {
-    let file = plain_file::make(part, plain_file::PRIVATE)?;
+    let file = plain_file::make(part, plain_file::GROUP_READS)?;
     let put = owner
         .take(&file)
         .and_then(|()| file.write_all_at(&render(kept), 0))

@@ -29,8 +29,9 @@ pub(crate) enum Refused {
 impl Lock {
     pub(crate) fn take(ledger: &Path) -> Result<Self, Refused> {
         let path = beside(ledger, ".lock");
-        let mut file =
-            plain_file::open_or_make(&path, 0o666, Owner::of(ledger)).map_err(Refused::File)?;
+        let mut file = Owner::of(ledger)
+            .and_then(|owner| plain_file::open_or_make(&path, 0o666, owner))
+            .map_err(Refused::File)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Refused::Held(pid(&mut file))),

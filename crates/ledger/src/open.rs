@@ -78,7 +78,7 @@ pub enum OpenError {
     },
     /// It was here, and is not any more.
     #[error(
-        "{path} is gone: it held rows up to {written}, as {path}.head says{}. A new one would begin with empty budgets. Put it or a backup of it back; to begin a new one all the same, remove {path}.head",
+        "{path} is gone: it held rows up to {written}, as {path}.head says{}. A new one would begin with empty budgets. Put it or a backup of it back; to begin a new one all the same, end the gate that had it and remove {path}.head",
         rescued.as_ref().map(|file| format!(", and a copy of it is {}", file.display())).unwrap_or_default()
     )]
     Gone {

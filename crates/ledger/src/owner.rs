@@ -1,4 +1,4 @@
-//! To whom the files of a ledger belong: all to whom the ledger belongs, whoever makes them.
+//! To whom files of a gate's state belong: those beside a ledger, or the keys, to whom that belongs, whoever makes them.
 //!
 //! An operator's command runs as root; the service that goes on with what it wrote does not.
 //! Invariant: only files that this process has made are given away. One that is there could be anybody's: who owns the
@@ -19,9 +19,15 @@ pub struct Owner {
 
 impl Owner {
     /// Of the file at `path`; none where there is none.
-    #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|found| found.into())
+    ///
+    /// # Errors
+    /// Where it cannot be told.
+    pub fn of(path: &Path) -> io::Result<Option<Self>> {
+        match std::fs::metadata(path) {
+            Ok(found) => Ok(Some(found.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives a file that was just made to them. A group that this process may not give is left out: the user can open it.

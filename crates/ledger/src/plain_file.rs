@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 use crate::owner::Owner;
 
 /// The mode of what is made beside a ledger: for its owner, and to be read by the group.
-pub const PRIVATE: u32 = 0o640;
+pub const GROUP_READS: u32 = 0o640;
 
 /// Opens the file as `options` say.
 ///
@@ -36,7 +36,8 @@ pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 /// Opens the file to write to it, and makes it where there is none, for `owner` if this process may.
 ///
 /// # Errors
-/// As of opening, with the file's name; where a link or something else that is no regular file has it, in words.
+/// Where it cannot be opened or made, with its name; where a link or something else that is no regular file has the name,
+/// in words.
 pub fn open_or_make(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<File> {
     opened_or_made(path, mode, owner).map_err(|error| match error.raw_os_error() {
         Some(_) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
@@ -44,7 +45,8 @@ pub fn open_or_make(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<
     })
 }
 
-fn opened_or_made(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<File> {
+/// As [`open_or_make`], with errors that do not name the file.
+pub(crate) fn opened_or_made(path: &Path, mode: u32, owner: Option<Owner>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     // Twice, as another process may make or remove it in between.
@@ -74,10 +76,10 @@ pub(crate) fn read(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), path)
 }
 
-/// Makes a file in the place of whatever has the name.
+/// Makes a file of this mode in the place of whatever has the name, and opens it to be read and written.
 ///
 /// # Errors
-/// As `open`, and where what is there cannot be removed.
+/// Where what is there cannot be removed, or the file not be made.
 pub fn make(path: &Path, mode: u32) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -93,7 +95,7 @@ pub fn make(path: &Path, mode: u32) -> io::Result<File> {
 /// # Errors
 /// As [`read`] and [`make`], and when it cannot be copied.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<u64> {
-    io::copy(&mut read(from)?, &mut make(to, PRIVATE)?)
+    io::copy(&mut read(from)?, &mut make(to, GROUP_READS)?)
 }
 
 /// Whether a regular file, or nothing, has the name.

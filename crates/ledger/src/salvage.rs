@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use self::in_place::{made_for, one_owner, put, swap};
+use self::in_place::{made_for, put, refuse_two_owners, swap};
 use self::keeping::{Keeping, Read};
 use crate::chain::{Hash, Head};
 use crate::check::{self, is_as_written};
@@ -31,7 +31,9 @@ use crate::open::{OpenError, known, one_name, random, whole};
 use crate::place::FILES;
 use crate::plain_file;
 use crate::prices;
-use crate::schema::{self, beside, connect, connect_to_read, make_tables, name_of, real, to_write};
+use crate::schema::{
+    self, beside, connect, connect_to_read, make_tables, name_of, name_to_write, real,
+};
 use crate::shared::unix_ms;
 use crate::verify::{ends, select};
 use crate::wal::scan;
@@ -208,7 +210,7 @@ impl Held {
         let now = unix_ms();
         let made = beside(path, &format!(".salvaged-{now}"));
         let owner = std::fs::metadata(path)?.into();
-        one_owner(owner, path)?;
+        refuse_two_owners(owner, path)?;
         let result = made_for(owner, path, &made);
         let result = result.and_then(|()| into_new(path, &made, self.found.kept(), now));
         let result = result.and_then(|(mut salvaged, kept)| {
@@ -304,8 +306,8 @@ fn first_pages(
     };
     let copy = schema::beside(made, ".copy");
     // Empty, which is taken for a new database.
-    drop(plain_file::make(&copy, plain_file::PRIVATE)?);
-    new.execute("VACUUM INTO ?1", [to_write(&copy)?])?;
+    drop(plain_file::make(&copy, plain_file::GROUP_READS)?);
+    new.execute("VACUUM INTO ?1", [name_to_write(&copy)?])?;
     let of_copy = first(&copy);
     remove(&copy);
     let own = first(path).ok().filter(|page| page.starts_with(MAGIC));

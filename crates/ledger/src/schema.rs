@@ -46,14 +46,23 @@ pub(crate) fn beside(ledger: &Path, suffix: &str) -> PathBuf {
 
 /// The file itself where the path is a link: the log stands beside the file.
 pub(crate) fn real(path: &Path) -> PathBuf {
-    let to_be_made = || {
-        let target = std::fs::read_link(path)?;
-        in_real_directory(&path.with_file_name(target))
-    };
-    std::fs::canonicalize(path)
-        .or_else(|_| to_be_made())
-        .unwrap_or_else(|_| path.to_owned())
+    if let Ok(real) = std::fs::canonicalize(path) {
+        return real;
+    }
+    // Links to a file that is still to be made.
+    let mut file = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match std::fs::read_link(&file) {
+            Ok(target) => file = file.with_file_name(target),
+            Err(_) if file == path => break,
+            Err(_) => return in_real_directory(&file).unwrap_or(file),
+        }
+    }
+    path.to_owned()
 }
+
+/// Links that lead from one to another before they are given up, as in the kernel.
+const LINKS_MAX: usize = 40;
 
 /// The same name in its directory without links on the way: SQLite, told to follow none, refuses those too.
 fn in_real_directory(path: &Path) -> io::Result<PathBuf> {
@@ -65,7 +74,7 @@ fn in_real_directory(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Opens a database. A link in the place of the file is not followed: its directory may be another user's. So it is
-/// with what the connection attaches or writes with `VACUUM INTO`, by a name of [`to_write`].
+/// with what the connection attaches or writes with `VACUUM INTO`, by a name of [`name_to_write`].
 ///
 /// # Errors
 /// As SQLite's; also where the file is a link.
@@ -79,7 +88,7 @@ pub(crate) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
 ///
 /// # Errors
 /// Where its directory is not there or the name is not Unicode.
-pub(crate) fn to_write(path: &Path) -> rusqlite::Result<String> {
+pub(crate) fn name_to_write(path: &Path) -> rusqlite::Result<String> {
     let real = in_real_directory(path).map_err(|error| cannot_open(path, &error))?;
     real.into_os_string()
         .into_string()

@@ -60,11 +60,6 @@ pub(crate) struct Writer {
     tended: Instant,
 }
 
-/// Whether nothing is at the path and nothing beside it says what was.
-fn is_unsaid(path: &Path, kept: &Kept) -> bool {
-    !path.exists() && head_file::read(path).kept().as_ref() != Some(kept)
-}
-
 /// A store whose files were taken away or replaced.
 struct Stray {
     store: Store,
@@ -464,7 +459,7 @@ impl Writer {
                 return true;
             }
             // It may have been removed after the ledger was.
-            if is_unsaid(path, &stray.store.kept()) {
+            if lacks_head(path, &stray.store.kept()) {
                 stray.store.keep_head(path);
                 self.shared.say_head_file(&stray.store.head_said);
             }
@@ -477,7 +472,7 @@ impl Writer {
         }
         if !self.place.is_same_database(path) {
             // As with a stray one, a start has to find out that there was a ledger.
-            if let Some(last) = self.last.filter(|last| is_unsaid(path, last)) {
+            if let Some(last) = self.last.filter(|last| lacks_head(path, last)) {
                 let said = HeadFile::open(path).write(&last);
                 self.shared.say_head_file(&said);
             }
@@ -520,4 +515,11 @@ impl Writer {
             drop(store.db.pragma_update(None, "max_page_count", pages));
         }
     }
+}
+
+/// Whether nothing is at the path, and the file beside it does not say where this ledger ended. One that speaks of another
+/// ledger is left alone.
+fn lacks_head(path: &Path, kept: &Kept) -> bool {
+    let is_said = |said: Kept| said == *kept || said.ledger != kept.ledger;
+    !path.exists() && !head_file::read(path).kept().is_some_and(is_said)
 }

@@ -205,7 +205,8 @@ impl Bucket {
 
     /// A bucket with a new rate that keeps what the old one owed, so that a reload neither
     /// forgives debt nor invents it. What is taken from the old one or settled with it from now on, until the last call
-    /// that began with it ends, is taken from this one and settled with it too.
+    /// that began with it ends, is taken from this one and settled with it too; but for a take that is under way just
+    /// now, which may be missing here.
     #[must_use]
     pub fn carried(rate: Rate, old: &Self, now: Mono) -> Arc<Self> {
         let owed = old.tat.load(Ordering::Relaxed).saturating_sub(now.0);
@@ -272,6 +273,11 @@ impl Bucket {
         if let Some(next) = self.next.get() {
             next.settle_in_turn(reserved, actual, now);
         }
+        self.correct(reserved, actual, now);
+    }
+
+    /// As [`Self::settle`], in this bucket alone.
+    fn correct(&self, reserved: u64, actual: u64, now: Mono) {
         let correction = self.terms.correction(reserved, actual);
         if correction == 0 {
             return;
@@ -292,7 +298,11 @@ impl Bucket {
     /// As [`Self::settle`], with what an earlier bucket gave; apart, so that the usual case stays in line.
     #[cold]
     fn settle_in_turn(&self, reserved: u64, actual: u64, now: Mono) {
-        self.settle(reserved, actual, now);
+        let mut bucket = Some(self);
+        while let Some(now_its) = bucket {
+            now_its.correct(reserved, actual, now);
+            bucket = now_its.next.get().map(|next| &**next);
+        }
     }
 
     /// What it holds now.

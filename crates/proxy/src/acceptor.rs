@@ -38,7 +38,7 @@ const NEXT_WITHIN: Duration = Duration::from_millis(1);
 /// How long the queue is taken from when a drain begins.
 const QUEUE_WITHIN: Duration = Duration::from_millis(50);
 /// How many are taken from it then: as many as the kernel queues.
-const QUEUED_MAX: usize = 4096;
+const QUEUED_MAX: usize = crate::listener::BACKLOG.unsigned_abs() as usize;
 
 /// What a worker thread starts from.
 pub(crate) struct Start {
@@ -221,8 +221,9 @@ async fn drain(
     }
 }
 
-/// Takes the connections that the kernel has queued for a listener, which would be reset with it. Where more come all the
-/// time it is as many as the kernel queues, and those of [`QUEUE_WITHIN`]: then the worker hears commands again.
+/// Takes the connections that the kernel has queued for a listener, which would be reset with it: at most as many as the
+/// kernel queues, and for at most [`QUEUE_WITHIN`]. Where more come all the time the rest is reset; the worker has to hear
+/// commands again.
 async fn take_queued<T>(
     timers: &Timers,
     mut accept: impl AsyncFnMut() -> io::Result<T>,

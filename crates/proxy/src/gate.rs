@@ -173,7 +173,10 @@ impl Gate {
         // Nobody scrapes any more: that is what they wait for.
         drop(self.commands);
         let last = self.threads.into_iter().map(JoinHandle::join);
-        last.filter_map(|ended| ended.ok().flatten()).collect()
+        // Of one that panicked it is what it was scraped with.
+        let last = last.zip(self.copies.into_inner());
+        last.filter_map(|(ended, copy)| ended.ok().flatten().or(copy))
+            .collect()
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use crate::os;
 
 /// Pending connections that the kernel keeps for one listener.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 /// Bytes that the kernel holds unsent before a socket counts as full; connections inherit it. By
 /// default megabytes: a client that reads slowly would then seem to take nothing for minutes.
 const UNSENT_BYTES: u32 = 128 << 10;

@@ -116,6 +116,8 @@ impl Origin {
 #[derive(Clone)]
 pub(crate) struct Current {
     pub(crate) revision: Arc<Revision>,
+    /// The last revision whose budgets were read from the ledger: this one, unless the ledger could not be read.
+    budgets_read: Arc<Revision>,
     pub(crate) document: Arc<serde_json::Value>,
     pub(crate) watched: Arc<[PathBuf]>,
     pub(crate) access: Arc<Access>,
@@ -183,6 +185,7 @@ pub(crate) fn publication(
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
     let current = Current {
         revision: Arc::clone(&revision),
+        budgets_read: Arc::clone(&revision),
         document: Arc::new(loaded.document.json().clone()),
         watched: loaded.watched.into(),
         access: Arc::new(loaded.host.admin_access),
@@ -354,14 +357,17 @@ impl Running {
             load(self.origin.file.as_deref(), &kept).map_err(|faults| faults.to_string())?;
         self.stay_where_they_are(&mut loaded);
         let next = |snapshot| before.revision.next(snapshot, self.now());
-        let (publication, current) =
+        let (publication, mut current) =
             publication(loaded, next, &kept, Moment::Reload(&self.services))?;
         if let Some(service) = &self.outlets.ledger {
-            // A key that is revoked ends, whether or not the ledger can be read. Only budgets that a new key brings begin.
+            // A key that is revoked ends, whether or not the ledger can be read. Only budgets of keys can begin here.
             if let Err(fault) =
-                ledger_log::begin(service, &current.revision, Some(&before.revision))
+                ledger_log::begin(service, &current.revision, Some(&before.budgets_read))
             {
-                tracing::warn!("{fault}: those that new keys bring begin with nothing spent");
+                tracing::warn!(
+                    "{fault}: budgets that keys bring from now on begin with nothing spent"
+                );
+                current.budgets_read = Arc::clone(&before.budgets_read);
             }
         }
         self.publish(&publication, current);
@@ -402,7 +408,7 @@ impl Running {
                     publication(loaded, next, &world, Moment::Reload(&self.services))
                         .map_err(failed)?;
                 if let Some(service) = &self.outlets.ledger {
-                    ledger_log::begin(service, &current.revision, Some(&before.revision))
+                    ledger_log::begin(service, &current.revision, Some(&before.budgets_read))
                         .map_err(failed)?;
                 }
                 Ok((counters, (next, current)))

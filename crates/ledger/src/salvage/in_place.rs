@@ -16,8 +16,8 @@ use crate::schema::beside;
 
 /// Refuses a ledger whose lock is another user's: what this process has not made is given to nobody, so that whoever
 /// runs the gate could not open one of the two.
-pub(super) fn one_owner(owner: Owner, path: &Path) -> Result<(), SalvageError> {
-    match Owner::of(&beside(path, ".lock")) {
+pub(super) fn refuse_two_owners(owner: Owner, path: &Path) -> Result<(), SalvageError> {
+    match Owner::of(&beside(path, ".lock"))? {
         Some(lock) if lock.user != owner.user => {
             let path = path.display().to_string();
             let files = ["", ".head", ".lock"].map(|suffix| quoted(&format!("{path}{suffix}")));
@@ -34,7 +34,7 @@ pub(super) fn one_owner(owner: Owner, path: &Path) -> Result<(), SalvageError> {
 
 /// Makes an empty file that belongs to whom the damaged one belongs to.
 pub(super) fn made_for(owner: Owner, path: &Path, made: &Path) -> Result<(), SalvageError> {
-    let file = plain_file::make(made, plain_file::PRIVATE)?;
+    let file = plain_file::make(made, plain_file::GROUP_READS)?;
     owner.take(&file).map_err(|error| SalvageError::Owner {
         path: path.display().to_string(),
         user: owner.user,

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use rusqlite::OpenFlags;
 
-use super::{connect, connect_to_copy, make, open, real, to_write};
+use super::{connect, connect_to_copy, make, name_to_write, open, real};
 
 #[test]
 fn no_link_in_the_place_of_a_database_is_followed_and_links_on_the_way_are() {
@@ -34,8 +34,12 @@ fn a_copy_is_not_written_through_a_link_that_came_after_the_file_was_made() {
     symlink(dir.path(), at("way")).expect("a link");
     for db in [connect(&at("usage.db")), connect_to_copy(&at("usage.db"))] {
         let db = db.expect("opens");
-        let into =
-            |name: &str| db.execute("VACUUM INTO ?1", [to_write(&at(name)).expect("a name")]);
+        let into = |name: &str| {
+            db.execute(
+                "VACUUM INTO ?1",
+                [name_to_write(&at(name)).expect("a name")],
+            )
+        };
         into("copy").expect_err("is a link");
         assert_eq!(std::fs::read(at("other")).expect("is there"), b"");
         into("way/copied").expect("copies");
@@ -49,7 +53,11 @@ fn a_link_to_a_file_that_is_not_made_yet_is_that_file() {
     let made = std::fs::canonicalize(dir.path()).expect("is there");
     symlink("usage.db", dir.path().join("near")).expect("a link");
     symlink(dir.path().join("usage.db"), dir.path().join("far")).expect("a link");
-    for link in ["near", "far"] {
+    symlink("near", dir.path().join("twice")).expect("a link");
+    symlink("round", dir.path().join("round")).expect("a link");
+    let round = dir.path().join("round");
+    assert_eq!(real(&round), round);
+    for link in ["near", "far", "twice"] {
         assert_eq!(real(&dir.path().join(link)), made.join("usage.db"));
     }
     let none = dir.path().join("none");

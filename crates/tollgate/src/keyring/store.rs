@@ -25,6 +25,8 @@ pub(crate) enum Absent {
     IsLost,
 }
 
+/// The mode of keys and of their lock.
+const PRIVATE: u32 = 0o600;
 /// Longest wait for others that change the file.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -39,8 +41,9 @@ pub(super) fn change<T>(
         |error: io::Error| KeyFault::Unavailable(format!("{shown} cannot be changed: {error}"));
     // Who changes it through a symbolic link waits for who does not.
     let target = target_of(path).map_err(cannot)?;
-    let lock = beside(&target, ".lock");
-    let lock = plain_file::open_or_make(&lock, 0o600, Owner::of(&target)).map_err(cannot)?;
+    let lock = Owner::of(&target)
+        .and_then(|owner| plain_file::open_or_make(&beside(&target, ".lock"), PRIVATE, owner))
+        .map_err(cannot)?;
     locked(&lock).map_err(cannot)?;
     let mut file = read(path, absent)?;
     let done = with(&mut file)?;
@@ -84,9 +87,9 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
 
 /// Puts a new file of the same owner in the place of the old one.
 fn replace(target: &Path, text: &str) -> io::Result<()> {
-    let owner = Owner::of(target);
+    let owner = Owner::of(target)?;
     let new = beside(target, ".new");
-    let mut file = plain_file::make(&new, 0o600)?;
+    let mut file = plain_file::make(&new, PRIVATE)?;
     // A gate that runs as another user than who changes it has to read it.
     let written = owner
         .map_or(Ok(()), |owner| owner.take(&file))
@@ -183,25 +186,25 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("keys.jsonl");
         let (lock, other) = (beside(&path, ".lock"), dir.path().join("other"));
-        let refused = || {
+        let refused = |what: &str| {
             let refused = change(&path, Absent::IsEmpty, |_| Ok(())).expect_err("a link");
             let says = refused.to_string();
             assert!(
-                says.contains("keys.jsonl.lock is ") && says.contains("remove it"),
+                says.contains(&format!("keys.jsonl.lock is {what}; remove it")),
                 "{says}"
             );
             assert!(!path.exists());
             std::fs::remove_file(&lock).expect("is there");
         };
         std::os::unix::fs::symlink(&other, &lock).expect("a link");
-        refused();
+        refused("a link, which is not followed");
         assert!(!other.exists(), "it was followed");
         std::fs::write(&other, "canary").expect("a file");
         std::os::unix::fs::symlink(&other, &lock).expect("a link");
-        refused();
+        refused("a link, which is not followed");
         let made = std::process::Command::new("mkfifo").arg(&lock).status();
         assert!(made.expect("runs").success());
-        refused();
+        refused("no regular file");
         change(&path, Absent::IsEmpty, |_| Ok(())).expect("a change");
     }
 
@@ -215,10 +218,10 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(4_321), Some(4_322)).expect("gives");
         }
-        let owner = Owner::of(&path);
+        let owner = Owner::of(&path).expect("is there");
         change(&path, Absent::IsEmpty, |_| Ok(())).expect("a change");
         for file in [path.clone(), beside(&path, ".lock")] {
-            assert_eq!(Owner::of(&file), owner, "{file:?}");
+            assert_eq!(Owner::of(&file).expect("is there"), owner, "{file:?}");
             assert_eq!(mode(&file), 0o600);
         }
     }

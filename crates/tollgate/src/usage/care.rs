@@ -91,12 +91,22 @@ pub(super) fn salvage(ledger: &Path, asked: &Salvage, out: &mut dyn Write) -> Re
             return Ok(());
         }
     };
+    salvaged_told(ledger, salvaged, asked.json, out)
+}
+
+/// Tells what was kept and lost, and what is left to do, with which it fails.
+fn salvaged_told(
+    ledger: &Path,
+    salvaged: Salvaged,
+    as_json: bool,
+    out: &mut dyn Write,
+) -> Result<(), Fault> {
     let files: Vec<String> = salvaged
         .kept_aside
         .iter()
         .map(|file| file.display().to_string())
         .collect();
-    if asked.json {
+    if as_json {
         let told = json!({"is_whole": false, "rows": salvaged.settled, "rows_lost": salvaged.rows_lost, "open": salvaged.open, "open_altered": salvaged.open_altered, "lost": lost_json(&salvaged.lost), "faults": salvaged.faults, "kept_aside": files, "left_to_do": salvaged.left_to_do});
         writeln!(out, "{told:#}")?;
         return finished(salvaged);
@@ -149,4 +159,35 @@ fn told(salvaged: &Salvaged, out: &mut dyn Write) -> Result<(), Fault> {
 fn lost_json(lost: &[Lost]) -> Value {
     let one = |lost: &Lost| json!({"at_unix_ms": lost.at_unix_ms, "from": lost.from, "to": lost.to, "rows": lost.rows(), "open_ended": lost.open_ended});
     lost.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn what_a_salvage_could_not_finish_is_told_after_what_it_did_and_fails() {
+        let salvaged = || Salvaged {
+            settled: 7,
+            kept_aside: vec![PathBuf::from("usage.db.damaged-1")],
+            left_to_do: Some("usage.db.head cannot be written".to_owned()),
+            ..Salvaged::default()
+        };
+        let ledger = Path::new("usage.db");
+        let mut out = Vec::new();
+        let fault = salvaged_told(ledger, salvaged(), false, &mut out).expect_err("is not done");
+        let says = "the ledger is salvaged and in its place, but usage.db.head cannot be written";
+        assert!(matches!(&fault, Fault::Said(said) if said == says));
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("7 rows kept, 0 lost"), "{text}");
+        assert!(text.contains("usage.db.damaged-1"), "{text}");
+        assert!(!text.contains("opens again"), "{text}");
+        let mut out = Vec::new();
+        salvaged_told(ledger, salvaged(), true, &mut out).expect_err("is not done");
+        let told: Value = serde_json::from_slice(&out).expect("JSON");
+        assert_eq!(told["rows"], 7);
+        assert_eq!(told["left_to_do"], "usage.db.head cannot be written");
+    }
 }

@@ -98,7 +98,7 @@ fn steps_take_their_time_and_answers_are_complete() {
 
 #[test]
 fn a_long_prompt_slows_the_others() {
-    let engine = start(machine(1.0, 50.0, 4000));
+    let engine = start(machine(1.0, 150.0, 4000));
     let address = engine.addr();
     // So many tokens that it still runs where this test comes late with the long prompt.
     let quick = std::thread::spawn(move || {
@@ -117,9 +117,9 @@ fn a_long_prompt_slows_the_others() {
         json!({"messages": [{"role": "user", "content": "word ".repeat(6000)}], "max_tokens": 1}),
     );
     post_chat(address, &body);
-    // 6,000 tokens of 50 us in one step, for which the other request waits, beside its own 600 ms.
+    // 6,000 tokens of 150 us in one step, for which the other request waits, beside its own 600 ms.
     let took = quick.join().unwrap();
-    assert!(took > Duration::from_millis(840), "{took:?}");
+    assert!(took > Duration::from_millis(1_400), "{took:?}");
 }
 
 #[test]
@@ -379,8 +379,9 @@ fn a_request_at_an_idle_engine_waits_for_nothing_in_its_queue() {
     let is_right = (0..ROUNDS).any(|_| {
         let [queue, prefill, first_token] = of_an_idle_engine();
         println!("{queue} s in the queue, {prefill} s of prefill, {first_token} s to a token");
+        assert!(prefill >= 0.030 && first_token > 0.080);
         // The front end's 50 ms and the step's 30 ms are no part of it: only the task's own wake-up is.
-        queue < 0.005 && (0.030..0.050).contains(&prefill) && first_token > 0.080
+        queue < 0.005 && prefill < 0.050
     });
     assert!(is_right, "no round of {ROUNDS} has all figures right");
 }

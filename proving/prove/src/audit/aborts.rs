@@ -115,7 +115,7 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let left = leavers.finish()?;
     let seconds = began.elapsed().as_secs_f64();
     let open = settled(&gate, options.counted)?;
-    let running = idle(&engine);
+    let running = until_idle(&engine);
     let remaining = remaining(&gate)?;
     gate.stop()?;
     let stalls = stalls.end();
@@ -209,7 +209,7 @@ fn settled(gate: &Gate, counted: bool) -> Result<[(&'static str, f64); 3], Audit
 
 /// Waits until no request runs in the engine, which learns a moment after the gate that a connection is closed; how many
 /// run then.
-fn idle(engine: &EngineHandle) -> u64 {
+fn until_idle(engine: &EngineHandle) -> u64 {
     let began = Instant::now();
     loop {
         let running = engine.stats().running;

@@ -163,7 +163,6 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     use std::time::Duration;
     let engine = engine::spawn_thread(EngineConfig {
         ttft: Duration::ZERO,
-        // The gate may send on an event or two that nobody reads any more.
         inter_token: Duration::from_millis(300),
         ..EngineConfig::default()
     })
@@ -204,11 +203,12 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     let row = &rows["left"];
     assert_eq!(row["outcome"], "aborted");
     assert_eq!(row["completion_source"], "counted");
-    // One event carries the role; the engine also counts the header of the channel as a token.
+    // One event carries the role; the engine also counts the header of the channel as a token, and the gate may send on an
+    // event or two that nobody reads any more.
     let received = events(&seen) as u64;
     let own = number(row, "completion_counted");
     assert!(
-        own.abs_diff(received) <= 5,
+        own.abs_diff(received) <= 3,
         "{own} counted, {received} events received"
     );
     assert_eq!(row["prompt_source"], "counted");

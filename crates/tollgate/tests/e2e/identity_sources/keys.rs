@@ -122,14 +122,16 @@ fn a_key_is_revoked_and_one_with_a_budget_is_made_while_the_ledger_is_away() {
     keys(gate.dir.path(), &["revoke", &id]);
     eventually("the key is refused", SOON, || !is_let_in(&gate, &key));
     assert!(is_let_in(&gate, &other), "that of the other key is known");
-    let (third, _) = made(gate.dir.path(), &budgeted);
+    let (id, third) = made(gate.dir.path(), &budgeted);
     let (_, plain) = made(gate.dir.path(), &["create", "--workload", "chat"]);
     eventually("the new key is good", SOON, || is_let_in(&gate, &plain));
-    keys(gate.dir.path(), &["revoke", &third]);
+    assert!(is_let_in(&gate, &third), "so is the one with a budget");
     eventually("the log says what begins", SOON, || {
         gate.log()
-            .contains("those that new keys bring begin with nothing spent")
+            .contains("budgets that keys bring from now on begin with nothing spent")
     });
+    keys(gate.dir.path(), &["revoke", &id]);
+    eventually("it is refused", SOON, || !is_let_in(&gate, &third));
 }
 
 #[test]

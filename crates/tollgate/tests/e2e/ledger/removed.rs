@@ -31,10 +31,15 @@ fn removed(suffix: &str) -> Duration {
     noticed(&gate)
 }
 
-/// Asserts that one of three is noticed within a second: the machine may stand still in one.
+/// Asserts that it is noticed within a second, in one of three tries: the machine may stand still in the others, for less
+/// than another second.
 fn assert_within_a_second(first: Duration, suffix: &str) {
     let mut all = std::iter::once(first).chain((0..2).map(|_| removed(suffix)));
-    assert!(all.any(|after| after < Duration::from_secs(1)));
+    let is_in_time = |after: Duration| {
+        assert!(after < Duration::from_secs(2), "{after:?}");
+        after < Duration::from_secs(1)
+    };
+    assert!(all.any(is_in_time));
 }
 
 #[test]
