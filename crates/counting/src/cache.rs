@@ -19,8 +19,7 @@ pub type Counters = HashMap<u64, Arc<Counter>>;
 /// Memory for counts of texts that were counted before: some half a million.
 const MEMO_BYTES: usize = 16 << 20;
 
-/// How long those that were replaced stay at least, beside the last: more than a call waits for its answer's head. They go
-/// at the first reload after it.
+/// How long those that were replaced stay, beside the last: more than a call waits for its answer's head.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// Replacements whose tokenizers stay: a directory whose files are written one after another is several.
 const REPLACED_MAX: usize = 8;
@@ -53,6 +52,10 @@ impl Generations {
         }
         self.now = counters;
         self.before.truncate(REPLACED_MAX);
+        self.drop_old(at);
+    }
+
+    fn drop_old(&mut self, at: Instant) {
         let is_old = |(replaced, _): &(Instant, Counters)| at.duration_since(*replaced) > KEPT_FOR;
         while self.before.len() > 1 && self.before.back().is_some_and(is_old) {
             self.before.pop_back();
@@ -110,6 +113,15 @@ impl TokenizerCache {
             counters.insert(key, counter);
         }
         Ok(counters)
+    }
+
+    /// Drops those that were replaced too long ago; to be called now and then.
+    pub fn drop_old(&self) {
+        let mut kept = self
+            .counters
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.drop_old(Instant::now());
     }
 
     /// Puts those of a configuration that is about to be published.

@@ -313,6 +313,9 @@ impl Running {
     /// Reloads where a watched file changed, unless that is going on.
     pub(crate) fn look(&self) {
         self.origin.marks.try_to_catch_up(|| self.reload());
+        if let Some(counting) = &self.outlets.counting {
+            counting.cache().drop_old();
+        }
     }
 
     /// Has what changed before it was called taken, if it is good.

@@ -143,4 +143,7 @@ fn those_that_were_replaced_stay_while_calls_may_need_them_and_are_bounded() {
         kept.put(of(key), start + KEPT_FOR * 2);
     }
     assert_eq!(kept.before.len(), REPLACED_MAX);
+    // No reload is needed for that.
+    kept.drop_old(start + KEPT_FOR * 4);
+    assert_eq!(kept.before.len(), 1);
 }

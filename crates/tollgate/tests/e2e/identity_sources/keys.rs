@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{assert_invalid, bearer, call, config, echo, told};
-use crate::harness::{Gate, Sdk, Upstream, eventually, tollgate};
+use crate::harness::answer::json as json_answer;
+use crate::harness::{Gate, Sdk, Step, Upstream, eventually, tollgate};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -132,6 +133,65 @@ fn a_key_is_revoked_and_one_with_a_budget_is_made_while_the_ledger_is_away() {
     });
     keys(gate.dir.path(), &["revoke", &id]);
     eventually("it is refused", SOON, || !is_let_in(&gate, &third));
+}
+
+#[test]
+fn a_budget_that_a_key_brings_while_the_ledger_is_away_is_read_once_it_is_back() {
+    let spent = r#"{"id":"c","object":"chat.completion","model":"m","choices":[],"usage":{"prompt_tokens":150000,"completion_tokens":1,"total_tokens":150001}}"#;
+    let upstream = Upstream::start(|_, _| vec![Step::Send(json_answer(200, spent))]);
+    let [ledger, away] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let config = config(&upstream, "[ { keys: { file: keys.jsonl } } ]")
+        + &format!(
+            "ledger: {{ path: {} }}\n",
+            ledger.path().join("usage.db").display()
+        );
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
+    let (_, key) = made(dir.path(), &["create", "--workload", "chat"]);
+    let plain = std::fs::read_to_string(dir.path().join("keys.jsonl")).expect("a file");
+    let gate = Gate::start_with_private(&config, &[("keys.jsonl", plain.as_bytes())]);
+    assert!(is_let_in(&gate, &key), "it spends what it likes");
+    eventually("that is in the ledger", SOON, || {
+        gate.metric("tollgate_ledger_rows_total", &[]) == 1.0
+    });
+    let moved = |from: &Path, to: &Path| {
+        for file in std::fs::read_dir(from).expect("lists").flatten() {
+            std::fs::rename(file.path(), to.join(file.file_name())).expect("moves");
+        }
+    };
+    let is_available = || gate.metric("tollgate_ledger_available", &[]) == 1.0;
+    moved(ledger.path(), away.path());
+    eventually("the ledger is away", SOON, || !is_available());
+
+    // The budget of another key, written into this one.
+    made(
+        dir.path(),
+        &[
+            "create",
+            "--workload",
+            "chat",
+            "--budget",
+            "100000tokens/day",
+        ],
+    );
+    let all = std::fs::read_to_string(dir.path().join("keys.jsonl")).expect("a file");
+    let with: Value = serde_json::from_str(all.lines().last().expect("a line")).expect("JSON");
+    let mut line: Value = serde_json::from_str(plain.trim()).expect("JSON");
+    line["budgets"] = with["budgets"].clone();
+    std::fs::write(gate.path("keys.jsonl"), format!("{line}\n")).expect("a file");
+    eventually("the keys are taken", SOON, || {
+        gate.log()
+            .contains("budgets that keys bring from now on begin with nothing spent")
+    });
+    moved(away.path(), ledger.path());
+    eventually("the ledger is back", SOON, is_available);
+    let file = std::fs::read_to_string(gate.path("tollgate.yaml")).expect("a file");
+    gate.replace("tollgate.yaml", (file + "# again\n").as_bytes());
+    eventually("a reload reads what it spent", SOON, || {
+        gate.metric("tollgate_config_last_reload_success", &[]) == 1.0
+    });
+    let refused = told(&call(&gate, &[&bearer(&key)]));
+    assert_eq!(refused, (402, "insufficient_quota".to_owned()));
 }
 
 #[test]
