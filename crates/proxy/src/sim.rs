@@ -32,6 +32,7 @@ use self::checks::check;
 use self::clients::Seen;
 use self::engines::Arrived;
 use self::ports::Facts;
+pub(crate) use self::ports::Recorder;
 use self::scene::Scene;
 use crate::clock::{Clock, HostClocks};
 use crate::connections::Connections;
@@ -159,7 +160,7 @@ impl World {
         let clock = Clock::new(clocks());
         let timers = Timers(tokio::runtime::Handle::current());
         let ports = Ports {
-            sink: Box::new(ports::Recorder(Arc::clone(&self.facts))),
+            sink: Box::new(Recorder(Arc::clone(&self.facts))),
             ledger: Some(Box::new(ports::Rows::new(&self.facts, rng.fork()))),
             counting: None,
         };

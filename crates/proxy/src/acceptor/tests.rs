@@ -1,31 +1,15 @@
 //! A worker that drains: what it still takes and what it still hears.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use policy::disconnect::DisconnectOutcome;
-use policy::record::{AttemptRecord, Closed, Record, Sink};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use tokio::runtime::Handle;
 
 use super::*;
 use crate::listener::listen;
-
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn exchange(&mut self, _: &Snapshot, _: &Record) {}
-    fn attempt(&mut self, _: &Snapshot, _: &AttemptRecord) {}
-    fn abandoned(&mut self, _: DisconnectOutcome) {}
-    fn closed(&mut self, _: Closed) {}
-    fn gauge(&mut self, _: Gauge, _: i64) {}
-    fn tick(&mut self) {}
-    fn copy(&self) -> Box<dyn Any + Send> {
-        Box::new(())
-    }
-}
+use crate::sim::Recorder;
 
 fn publication(version: &str) -> RuntimeConfig {
     let snapshot = Snapshot {
@@ -41,7 +25,7 @@ fn publication(version: &str) -> RuntimeConfig {
 
 fn worker() -> Rc<Worker> {
     let ports = Ports {
-        sink: Box::new(Nowhere),
+        sink: Box::new(Recorder(Arc::default())),
         ledger: None,
         counting: None,
     };

@@ -14,7 +14,7 @@ use super::Rng;
 
 /// What the sink and the ledger were told.
 #[derive(Default)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     pub(super) records: Vec<Record>,
     pub(super) attempts: usize,
     pub(super) abandoned: usize,
@@ -26,7 +26,7 @@ pub(super) struct Facts {
 
 /// An entry in the ledger.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub(super) record: String,
     /// It did not reach the disk.
     pub(super) is_lost: bool,
@@ -35,7 +35,7 @@ pub(super) struct Row {
 }
 
 /// A worker's sink.
-pub(super) struct Recorder(pub(super) Arc<Mutex<Facts>>);
+pub(crate) struct Recorder(pub(crate) Arc<Mutex<Facts>>);
 
 impl Recorder {
     fn facts(&self, tell: impl FnOnce(&mut Facts)) {

@@ -43,6 +43,13 @@ fn gate(upstream: &Upstream) -> Gate {
     Gate::start_with_private(&config, &[("keys.jsonl", &first)])
 }
 
+/// The configuration of a gate with keys, and a ledger in a directory of its own.
+fn with_ledger(upstream: &Upstream, ledger: &Path) -> String {
+    let ledger = ledger.join("usage.db");
+    config(upstream, "[ { keys: { file: keys.jsonl } } ]")
+        + &format!("ledger: {{ path: {} }}\n", ledger.display())
+}
+
 fn is_let_in(gate: &Gate, key: &str) -> bool {
     call(gate, &[&bearer(key)]).status == 200
 }
@@ -101,11 +108,7 @@ fn a_key_is_made_used_by_both_sdks_rotated_and_revoked_while_the_gate_runs() {
 fn a_key_is_revoked_and_one_with_a_budget_is_made_while_the_ledger_is_away() {
     let upstream = echo();
     let ledger = tempfile::tempdir().expect("a directory");
-    let config = config(&upstream, "[ { keys: { file: keys.jsonl } } ]")
-        + &format!(
-            "ledger: {{ path: {} }}\n",
-            ledger.path().join("usage.db").display()
-        );
+    let config = with_ledger(&upstream, ledger.path());
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
     let (id, key) = made(dir.path(), &["create", "--workload", "chat"]);
@@ -140,11 +143,7 @@ fn a_budget_that_a_key_brings_while_the_ledger_is_away_is_read_once_it_is_back()
     let spent = r#"{"id":"c","object":"chat.completion","model":"m","choices":[],"usage":{"prompt_tokens":150000,"completion_tokens":1,"total_tokens":150001}}"#;
     let upstream = Upstream::start(|_, _| vec![Step::Send(json_answer(200, spent))]);
     let [ledger, away] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
-    let config = config(&upstream, "[ { keys: { file: keys.jsonl } } ]")
-        + &format!(
-            "ledger: {{ path: {} }}\n",
-            ledger.path().join("usage.db").display()
-        );
+    let config = with_ledger(&upstream, ledger.path());
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
     let (_, key) = made(dir.path(), &["create", "--workload", "chat"]);
