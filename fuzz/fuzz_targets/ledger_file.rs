@@ -3,7 +3,7 @@
 
 #[path = "../checks/ledger_file.rs"]
 mod check;
-#[path = "../../crates/ledger/tests/durability/rows.rs"]
+#[path = "../../crates/ledger/tests/ledger/rows.rs"]
 #[expect(dead_code, reason = "the check needs a part of what the tests share")]
 mod rows;
 

@@ -16,7 +16,7 @@ use crate::tally::{Ran, Tally, flush};
 pub(crate) struct Lane {
     total: Tally,
     failed_stages: Vec<String>,
-    /// What tests said that could not run here (`xtask/skipped.rs`), in the order of the stages.
+    /// What tests said that could not run here (`testing::skip`), in the order of the stages.
     skipped: Vec<String>,
     began: Instant,
 }
@@ -152,7 +152,7 @@ impl Lane {
     }
 }
 
-/// Names the file for skipped tests (`xtask/skipped.rs`).
+/// Names the file for skipped tests (`testing::skip`).
 const SKIPPED: &str = "TOLLGATE_SKIPPED";
 
 fn run_tests(mut command: Command) -> Ran {

@@ -22,9 +22,6 @@ mod parts;
 mod pgo;
 mod renderings;
 mod setup;
-#[cfg(test)]
-#[path = "../skipped.rs"]
-mod skipped;
 mod stages;
 mod tally;
 mod tidy;

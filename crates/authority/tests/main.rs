@@ -4,10 +4,4 @@ mod docs;
 mod fixture;
 mod fuzz_corpus;
 mod opa;
-#[expect(
-    clippy::disallowed_methods,
-    reason = "where a skip is told stands in the environment"
-)]
-#[path = "../../../xtask/skipped.rs"]
-mod skipped;
 mod witness;

@@ -5,17 +5,9 @@
 #[path = "../../../fuzz/checks/jose_token.rs"]
 mod jose_token;
 
-use std::path::Path;
+use testing::replay;
 
 #[test]
 fn the_corpus_of_jose_token_breaks_no_invariant() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/jose_token");
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {
-        let path = entry.expect("an entry").path();
-        println!("{}", path.display());
-        jose_token::fuzz_one(&std::fs::read(path).expect("a readable file"));
-        replayed += 1;
-    }
-    assert!(replayed >= 28, "the corpus has lost entries: {replayed}");
+    replay("jose_token", 28, jose_token::fuzz_one);
 }

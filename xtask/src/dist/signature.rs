@@ -131,7 +131,7 @@ mod tests {
 
     use super::{Command, OsStr, is_signed, openssl, refuse_key, sign_with, verify};
     use crate::dist::{Plan, SUMS, sums};
-    use crate::skipped::skip;
+    use testing::skip;
 
     #[test]
     fn nothing_but_signing_runs_beside_the_key() {

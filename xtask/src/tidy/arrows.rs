@@ -13,6 +13,9 @@ use super::tree::Tree;
 
 const FILE: &str = "ARCHITECTURE.md";
 
+/// Any crate's tests may need it, which draws no arrow; no product links it.
+const OF_TESTS: &str = "testing";
+
 /// Arrows of tests alone hold to the same picture: a test that needs another crate belongs above both.
 pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
     let picture = tree.get(FILE).map_or("", |file| &file.text);
@@ -28,7 +31,13 @@ pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
             continue;
         };
         let needed = graph.needs(member).filter(|needed| needed.is_member);
-        let needed: BTreeSet<&str> = needed.map(|needed| needed.name.as_str()).collect();
+        let mut needed: BTreeSet<&str> = needed.map(|needed| needed.name.as_str()).collect();
+        if needed.remove(OF_TESTS) && graph.linked(member).iter().any(|it| it.name == OF_TESTS) {
+            faults.push(Fault::new(
+                &place,
+                format!("links {OF_TESTS}, which is for tests"),
+            ));
+        }
         let fault = |says: &str, to: &&str| Fault::new(&place, format!("{says} {to}"));
         faults.extend(
             needed

@@ -18,7 +18,7 @@ use authority::rego;
 use policy::authority::Rules;
 
 use self::cases::{Case, Random};
-use crate::skipped::skip;
+use testing::skip;
 
 pub(crate) use self::cases::Random as Chance;
 

@@ -13,8 +13,8 @@ use policy::record::{Count, Tokens};
 use policy::revision::Revision;
 
 use crate::fixture::{ONE, RoutePlan, snapshot};
-use crate::fresh_seed;
 use crate::sim::rng::Rng;
+use testing::seed;
 
 const WORKLOADS: [&str; 4] = ["a", "b", "c", "d"];
 /// Company, then the group of `a` and `b`, then each workload.
@@ -59,7 +59,7 @@ struct Truth([(AtomicU64, AtomicU64); 6]);
 
 #[test]
 fn nothing_is_admitted_above_a_budget_and_no_update_is_lost() {
-    let seed = fresh_seed("budgets");
+    let seed = seed("budgets");
     let (s, truth) = (nested(), Truth::default());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {

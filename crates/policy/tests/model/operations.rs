@@ -55,7 +55,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
 pub(super) fn runner(test: &str, corpus: &'static str, cases: u32) -> TestRunner {
     TestRunner::new(Config {
         cases,
-        rng_seed: RngSeed::Fixed(crate::fresh_seed(test)),
+        rng_seed: RngSeed::Fixed(testing::seed(test)),
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(corpus))),
         ..Config::default()
     })

@@ -37,7 +37,7 @@ fn limits_hold_and_every_admitted_call_settles_once_in_the_committed_runs() {
 
 #[test]
 fn limits_hold_and_every_admitted_call_settles_once_in_fresh_runs() {
-    let first = crate::fresh_seed("sim");
+    let first = testing::seed("sim");
     for seed in (0..12).map(|n| first.wrapping_add(n)) {
         check(&Fleet::run(seed, &Scene::of(seed)))
             .unwrap_or_else(|says| panic!("seed {seed}: {says}"));

@@ -13,7 +13,7 @@ mod gate_upstream;
 #[path = "../../../../fuzz/checks/request_open.rs"]
 mod request_open;
 
-use std::path::Path;
+use testing::replay;
 
 #[test]
 fn the_corpus_of_gate_http1_breaks_no_invariant() {
@@ -33,21 +33,4 @@ fn the_corpus_of_gate_upstream_breaks_no_invariant() {
 #[test]
 fn the_corpus_of_request_open_breaks_no_invariant() {
     replay("request_open", 100, request_open::fuzz_one);
-}
-
-fn replay(target: &str, at_least: usize, check: fn(&[u8])) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(target);
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {
-        let path = entry.expect("an entry").path();
-        println!("{}", path.display());
-        check(&std::fs::read(path).expect("a readable file"));
-        replayed += 1;
-    }
-    assert!(
-        replayed >= at_least,
-        "{target} has lost entries: {replayed}"
-    );
 }

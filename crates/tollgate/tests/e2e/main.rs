@@ -39,8 +39,6 @@ mod parser_agreement;
 mod reload;
 mod sdk;
 mod secrecy;
-#[path = "../../../../xtask/skipped.rs"]
-mod skipped;
 mod smoke;
 mod toolbench;
 mod traces;

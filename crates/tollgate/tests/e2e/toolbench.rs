@@ -25,7 +25,7 @@ fn genuine_conversations_are_answered_with_the_engines_token_counts() {
     let named = std::env::var_os("TOLLGATE_TOOLBENCH").map(PathBuf::from);
     let beside = here().join("../../../shared/data/toolbench");
     let Some(dir) = named.or_else(|| beside.is_dir().then_some(beside)) else {
-        crate::skipped::skip("TOLLGATE_TOOLBENCH names no genuine ToolBench files");
+        testing::skip("TOLLGATE_TOOLBENCH names no genuine ToolBench files");
         return;
     };
     let (files, prefixes) = replay(&dir);

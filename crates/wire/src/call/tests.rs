@@ -1,4 +1,4 @@
-//! Edits in a rope. What is read and refused: `vectors/json` and `tests/bodies.rs`.
+//! Edits in a rope. What is read and refused: `vectors/json` and `tests/bodies`.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Single rules of the scanner. Grammar and cuts: `tests/bodies.rs`.
+//! Single rules of the scanner. Grammar and cuts: `tests/bodies`.
 
 use super::*;
 

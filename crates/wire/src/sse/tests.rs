@@ -1,4 +1,4 @@
-//! Bounds and copies. What is read and withheld: `vectors/sse` and `tests/bodies.rs`.
+//! Bounds and copies. What is read and withheld: `vectors/sse` and `tests/bodies`.
 
 use bytes::Bytes;
 

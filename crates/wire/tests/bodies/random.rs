@@ -2,15 +2,13 @@
 //!
 //! The seed is printed first; `SEED=<number>` repeats a run.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use wire::call::{CallHead, CallScanner};
 use wire::sse::Mode;
 
-use crate::{json_head, sse_scan};
+use super::{json_head, sse_scan};
 
 const KEYS: &[&str] = &[
     "model",
@@ -145,15 +143,7 @@ const ENDS: &[&str] = &[
 
 /// A runner whose seed is printed, so that a failure can be repeated.
 pub(crate) fn runner(cases: u32) -> TestRunner {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "repeating a failure needs its seed from outside"
-    )]
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| RandomState::new().build_hasher().finish());
-    println!("SEED={seed}");
+    let seed = testing::seed("bodies");
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);

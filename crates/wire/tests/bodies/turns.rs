@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::json_head;
-use crate::random::runner;
+use super::json_head;
+use super::random::runner;
 
 const BEGINS: &[&str] = &[
     r#"{"role":"user","content":""#,

@@ -4,14 +4,13 @@
 //! `⟦129×[⟧` for a repetition, and `⟦end⟧` ends it before the line's end. `UPDATE=1` rewrites the outcomes.
 
 use std::fmt::Write;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wire::call::{CallHead, CallScanner, apply, splices};
 use wire::sse::Mode;
 
-use crate::{json_head, sse_scan};
+use super::{json_head, sse_scan};
 
 #[test]
 fn bodies_come_out_as_the_vectors_say() {
@@ -55,15 +54,7 @@ static TRIED: AtomicU64 = AtomicU64::new(0);
 /// A record depends on the stats of a stream and on the forwarded bytes, so these must be equal for every split.
 #[test]
 fn streams_come_out_the_same_however_they_are_cut_at_random() {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "repeating a failure needs its seed from outside"
-    )]
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| RandomState::new().build_hasher().finish());
-    println!("SEED={seed}");
+    let seed = testing::seed("cuts");
     SEED.store(seed, Relaxed);
     each_case("vectors/sse", |stream| {
         if stream.len() <= LONG {

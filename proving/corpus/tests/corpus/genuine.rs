@@ -8,7 +8,7 @@ use corpus::reader::{Format, Settings};
 use corpus::repair::{Mode, Options, Repairs, repair};
 
 use crate::fixture::read;
-use crate::skipped::skip;
+use testing::skip;
 
 #[test]
 fn genuine_answers_are_read_and_repaired_in_both_modes() {

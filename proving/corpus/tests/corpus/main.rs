@@ -7,6 +7,3 @@ mod mutated;
 #[path = "../../src/seeded.rs"]
 mod seeded;
 mod shredded;
-
-#[path = "../../../../xtask/skipped.rs"]
-mod skipped;

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::skipped::skip;
 use super::verify::{SCENARIO, found_at};
 use super::{PROVE, gate};
+use testing::skip;
 
 /// Campaigns at most, until one is not void.
 const ATTEMPTS: u32 = 3;

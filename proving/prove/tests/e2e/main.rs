@@ -17,8 +17,6 @@ mod replay;
 mod report;
 #[path = "../../src/report/sample.rs"]
 mod sample;
-#[path = "../../../../xtask/skipped.rs"]
-mod skipped;
 mod verify;
 
 use std::path::PathBuf;

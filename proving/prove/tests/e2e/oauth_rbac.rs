@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{PROVE, gate, skipped};
+use super::{PROVE, gate};
 
 const DOCUMENT: &str = include_str!("../../../../docs/oauth-rbac.md");
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/oauth-rbac");
@@ -106,7 +106,7 @@ fn a_limit_holds_or_its_run_says_why_not_and_the_file_is_as_documented() {
     if let Some(problem) = runs[0]["problem"].as_str() {
         assert!(problem.contains("no permission for cgroups"), "{problem}");
         assert_eq!((code, &result["trusted"]), (Some(1), &false.into()));
-        skipped::skip(problem);
+        testing::skip(problem);
         return;
     }
     for (run, part, spent) in [

@@ -232,7 +232,7 @@ fn a_damaged_corpus_a_dead_target_and_a_wrong_model_have_results_of_their_own() 
 #[test]
 fn genuine_answers_of_toolbench_are_accepted_whichever_repair_was_asked_for() {
     let Some(answers) = std::env::var_os("CORPUS_TOOLBENCH") else {
-        crate::skipped::skip("CORPUS_TOOLBENCH names no folder of genuine answers");
+        testing::skip("CORPUS_TOOLBENCH names no folder of genuine answers");
         return;
     };
     let answers = answers.to_str().expect("text");

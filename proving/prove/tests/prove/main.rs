@@ -12,8 +12,6 @@ mod overhead;
 mod ports;
 mod schema;
 mod scrape;
-#[path = "../../../../xtask/skipped.rs"]
-mod skipped;
 mod verify;
 
 use std::fs;
@@ -132,7 +130,7 @@ fn a_cpu_quota_is_enforced_where_it_may_be_set() {
     let row = row(&result, "same", "quota_small");
     if let Some(problem) = row["problem"].as_str() {
         assert!(problem.contains("no permission for cgroups"), "{problem}");
-        skipped::skip(problem);
+        testing::skip(problem);
         return;
     }
     let figure = |outer: &str, inner: &str| row[outer][inner]["median"].as_f64().expect(inner);

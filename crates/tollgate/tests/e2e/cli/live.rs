@@ -57,7 +57,7 @@ fn assert_restored(pane: &Pane) -> String {
 fn a_workload_is_a_picture_at_80_columns_that_leaves_a_report() {
     let words = "--workload mixed --calls 100 --every-ms 60 --seed 7";
     let Some(pane) = Pane::run(80, 24, &script(words)) else {
-        return crate::skipped::skip("there is no tmux");
+        return testing::skip("there is no tmux");
     };
     let shown = pane.until("calls are shown", |shown| {
         shown.contains("404 workload_not_registered") && shown.matches("200 stream").count() > 3
@@ -82,7 +82,7 @@ fn a_workload_is_a_picture_at_80_columns_that_leaves_a_report() {
 #[test]
 fn the_picture_waits_for_calls_grows_with_the_terminal_and_ends_with_ctrl_c() {
     let Some(pane) = Pane::run(80, 24, &script("")) else {
-        return crate::skipped::skip("there is no tmux");
+        return testing::skip("there is no tmux");
     };
     let shown = pane.until("the picture is there", |shown| {
         shown.contains("waiting for the first call")
@@ -126,7 +126,7 @@ fn the_picture_waits_for_calls_grows_with_the_terminal_and_ends_with_ctrl_c() {
 #[test]
 fn a_demo_whose_window_is_closed_ends() {
     let Some(pane) = Pane::run(80, 24, &format!("exec {}", command(""))) else {
-        return crate::skipped::skip("there is no tmux");
+        return testing::skip("there is no tmux");
     };
     pane.until("the picture is there", |shown| {
         shown.contains("waiting for the first call")
@@ -144,7 +144,7 @@ fn where_no_colours_are_wanted_calls_are_lines() {
     let words = "--workload mixed --calls 20 --every-ms 20 --seed 7";
     let script = format!("export NO_COLOR=1; {}", script(words));
     let Some(pane) = Pane::run(80, 50, &script) else {
-        return crate::skipped::skip("there is no tmux");
+        return testing::skip("there is no tmux");
     };
     let all = assert_restored(&pane);
     assert!(all.contains("404 workload_not_registered"), "{all}");

@@ -71,7 +71,7 @@ fn manual_pages_are_written_one_for_each_verb() {
     let written = std::fs::read_to_string(dir.path().join("share/man1/tollgate.1"));
     assert_eq!(whole.out.trim_end(), written.expect("a page").trim_end());
     if Command::new("groff").arg("--version").output().is_err() {
-        return crate::skipped::skip("groff is not installed");
+        return testing::skip("groff is not installed");
     }
     for page in &pages {
         let page = page.to_str().expect("a path");

@@ -14,7 +14,7 @@ use self::server::Server;
 use super::{call, config, engine, rows, stop};
 use crate::harness::{Connection, Gate, Upstream, eventually};
 
-#[path = "../../../../ledger/tests/postgres/server.rs"]
+#[path = "../../../../ledger/tests/ledger/postgres/server.rs"]
 mod server;
 
 /// The shipper retries after at most thirty seconds.

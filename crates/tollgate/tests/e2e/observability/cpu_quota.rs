@@ -63,7 +63,7 @@ fn the_worker_count_follows_the_cgroup_cpu_quota() {
         .get();
     for (hundredths, by_quota) in [(50, 1), (100, 1), (140, 1), (160, 2), (300, 3)] {
         let Some(group) = Cgroup::new(&hundredths.to_string(), hundredths) else {
-            crate::skipped::skip("this process may not make a cgroup with a CPU quota");
+            testing::skip("this process may not make a cgroup with a CPU quota");
             return;
         };
         let dir = tempfile::tempdir().expect("a directory");

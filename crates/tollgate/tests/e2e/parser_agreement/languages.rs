@@ -199,7 +199,7 @@ fn the_decoders_agree_with_the_languages_they_model() {
     }
     println!("SEED={seed}: {compared} readings compared");
     if !missing.is_empty() {
-        crate::skipped::skip(&format!("{} not installed", missing.join(" and ")));
+        testing::skip(&format!("{} not installed", missing.join(" and ")));
     }
 }
 

@@ -22,7 +22,7 @@ struct Jaeger {
 impl Jaeger {
     fn start() -> Option<Self> {
         let Some(binary) = std::env::var_os("TOLLGATE_E2E_JAEGER") else {
-            crate::skipped::skip("TOLLGATE_E2E_JAEGER names no Jaeger (docs/traces.md)");
+            testing::skip("TOLLGATE_E2E_JAEGER names no Jaeger (docs/traces.md)");
             return None;
         };
         let [

@@ -36,7 +36,7 @@ impl Cluster {
     /// Starts one; none where the commands are not there.
     pub(super) fn start() -> Option<Self> {
         let Some(binaries) = std::env::var_os("TOLLGATE_E2E_KUBERNETES") else {
-            crate::skipped::skip(
+            testing::skip(
                 "TOLLGATE_E2E_KUBERNETES names no kube-apiserver (cargo xtask kubernetes)",
             );
             return None;

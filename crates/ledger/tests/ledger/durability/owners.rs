@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use ledger::{SalvageError, salvage, under_new_name};
 
+use super::salvage::salvaged;
 use crate::rows::{flushed, opened, options, settlement};
-use crate::salvage::salvaged;
-use crate::skipped::skip;
+use testing::skip;
 
 /// A user that is not this one.
 const SERVICE: u32 = 4_321;

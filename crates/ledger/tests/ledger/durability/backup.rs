@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ledger::{BackupError, Expected, Finding, Ledger, OpenError, Options, Reader};
 
+use super::salvage::salvaged;
 use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
-use crate::salvage::salvaged;
 
 #[test]
 fn a_backup_made_during_writes_is_complete_and_opens() {

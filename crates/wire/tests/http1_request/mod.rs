@@ -2,30 +2,19 @@
 //!
 //! Not here: the invariants (`fuzz/checks/http1_request.rs`).
 
-#[path = "../../../fuzz/checks/http1_request.rs"]
+#[path = "../../../../fuzz/checks/http1_request.rs"]
 mod check;
 
-use std::path::Path;
+use testing::{Draw, replay, seed};
 
 #[test]
 fn the_corpus_of_http1_request_breaks_no_invariant() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http1_request");
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(&corpus).expect("the corpus is committed") {
-        check::fuzz_one(&std::fs::read(entry.expect("an entry").path()).expect("a readable file"));
-        replayed += 1;
-    }
-    assert!(replayed >= 20, "the corpus has lost entries: {replayed}");
+    replay("http1_request", 20, check::fuzz_one);
 }
 
 #[test]
 fn random_requests_break_no_invariant() {
-    let seed = std::time::UNIX_EPOCH
-        .elapsed()
-        .map_or(1, |since| since.as_nanos() as u64)
-        | 1;
-    println!("seed {seed}");
-    let mut random = Random(seed);
+    let mut random = Draw::new(seed("random_requests"));
     let (mut input, mut accepted) = (Vec::new(), 0);
     for _ in 0..20_000 {
         input.clear();
@@ -103,15 +92,3 @@ const PIECES: &[&[u8]] = &[
     b"Content-Length : 5\r\n",
     b"\r\n folded\r\n",
 ];
-
-/// Xorshift: small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}

@@ -56,7 +56,7 @@ fn after_a_full_disk_recovers_no_row_is_lost_or_duplicated() {
         .arg(dir.path())
         .status();
     if !mounted.is_ok_and(|status| status.success()) {
-        crate::skipped::skip("no right to mount a file system that can be full");
+        testing::skip("no right to mount a file system that can be full");
         return;
     }
     let outcome = std::panic::catch_unwind(|| fill_and_empty(dir.path()));

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ledger::{Finding, Ledger, OpenError, Reader};
 
+use super::salvage::salvaged;
 use crate::rows::{flushed, opened, options, settlement};
-use crate::salvage::salvaged;
 
 fn overwrite(path: &Path, at: u64, length: usize) {
     let file = std::fs::OpenOptions::new()

@@ -4,8 +4,6 @@
 //! the test fails and says what to do; `TOLLGATE_NO_POSTGRES=1` skips the test.
 
 mod server;
-#[path = "../../../../xtask/skipped.rs"]
-mod skipped;
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +13,7 @@ use ledger::{
 use policy::record::Outcome;
 use postgres::{Client, NoTls};
 
-use server::Server;
+use self::server::Server;
 
 fn settlement(n: u64) -> Settlement {
     let id = RecordId(u128::from(n).to_be_bytes());

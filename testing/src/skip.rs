@@ -1,4 +1,4 @@
-//! How a test says that it was skipped: included by the test binaries that have such tests.
+//! How a test says that it was skipped.
 //!
 //! libtest knows no skip at run time: a test that returns early counts as passed. Such a test calls
 //! [`skip`] first. The line goes to standard error, and to the file that `TOLLGATE_SKIPPED` names:
@@ -10,8 +10,12 @@ use std::io::Write;
 use std::panic::Location;
 
 /// Says that the calling test cannot run here, and what it lacks. The caller then returns.
+///
+/// # Panics
+///
+/// Where the file of `TOLLGATE_SKIPPED` cannot be written.
 #[track_caller]
-pub(crate) fn skip(why: &str) {
+pub fn skip(why: &str) {
     let thread = std::thread::current();
     // With one thread, libtest runs a test on the main one.
     let test = thread.name().filter(|name| *name != "main").map_or_else(

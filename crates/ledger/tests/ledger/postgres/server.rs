@@ -23,7 +23,7 @@ impl Server {
     /// `None` when `TOLLGATE_NO_POSTGRES` is set.
     pub(crate) fn start() -> Option<Self> {
         if std::env::var_os("TOLLGATE_NO_POSTGRES").is_some() {
-            crate::skipped::skip("TOLLGATE_NO_POSTGRES says that Postgres is not wanted");
+            testing::skip("TOLLGATE_NO_POSTGRES says that Postgres is not wanted");
             return None;
         }
         let bin = find().expect(

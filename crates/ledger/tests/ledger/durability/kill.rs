@@ -62,7 +62,7 @@ fn child_lives(dir: &Path, first: u64, after: Duration) -> Vec<(String, u64)> {
     let mut child = Command::new(std::env::current_exe().expect("a name"))
         .args([
             "--exact",
-            "kill::child_writes_until_it_is_killed",
+            "durability::kill::child_writes_until_it_is_killed",
             "--nocapture",
         ])
         .env(CHILD, dir)

@@ -9,14 +9,13 @@ mod damaged_while_open;
 mod disk_full;
 mod kill;
 mod layout;
-#[path = "../../../../fuzz/checks/ledger_file.rs"]
+#[path = "../../../../../fuzz/checks/ledger_file.rs"]
 mod ledger_file;
 mod links;
 mod opening;
 mod owners;
 mod removed;
 mod retention;
-mod rows;
 mod salvage;
-#[path = "../../../../xtask/skipped.rs"]
-mod skipped;
+
+use crate::rows;

@@ -1,0 +1,15 @@
+//! What the tests of all crates share: how they wait, say that they were skipped, draw chance, replay a fuzz corpus.
+//!
+//! Invariant: nothing here can fail because a machine is slow, but for [`PATIENCE`], which is many times what anything
+//! takes. `cargo xtask tidy` keeps clocks and sleeps out of other tests, so that this holds for them too.
+//! Not here: what one crate's tests share among themselves, assertions about a product.
+
+mod replay;
+mod seed;
+mod skip;
+mod wait;
+
+pub use replay::{corpus, replay};
+pub use seed::{Draw, number_of, seed};
+pub use skip::skip;
+pub use wait::{Began, PATIENCE, eventually, found, nothing_happens_for, pace};
