@@ -6,6 +6,7 @@
 //! that does not compile keeps no other from being run.
 //! Not here: what their results come to (`lane`).
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -15,18 +16,17 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::cargo::root;
-use crate::tally::{Ran, flush};
+use crate::cargo::{PROFILE, cargo, root};
+use crate::tally::{Ran, failed, flush};
+
+/// How tests are called that measure time. They are ignored but in a lane of their own.
+pub(crate) const TIMING: &str = "timing_";
 
 /// What libtest prints before it says what failed, and why.
 const FAILURES: &str = "failures:";
 
-/// What cargo is told: to lint what it compiles, of crates of the workspace alone, and to keep no half of a compilation,
-/// which costs time and room in a build from nothing.
-const LINTING: [(&str, &str); 2] = [
-    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
-    ("CARGO_INCREMENTAL", "0"),
-];
+/// Names what compiles crates of the workspace (`compiler`).
+const COMPILER: &str = "RUSTC_WORKSPACE_WRAPPER";
 /// Kinds of targets whose tests are run: not examples, and no benchmark.
 const TESTED: [&str; 3] = ["lib", "bin", "test"];
 
@@ -34,9 +34,18 @@ const TESTED: [&str; 3] = ["lib", "bin", "test"];
 #[derive(Debug, Default)]
 pub(crate) struct Built {
     /// First those of a package's `tests`, which wait longest.
-    pub(crate) binaries: Vec<Binary>,
+    pub(crate) tests: Vec<Binary>,
+    /// Programs, by name.
+    programs: BTreeMap<String, PathBuf>,
     /// What is wrong, where anything is.
     pub(crate) fault: Option<String>,
+}
+
+impl Built {
+    /// The gate, where it could be built.
+    pub(crate) fn gate(&self) -> Option<PathBuf> {
+        self.programs.get("tollgate").cloned()
+    }
 }
 
 /// One that cargo has built.
@@ -78,7 +87,7 @@ pub(crate) fn run(
                     let Some(binary) = next else { return };
                     if let Err(says) = one(&binary, &each, &ran) {
                         lock(&ran).success = false;
-                        eprintln!("error: {says}; again: {}", binary.again());
+                        eprintln!("error: {says}");
                     }
                 }
             });
@@ -115,8 +124,10 @@ fn one(binary: &Binary, each: impl Fn(&mut Command), ran: &Mutex<Ran>) -> Result
         line.clear();
     }
     let status = child.wait().map_err(fault)?;
-    let _alone = lock(ran);
-    print!("{}", failures.unwrap_or_default());
+    let mut ran = lock(ran);
+    let failures = failures.unwrap_or_default();
+    ran.failed.extend(failed(&failures));
+    print!("{failures}");
     println!("     ended: {}", binary.source);
     flush();
     if status.success() {
@@ -125,15 +136,18 @@ fn one(binary: &Binary, each: impl Fn(&mut Command), ran: &Mutex<Ran>) -> Result
     Err(format!("{}: {status}", binary.source))
 }
 
-/// A cargo of a lane: every lane finds what another has built.
-pub(crate) fn linting(mut cargo: Command) -> Command {
-    cargo.envs(LINTING);
-    cargo
+/// A cargo that builds with the profile of the lanes, so that every lane finds what another has built.
+pub(crate) fn of_lanes(words: &[&str]) -> Command {
+    let mut command = cargo(words);
+    command.args(["--profile", PROFILE]);
+    if let Ok(this) = std::env::current_exe() {
+        command.env(COMPILER, this);
+    }
+    command
 }
 
 /// Builds what this `cargo test` would run. A warning is a fault.
-pub(crate) fn build(test: Command) -> Built {
-    let mut build = linting(test);
+pub(crate) fn build(mut build: Command) -> Built {
     build
         .args(["--no-run", "--no-fail-fast", "--message-format=json"])
         .stdout(Stdio::piped());
@@ -152,14 +166,16 @@ pub(crate) fn build(test: Command) -> Built {
             continue;
         };
         if let Some(binary) = Binary::of(&message) {
-            built.binaries.push(binary);
+            built.tests.push(binary);
+        } else if let Some((name, path)) = program(&message) {
+            built.programs.insert(name, path);
         } else if let Some(rendered) = diagnostic(&message) {
             warnings += 1;
             eprint!("{rendered}");
         }
     }
     built
-        .binaries
+        .tests
         .sort_by_key(|binary| (binary.kind != "test", binary.path.clone()));
     built.fault = match child.wait() {
         Ok(status) if status.success() && warnings == 0 => None,
@@ -168,6 +184,15 @@ pub(crate) fn build(test: Command) -> Built {
         Err(cause) => Some(format!("{build:?}: {cause}")),
     };
     built
+}
+
+/// A program that a message of cargo names, and where it is.
+fn program(message: &Value) -> Option<(String, PathBuf)> {
+    let is_test = message.pointer("/profile/test")?.as_bool()?;
+    let kind = message.pointer("/target/kind/0")?.as_str()?;
+    let name = message.pointer("/target/name")?.as_str()?;
+    let path = message.pointer("/executable")?.as_str()?;
+    (kind == "bin" && !is_test).then(|| (name.to_owned(), path.into()))
 }
 
 /// What the compiler complains of in a message of cargo.
@@ -202,15 +227,6 @@ impl Binary {
             path: text("/executable")?.into(),
             dir,
         })
-    }
-
-    /// What runs it once more. A package is called as its directory is.
-    fn again(&self) -> String {
-        let package = self.dir.file_name().unwrap_or_default().to_string_lossy();
-        match self.kind.as_str() {
-            kind @ ("test" | "bin") => format!("cargo test -p {package} --{kind} {}", self.name),
-            _ => format!("cargo test -p {package} --lib"),
-        }
     }
 }
 

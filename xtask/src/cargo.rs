@@ -44,6 +44,9 @@ pub(crate) fn target_dir(metadata: &Value) -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo metadata names no target_directory".into())
 }
 
+/// The profile of the lanes: `release` for what the gate is made of.
+pub(crate) const PROFILE: &str = "tests";
+
 /// Builds programs of these packages with the profile `release`.
 pub(crate) fn build_release(packages: &[&str]) -> Command {
     let mut command = cargo(&["build", "--release"]);

@@ -19,7 +19,7 @@ const TESTS_LEAST: u64 = 3;
 /// Builds the servers and runs the tests against a release build, or against this binary.
 pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     let mut lane = Lane::new();
-    let servers = lane.step("etcd and kube-apiserver", servers);
+    let servers = lane.step("etcd and kube-apiserver", "cargo xtask kubernetes", servers);
     let binary = match binary {
         Some(binary) => Some(binary.to_owned()),
         None => release_build(&mut lane),

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use crate::binaries::{self, Binary};
+use crate::binaries::{self, Binary, Built};
 use crate::command::run_shown;
 use crate::cpu_time;
-use crate::tally::{Ran, Tally, flush};
+use crate::tally::{Failed, Ran, Tally, flush};
 
 pub(crate) struct Lane {
     total: Tally,
@@ -33,13 +33,16 @@ impl Lane {
 
     /// A command that passes or fails as a whole; says whether it passed.
     pub(crate) fn command(&mut self, name: &str, mut command: Command) -> bool {
-        self.step(name, || run_shown(&mut command)).is_some()
+        let again = shown(&command);
+        self.step(name, &again, || run_shown(&mut command))
+            .is_some()
     }
 
-    /// A step of our own that passes or fails as a whole; gives what it made.
+    /// A step of our own that passes or fails as a whole, and the command that takes it once more; gives what it made.
     pub(crate) fn step<T>(
         &mut self,
         name: &str,
+        again: &str,
         step: impl FnOnce() -> Result<T, String>,
     ) -> Option<T> {
         let mut made = None;
@@ -48,40 +51,43 @@ impl Lane {
                 Ok(value) => made = Some(value),
                 Err(says) => eprintln!("error: {says}"),
             }
-            Tally::one(made.is_some())
+            let again = made.is_none().then(|| again.to_owned());
+            (Tally::one(made.is_some()), again)
         });
         made
     }
 
     /// Builds what this `cargo test` would run, and lints it. What could be built is given, whatever is wrong.
-    pub(crate) fn build(&mut self, name: &str, test: Command) -> Vec<Binary> {
-        let mut binaries = Vec::new();
-        self.step(name, || {
-            let built = binaries::build(test);
-            binaries = built.binaries;
-            built.fault.map_or(Ok(()), Err)
+    pub(crate) fn build(&mut self, name: &str, test: Command) -> Built {
+        let mut all = Built::default();
+        self.step(name, "cargo xtask check", || {
+            all = binaries::build(test);
+            all.fault.clone().map_or(Ok(()), Err)
         });
-        binaries
+        all
     }
 
     /// A `cargo test` whose own results are counted; fewer than `least` are a failure.
     pub(crate) fn tests(&mut self, name: &str, least: u64, mut command: Command) {
-        self.counted(name, least, |skipped| {
+        let again = shown(&command);
+        self.counted(name, &again, least, |skipped| {
             command.env(SKIPPED, skipped);
             run_tests(command)
         });
     }
 
-    /// Likewise of test binaries that are built, so many at once, each prepared by `each`.
+    /// Likewise of test binaries that are built, so many at once, each prepared by `each`. `again` is what runs them once more,
+    /// or a test of them that is named behind it.
     pub(crate) fn binaries(
         &mut self,
         name: &str,
+        again: &str,
         least: u64,
         built: Vec<Binary>,
         at_once: usize,
         each: impl Fn(&mut Command) + Sync,
     ) {
-        self.counted(name, least, |skipped| {
+        self.counted(name, again, least, |skipped| {
             binaries::run(built, at_once, |command| {
                 each(command);
                 command.env(SKIPPED, skipped);
@@ -90,14 +96,16 @@ impl Lane {
     }
 
     /// Tests whose results are counted, and who name in a file which of them were skipped.
-    fn counted(&mut self, name: &str, least: u64, run: impl FnOnce(&Path) -> Ran) {
+    fn counted(&mut self, name: &str, again: &str, least: u64, run: impl FnOnce(&Path) -> Ran) {
         let file = skipped_file(name);
         let mut skipped = Vec::new();
         self.stage(name, || {
             let mut ran = run(&file);
             skipped = skipped_in(&file);
             ran.tally.of_these_skipped(skipped.len() as u64);
-            ran.tally.ended(ran.success, least)
+            let tally = ran.tally.ended(ran.success, least);
+            let again = (tally.failed > 0).then(|| repeated(again, &ran.failed));
+            (tally, again)
         });
         self.skipped.extend(skipped);
     }
@@ -106,7 +114,7 @@ impl Lane {
     pub(crate) fn cannot_run(&mut self, name: &str, says: &str) {
         self.stage(name, || {
             eprintln!("error: not run: {says}");
-            Tally::one(false)
+            (Tally::one(false), None)
         });
     }
 
@@ -127,12 +135,13 @@ impl Lane {
         }
     }
 
-    fn stage(&mut self, name: &str, run: impl FnOnce() -> Tally) -> bool {
+    /// Runs it; it gives what it counted and, where it failed, what repeats that.
+    fn stage(&mut self, name: &str, run: impl FnOnce() -> (Tally, Option<String>)) {
         println!("\n── {name}");
         flush();
         let began = Instant::now();
         let cpu_before_s = cpu_time::of_children();
-        let tally = run();
+        let (tally, again) = run();
         self.total += tally;
         if tally.failed > 0 {
             self.failed_stages.push(name.to_owned());
@@ -147,13 +156,37 @@ impl Lane {
                 format!(", {:.1} s of CPU", now - before)
             });
         println!("── {name}: {tally} ({stage_s:.1} s{cpu}; {lane_s:.0} s since the start)");
+        if let Some(again) = again {
+            println!("   again: {again}");
+        }
         flush();
-        tally.failed == 0
     }
 }
 
 /// Names the file for skipped tests (`testing::skip`).
 const SKIPPED: &str = "TOLLGATE_SKIPPED";
+
+/// A command as a person types it.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let program = program.file_name().unwrap_or_default();
+    let words = [program].into_iter().chain(command.get_args());
+    let words: Vec<_> = words.map(std::ffi::OsStr::to_string_lossy).collect();
+    words.join(" ")
+}
+
+/// What runs the first of the tests that failed once more, and how many others there are; or all, where none is named.
+fn repeated(again: &str, failed: &[Failed]) -> String {
+    let Some((first, others)) = failed.split_first() else {
+        return again.to_owned();
+    };
+    let seed = first.seed.as_deref().map(|seed| format!("{seed} "));
+    let test = format!("{}{again} {}", seed.unwrap_or_default(), first.test);
+    match others.len() {
+        0 => test,
+        others => format!("{test}   # and {others} more failed: {again}"),
+    }
+}
 
 fn run_tests(mut command: Command) -> Ran {
     let mut tally = Tally::default();
@@ -181,6 +214,7 @@ fn run_tests(mut command: Command) -> Ran {
     Ran {
         tally,
         success: child.wait().is_ok_and(|status| status.success()),
+        failed: Vec::new(),
     }
 }
 

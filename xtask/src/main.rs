@@ -9,6 +9,7 @@ mod book;
 mod cargo;
 mod cast;
 mod command;
+mod compiler;
 mod cpu_time;
 mod dist;
 mod free_address;
@@ -23,6 +24,7 @@ mod pgo;
 mod renderings;
 mod setup;
 mod stages;
+mod strain;
 mod tally;
 mod tidy;
 
@@ -31,14 +33,22 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <verb>
 
-  check          formatting, clippy, tidy, unit tests and vectors: the quick lane
-  test           everything CI runs: installs what the tests need, then check,
-                 the release build, its instruction counts and the end-to-end tests
+  check          formatting, lints, tidy, unit tests and vectors: the quick lane
+  test           everything CI runs: installs what the tests need, then check, the gate's
+                 instruction counts and the end-to-end tests
   ci             the same as test
-  e2e [FILTER]   only the end-to-end tests (those whose name contains FILTER)
+  unit [FILTER]  only the unit tests and vectors (those whose name contains FILTER)
+  e2e [FILTER]   only the end-to-end tests, likewise
+  timing         the tests that measure time, with nothing beside them: a lane of its own, for a quiet machine
+  random [FILTER]
+                 the unit tests with fresh seeds: a lane of its own. A failure prints its seed
+  strained KIND [TIMES]
+                 unit and end-to-end tests on a machine that does something else as well: a lane of its own. KIND is
+                 `loops` (four busy loops beside them), `one-core`, `stops` (one of their processes stands still for a
+                 second, again and again) or `slow-sync` (each sync of a file takes 50 ms longer)
   instructions   count the gate's instructions, scenario by scenario, and compare with
                  xtask/instructions.json; --write keeps the new counts, and a path in its place
-                 counts that binary instead of a release build
+                 counts that binary instead of what `test` builds
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
   portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
@@ -69,16 +79,28 @@ cargo xtask <verb>
                  profiles
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test, e2e, kubernetes, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
-above it stands a line for each skipped test, with what it lacked.
+The last line of check, test, unit, e2e, timing, random, strained, kubernetes, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
+above it stands a line for each skipped test, with what it lacked. A stage that failed ends with the command that repeats it.
 ";
 
 fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    compiler::run_as_compiler(&words).unwrap_or_else(verb)
+}
+
+fn verb() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["check"] => stages::check(),
         ["test" | "ci"] => stages::test(),
+        ["unit"] => stages::unit(None),
+        ["unit", filter] => stages::unit(Some(filter)),
+        ["timing"] => stages::timing(),
+        ["random"] => stages::random(None),
+        ["random", filter] => stages::random(Some(filter)),
+        ["strained", kind] => strained(kind, "1"),
+        ["strained", kind, times] => strained(kind, times),
         ["e2e"] => stages::e2e(None),
         ["e2e", filter] => stages::e2e(Some(filter)),
         ["instructions"] => stages::instructions(false),
@@ -105,6 +127,13 @@ fn main() -> ExitCode {
             print!("{HELP}");
             ExitCode::SUCCESS
         }
+        _ => misused(),
+    }
+}
+
+fn strained(kind: &str, times: &str) -> ExitCode {
+    match (strain::Strain::of(kind), times.parse()) {
+        (Some(strain), Ok(times)) => stages::strained(strain, times),
         _ => misused(),
     }
 }

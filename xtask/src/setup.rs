@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use crate::cargo::{metadata, target_dir};
 
 /// Where the installed parts are.
+#[derive(Debug, Clone)]
 pub(crate) struct Installed {
     pub(crate) python: PathBuf,
     pub(crate) node: PathBuf,

@@ -1,60 +1,159 @@
-//! The lanes and their order: what `check`, `test` and `e2e` run.
+//! The lanes and their order: what `check`, `test` and their parts run.
 //!
-//! Invariant: every cargo call of these three selects the whole workspace (or the release binary), so that
-//! features are unified once and nothing is compiled twice in a profile. `portable` and `kubernetes` are lanes apart: they select
-//! the packages that they test.
-//! The end-to-end tests run in the dev profile against the release binary that users run.
+//! Invariant: one call of cargo builds whatever they need, for the whole workspace and with the profile `tests`, so that features
+//! are unified once and nothing is compiled twice; what a lane has built, the next one finds. `portable` and `kubernetes` are
+//! lanes apart.
+//! The end-to-end tests run the gate that this build makes: it is optimised as `release` is.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::binaries::{Binary, cores, linting};
+use crate::binaries::{Binary, Built, TIMING, cores, of_lanes};
 use crate::cargo::{build_release, cargo, release_binary};
 use crate::instructions;
 use crate::lane::Lane;
 use crate::setup::{self, Installed};
+use crate::strain::{Strain, Strained};
 use crate::tidy;
 
-/// The one test binary that needs the installed parts and the release binary.
+/// Which tests are run, and how.
+#[derive(Default, Clone, Copy)]
+struct Run<'a> {
+    /// Part of their names.
+    filter: Option<&'a str>,
+    strained: Option<&'a Strained>,
+}
+
+impl<'a> Run<'a> {
+    fn of(filter: Option<&'a str>) -> Self {
+        Self {
+            filter,
+            ..Self::default()
+        }
+    }
+
+    fn prepare(self, test: &mut Command) {
+        test.args(self.filter);
+        if let Some(strained) = self.strained {
+            strained.prepare(test);
+        }
+    }
+}
+
+/// The test binaries that need the installed parts and the gate.
 const END_TO_END: &str = "e2e";
-/// Its tests at once, for each core: they wait for processes and for time.
+/// Their tests at once, for each core: they wait for processes and for time.
 const AT_ONCE: usize = 3;
-/// The test binary that measures real time, of the simulated engine: it runs with nothing beside it.
-const REAL_TIME: &str = "http";
 
 pub(crate) fn check() -> ExitCode {
     let mut lane = Lane::new();
-    drop(check_stages(&mut lane));
+    let built = sources(&mut lane);
+    unit_tests(&mut lane, built.tests, Run::default());
+    documentation(&mut lane);
     lane.finish()
 }
 
 pub(crate) fn test() -> ExitCode {
     let mut lane = Lane::new();
-    let installed = lane.step("setup", setup::run);
-    let tests = check_stages(&mut lane);
-    let binary = release_build(&mut lane);
-    count_instructions(&mut lane, binary.as_deref(), false);
-    end_to_end_stage(&mut lane, installed, binary, tests, None);
+    let installed = lane.step("setup", "cargo xtask setup", setup::run);
+    let built = sources(&mut lane);
+    let gate = built.gate();
+    let (end_to_end, unit) = parted(built.tests);
+    unit_tests(&mut lane, unit, Run::default());
+    documentation(&mut lane);
+    count_instructions(&mut lane, gate.as_deref(), false);
+    end_to_end_tests(&mut lane, installed, gate, end_to_end, Run::default());
     lane.finish()
 }
 
+/// The unit tests whose names contain this.
+pub(crate) fn unit(filter: Option<&str>) -> ExitCode {
+    let mut lane = Lane::new();
+    let built = everything(&mut lane);
+    unit_tests(&mut lane, built.tests, Run::of(filter));
+    lane.finish()
+}
+
+/// Likewise the end-to-end tests.
 pub(crate) fn e2e(filter: Option<&str>) -> ExitCode {
     let mut lane = Lane::new();
-    let installed = lane.step("setup", setup::run);
-    let binary = release_build(&mut lane);
-    let tests = lane.build(
-        "tests",
-        cargo(&["test", "--workspace", "--test", END_TO_END]),
-    );
-    end_to_end_stage(&mut lane, installed, binary, tests, filter);
+    let installed = lane.step("setup", "cargo xtask setup", setup::run);
+    let built = everything(&mut lane);
+    let gate = built.gate();
+    end_to_end_tests(&mut lane, installed, gate, built.tests, Run::of(filter));
+    lane.finish()
+}
+
+/// The tests that measure time, one after another with nothing beside them.
+pub(crate) fn timing() -> ExitCode {
+    let mut lane = Lane::new();
+    let installed = lane.step("setup", "cargo xtask setup", setup::run);
+    let built = everything(&mut lane);
+    let gate = built.gate();
+    if let (Some(installed), Some(gate)) = (installed, gate) {
+        lane.binaries(
+            "tests of time",
+            "cargo xtask timing",
+            1,
+            built.tests,
+            1,
+            |test| {
+                parts_of(test, &installed, &gate);
+                test.args(["--ignored", TIMING, "--nocapture", "--test-threads=1"]);
+            },
+        );
+    }
+    lane.finish()
+}
+
+/// The unit tests with seeds that nobody chose.
+pub(crate) fn random(filter: Option<&str>) -> ExitCode {
+    let mut lane = Lane::new();
+    let built = everything(&mut lane);
+    let (_, unit) = parted(built.tests);
+    let name = "unit tests with fresh seeds";
+    lane.binaries(name, "cargo xtask unit", 1, unit, cores(), |test| {
+        test.args(filter).env("TOLLGATE_SEED", "fresh");
+    });
+    lane.finish()
+}
+
+/// All tests, so many times, on a machine that does something else as well.
+pub(crate) fn strained(strain: Strain, times: u32) -> ExitCode {
+    let mut lane = Lane::new();
+    let installed = lane.step("setup", "cargo xtask setup", setup::run);
+    let built = everything(&mut lane);
+    let gate = built.gate();
+    let (end_to_end, unit) = parted(built.tests);
+    let began = lane.step(strain.name(), "cargo xtask strained", || strain.begin());
+    let Some(strained) = &began else {
+        return lane.finish();
+    };
+    let run = Run {
+        strained: Some(strained),
+        ..Run::default()
+    };
+    for _ in 0..times {
+        unit_tests(&mut lane, unit.clone(), run);
+        let (installed, gate) = (installed.clone(), gate.clone());
+        end_to_end_tests(&mut lane, installed, gate, end_to_end.clone(), run);
+    }
     lane.finish()
 }
 
 pub(crate) fn instructions(write: bool) -> ExitCode {
     let mut lane = Lane::new();
-    lane.step("setup", setup::valgrind);
-    let binary = release_build(&mut lane);
-    count_instructions(&mut lane, binary.as_deref(), write);
+    lane.step("setup", "cargo xtask setup", setup::valgrind);
+    let gate = everything(&mut lane).gate();
+    count_instructions(&mut lane, gate.as_deref(), write);
+    lane.finish()
+}
+
+/// Counts a binary that is there already, such as one of another profile or of an older commit.
+pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
+    let mut lane = Lane::new();
+    lane.step("setup", "cargo xtask setup", setup::valgrind);
+    count_instructions(&mut lane, Some(binary), false);
     lane.finish()
 }
 
@@ -71,75 +170,87 @@ pub(crate) fn portable() -> ExitCode {
     lane.finish()
 }
 
-/// Counts a binary that is there already, such as one of another profile or of an older commit.
-pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
-    let mut lane = Lane::new();
-    lane.step("setup", setup::valgrind);
-    count_instructions(&mut lane, Some(binary), false);
-    lane.finish()
-}
-
-/// The quick stages. Gives the end-to-end tests, which they build and do not run.
-fn check_stages(lane: &mut Lane) -> Vec<Binary> {
-    lane.command("formatting", cargo(&["fmt", "--all", "--check"]));
-    lane.step("tidy", tidy::run_and_print);
-    let everything = cargo(&["test", "--workspace", "--all-targets"]);
-    let built = lane.build("lints and builds", everything);
-    let (end_to_end, others): (Vec<Binary>, Vec<Binary>) = built
-        .into_iter()
-        .partition(|binary| binary.name == END_TO_END);
-    let (real_time, unit) = others
-        .into_iter()
-        .partition(|binary| binary.name == REAL_TIME);
-    lane.binaries("unit tests and vectors", 1, unit, cores(), |_| {});
-    lane.binaries("tests of real time", 1, real_time, 1, |_| {});
-    lane.tests(
-        "examples in the documentation",
-        0,
-        linting(cargo(&["test", "--workspace", "--doc"])),
-    );
-    end_to_end
-}
-
 /// The release binary, once it is built.
 pub(crate) fn release_build(lane: &mut Lane) -> Option<PathBuf> {
     let built = lane.command("release build", build_release(&["tollgate"]));
     built.then(release_binary)?.ok()
 }
 
+/// What is seen without running anything, and the build.
+fn sources(lane: &mut Lane) -> Built {
+    lane.command("formatting", cargo(&["fmt", "--all", "--check"]));
+    lane.step("tidy", "cargo xtask tidy", tidy::run_and_print);
+    everything(lane)
+}
+
+fn everything(lane: &mut Lane) -> Built {
+    let everything = of_lanes(&["test", "--workspace", "--all-targets"]);
+    lane.build("lints and builds", everything)
+}
+
+/// Those of the end-to-end stage, and all others.
+fn parted(tests: Vec<Binary>) -> (Vec<Binary>, Vec<Binary>) {
+    tests
+        .into_iter()
+        .partition(|binary| binary.name == END_TO_END)
+}
+
+fn unit_tests(lane: &mut Lane, tests: Vec<Binary>, run: Run<'_>) {
+    let (_, unit) = parted(tests);
+    let each = |test: &mut Command| run.prepare(test);
+    lane.binaries(
+        "unit tests and vectors",
+        "cargo xtask unit",
+        1,
+        unit,
+        cores(),
+        each,
+    );
+}
+
+fn documentation(lane: &mut Lane) {
+    let examples = of_lanes(&["test", "--workspace", "--doc"]);
+    lane.tests("examples in the documentation", 0, examples);
+}
+
 fn count_instructions(lane: &mut Lane, binary: Option<&Path>, write: bool) {
     let name = "instruction counts";
     match binary {
-        Some(binary) => drop(lane.step(name, || instructions::run(binary, write))),
-        None => lane.cannot_run(name, "the release build failed"),
+        Some(binary) => drop(lane.step(name, "cargo xtask instructions", || {
+            instructions::run(binary, write)
+        })),
+        None => lane.cannot_run(name, "the gate was not built"),
     }
 }
 
-fn end_to_end_stage(
+fn end_to_end_tests(
     lane: &mut Lane,
     installed: Option<Installed>,
-    binary: Option<PathBuf>,
+    gate: Option<PathBuf>,
     tests: Vec<Binary>,
-    filter: Option<&str>,
+    run: Run<'_>,
 ) {
-    match (installed, binary) {
-        (Some(installed), Some(binary)) => {
+    let name = "end to end";
+    let (tests, _) = parted(tests);
+    match (installed, gate) {
+        (Some(installed), Some(gate)) => {
             // Those of `prove` measure gates, and bear none of the others beside them.
-            lane.binaries("end to end", 1, tests, 1, |test| {
-                end_to_end(test, &installed, &binary, filter);
+            lane.binaries(name, "cargo xtask e2e", 1, tests, 1, |test| {
+                if std::env::var_os("RUST_TEST_THREADS").is_none() {
+                    test.env("RUST_TEST_THREADS", (AT_ONCE * cores()).to_string());
+                }
+                parts_of(test, &installed, &gate);
+                run.prepare(test);
             });
         }
-        (Some(_), None) => lane.cannot_run("end to end", "the release build failed"),
-        (None, _) => lane.cannot_run("end to end", "setup failed"),
+        (Some(_), None) => lane.cannot_run(name, "the gate was not built"),
+        (None, _) => lane.cannot_run(name, "setup failed"),
     }
 }
 
-fn end_to_end(test: &mut Command, installed: &Installed, binary: &Path, filter: Option<&str>) {
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        test.env("RUST_TEST_THREADS", (AT_ONCE * cores()).to_string());
-    }
-    test.args(filter)
-        .env("TOLLGATE_BIN", binary)
+/// Where tests find the gate and what is installed.
+fn parts_of(test: &mut Command, installed: &Installed, gate: &Path) {
+    test.env("TOLLGATE_BIN", gate)
         .env("TOLLGATE_E2E_PYTHON", &installed.python)
         .env("TOLLGATE_E2E_NODE", &installed.node)
         .env("TOLLGATE_E2E_NODE_MODULES", &installed.node_modules)

@@ -6,11 +6,46 @@ use std::fmt;
 use std::io::Write;
 use std::ops::AddAssign;
 
-/// What a harness counted, and whether all ended well.
+/// What a harness counted, whether all ended well, and which tests did not.
 #[derive(Debug, Default)]
 pub(crate) struct Ran {
     pub(crate) tally: Tally,
     pub(crate) success: bool,
+    pub(crate) failed: Vec<Failed>,
+}
+
+/// A test that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) test: String,
+    /// The setting that has it draw as it drew, `TOLLGATE_SEED=…`, where it printed one.
+    pub(crate) seed: Option<String>,
+}
+
+/// What a test prints of its seed (`testing::seed`).
+const SEED: &str = "TOLLGATE_SEED=";
+
+/// The tests of which a harness says, in its section of failures, what they printed:
+/// `---- a::b stdout ----`, and then their lines.
+pub(crate) fn failed(failures: &str) -> Vec<Failed> {
+    let mut failed: Vec<Failed> = Vec::new();
+    for line in failures.lines() {
+        let head = line.strip_prefix("---- ");
+        if let Some(test) = head.and_then(|rest| rest.strip_suffix(" stdout ----")) {
+            failed.push(Failed {
+                test: test.to_owned(),
+                seed: None,
+            });
+        } else if let Some(test) = failed.last_mut()
+            && let Some(at) = line.find(SEED)
+        {
+            let seed = line
+                .get(at..)
+                .and_then(|seed| seed.split_whitespace().next());
+            test.seed = test.seed.take().or(seed.map(str::to_owned));
+        }
+    }
+    failed
 }
 
 /// Shows what was printed now. A closed terminal is no reason to stop counting.
@@ -37,7 +72,7 @@ impl Tally {
     }
 
     /// Adds what a line of the harness says, if it is a result line:
-    /// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; …`.
+    /// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; …`. Ignored are the tests of another lane.
     pub(crate) fn read_line(&mut self, line: &str) {
         let Some((_, counts)) = line
             .trim_start()
@@ -52,7 +87,6 @@ impl Tally {
             match words.next() {
                 Some("passed") => self.passed += count,
                 Some("failed") => self.failed += count,
-                Some("ignored") => self.skipped += count,
                 _ => {}
             }
         }

@@ -18,7 +18,7 @@ fn a_test_binary_is_known_by_cargos_line_and_nothing_else_is_one() {
     let of = |line: &str| Binary::of(&line.parse().expect("JSON"));
     let binary = of(&line).expect("a test binary");
     assert_eq!(binary.source, "proving/prove/tests/e2e/main.rs");
-    assert_eq!(binary.again(), "cargo test -p prove --test e2e");
+    assert_eq!(binary.name, "e2e");
     for (what, other) in [
         (r#""test":true"#, r#""test":false"#),
         (r#""/w/target/debug/deps/e2e-1""#, "null"),
@@ -27,6 +27,25 @@ fn a_test_binary_is_known_by_cargos_line_and_nothing_else_is_one() {
     ] {
         assert_eq!(of(&line.replace(what, other)), None, "{other}");
     }
+}
+
+#[test]
+fn the_gate_is_the_program_of_that_name_and_no_test_of_it() {
+    let line = |kind: &str, is_test: bool| {
+        format!(
+            "echo '{{\"target\":{{\"kind\":[\"{kind}\"],\"name\":\"tollgate\"}},\
+             \"profile\":{{\"test\":{is_test}}},\"executable\":\"/t/{kind}-{is_test}\"}}'\n"
+        )
+    };
+    let mut command = Command::new("sh");
+    let lines = [
+        line("bin", true),
+        line("example", false),
+        line("bin", false),
+    ];
+    command.args(["-c", &lines.concat()]);
+    let gate = build(command).gate();
+    assert_eq!(gate, Some("/t/bin-false".into()));
 }
 
 /// A cargo that has built these scripts.
@@ -76,7 +95,7 @@ fn every_binary_runs_in_its_directory_and_one_that_fails_fails_the_run() {
 fn built(name: &str, scripts: &[&str]) -> Vec<Binary> {
     let built = build(cargo(name, scripts));
     assert_eq!(built.fault, None);
-    built.binaries
+    built.tests
 }
 
 #[test]
@@ -90,13 +109,13 @@ fn what_is_built_is_known_though_the_rest_is_not_and_a_warning_is_a_fault() {
         build(command)
     };
     let broken = with("broken", "exit 101");
-    assert_eq!(broken.binaries.len(), 1);
+    assert_eq!(broken.tests.len(), 1);
     assert!(broken.fault.is_some_and(|says| says.contains("101")));
     let message = r#"{"message":{"level":"LEVEL","rendered":"warning: unused\n"}}"#;
     for (level, fault) in [("warning", Some("1 warnings")), ("note", None)] {
         let line = message.replace("LEVEL", level);
         let warned = with(level, &format!("printf '%s\\n' '{line}'"));
-        assert_eq!(warned.binaries.len(), 1, "{level}");
+        assert_eq!(warned.tests.len(), 1, "{level}");
         assert_eq!(warned.fault.as_deref(), fault, "{level}");
     }
     let fault = build(Command::new("there-is-no-such-program")).fault;

@@ -50,6 +50,9 @@ const CLONE: [&str; 6] = [
     "scenarios",
 ];
 
+/// What runs them once more.
+const AGAIN: &str = "cargo xtask book blocks";
+
 /// How often is looked how far a page is.
 const EVERY: Duration = Duration::from_millis(20);
 
@@ -60,7 +63,7 @@ pub(crate) fn lane(binaries: Option<&Path>, filter: Option<&str>) -> ExitCode {
         Some(dir) => Some(dir.to_owned()),
         None => release_build(&mut lane),
     };
-    let place = binaries.and_then(|dir| lane.step("programs", || Place::prepare(&dir)));
+    let place = binaries.and_then(|dir| lane.step("programs", AGAIN, || Place::prepare(&dir)));
     let Some(place) = place else {
         lane.cannot_run("blocks", "there are no programs to run");
         return lane.finish();
@@ -79,7 +82,9 @@ pub(crate) fn lane(binaries: Option<&Path>, filter: Option<&str>) -> ExitCode {
         }
         match steps(&file.text, &mut count) {
             Ok(steps) if steps.iter().any(|step| is_shell(&step.block)) => {
-                lane.step(&file.path, || place.run(&file.path, &steps));
+                lane.step(&file.path, &format!("{AGAIN} DIR {}", file.path), || {
+                    place.run(&file.path, &steps)
+                });
             }
             Ok(_) => {}
             Err(says) => lane.cannot_run(&file.path, &says),

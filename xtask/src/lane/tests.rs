@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::Lane;
-use crate::tally::Tally;
+use super::{Lane, repeated, shown};
+use crate::tally::{Failed, Tally};
 
 fn shell(script: &str) -> Command {
     let mut command = Command::new("sh");
@@ -31,15 +31,18 @@ fn every_stage_runs_and_is_counted_and_a_test_that_says_it_was_skipped_is_not_pa
     );
     lane.tests("crashed", 1, shell("echo 'running 3 tests'; kill -ABRT $$"));
     lane.tests("missing", 1, Command::new("there-is-no-such-program"));
-    assert_eq!(lane.step("made", || Ok(5)), Some(5));
-    assert_eq!(lane.step("not made", || Err::<u8, _>("why".into())), None);
+    assert_eq!(lane.step("made", "make", || Ok(5)), Some(5));
+    assert_eq!(
+        lane.step("not made", "make", || Err::<u8, _>("why".into())),
+        None
+    );
     lane.cannot_run("end to end", "setup failed");
     assert_eq!(
         lane.total,
         Tally {
             passed: 12,
             failed: 5,
-            skipped: 4
+            skipped: 2
         }
     );
     assert_eq!(
@@ -51,4 +54,24 @@ fn every_stage_runs_and_is_counted_and_a_test_that_says_it_was_skipped_is_not_pa
         lane.failed_stages,
         ["formatting", "crashed", "missing", "not made", "end to end"]
     );
+}
+
+#[test]
+fn what_failed_is_repeated_by_one_command() {
+    let failed = |test: &str, seed: Option<&str>| Failed {
+        test: test.to_owned(),
+        seed: seed.map(str::to_owned),
+    };
+    let again = "cargo xtask unit";
+    assert_eq!(repeated(again, &[]), again);
+    let one = [failed("a::b", None)];
+    assert_eq!(repeated(again, &one), "cargo xtask unit a::b");
+    let two = [failed("a::b", Some("TOLLGATE_SEED=5")), failed("c", None)];
+    assert_eq!(
+        repeated(again, &two),
+        "TOLLGATE_SEED=5 cargo xtask unit a::b   # and 1 more failed: cargo xtask unit"
+    );
+    let mut command = Command::new("/there/cargo");
+    command.args(["fmt", "--check"]);
+    assert_eq!(shown(&command), "cargo fmt --check");
 }

@@ -39,6 +39,8 @@ pub(crate) fn pip_install(python: &Path) -> Command {
         "--quiet",
         "--disable-pip-version-check",
         "--no-deps",
+        // What is imported is compiled then; most of it never is.
+        "--no-compile",
     ]);
     pip
 }

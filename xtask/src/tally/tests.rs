@@ -1,6 +1,6 @@
 //! What counts as passed, failed and skipped.
 
-use super::Tally;
+use super::{Failed, Tally, failed};
 
 fn read(lines: &[&str]) -> Tally {
     let mut tally = Tally::default();
@@ -21,10 +21,10 @@ fn results_of_several_binaries_add_up() {
         Tally {
             passed: 15,
             failed: 2,
-            skipped: 1
+            skipped: 0
         }
     );
-    assert_eq!(tally.to_string(), "15 passed, 2 failed, 1 skipped");
+    assert_eq!(tally.to_string(), "15 passed, 2 failed, 0 skipped");
 }
 
 #[test]
@@ -63,4 +63,16 @@ fn a_run_of_no_tests_is_a_failure_where_some_are_expected() {
             .failed,
         0
     );
+}
+
+#[test]
+fn a_failed_test_is_named_with_the_seed_that_it_printed() {
+    let failures = "\nfailures:\n\n---- a::b stdout ----\nsim: TOLLGATE_SEED=17\nTOLLGATE_SEED=18\npanicked\n\n\
+                    ---- c stdout ----\npanicked\n\nfailures:\n    a::b\n    c\n";
+    let test = |test: &str, seed: Option<&str>| Failed {
+        test: test.to_owned(),
+        seed: seed.map(str::to_owned),
+    };
+    let expected = [test("a::b", Some("TOLLGATE_SEED=17")), test("c", None)];
+    assert_eq!(failed(failures), expected);
 }
