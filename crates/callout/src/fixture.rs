@@ -1,5 +1,7 @@
-//! Servers for tests: real HTTP on loopback, with or without TLS, or in memory where time is virtual.
+//! Servers for tests: real HTTP on loopback, with or without TLS, or in memory.
 //!
+//! Tests have a paused clock. In memory time passes as soon as nobody does anything. On loopback the kernel may be doing
+//! something: there it stands still, so that no bound of a client can hit what a machine is slow to do.
 //! Not here: what they answer (each test).
 
 use std::convert::Infallible;
@@ -7,7 +9,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,11 +20,12 @@ use hyper::body::{Body, Frame, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use testing::PATIENCE;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::client::{Bounds, Client};
+use crate::client::{Bounds, Client, Protocol};
 use crate::dial::Memory;
 use crate::tls::Tls;
 use crate::url::Url;
@@ -223,6 +226,8 @@ pub(crate) struct Server {
     site: Site,
     base: String,
     accepting: Option<tokio::task::JoinHandle<Infallible>>,
+    /// Of one on loopback.
+    _still: Option<mpsc::Sender<()>>,
 }
 
 impl Server {
@@ -269,25 +274,28 @@ impl Server {
             site,
             base: format!("{scheme}://{address}"),
             accepting: Some(accepting),
+            _still: Some(still()),
         }
     }
 
-    /// One in memory, whatever host it is asked for, and the client that asks it.
+    /// One in memory, whatever host it is asked for, and the client that asks it. It speaks what the bounds say.
     pub(crate) fn in_memory(
         bounds: Bounds,
         answering: impl Fn(&Seen) -> Does + Send + Sync + 'static,
     ) -> (Self, Client) {
         let site = Site::new(answering);
         let serving = site.clone();
+        let is_http2 = bounds.protocol == Protocol::Http2;
         let memory: Memory = Arc::new(move |_| {
             let (ours, theirs) = tokio::io::duplex(64 << 10);
-            tokio::spawn(serving.clone().serve(theirs, false));
+            tokio::spawn(serving.clone().serve(theirs, is_http2));
             Ok(ours)
         });
         let server = Self {
             site,
             base: "http://server.test".to_owned(),
             accepting: None,
+            _still: None,
         };
         (server, Client::in_memory(&tls(), bounds, memory))
     }
@@ -330,4 +338,15 @@ pub(crate) fn tls() -> Tls {
 
 pub(crate) fn client() -> Client {
     Client::new(&tls(), Bounds::default())
+}
+
+/// Holds the paused clock of this test, until what it gives is dropped. What waits all the same waits not for ever: the
+/// clock goes on after [`PATIENCE`].
+pub(crate) fn still() -> mpsc::Sender<()> {
+    let (held, over) = mpsc::channel();
+    // A runtime's clock does not go on by itself beside a thread that works for it.
+    drop(tokio::task::spawn_blocking(move || {
+        over.recv_timeout(PATIENCE).is_ok()
+    }));
+    held
 }

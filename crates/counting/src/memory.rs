@@ -157,7 +157,7 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::{BuildHasher, RandomState};
+    use testing::Draw;
 
     use super::*;
 
@@ -209,15 +209,9 @@ mod tests {
 
     #[test]
     fn whatever_the_others_take_a_quarter_is_left_for_what_is_billed_by_count() {
-        let seed = RandomState::new().hash_one(0) | 1;
-        println!("seed {seed}");
-        let mut random = seed;
-        let mut below = |bound: usize| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            (random % bound as u64) as usize
-        };
+        let name = "whatever_the_others_take_a_quarter_is_left_for_what_is_billed_by_count";
+        let mut random = Draw::new(testing::seed(name));
+        let mut below = |bound| random.below(bound);
         for _ in 0..500 {
             let most = 4 * (1 + below(1000));
             let budget = MemoryBudget::new(most);

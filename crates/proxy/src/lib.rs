@@ -30,6 +30,8 @@ mod runtime_config;
 mod sim;
 mod socket;
 mod source;
+#[cfg(test)]
+mod still;
 mod stint;
 mod stream;
 mod timers;

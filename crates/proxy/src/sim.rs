@@ -18,7 +18,6 @@ mod seam;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -245,17 +244,11 @@ fn every_exchange_keeps_the_promises_in_the_committed_runs() {
     sum.is_worth_checking();
 }
 
-/// More of them with `PROXY_SIM_EXCHANGES=1000000`, from another place with `PROXY_SIM_SEED`.
+/// More of them with `PROXY_SIM_EXCHANGES=1000000`.
 #[test]
-fn every_exchange_keeps_the_promises_in_fresh_runs() {
-    let told = |name| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let wanted = told("PROXY_SIM_EXCHANGES").unwrap_or(3_000);
-    let first = told("PROXY_SIM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
-    println!("PROXY_SIM_SEED={first}");
+fn every_exchange_keeps_the_promises_in_runs_of_a_seed() {
+    let first = testing::seed("every_exchange_keeps_the_promises_in_runs_of_a_seed");
+    let wanted = testing::number_of("PROXY_SIM_EXCHANGES", 1_000);
     let mut sum = checks::Counts::default();
     for nth in 0.. {
         sum.add(&checked(first.wrapping_add(nth)));

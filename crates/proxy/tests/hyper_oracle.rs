@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use testing::Draw;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::head::RequestHead;
 use wire::http1::{ChunkStep, Chunked, Framing, Limits, Step, parse_request, request_framing};
@@ -33,14 +34,11 @@ struct Seen {
 
 #[test]
 fn what_ours_accepts_hyper_reads_in_the_same_way() {
-    let seed = std::env::var("TOLLGATE_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5eed_0000);
-    println!("seed {seed} (set TOLLGATE_SEED to repeat)");
-    let mut chance = Chance(seed);
+    let seed = testing::seed("what_ours_accepts_hyper_reads_in_the_same_way");
+    let mut chance = Chance(Draw::new(seed));
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+        .enable_time()
+        .start_paused(true)
         .build_local(tokio::runtime::LocalOptions::default())
         .expect("a runtime");
     let (mut accepted, mut refused_by_hyper) = (0, 0);
@@ -145,6 +143,7 @@ async fn read_by_hyper(input: &[u8]) -> Vec<Seen> {
         drop(client.read_to_end(&mut answer).await);
     };
     let both = async { tokio::join!(connection, talk) };
+    // Virtual: it is over once both wait for each other.
     drop(tokio::time::timeout(Duration::from_secs(5), both).await);
     seen.take()
 }
@@ -232,8 +231,8 @@ fn request(chance: &mut Chance) -> Vec<u8> {
 
 fn damage(bytes: &mut Vec<u8>, chance: &mut Chance) {
     const NASTY: &[u8] = b"\r\n\t :;,\0\x01\x7f\x80\xff\"0a1G-_+%/.";
-    let at = chance.below(bytes.len().max(1) as u64) as usize;
-    let byte = NASTY[chance.below(NASTY.len() as u64) as usize];
+    let at = chance.below(bytes.len().max(1));
+    let byte = NASTY[chance.below(NASTY.len())];
     match chance.below(3) {
         0 => bytes.insert(at, byte),
         1 if at < bytes.len() => bytes[at] = byte,
@@ -242,18 +241,14 @@ fn damage(bytes: &mut Vec<u8>, chance: &mut Chance) {
     }
 }
 
-/// SplitMix64.
-struct Chance(u64);
+struct Chance(Draw);
 
 impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let n = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (n ^ (n >> 31)) % end
+    fn below(&mut self, end: usize) -> usize {
+        self.0.below(end)
     }
 
     fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.below(choices.len() as u64) as usize]
+        choices[self.below(choices.len())]
     }
 }

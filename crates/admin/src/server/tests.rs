@@ -484,7 +484,7 @@ fn whoever_holds_all_connections_keeps_no_probe_out() {
     // The oldest were ended for those that came later.
     let first = held.first_mut().expect("a connection");
     first
-        .set_read_timeout(Some(std::time::Duration::from_secs(5)))
+        .set_read_timeout(Some(testing::PATIENCE))
         .expect("a timeout");
     assert_eq!(first.read(&mut [0; 1]).ok(), Some(0));
 }

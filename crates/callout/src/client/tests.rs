@@ -1,7 +1,6 @@
-//! Servers on loopback that answer well, badly, late or not at all, and certificates of a root made here.
+//! Servers on loopback and in memory that answer well, badly, late or not at all, and certificates of a root made here.
 
 use std::io::{Read, Write};
-use std::time::Instant;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -13,7 +12,7 @@ use rustls_pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::fixture::{Does, Server, Then, body_then, client, json, response, status, tls};
+use crate::fixture::{Does, Server, Then, body_then, client, json, response, status, still, tls};
 use crate::tls::ClientIdentity;
 use policy::secret::Secret;
 
@@ -32,7 +31,7 @@ fn quick() -> Bounds {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_is_sent_as_it_is_and_its_connection_serves_the_next() {
     let server = Server::start(|_| json("{}")).await;
     let (client, url) = (client(), server.url("/a/b?c=d"));
@@ -51,7 +50,7 @@ async fn a_request_is_sent_as_it_is_and_its_connection_serves_the_next() {
     assert_eq!(seen[0].header("content-length"), "4");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_kept_connection_that_is_gone_is_replaced_once() {
     // The second request of a connection is answered by its end.
     let asked = std::sync::Mutex::new(std::collections::HashMap::new());
@@ -73,12 +72,12 @@ async fn a_kept_connection_that_is_gone_is_replaced_once() {
     assert_eq!((server.asked(), server.connections()), (3, 2));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn as_many_connections_are_kept_as_requests_run_at_once() {
     let wait = Duration::from_millis(20);
     let answer = move || Does::After(wait, response(200, "application/json", "{}"));
-    let server = Server::start(move |_| answer()).await;
-    let (client, url) = (client(), server.url("/"));
+    let (server, client) = Server::in_memory(Bounds::default(), move |_| answer());
+    let url = server.url("/");
     for _ in 0..3 {
         let mut calls = tokio::task::JoinSet::new();
         for _ in 0..50 {
@@ -90,7 +89,7 @@ async fn as_many_connections_are_kept_as_requests_run_at_once() {
     assert_eq!((server.asked(), server.connections()), (150, 50));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_fresh_connection_that_ends_is_no_answer_and_nothing_is_sent_again() {
     let server = Server::start(|_| Does::Close).await;
     let found = get(&client(), &server.url("/")).await;
@@ -98,11 +97,12 @@ async fn a_fresh_connection_that_ends_is_no_answer_and_nothing_is_sent_again() {
     assert_eq!(server.asked(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_service_that_is_down_cannot_be_reached() {
     let server = Server::start(|_| json("{}")).await;
     let url = server.url("/");
     drop(server);
+    let _still = still();
     tokio::task::yield_now().await;
     let found = get(&client(), &url).await;
     let Err(fault @ Fault::Unreachable { .. }) = found else {
@@ -111,31 +111,31 @@ async fn a_service_that_is_down_cannot_be_reached() {
     assert!(fault.to_string().contains(&url.authority()), "{fault}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_wait_has_its_end() {
     type Answering = fn() -> Does;
-    let table: [(&str, Answering); 3] = [
-        ("answer", || Does::Hang),
-        ("whole answer", || {
+    let table: [(&str, Duration, Answering); 3] = [
+        ("answer", quick().head, || Does::Hang),
+        ("whole answer", quick().total, || {
             Does::Answer(body_then(200, "application/json", "{", Then::Hang))
         }),
-        ("answer", || {
+        ("answer", quick().head, || {
             Does::After(Duration::from_millis(150), response(200, "x/y", ""))
         }),
     ];
-    for (what, answering) in table {
-        let server = Server::start(move |_| answering()).await;
+    for (what, end, answering) in table {
+        let (server, client) = Server::in_memory(quick(), move |_| answering());
         let began = Instant::now();
-        let found = get(&Client::new(&tls(), quick()), &server.url("/")).await;
-        let Err(Fault::Late { waited_for, .. }) = found else {
+        let found = get(&client, &server.url("/")).await;
+        let Err(Fault::Late { waited_for, within }) = found else {
             panic!("{what}: {found:?}");
         };
-        assert_eq!(waited_for, what);
-        assert!(began.elapsed() < Duration::from_secs(1));
+        assert_eq!((waited_for, within), (what, end));
+        assert_eq!(began.elapsed(), end);
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_handshake_that_stalls_ends_with_the_time_to_connect() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -151,7 +151,7 @@ async fn a_handshake_that_stalls_ends_with_the_time_to_connect() {
     assert_eq!(waited_for, "connection");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_is_too_long_is_not_read() {
     let long = "x".repeat(BODY_MAX + 1);
     let server = Server::start(move |_| json(long.clone())).await;
@@ -162,16 +162,15 @@ async fn an_answer_that_is_too_long_is_not_read() {
     assert!(get(&client(), &server.url("/")).await.is_ok());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_is_not_whole_is_none() {
-    let server =
-        Server::start(|_| Does::Answer(body_then(200, "application/json", "{}", Then::Break)))
-            .await;
-    let found = get(&client(), &server.url("/")).await;
+    let breaks = |_: &_| Does::Answer(body_then(200, "application/json", "{}", Then::Break));
+    let (server, client) = Server::in_memory(Bounds::default(), breaks);
+    let found = get(&client, &server.url("/")).await;
     assert!(matches!(found, Err(Fault::Broken(_))), "{found:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_not_http_is_no_answer() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -186,6 +185,7 @@ async fn what_is_not_http_is_no_answer() {
             tcp.write_all(answer.as_bytes()).expect("a client");
         }
     });
+    let _still = still();
     let url = Url::parse(&format!("http://{address}/")).expect("a URL");
     for _ in 0..2 {
         let found = get(&client(), &url).await;
@@ -194,7 +194,7 @@ async fn what_is_not_http_is_no_answer() {
     thread.join().expect("no panic");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_redirect_is_not_followed() {
     let server = Server::start(|seen| {
         let mut found = response(307, "text/plain", "");
@@ -211,7 +211,7 @@ async fn a_redirect_is_not_followed() {
     assert_eq!(fault.to_string(), "it answered 307");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn addresses_that_are_refused_are_not_connected_to() {
     let one = [
         "http://169.254.169.254/",
@@ -228,7 +228,7 @@ async fn addresses_that_are_refused_are_not_connected_to() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_media_type_is_asked_for() {
     let table = [
         ("application/json", true),
@@ -251,7 +251,7 @@ async fn a_media_type_is_asked_for() {
     assert!(reply.good(&["application/json"], "").is_err());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_compressed_answer_is_refused() {
     let server = Server::start(|_| {
         let mut found = response(200, "application/json", "{}");
@@ -264,7 +264,7 @@ async fn a_compressed_answer_is_refused() {
     assert!(matches!(found, Err(Fault::Garbage(_))), "{found:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn http2_carries_many_requests_on_one_connection() {
     let server = Server::http2(|_| json("{}")).await;
     let bounds = Bounds {
@@ -291,20 +291,16 @@ async fn http2_carries_many_requests_on_one_connection() {
     assert_eq!((&*seen.target, &*seen.host), ("/a?b", &*url.authority()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn as_many_requests_run_at_once_as_may() {
-    let server = Server::start(|_| {
-        Does::After(
-            Duration::from_millis(20),
-            response(200, "application/json", "{}"),
-        )
-    })
-    .await;
     let bounds = Bounds {
         requests: 2,
         ..Bounds::default()
     };
-    let (client, url) = (Client::new(&tls(), bounds), server.url("/"));
+    let wait = Duration::from_millis(20);
+    let answer = move || Does::After(wait, response(200, "application/json", "{}"));
+    let (server, client) = Server::in_memory(bounds, move |_| answer());
+    let url = server.url("/");
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..6 {
         let (client, url) = (client.clone(), url.clone());
@@ -314,14 +310,14 @@ async fn as_many_requests_run_at_once_as_may() {
     assert_eq!((server.asked(), server.connections()), (6, 2));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_closed() {
-    let server = Server::start(|_| json("{}")).await;
     let bounds = Bounds {
         idle: Duration::from_millis(30),
         ..Bounds::default()
     };
-    let (client, url) = (Client::new(&tls(), bounds), server.url("/"));
+    let (server, client) = Server::in_memory(bounds, |_| json("{}"));
+    let url = server.url("/");
     assert!(get(&client, &url).await.is_ok());
     tokio::time::sleep(Duration::from_millis(40)).await;
     assert!(get(&client, &url).await.is_ok());
@@ -377,7 +373,7 @@ impl Ca {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_certificate_is_verified_and_nothing_is_downgraded() {
     let (ca, other) = (Ca::new(), Ca::new());
     // The name of the certificate, the root that is trusted, whether it is let through.
@@ -400,7 +396,7 @@ async fn a_certificate_is_verified_and_nothing_is_downgraded() {
     assert!(matches!(found, Err(Fault::Unreachable { .. })), "{found:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_service_can_ask_who_the_gate_is_and_prefer_http2() {
     let ca = Ca::new();
     let acceptor = ca.acceptor("127.0.0.1", true, &[b"h2", b"http/1.1"]);

@@ -1,6 +1,7 @@
-//! Which of several addresses is taken.
+//! Which of several addresses is taken: real sockets, virtual time.
 
 use super::*;
+use crate::fixture::still;
 
 fn listener() -> (std::net::TcpListener, SocketAddr) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -8,8 +9,9 @@ fn listener() -> (std::net::TcpListener, SocketAddr) {
     (listener, address)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_address_that_refuses_gives_way_to_the_next() {
+    let _still = still();
     let (closed, gone) = listener();
     drop(closed);
     let (_open, address) = listener();
@@ -19,7 +21,7 @@ async fn an_address_that_refuses_gives_way_to_the_next() {
     assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_address_that_is_silent_is_not_waited_for_alone() {
     // Nobody takes connections of a backlog that is full, so that one more is neither taken nor refused.
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
@@ -29,16 +31,16 @@ async fn an_address_that_is_silent_is_not_waited_for_alone() {
     let full = socket.listen(1).expect("a backlog");
     let silent = full.local_addr().expect("an address");
     let mut filling = Vec::new();
-    for _ in 0..4 {
-        filling.push(tokio::spawn(TcpStream::connect(silent)));
+    let moment = Duration::from_millis(100);
+    while let Ok(taken) = std::net::TcpStream::connect_timeout(&silent, moment) {
+        filling.push(taken);
     }
-    tokio::time::sleep(Duration::from_millis(50)).await;
     let (_open, address) = listener();
     let tcp = first_of(vec![silent, address]).await.expect("a connection");
     assert_eq!(tcp.peer_addr().expect("a peer"), address);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_name_is_looked_up_and_what_it_leads_to_is_checked() {
     let dialer = Dialer {
         tls: crate::fixture::tls().speaking(&[]),

@@ -1,10 +1,10 @@
-//! Engines on loopback: what each is asked, and what is read of its answers.
+//! Engines on loopback, and one in memory: what each is asked, and what is read of its answers.
 
 use std::time::Duration;
 
 use super::*;
 use crate::client::Bounds;
-use crate::fixture::{Does, Seen, Server, client, json, response, status, tls};
+use crate::fixture::{Does, Seen, Server, client, json, response, status};
 
 const CHAT: &str = r#"{"messages":[{"role":"user","content":"a"}]}"#;
 const TEXT: &str = r#"{"prompt":"a"}"#;
@@ -45,7 +45,7 @@ fn usual(seen: &Seen) -> Does {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_an_engine_has_is_asked_and_what_it_has_not_is_asked_once() {
     let server = Server::start(usual).await;
     let engine = asking(&server, "/v1");
@@ -89,7 +89,7 @@ async fn what_an_engine_has_is_asked_and_what_it_has_not_is_asked_once() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn where_the_call_itself_can_be_rendered_nothing_else_is_asked() {
     let server = Server::start(|seen: &Seen| match seen.target.as_str() {
         "/engine/v1/completions/render" => {
@@ -118,7 +118,7 @@ async fn where_the_call_itself_can_be_rendered_nothing_else_is_asked() {
     assert_eq!(targets(&server)[1], "/engine/v1/chat/completions/render");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_tokenizer_is_given_no_conversation_that_it_would_read_otherwise() {
     let server = Server::start(usual).await;
     let engine = asking(&server, "/v1");
@@ -144,7 +144,7 @@ async fn a_tokenizer_is_given_no_conversation_that_it_would_read_otherwise() {
     assert!(matches!(says, Ok(EngineSays::Counts(_))), "{says:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_no_count_is_none() {
     let long = format!(r#"{{"count":1,"tokens":[{}1]}}"#, "1,".repeat(600_000));
     let answers = [
@@ -178,7 +178,7 @@ async fn what_is_no_count_is_none() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_place_that_answers_a_question_with_an_answer_has_generated_for_the_last_time() {
     let server = Server::start(|seen: &Seen| match seen.target.as_str() {
         "/v1/chat/completions/render" => json(r#"{"choices":[{"text":"Paris"}]}"#),
@@ -202,7 +202,7 @@ async fn a_place_that_answers_a_question_with_an_answer_has_generated_for_the_la
     assert!(!seen[1].text().contains("max_tokens"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_is_bound_where_its_call_does_not_bind_it() {
     let server = Server::start(|_| json(r#"{"token_ids":[1]}"#)).await;
     let engine = asking(&server, "/v1");
@@ -228,7 +228,7 @@ async fn an_answer_is_bound_where_its_call_does_not_bind_it() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_model_that_an_engine_does_not_know_says_nothing_of_its_others() {
     let server = Server::start(|seen: &Seen| {
         if seen.text().contains(r#""model":"a""#) {
@@ -257,7 +257,7 @@ async fn a_model_that_an_engine_does_not_know_says_nothing_of_its_others() {
     assert_eq!(all, [paths, paths].concat());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_refused_is_told_from_an_engine_in_trouble() {
     for code in [400, 413, 422, 500] {
         let server = Server::start(move |_| status(code)).await;
@@ -275,7 +275,7 @@ async fn a_call_that_is_refused_is_told_from_an_engine_in_trouble() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_redirect_is_followed_and_a_credential_is_in_no_fault() {
     let other = Server::start(|_| json("{}")).await;
     let to = other.text("/v1/chat/completions/render");
@@ -296,7 +296,7 @@ async fn no_redirect_is_followed_and_a_credential_is_in_no_fault() {
     assert!(!format!("{engine:?} {says:?}").contains("canary"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_engine_that_hangs_is_waited_for_no_longer_than_its_bound() {
     let bounds = Bounds {
         total: Duration::from_millis(50),
@@ -304,14 +304,14 @@ async fn an_engine_that_hangs_is_waited_for_no_longer_than_its_bound() {
         kept: 1,
         ..Bounds::default()
     };
-    let server = Server::start(|_| Does::Hang).await;
+    let (server, client) = Server::in_memory(bounds, |_| Does::Hang);
     let place = EnginePlace {
         api: server.url("/v1"),
         headers: Vec::new(),
         query: "api-version=1".to_owned(),
     };
     let counts = Arc::<Questions>::default();
-    let engine = EngineTokens::new(Client::new(&tls(), bounds), place, Arc::clone(&counts));
+    let engine = EngineTokens::new(client, place, Arc::clone(&counts));
     let says = engine.count(&question(Operation::Chat, CHAT)).await;
     assert!(matches!(says, Err(Fault::Late { .. })), "{says:?}");
     assert_eq!(counts.counts().failed, 1);
@@ -321,7 +321,7 @@ async fn an_engine_that_hangs_is_waited_for_no_longer_than_its_bound() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_engine_says_which_models_it_serves() {
     let server = Server::start(|seen: &Seen| match seen.target.as_str() {
         "/v1/models" => json(

@@ -354,7 +354,7 @@ fn where_an_issuer_keeps_its_document() {
     assert!(KeySource::oauth("a.test").is_err());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_issuer_says_where_its_keys_are() {
     let server = Server::start(|seen| match &*seen.target {
         "/idp/.well-known/openid-configuration" => json(format!(

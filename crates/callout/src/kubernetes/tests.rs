@@ -61,7 +61,7 @@ fn reviews(server: &Server, audiences: &[&str]) -> TokenReview {
     TokenReview::new(&Handle::here(), client(), settings)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_token_is_reviewed_with_the_token_that_the_gate_has_now() {
     let server = Server::start(|_| {
         created(&format!(
@@ -90,7 +90,7 @@ async fn a_token_is_reviewed_with_the_token_that_the_gate_has_now() {
     assert_eq!(seen[1].header("authorization"), "Bearer own-1");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_an_answer_to_a_review_means() {
     let yes = |rest: &str| format!(r#"{{"authenticated":true,{USER}{rest}}}"#);
     let ours = &["gate", "other"][..];
@@ -154,7 +154,7 @@ async fn what_an_answer_to_a_review_means() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_api_server_that_cannot_tell_is_neither() {
     type Answering = fn() -> Does;
     let table: [(&str, Answering); 5] = [
@@ -228,7 +228,7 @@ fn unsigned(claims: &str) -> Secret {
     secret(&format!("e30.{payload}.c2ln"))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_token_tells_when_it_ends_and_why_it_may_be_refused() {
     let now = since_1970().as_secs();
     let yes = format!(r#"{{"authenticated":true,"audiences":["gate"],{USER}}}"#);
@@ -352,7 +352,7 @@ fn accesses(server: &Server) -> AccessReview {
     AccessReview::new(&Handle::here(), client(), settings)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn access_is_asked_for_by_object_and_by_path() {
     let server = Server::start(|_| created(r#"{"allowed":true,"reason":"RBAC"}"#)).await;
     let access = accesses(&server);
@@ -388,7 +388,7 @@ async fn access_is_asked_for_by_object_and_by_path() {
     assert_eq!(server.asked(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_an_answer_to_a_question_of_access_means() {
     let table = [
         // Why, where it is a no.

@@ -1,8 +1,8 @@
-//! Providers in memory and on loopback: which documents are of use, and what a code is given for.
+//! Providers in memory: which documents are of use, and what a code is given for.
 
 use super::*;
 use crate::client::Bounds;
-use crate::fixture::{Does, Seen, Server, client, json, response, status};
+use crate::fixture::{Does, Seen, Server, json, response, status};
 use crate::json as strict;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ async fn read(text: &str) -> Result<Arc<Provider>, String> {
     provider.map_err(|fault| fault.to_string())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_document_names_where_browsers_and_codes_go() {
     let base = "http://server.test/realm";
     let plain = read(&document(ISSUER, base, "")).await.expect("a provider");
@@ -66,7 +66,7 @@ async fn a_document_names_where_browsers_and_codes_go() {
     assert!(full.names_itself);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_document_that_is_not_whole_or_anothers_is_of_no_use() {
     let base = "http://server.test";
     let good = document(ISSUER, base, "");
@@ -167,7 +167,7 @@ async fn a_document_is_fetched_when_it_is_needed_and_once_an_hour() {
     assert_eq!(server.asked(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_issuer_that_is_down_is_asked_again() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let asked = AtomicUsize::new(0);
@@ -180,24 +180,20 @@ async fn an_issuer_that_is_down_is_asked_again() {
     openid.provider(LONG).await.expect("it is up");
 }
 
-/// A provider on loopback, whose token endpoint answers so.
-async fn issuing(
+/// A provider whose token endpoint answers so.
+fn issuing(
     auth: ClientAuth,
     answering: impl Fn() -> Does + Send + Sync + 'static,
 ) -> (Server, OpenId) {
-    let server = Server::start(move |seen| {
-        let base = format!("http://{}", seen.host);
-        match &*seen.target {
-            "/.well-known/openid-configuration" => json(document(&base, &base, "")),
-            _ => answering(),
-        }
-    })
-    .await;
-    let openid = OpenId::new(&Handle::here(), client(), &server.text(""), auth);
+    let (server, client) = Server::in_memory(Bounds::default(), move |seen| match &*seen.target {
+        "/token" => answering(),
+        _ => json(document(ISSUER, "http://server.test", "")),
+    });
+    let openid = OpenId::new(&Handle::here(), client, ISSUER, auth);
     (server, openid.expect("a provider"))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_code_is_given_for_an_id_token_with_its_verifier() {
     let hidden = || SecretSource::fixed(secret("hidden"));
     let id = || "gate".to_owned();
@@ -225,7 +221,7 @@ async fn a_code_is_given_for_an_id_token_with_its_verifier() {
     ];
     for (auth, more, authorization) in table {
         let answer = r#"{"id_token":"ey.J.x","access_token":"a","token_type":"DPoP"}"#;
-        let (server, openid) = issuing(auth, move || json(answer)).await;
+        let (server, openid) = issuing(auth, move || json(answer));
         let token = openid.id_token(code(), LONG).await.expect("a token");
         assert_eq!(token.expose(), b"ey.J.x");
         let seen = &server.seen()[1];
@@ -235,7 +231,7 @@ async fn a_code_is_given_for_an_id_token_with_its_verifier() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_no_id_token_is_a_fault_that_repeats_nothing() {
     type Answers = fn() -> Does;
     let answers: [(Answers, &str); 7] = [
@@ -266,7 +262,7 @@ async fn what_is_no_id_token_is_a_fault_that_repeats_nothing() {
         (|| json(vec![b' '; 65 << 10]), "longer than"),
     ];
     for (answer, says) in answers {
-        let (_server, openid) = issuing(nobody(), answer).await;
+        let (_server, openid) = issuing(nobody(), answer);
         let fault = openid
             .id_token(code(), LONG)
             .await
@@ -274,14 +270,14 @@ async fn what_is_no_id_token_is_a_fault_that_repeats_nothing() {
             .to_string();
         assert!(fault.contains(says) && !fault.contains("c&1"), "{fault}");
     }
-    let (_server, openid) = issuing(nobody(), || Does::Hang).await;
+    let (_server, openid) = issuing(nobody(), || Does::Hang);
     let late = openid.id_token(code(), Duration::from_millis(100)).await;
     assert!(matches!(late, Err(Fault::Late { .. })), "{late:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn codes_that_anybody_brings_wait_in_a_bounded_room() {
-    let (server, openid) = issuing(nobody(), || Does::Hang).await;
+    let (server, openid) = issuing(nobody(), || Does::Hang);
     openid.provider(LONG).await.expect("a provider");
     let waiting: Vec<_> = (0..CODES_MAX)
         .map(|_| openid.id_token(code(), LONG))

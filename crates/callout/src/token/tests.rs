@@ -55,7 +55,7 @@ fn started(
     (server, token, faults)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_grant_is_asked_for_as_its_rfc_says() {
     let exchange = Grant::Exchange {
         subject_token: source("s&t"),
@@ -165,7 +165,7 @@ fn what_an_answer_must_hold() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refusal_is_told_by_its_code_and_without_what_it_repeats() {
     let refused =
         |code: &str| format!(r#"{{"error":{code},"error_description":"bad secret hidden"}}"#);
@@ -195,7 +195,7 @@ async fn a_refusal_is_told_by_its_code_and_without_what_it_repeats() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_token_comes_as_json_or_not_at_all() {
     let server = Server::start(|_| Does::Answer(response(200, "text/html", answer("t", 60)))).await;
     let request = OAuthRequest::new(server.url("/"), basic(), Grant::ClientCredentials);
@@ -375,7 +375,7 @@ async fn what_was_given_for_a_callers_token_is_renewed_once_in_a_while() {
     assert_eq!(server.asked(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_service_accounts_token_is_given_for_another_one() {
     let good = r#"{"accessToken":"given","expireTime":"2999-01-01T00:00:00Z"}"#;
     let table = [
@@ -425,7 +425,7 @@ async fn a_service_accounts_token_is_given_for_another_one() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_metadata_service_is_asked_with_its_headers() {
     let server = Server::start(|seen| match (&*seen.target, seen.header("metadata")) {
         ("/token", "true") => {

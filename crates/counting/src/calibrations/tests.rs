@@ -1,5 +1,8 @@
 //! What rows and the alarm have of a comparison.
 
+use std::time::Duration;
+
+use testing::{PATIENCE, nothing_happens_for};
 use tokens::{Feature, probes};
 use tracing::span;
 
@@ -295,12 +298,15 @@ fn what_an_engine_says_at_its_new_address_is_not_forgotten_with_what_it_said_at_
         gate.calibrations.forget(
             |backend| backend == "b",
             || {
-                let asking = scope.spawn(|| gate.ask(|_| 0));
-                // It waits, or has told all by now.
-                let until = std::time::Instant::now() + std::time::Duration::from_millis(50);
-                while !asking.is_finished() && std::time::Instant::now() < until {
-                    std::thread::yield_now();
-                }
+                let (asks, begun) = std::sync::mpsc::channel();
+                let gate = &gate;
+                scope.spawn(move || {
+                    asks.send(()).expect("somebody waits");
+                    gate.ask(|_| 0);
+                });
+                begun.recv_timeout(PATIENCE).expect("it begins");
+                // It waits then, or has told all by now.
+                nothing_happens_for(Duration::from_millis(50));
             },
         );
     });

@@ -1,10 +1,12 @@
 //! Order within an exchange, order between exchanges, and that nothing is passed over.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
+
+use testing::Draw;
 
 use super::*;
 use crate::exchange_id::exchange_id;
+use crate::moment;
 
 fn counted(nth: u64) -> u64 {
     exchange_id(0, nth, BilledBy::Counted)
@@ -16,7 +18,7 @@ fn reported(nth: u64) -> u64 {
 
 #[test]
 fn what_is_billed_by_count_goes_first_and_the_others_have_every_eighth_turn() {
-    let now = Instant::now();
+    let now = moment();
     let mut queue: Queue<(), ()> = Queue::default();
     for nth in 0..16 {
         queue.push(reported(nth), (), now);
@@ -42,7 +44,7 @@ fn what_is_billed_by_count_goes_first_and_the_others_have_every_eighth_turn() {
 
 #[test]
 fn events_that_come_while_a_thread_is_at_an_exchange_wait_for_its_next_turn() {
-    let now = Instant::now();
+    let now = moment();
     let mut queue: Queue<u8, &str> = Queue::default();
     queue.push(1, 10, now);
     queue.push(1, 11, now);
@@ -95,7 +97,7 @@ impl Length for Bytes {
 #[test]
 fn prompts_of_megabytes_hold_up_nobody_for_longer_than_one_of_them() {
     const MEGABYTE: usize = 1 << 20;
-    let now = Instant::now();
+    let now = moment();
     let mut queue: Queue<Bytes, ()> = Queue::default();
     for nth in 0..20 {
         queue.push(counted(nth), Bytes(4 * MEGABYTE), now);
@@ -124,7 +126,7 @@ fn prompts_of_megabytes_hold_up_nobody_for_longer_than_one_of_them() {
 
 #[test]
 fn the_longest_wait_is_told_whichever_line_it_stands_in() {
-    let start = Instant::now();
+    let start = moment();
     let later = start + Duration::from_millis(7);
     let mut queue: Queue<(), ()> = Queue::default();
     assert_eq!(queue.waited(start), Duration::ZERO);
@@ -136,16 +138,15 @@ fn the_longest_wait_is_told_whichever_line_it_stands_in() {
 /// Many exchanges, events and threads in any order, against what each exchange was given.
 #[test]
 fn whoever_takes_turns_each_exchange_gets_its_events_once_and_in_order() {
-    let seed = RandomState::new().hash_one(0) | 1;
-    println!("seed {seed}");
-    let mut random = Random(seed);
+    let name = "whoever_takes_turns_each_exchange_gets_its_events_once_and_in_order";
+    let mut random = Draw::new(testing::seed(name));
     for _ in 0..200 {
         one_run(&mut random);
     }
 }
 
-fn one_run(random: &mut Random) {
-    let now = Instant::now();
+fn one_run(random: &mut Draw) {
+    let now = moment();
     let mut queue: Queue<u64, Vec<u64>> = Queue::default();
     let mut given: BTreeMap<u64, u64> = BTreeMap::new();
     let mut had: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -181,17 +182,5 @@ fn one_run(random: &mut Random) {
     }
     for (id, events) in given {
         assert_eq!(had[&id], (0..events).collect::<Vec<_>>());
-    }
-}
-
-/// xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
     }
 }

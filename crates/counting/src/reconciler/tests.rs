@@ -12,6 +12,7 @@ use tokens::Doubt;
 use super::*;
 use crate::exchange_id::without_output;
 use crate::metrics::RESULTS;
+use crate::moment;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -82,7 +83,7 @@ fn every_row_is_settled_once_be_its_count_early_late_or_never() {
         PATIENCE,
         Arc::new(Mutex::new(Box::new(Nowhere))),
     );
-    let start = Instant::now();
+    let start = moment();
     reconciler.handle(ReconcileEvent::Held(1, "in time"), start);
     reconciler.handle(counted(1, exact(10), near(20)), start);
     reconciler.handle(ReconcileEvent::Held(2, "late"), start);
@@ -187,7 +188,7 @@ fn a_record_says_nothing_of_a_count_that_came_too_late_for_its_row() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let metrics = Arc::default();
     let mut reconciler = reconciler(&metrics, Box::new(Doubts(Arc::clone(&told))));
-    let start = Instant::now();
+    let start = moment();
     for id in [4, 8] {
         reconciler.handle(ReconcileEvent::Held(id, "row"), start);
     }
@@ -213,7 +214,7 @@ fn a_record_says_nothing_of_a_count_that_came_too_late_for_its_row() {
 fn of_embeddings_no_output_is_late() {
     let metrics = Arc::default();
     let mut reconciler = reconciler(&metrics, Box::new(Nowhere));
-    let start = Instant::now();
+    let start = moment();
     for id in [4, without_output(8)] {
         reconciler.handle(ReconcileEvent::Held(id, "row"), start);
     }
@@ -246,7 +247,7 @@ fn what_a_call_reports_of_its_prompt_counts_although_it_broke_off() {
         let doubt = counts.and_then(|counts| counts.prompt_doubt);
         kept.lock().expect("no panic").push(doubt);
     });
-    let now = Instant::now();
+    let now = moment();
     for (id, tokens, is_whole) in [(4, 10, true), (8, 10, true), (12, 10, true), (16, 9, false)] {
         let mut event = counted(id, exact(tokens), near(20));
         if let ReconcileEvent::Counted(counted) = &mut event {
@@ -269,7 +270,7 @@ fn prompts_that_the_gate_failed_to_count_raise_the_alarm() {
     let mut reconciler = reconciler(&metrics, Box::new(Nowhere));
     for id in (4..).step_by(4).take(5) {
         let failed = Some(Err(Missed::Failed));
-        reconciler.handle(counted(id, failed, near(20)), Instant::now());
+        reconciler.handle(counted(id, failed, near(20)), moment());
     }
     let unread = metrics.unreadable().remove("m").expect("its model");
     assert_eq!((unread.share.is_raised(), unread.reason), (true, "failed"));

@@ -1,9 +1,10 @@
 //! Threads that take turns: one that is stuck, many at once, none that has anything to do.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Sender, TryRecvError, channel};
 
 use policy::billing::BilledBy;
+use testing::{Began, PATIENCE, eventually};
 
 use super::*;
 use crate::exchange_id::exchange_id;
@@ -15,8 +16,8 @@ fn id(nth: u64) -> u64 {
 /// What a thread does with an event.
 enum Do {
     Nothing,
-    /// Stays at it until the other end is gone.
-    Wait(Receiver<()>),
+    /// Tells that it has begun, and stays at it until the other end is gone.
+    Wait(Sender<()>, Receiver<()>),
 }
 
 impl Length for Do {
@@ -35,7 +36,8 @@ fn start(threads: usize, told: &Sender<u64>) -> (Shared, Vec<thread::JoinHandle<
         thread::spawn(move || {
             let turn = |turn: Turn<Do, ()>| {
                 for event in turn.events {
-                    if let Do::Wait(until) = event {
+                    if let Do::Wait(begun, until) = event {
+                        begun.send(()).expect("the test listens");
                         assert!(until.recv().is_err());
                     }
                 }
@@ -49,31 +51,31 @@ fn start(threads: usize, told: &Sender<u64>) -> (Shared, Vec<thread::JoinHandle<
     (queue, threads)
 }
 
-const SOON: Duration = Duration::from_secs(20);
-
 #[test]
 fn one_that_is_stuck_holds_up_no_other() {
     let (told, turns) = channel();
     let (queue, threads) = start(2, &told);
     let inlet = queue.inlet();
     let (stuck, until) = channel();
-    assert!(inlet.send(id(1), Do::Wait(until)).is_ok());
-    for nth in 2..100 {
-        assert!(inlet.send(id(nth), Do::Nothing).is_ok());
-        // Also those that come while it is stuck.
-        thread::sleep(Duration::from_micros(200));
-    }
+    let (begun, has_begun) = channel();
+    assert!(inlet.send(id(1), Do::Wait(begun, until)).is_ok());
+    let send = |nth| assert!(inlet.send(id(nth), Do::Nothing).is_ok());
+    (2..50).for_each(send);
+    // Also those that come while it is stuck.
+    has_begun.recv_timeout(PATIENCE).expect("its turn");
+    (50..100).for_each(send);
     let mut had: Vec<u64> = (2..100)
-        .map(|_| turns.recv_timeout(SOON).expect("its turn"))
+        .map(|_| turns.recv_timeout(PATIENCE).expect("its turn"))
         .collect();
     had.sort_unstable();
     assert_eq!(had, (2..100).map(id).collect::<Vec<_>>());
-    // More of the one that is stuck waits for it, whoever is free.
-    assert!(inlet.send(id(1), Do::Nothing).is_ok());
-    let none = turns.recv_timeout(Duration::from_millis(100));
-    assert_eq!(none, Err(RecvTimeoutError::Timeout));
+    // More of the one that is stuck waits for it, whoever is free; what came later has had its turn.
+    send(1);
+    send(100);
+    assert_eq!(turns.recv_timeout(PATIENCE), Ok(id(100)));
+    assert_eq!(turns.try_recv(), Err(TryRecvError::Empty));
     drop(stuck);
-    let last = [turns.recv_timeout(SOON), turns.recv_timeout(SOON)];
+    let last = [(); 2].map(|()| turns.recv_timeout(PATIENCE));
     assert_eq!(last, [Ok(id(1)); 2]);
     drop(inlet);
     queue.close();
@@ -133,24 +135,31 @@ fn all_that_was_sent_has_its_turn_before_the_threads_end() {
 #[test]
 fn an_event_after_a_quiet_time_wakes_who_sleeps() {
     let (told, turns) = channel();
+    let began = Began::now();
     let (queue, threads) = start(2, &told);
     let inlet = queue.inlet();
-    let began = Instant::now();
-    while !queue.bell.has_sleeper() {
-        assert!(began.elapsed() < SOON, "nobody sleeps");
-        thread::sleep(Duration::from_millis(1));
-    }
-    assert!(began.elapsed() >= QUIET_AFTER / 2);
-    let began = Instant::now();
+    eventually("one of them sleeps", || queue.bell.has_sleeper());
+    began.took_at_least(QUIET_AFTER);
     assert!(inlet.send(id(1), Do::Nothing).is_ok());
-    assert!(!queue.bell.has_sleeper(), "it was not rung for");
-    assert_eq!(turns.recv_timeout(SOON), Ok(id(1)));
-    println!("woken after {:?}", began.elapsed());
+    assert_eq!(turns.recv_timeout(PATIENCE), Ok(id(1)));
     drop(inlet);
     queue.close();
     threads
         .into_iter()
         .for_each(|t| t.join().expect("no panic"));
+}
+
+#[test]
+fn who_sleeps_is_rung_for_once() {
+    let queue: Shared = Arc::new(SharedQueue::new(1));
+    let inlet = queue.inlet();
+    queue.bell.join(0);
+    assert!(queue.bell.listen(0), "nobody sleeps");
+    assert!(inlet.send(id(1), Do::Nothing).is_ok());
+    assert!(!queue.bell.has_sleeper(), "it was not rung for");
+    // Returns, as it was woken.
+    thread::park();
+    assert!(inlet.send(id(2), Do::Nothing).is_ok());
 }
 
 #[test]

@@ -373,6 +373,3 @@ fn is_json(value: &[u8]) -> bool {
                 .is_none_or(|set| matches!(set, b"utf-8" | b"\"utf-8\""))
         })
 }
-
-#[cfg(test)]
-mod tests;

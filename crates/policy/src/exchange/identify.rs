@@ -380,6 +380,3 @@ fn of_caller(
         }),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -84,6 +84,3 @@ fn short_of(
     let refusal = tightest(limits, tokens, &who, now);
     refusal.filter(|refusal| matches!(refusal, Refusal::Limited { .. }))
 }
-
-#[cfg(test)]
-mod tests;

@@ -105,20 +105,6 @@ fn more_than_the_burst_is_never_and_takes_nothing() {
 }
 
 #[test]
-fn a_refused_take_changes_nothing() {
-    let bucket = Bucket::new(rate(100, 100));
-    bucket.take(60, at(0)).expect("full");
-    for _ in 0..50 {
-        assert!(bucket.take(41, at(0)).is_err());
-    }
-    let level = Level {
-        remaining: 40,
-        reset: Duration::from_secs(60),
-    };
-    assert_eq!(bucket.level(at(0)), level);
-}
-
-#[test]
 fn an_overspend_is_debt_that_refill_must_pay_first() {
     let bucket = Bucket::new(rate(100, 100));
     bucket.take(10, at(0)).expect("full");
@@ -139,31 +125,6 @@ fn an_overspend_is_debt_that_refill_must_pay_first() {
         Err(Denied::Wait(Duration::from_secs(1)))
     );
     assert_eq!(bucket.take(1, at(151)), Ok(()));
-}
-
-#[test]
-fn an_overspend_that_is_known_late_is_owed_all_the_same() {
-    let bucket = Bucket::new(rate(100, 100));
-    bucket.take(10, at(0)).expect("full");
-    bucket.settle(10, 160, at(10_000));
-    assert_eq!(bucket.level(at(10_000)).reset, Duration::from_secs(150));
-    assert!(bucket.take(1, at(10_000)).is_err());
-}
-
-#[test]
-fn what_is_given_back_fills_the_bucket_and_never_overfills_it() {
-    let bucket = Bucket::new(rate(100, 100));
-    bucket.take(100, at(0)).expect("full");
-    bucket.settle(100, 30, at(0));
-    assert_eq!(remaining(&bucket, at(0)), 70);
-    // At 100 s the bucket is full: what the first call gives back then is no credit against
-    // the overspend of the second.
-    let bucket = Bucket::new(rate(100, 100));
-    bucket.take(100, at(0)).expect("full");
-    bucket.take(10, at(100)).expect("refilled");
-    bucket.settle(100, 10, at(100));
-    bucket.settle(10, 60, at(100));
-    assert_eq!(remaining(&bucket, at(100)), 50);
 }
 
 #[test]
@@ -239,46 +200,6 @@ fn a_clock_that_runs_behind_admits_nothing_more() {
     assert_eq!(taken(&bucket, 2, at(-1000)), 0);
     assert_eq!(taken(&bucket, 2, at(129)), 0);
     assert_eq!(taken(&bucket, 2, at(130)), 1);
-}
-
-#[test]
-fn a_reload_carries_what_is_owed_in_units() {
-    let old = Bucket::new(rate(100, 100));
-    old.take(80, at(0)).expect("full");
-    let owed = |new: Rate| Bucket::carried(new, &old, at(10)).level(at(10));
-    assert_eq!(
-        owed(rate(100, 100)).remaining,
-        30,
-        "80 taken, 10 refilled, same rate"
-    );
-    assert_eq!(
-        owed(rate(1000, 100)).remaining,
-        930,
-        "a larger limit owes the same 70"
-    );
-    assert_eq!(
-        owed(rate(50, 100)),
-        Level {
-            remaining: 0,
-            reset: Duration::from_secs(140)
-        }
-    );
-    let refilled = Bucket::carried(rate(100, 100), &old, at(500));
-    assert_eq!(refilled.level(at(500)).remaining, 100);
-}
-
-#[test]
-fn a_reload_carries_debt() {
-    let old = Bucket::new(rate(100, 100));
-    old.settle(0, 300, at(0));
-    let new = Bucket::carried(rate(200, 100), &old, at(0));
-    assert_eq!(
-        new.level(at(0)),
-        Level {
-            remaining: 0,
-            reset: Duration::from_secs(150)
-        }
-    );
 }
 
 /// Workers go on with the old bucket until they have the new configuration.

@@ -1,5 +1,6 @@
 //! Which paths templates take, and that nothing else passes, by hand and at random.
 
+use testing::Draw;
 use wire::head::{Method, check_path, percent_decoded};
 
 use super::{Listed, Template, TemplateFault, listed};
@@ -150,15 +151,6 @@ fn a_workload_is_let_through_by_its_own_routes_alone() {
     assert_eq!(find("POST", "/v1/models", 1), Err("method_not_allowed"));
 }
 
-/// splitmix64
-fn draw(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
 /// What a lenient server might make of a path: percent-decoded twice, cut at `?`, `#` and `;`, without
 /// empty segments, blanks and dots at their ends, letters folded as NFKC and case folding do.
 fn leniently(path: &str) -> String {
@@ -189,7 +181,7 @@ fn leniently(path: &str) -> String {
 }
 
 /// A path made of pieces of known ones, with a few bytes changed.
-fn odd_path(state: &mut u64) -> String {
+fn odd_path(draw: &mut Draw) -> String {
     const PIECES: &[&str] = &[
         "v1",
         "chat",
@@ -240,7 +232,7 @@ fn odd_path(state: &mut u64) -> String {
         "_",
         "-",
     ];
-    let mut pick = |n: usize| usize::try_from(draw(state) % n as u64).expect("small");
+    let mut pick = |n| draw.below(n);
     let mut path = String::from(if pick(12) == 0 { "/V1" } else { "/v1" });
     for _ in 0..=pick(4) {
         path.push('/');
@@ -269,9 +261,9 @@ fn odd_path(state: &mut u64) -> String {
 
 #[test]
 fn nothing_outside_the_table_passes_whatever_a_path_looks_like() {
-    const SEED: u64 = 0x0071_0b5e_11ed;
-    const PATHS: usize = 200_000;
-    println!("seed {SEED:#x}, {PATHS} paths");
+    const PATHS: usize = 40_000;
+    let name = "nothing_outside_the_table_passes_whatever_a_path_looks_like";
+    let mut draw = Draw::new(testing::seed(name));
     let lists = [
         "/v1/{id}",
         "/v1/{id}/{id}",
@@ -287,9 +279,9 @@ fn nothing_outside_the_table_passes_whatever_a_path_looks_like() {
         ..RoutePlan::default()
     }]);
     let known: Vec<String> = super::operation::known_paths();
-    let (mut state, mut passed, mut named, mut refused) = (SEED, 0, 0, 0);
+    let (mut passed, mut named, mut refused) = (0, 0, 0);
     for _ in 0..PATHS {
-        let path = odd_path(&mut state);
+        let path = odd_path(&mut draw);
         if check_path(path.split('?').next().unwrap_or_default().as_bytes()).is_err() {
             refused += 1;
             continue;
@@ -323,5 +315,5 @@ fn nothing_outside_the_table_passes_whatever_a_path_looks_like() {
         }
     }
     println!("{passed} listed, {named} known, {refused} refused");
-    assert!(passed > 1000 && named > 1000 && refused > 10_000);
+    assert!(passed > 200 && named > 200 && refused > 2_000);
 }

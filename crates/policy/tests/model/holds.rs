@@ -1,24 +1,17 @@
 //! Reservations over two limits at one instant: reserved = settled + released, and a refusal
 //! holds nothing, against plain sums.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use policy::clock::Mono;
-use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
-use policy::id::{LimitId, RouteId};
-use policy::levels::Levels;
+use policy::exchange::Verdict;
+use policy::id::RouteId;
 use policy::limit::Kind;
+use policy::operation::Operation;
 use policy::refusal::Refusal;
-use policy::shard::Shard;
-use policy::wire::call::CallHead;
-use policy::wire::head::ResponseHead;
-use policy::wire::meter::Meter;
 use proptest::prelude::*;
 
 use super::operations::runner;
-use crate::fixture::{IDENTITY, ONE, RoutePlan, rate, request, snapshot};
+use crate::fixture::{RoutePlan, rate};
+use crate::world::{Asked, World, call, plan};
 
-const NOW: Mono = Mono(5_000_000_000);
 const REQUESTS: u64 = 12;
 const TOKENS: u64 = 3000;
 
@@ -52,36 +45,30 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
         (Kind::Requests, rate(REQUESTS, 86_400)),
         (Kind::Tokens, rate(TOKENS, 86_400)),
     ];
-    let s = snapshot(&[RoutePlan {
-        workloads: &["w"],
-        backends: &[ONE],
+    let mut world = World::routes(&[RoutePlan {
         limits: &limits,
-        ..RoutePlan::default()
+        ..plan()
     }]);
-    let levels = Levels::new(&s);
     let (mut requests, mut tokens) = (i128::from(REQUESTS), i128::from(TOKENS));
-    let mut shard = Shard::new(&s, None, 1);
-    let env = &mut Env {
-        snapshot: &s,
-        levels: &levels,
-        shard: &mut shard,
-        now: NOW,
-    };
-    let mut open: Vec<(Exchange, u64)> = Vec::new();
+    let mut open: Vec<(Asked, u64)> = Vec::new();
     for step in steps {
         match step {
             Step::Admit(cap) => {
-                let (exchange, verdict, reserved) = ask(*cap, env);
+                let body = format!(r#"{{"model":"m","max_tokens":{cap}}}"#);
+                let estimator = world.estimator(RouteId(0));
+                // What an honest gate reserves for it.
+                let reserved = estimator.prompt(body.len() as u64) + u64::from(*cap);
+                let asked = world.ask(&call(Operation::Completions, &body));
                 let fits = requests >= 1 && tokens >= i128::from(reserved);
-                match verdict {
+                match &asked.verdict {
                     Verdict::Ask(_) => {
                         prop_assert!(fits, "admitted {reserved} of {tokens}");
                         requests -= 1;
                         tokens -= i128::from(reserved);
-                        open.push((exchange, reserved));
+                        open.push((asked, reserved));
                     }
                     Verdict::Refuse(refusal)
-                        if matches!(*refusal, Refusal::LargerThanLimit { .. }) =>
+                        if matches!(**refusal, Refusal::LargerThanLimit { .. }) =>
                     {
                         prop_assert!(reserved > TOKENS);
                     }
@@ -101,77 +88,21 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
                 }
             }
             Step::Settle(nth, prompt, completion) if !open.is_empty() => {
-                let (exchange, reserved) = open.swap_remove(nth % open.len());
-                answered(exchange, *prompt, *completion, env);
+                let (asked, reserved) = open.swap_remove(nth % open.len());
+                world.settle(asked, *prompt, *completion);
                 tokens += i128::from(reserved) - i128::from(prompt + completion);
             }
             Step::Release(nth) if !open.is_empty() => {
-                let (mut exchange, reserved) = open.swap_remove(nth % open.len());
                 // Its row does not reach the disk: it does not run.
-                let refused = exchange.handle(Event::Answer(Answer::Unanswered), env);
-                let Verdict::Refuse(refusal) = refused else {
-                    panic!("{refused:?}");
-                };
-                prop_assert_eq!(refusal.reply().code, "ledger_unavailable");
-                exchange.finish(&mut Meter::default(), false, env);
+                let (asked, reserved) = open.swap_remove(nth % open.len());
+                world.release(asked);
                 requests += 1;
                 tokens += i128::from(reserved);
             }
             Step::Settle(..) | Step::Release(_) => {}
         }
-        prop_assert_eq!(i128::from(left(&levels, 0)), requests.max(0));
-        prop_assert_eq!(i128::from(left(&levels, 1)), tokens.max(0));
+        prop_assert_eq!(i128::from(world.left(0)), requests.max(0));
+        prop_assert_eq!(i128::from(world.left(1)), tokens.max(0));
     }
     Ok(())
-}
-
-/// Asks for a call of at most `cap` tokens; also gives what an honest gate reserves for it.
-pub(crate) fn ask(cap: u32, env: &mut Env<'_>) -> (Exchange, Verdict, u64) {
-    let body = format!(r#"{{"model":"m","max_tokens":{cap}}}"#);
-    let fields = [(IDENTITY, "w"), ("content-type", "application/json")];
-    let head = request("POST", "/v1/completions", &fields);
-    let bytes = body.len() as u64;
-    let estimator = env.shard.estimator(RouteId(0));
-    let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let mut exchange = Exchange::begin(&head, peer, 0, env);
-    let begun = Event::Head {
-        head: &head,
-        peer: &peer.into(),
-        length: Some(bytes),
-        awaits_continue: false,
-    };
-    for event in [begun, Event::Body(body.len())] {
-        let verdict = exchange.handle(event, env);
-        assert!(matches!(verdict, Verdict::Read { .. }), "{verdict:?}");
-    }
-    let call = Some(CallHead::read(body.as_bytes()).expect("a call"));
-    let verdict = exchange.handle(Event::BodyEnd { head: &head, call }, env);
-    (exchange, verdict, estimator.prompt(bytes) + u64::from(cap))
-}
-
-/// Takes a call through one attempt to a response that reports these tokens.
-fn answered(mut exchange: Exchange, prompt: u64, completion: u64, env: &mut Env<'_>) {
-    let attempt = exchange.handle(Event::Answer(Answer::Entered), env);
-    assert!(matches!(attempt, Verdict::Attempt(_)), "{attempt:?}");
-    exchange.sent(true);
-    let mut head = ResponseHead {
-        status: 200,
-        ..ResponseHead::default()
-    };
-    let pushed = head.fields.push(b"content-type", b"application/json");
-    pushed.expect("a field");
-    let Verdict::Relay(relay) = exchange.handle(Event::ResponseHead(&head), env) else {
-        panic!("not forwarded");
-    };
-    let mut meter = Meter::new(relay.form);
-    let usage = format!(r#""prompt_tokens":{prompt},"completion_tokens":{completion}"#);
-    meter.observe(format!(r#"{{"usage":{{{usage}}}}}"#).as_bytes());
-    let finish = exchange.handle(Event::End { told_error: false }, env);
-    assert!(matches!(finish, Verdict::Finish), "{finish:?}");
-    exchange.finish(&mut meter, false, env);
-}
-
-fn left(levels: &Levels, limit: u32) -> u64 {
-    let bucket = levels.bucket(LimitId(limit));
-    bucket.expect("a limit").level(NOW).remaining
 }

@@ -6,6 +6,6 @@
 
 mod budgets;
 mod exact;
-pub(crate) mod holds;
+mod holds;
 mod operations;
 mod window;

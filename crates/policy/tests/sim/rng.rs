@@ -1,19 +1,17 @@
-//! SplitMix64: a whole run hangs on one number.
+//! What a run draws: a whole one hangs on one number.
+
+use testing::Draw;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng(Draw);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Draw::new(seed))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// From `from` to just below `to`.

@@ -7,9 +7,11 @@ use policy::disconnect::DisconnectOutcome;
 use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
+use testing::eventually;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
+use crate::still::still;
 
 /// Holds how often all of them were copied, and cannot be copied while somebody holds that.
 struct Copies(Arc<Mutex<u64>>);
@@ -52,11 +54,21 @@ fn started(workers: usize) -> (Gate, Arc<Mutex<u64>>) {
 }
 
 fn runtime() -> Runtime {
-    let runtime = Builder::new_current_thread().enable_time().build();
-    runtime.expect("a runtime")
+    let paused = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    paused.expect("a runtime")
 }
 
+/// Scrapes however long the workers take to answer.
 async fn scrape(gate: &Gate) -> Vec<u64> {
+    let _held = still();
+    scrape_in_time(gate).await
+}
+
+/// Scrapes for the second in which they must have answered, which passes at once.
+async fn scrape_in_time(gate: &Gate) -> Vec<u64> {
     let mut copies = gate.scrape(|copy| copy.downcast_ref().copied()).await;
     copies.sort_unstable();
     copies
@@ -68,9 +80,7 @@ fn facts_of_workers_that_have_ended_are_scraped_until_the_gate_is_joined() {
     runtime().block_on(async {
         assert_eq!(scrape(&gate).await, [1, 2]);
         gate.drain(Duration::ZERO);
-        while !gate.is_drained() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        eventually("the workers end", || gate.is_drained());
         assert_eq!(scrape(&gate).await, [3, 4]);
         assert_eq!(scrape(&gate).await, [5, 6]);
     });
@@ -85,12 +95,9 @@ fn of_a_worker_that_does_not_answer_the_facts_before_are_scraped() {
     assert_eq!(runtime.block_on(scrape(&gate)), [1]);
     let held = copies.lock().expect("no panic");
     runtime.block_on(async {
-        // The second that it waits passes at once.
-        tokio::time::pause();
         for _ in 0..2 {
-            assert_eq!(scrape(&gate).await, [1]);
+            assert_eq!(scrape_in_time(&gate).await, [1]);
         }
-        tokio::time::resume();
     });
     drop(held);
     // Those of the two questions that nobody waits for came first.

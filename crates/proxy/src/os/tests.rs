@@ -2,11 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
 use rustix::io::{Errno, FdFlags, fcntl_getfd};
 use rustix::net::{SendFlags, send};
 use socket2::{Domain, Socket, Type};
+use testing::{PATIENCE, eventually, found};
 
 use super::{linux, portable};
 
@@ -25,16 +25,10 @@ fn listener() -> TcpListener {
 
 /// The connection of a client, which may take a moment to be there.
 fn accepted(accept: Accept, listener: &TcpListener) -> (TcpStream, Option<SocketAddr>) {
-    let began = Instant::now();
-    loop {
-        match accept(listener) {
-            Ok(accepted) => return accepted,
-            Err(Errno::AGAIN) if began.elapsed() < Duration::from_secs(10) => {
-                std::thread::yield_now();
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
+    found("a connection", || match accept(listener) {
+        Err(Errno::AGAIN) => None,
+        other => Some(other.expect("a connection")),
+    })
 }
 
 #[test]
@@ -65,14 +59,8 @@ fn a_write_to_a_peer_that_is_gone_is_an_error_and_no_signal() {
         connection
             .write_all(b"answered by a reset")
             .expect("the kernel takes it");
-        let began = Instant::now();
-        let refused = loop {
-            match send(&connection, b"more", quiet) {
-                Ok(_) if began.elapsed() < Duration::from_secs(10) => std::thread::yield_now(),
-                other => break other,
-            }
-        };
-        let gone = [Err(Errno::PIPE), Err(Errno::CONNRESET)];
+        let refused = found("a reset", || send(&connection, b"more", quiet).err());
+        let gone = [Errno::PIPE, Errno::CONNRESET];
         assert!(gone.contains(&refused), "{twin}: {refused:?}");
     }
 }
@@ -97,6 +85,9 @@ fn pair() -> (TcpStream, TcpStream) {
     let address = listener.local_addr().expect("it is bound");
     let ours = TcpStream::connect(address).expect("it listens");
     let (theirs, _) = listener.accept().expect("it was connected to");
+    for end in [&ours, &theirs] {
+        end.set_read_timeout(Some(PATIENCE)).expect("it is open");
+    }
     (ours, theirs)
 }
 
@@ -105,9 +96,9 @@ fn a_peer_that_ended_before_a_request_came_took_nothing_of_it() {
     let (mut ours, theirs) = pair();
     drop(theirs);
     // Its end is there, unread, as with a kept connection that closed a moment ago.
-    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(ours.peek(&mut [0]).expect("its end"), 0);
     ours.write_all(b"request").expect("the kernel takes it");
-    std::thread::sleep(Duration::from_millis(20));
+    eventually("a reset", || ours.take_error().expect("a socket").is_some());
     assert_eq!(linux::unacknowledged(&ours), Some(7));
 }
 
@@ -119,12 +110,7 @@ fn a_peer_that_read_the_request_and_then_ended_took_all_of_it() {
     ours.write_all(b"request").expect("the kernel takes it");
     theirs.read_exact(&mut [0; 7]).expect("it comes");
     drop(theirs);
-    let until = Instant::now() + Duration::from_secs(5);
-    while linux::unacknowledged(&ours) != Some(0) {
-        assert!(
-            Instant::now() < until,
-            "an acknowledgement may be late, not missing"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    eventually("the last acknowledgement, which may be late", || {
+        linux::unacknowledged(&ours) == Some(0)
+    });
 }

@@ -5,17 +5,22 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use policy::record::Sink;
 use policy::snapshot::Snapshot;
+use testing::{PATIENCE, eventually};
 
-use super::{AccessLog, NameCache, QUEUE, Target};
+use super::{AccessLog, Message, NameCache, QUEUE, Target, close};
 use crate::sample::{completed, snapshot};
 use crate::worker_metrics::WorkerMetrics;
 
 fn sample() -> Snapshot {
     snapshot("v1", &["a"])
+}
+
+/// Closes it as [`AccessLog::close`] does, and waits for its writer for as long as that takes.
+fn end(log: &AccessLog) {
+    close(&log.writer, &log.queue, || Message::Close, PATIENCE);
 }
 
 fn ids(text: &str) -> Vec<String> {
@@ -44,12 +49,16 @@ fn every_exchange_is_one_line_in_order() {
     for i in 0..1000 {
         facts.exchange(&sample(), &numbered(i));
         if i % 50 == 0 {
-            // Far slower than traffic: the queue must not overflow here.
-            std::thread::sleep(Duration::from_millis(1));
+            // The queue must not overflow here.
+            facts.tick();
+            eventually("it is written", || {
+                // Its end may not be there yet.
+                fs::read_to_string(&path).unwrap().matches('\n').count() == i + 1
+            });
         }
     }
     facts.tick();
-    log.close();
+    end(&log);
     let expected: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), expected);
     assert_eq!(log.dropped(), 0);
@@ -70,7 +79,7 @@ fn long_lines_are_written_whole() {
     };
     (0..200).for_each(|i| facts.exchange(&sample(), &long(i)));
     drop(facts);
-    log.close();
+    end(&log);
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(ids(&text).len() as u64 + log.dropped(), 200);
     for line in text.lines() {
@@ -90,6 +99,7 @@ fn an_existing_file_is_appended_to() {
         let mut lines = log.lines();
         lines.push(&NameCache::of(&sample()), &sample(), &numbered(i));
         drop(lines);
+        end(&log);
     }
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["0", "1"]);
 }
@@ -111,12 +121,12 @@ fn after_rotation_lines_go_to_the_new_file() {
     let mut lines = log.lines();
     lines.push(&NameCache::of(&sample()), &sample(), &numbered(1));
     lines.flush();
-    wait_for(|| fs::metadata(&path).unwrap().len() > 0);
+    eventually("a line", || fs::metadata(&path).unwrap().len() > 0);
     fs::rename(&path, &old).unwrap();
     log.reopen().unwrap();
     lines.push(&NameCache::of(&sample()), &sample(), &numbered(2));
     lines.flush();
-    log.close();
+    end(&log);
     assert_eq!(ids(&fs::read_to_string(&old).unwrap()), ["1"]);
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["2"]);
 }
@@ -132,7 +142,7 @@ fn a_reopen_that_fails_keeps_the_old_file() {
     let mut lines = log.lines();
     lines.push(&NameCache::of(&sample()), &sample(), &numbered(1));
     lines.flush();
-    log.close();
+    end(&log);
     assert_eq!(
         ids(&fs::read_to_string(moved.join("access.log")).unwrap()),
         ["1"]
@@ -149,7 +159,8 @@ struct Gated {
 impl Write for Gated {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let _ = self.entered.send(());
-        let _ = self.let_go.recv();
+        // Whoever waits for it after all waits not for ever.
+        let _ = self.let_go.recv_timeout(PATIENCE);
         self.written.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -175,18 +186,17 @@ fn a_stuck_target_costs_lines_and_no_time() {
     let s = NameCache::of(&of);
     lines.push(&s, &of, &numbered(0));
     lines.flush();
-    has_entered.recv().unwrap();
+    has_entered.recv_timeout(PATIENCE).unwrap();
     // The writer holds one batch; the queue takes QUEUE more, of two lines each.
-    let began = Instant::now();
     for i in 0..QUEUE + 10 {
         lines.push(&s, &of, &numbered(2 * i + 1));
         lines.push(&s, &of, &numbered(2 * i + 2));
         lines.flush();
     }
-    assert!(began.elapsed() < Duration::from_millis(500));
     assert_eq!(log.dropped(), 20);
+    assert!(written.lock().unwrap().is_empty(), "it was waited for");
     drop(let_go);
-    log.close();
+    end(&log);
     let kept = ids(std::str::from_utf8(&written.lock().unwrap()).unwrap());
     assert_eq!(kept.len(), 1 + 2 * QUEUE);
     assert_eq!(log.dropped(), 20);
@@ -196,19 +206,19 @@ fn a_stuck_target_costs_lines_and_no_time() {
 fn closing_does_not_wait_for_ever() {
     let (entered, has_entered) = channel();
     let (let_go, held) = channel::<()>();
+    let written = Arc::default();
     let sink = Gated {
         entered,
         let_go: held,
-        written: Arc::default(),
+        written: Arc::clone(&written),
     };
     let log = AccessLog::start_at(Target::Stdout, Box::new(sink)).unwrap();
     let mut lines = log.lines();
     lines.push(&NameCache::of(&sample()), &sample(), &numbered(0));
     lines.flush();
-    has_entered.recv().unwrap();
-    let began = Instant::now();
+    has_entered.recv_timeout(PATIENCE).unwrap();
     log.close();
-    assert!(began.elapsed() < Duration::from_secs(4));
+    assert!(written.lock().unwrap().is_empty(), "it was waited for");
     drop(let_go);
 }
 
@@ -249,7 +259,7 @@ fn a_broken_write_is_counted_and_does_not_spoil_later_lines() {
         lines.push(&NameCache::of(&sample()), &sample(), &numbered(i));
         lines.flush();
     }
-    log.close();
+    end(&log);
     assert_eq!(log.dropped(), 1);
     let written = String::from_utf8(written.lock().unwrap().clone()).unwrap();
     let whole: Vec<&str> = written.lines().collect();
@@ -267,7 +277,7 @@ fn lines_after_the_close_are_counted_as_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let log = AccessLog::start(Target::File(dir.path().join("log"))).unwrap();
     let mut lines = log.lines();
-    log.close();
+    end(&log);
     lines.push(&NameCache::of(&sample()), &sample(), &numbered(1));
     lines.flush();
     assert_eq!(log.dropped(), 1);
@@ -284,15 +294,7 @@ fn exchanges_cut_after_the_last_tick_are_written_when_the_worker_ends() {
     sink.exchange(&sample(), &numbered(1));
     sink.exchange(&sample(), &numbered(2));
     drop(sink);
-    log.close();
+    end(&log);
     assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["0", "1", "2"]);
     assert_eq!(log.dropped(), 0);
-}
-
-fn wait_for(done: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(10);
-    while !done() {
-        assert!(Instant::now() < until, "it never came");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }

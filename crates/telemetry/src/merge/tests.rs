@@ -6,28 +6,16 @@ use policy::record::{AttemptRecord, Gauge, Outcome, Record, Sink};
 use policy::retry::Retry;
 use std::time::Duration;
 
+use testing::Draw;
+
 use super::merge;
 use crate::sample::{completed, limited, snapshot, unknown};
 use crate::worker_metrics::{MetricsSnapshot, WorkerMetrics};
 
-/// A deterministic stream of numbers.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % n
-    }
-}
-
 #[test]
 fn the_page_of_many_workers_is_the_page_of_one() {
-    let seed = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
-    println!("seed {seed}");
-    let mut draw = Draw(u64::from(seed));
+    let seed = testing::seed("the_page_of_many_workers_is_the_page_of_one");
+    let mut draw = Draw::new(seed);
     // Two snapshots whose ids disagree, and workers that see them in different orders.
     let snapshots = [
         snapshot("v1", &["a", "b", "c"]),
@@ -48,8 +36,8 @@ fn the_page_of_many_workers_is_the_page_of_one() {
                 ..completed(who)
             },
             _ => Record {
-                duration: Duration::from_micros(draw.below(1 << 24)),
-                own: Some(Duration::from_nanos(draw.below(1 << 20))),
+                duration: Duration::from_micros(draw.next() % (1 << 24)),
+                own: Some(Duration::from_nanos(draw.next() % (1 << 20))),
                 ..completed(who)
             },
         };
@@ -62,7 +50,7 @@ fn the_page_of_many_workers_is_the_page_of_one() {
                 _ => Retry::Refused,
             },
         };
-        let worker = usize::try_from(draw.below(4)).unwrap();
+        let worker = draw.below(4);
         for facts in [&mut workers[worker], &mut alone] {
             facts.exchange(s, &record);
             facts.attempt(s, &attempt);

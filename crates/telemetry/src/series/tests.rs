@@ -1,49 +1,96 @@
-//! Keys, labels and the bound on series.
+//! What a scrape shows: each label where it belongs, and a page that is bounded whatever comes.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use policy::attempt::Failure;
+use policy::id::EndpointId;
 use policy::limit::Kind;
 use policy::operation::Operation;
-use policy::record::{Outcome, Record};
-use std::sync::Arc;
+use policy::record::{AttemptRecord, Outcome, Record, Sink};
+use policy::retry::Retry;
+use policy::snapshot::Snapshot;
 
-use super::{
-    CellKey, MAX_SERIES, OPERATIONS, RESULTS, Series, Status, endpoint_key, endpoint_parts,
-    limited_key, limited_parts, operation_index, operation_label, result_index,
-};
-use crate::names::NameId;
-use crate::sample::completed;
+use super::{CELL_WEIGHT, MAX_SERIES, OPERATIONS, RESULTS};
+use crate::merge::merge;
+use crate::sample::{completed, limited, snapshot};
+use crate::worker_metrics::{MetricsSnapshot, WorkerMetrics};
 
-#[test]
-fn keys_unpack_to_what_was_packed() {
-    let mut series = Series::default();
-    let mut name = |text: &str| series.names.intern(&Arc::from(text));
-    let key = CellKey {
-        operation: 5,
-        workload: name("w"),
-        route: name("r"),
-        backend: name("b"),
-        model: name("m"),
-    };
-    assert_eq!(CellKey::unpack(key.pack()), key);
-    for kind in [Kind::Requests, Kind::Tokens] {
-        let limited = limited_key(key.workload, key.route, kind);
-        assert_eq!(limited_parts(limited), (key.workload, key.route, kind));
+/// The samples of a page by their names and labels, as they stand there, but for the buckets of histograms.
+struct Page(BTreeMap<String, u64>);
+
+impl Page {
+    fn of(facts: &WorkerMetrics) -> Self {
+        let page = merge(vec![MetricsSnapshot::of(facts.copy()).unwrap()]).render(&[]);
+        let sample = |line: &str| {
+            let (name, value) = line.rsplit_once(' ')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        };
+        let lines = page.lines().filter(|line| !line.contains("_bucket{"));
+        Self(lines.filter_map(sample).collect())
     }
-    let endpoint = endpoint_key(key.backend, key.model);
-    assert_eq!(endpoint_parts(endpoint), (key.backend, key.model));
+
+    fn at(&self, sample: &str) -> u64 {
+        self.0.get(sample).copied().unwrap_or(0)
+    }
+
+    /// Of each sample of a family that has a label: its value.
+    fn labels(&self, family: &str, label: &str) -> Vec<(&str, u64)> {
+        let label = format!("{label}=\"");
+        let mut found = Vec::new();
+        for (sample, n) in &self.0 {
+            let labels = sample.strip_prefix(family).filter(|at| at.starts_with('{'));
+            if let Some((_, value)) = labels.and_then(|at| at.split_once(&label)) {
+                found.push((value.split('"').next().unwrap_or_default(), *n));
+            }
+        }
+        found
+    }
+}
+
+fn exchanges(workload: &str, operation: &str, ending: &str) -> String {
+    format!(
+        "tollgate_exchanges_total{{workload=\"{workload}\",route=\"all\",backend=\"on-prem\",\
+         operation=\"{operation}\",{ending}}}"
+    )
 }
 
 #[test]
-fn every_operation_has_its_own_label() {
-    for operation in Operation::ALL {
-        let label = operation_label(operation_index(Some(operation)));
-        assert_eq!(label, operation.as_str());
+fn every_operation_and_kind_of_limit_has_its_own_label_beside_the_others() {
+    let of = snapshot("v1", &["v", "w"]);
+    let mut facts = WorkerMetrics::new(None);
+    let all = Operation::ALL.into_iter().map(Some).chain([None]);
+    for operation in all.clone() {
+        let record = Record {
+            operation,
+            ..completed(1)
+        };
+        facts.exchange(&of, &record);
     }
-    assert_eq!(operation_label(operation_index(None)), "");
+    facts.exchange(&of, &limited(0, Kind::Requests));
+    for _ in 0..2 {
+        facts.exchange(&of, &limited(1, Kind::Tokens));
+    }
+    let page = Page::of(&facts);
+    for operation in all {
+        let label = operation.map_or("", |operation| operation.as_str());
+        let sample = exchanges("w", label, "outcome=\"completed\",status=\"200\"");
+        assert_eq!(page.at(&sample), 1, "{sample}");
+    }
+    for (workload, kind, n) in [
+        ("v", "requests", 1),
+        ("v", "tokens", 0),
+        ("w", "requests", 0),
+        ("w", "tokens", 2),
+    ] {
+        let sample = format!(
+            "http_local_rate_limit_rate_limited{{workload=\"{workload}\",route=\"all\",kind=\"{kind}\"}}"
+        );
+        assert_eq!(page.0.get(&sample), Some(&n), "{sample}");
+    }
 }
 
 #[test]
-fn failures_are_labelled_by_their_own_codes() {
+fn attempts_are_labelled_by_their_class_or_by_their_failures_own_code() {
     let failures = [
         Failure::Resolve,
         Failure::Connect,
@@ -58,111 +105,142 @@ fn failures_are_labelled_by_their_own_codes() {
         Failure::Credential,
         Failure::Untranslatable,
     ];
-    for failure in failures {
-        assert_eq!(RESULTS[result_index(Err(failure))], failure.code());
+    let own = failures.map(|failure| (Err(failure), failure.code()));
+    let classes = [
+        (Ok(101), "1xx"),
+        (Ok(200), "2xx"),
+        (Ok(302), "3xx"),
+        (Ok(404), "4xx"),
+        (Err(Failure::Status(503)), "5xx"),
+        (Ok(777), "other"),
+    ];
+    assert_eq!(RESULTS.len(), own.len() + classes.len());
+    let of = snapshot("v1", &["a"]);
+    for (result, label) in own.into_iter().chain(classes).chain([(Ok(0), "other")]) {
+        let mut facts = WorkerMetrics::new(None);
+        let attempt = AttemptRecord {
+            endpoint: EndpointId(0),
+            result,
+            retry: Retry::No,
+        };
+        facts.attempt(&of, &attempt);
+        let page = Page::of(&facts);
+        let shown = page.labels("tollgate_attempts_total", "result");
+        assert_eq!(shown, [(label, 1)], "{result:?}");
     }
-    let classes = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
-    assert_eq!(RESULTS.len(), classes.len() + failures.len());
-    assert_eq!(RESULTS[result_index(Ok(200))], "2xx");
-    assert_eq!(RESULTS[result_index(Err(Failure::Status(503)))], "5xx");
-    assert_eq!(RESULTS[result_index(Ok(777))], "other");
-    assert_eq!(RESULTS[result_index(Ok(0))], "other");
 }
 
 #[test]
 fn an_upstream_cannot_invent_status_labels() {
-    let labels: std::collections::HashSet<String> =
-        (0..=u16::MAX).map(|s| Status::of(s).label()).collect();
-    assert!(labels.len() < 60, "{} labels", labels.len());
-    let label = |s| Status::of(s).label();
-    assert_eq!((label(429), label(299)), ("429".into(), "2xx".into()));
-    assert_eq!((label(0), label(700)), (String::new(), "other".into()));
-}
-
-/// Adds `n` cells with names of their own, each with one ending.
-fn fill(series: &mut Series, n: usize, record: &Record) {
-    for i in 0..n {
-        let key = CellKey {
-            operation: i % OPERATIONS,
-            workload: series.names.intern(&Arc::from(format!("w{i}"))),
-            route: NameId::NONE,
-            backend: NameId::NONE,
-            model: NameId::NONE,
-        };
-        series.ended(key, record);
+    let of = snapshot("v1", &["a"]);
+    let shown = |statuses: &mut dyn Iterator<Item = u16>| {
+        let mut facts = WorkerMetrics::new(None);
+        for status in statuses {
+            let record = Record {
+                status,
+                ..completed(0)
+            };
+            facts.exchange(&of, &record);
+        }
+        let page = Page::of(&facts);
+        let labels = page.labels("tollgate_exchanges_total", "status");
+        let labels = labels.into_iter().map(|(label, _)| label.to_owned());
+        labels.collect::<BTreeSet<String>>()
+    };
+    let all = shown(&mut (0..1100).chain([u16::MAX]));
+    assert!(all.len() < 60, "{all:?}");
+    for (status, label) in [(429, "429"), (299, "2xx"), (0, ""), (700, "other")] {
+        assert_eq!(shown(&mut [status].into_iter()), [label.to_owned()].into());
+        assert!(all.contains(label), "{label}");
     }
 }
 
-#[test]
-fn past_the_bound_exchanges_are_counted_as_other() {
-    let mut series = Series::default();
-    let n = MAX_SERIES;
-    fill(&mut series, n, &completed(0));
-    assert!(series.held <= MAX_SERIES, "{}", series.held);
-    let cells = series.cells.rows().count();
-    assert_eq!(cells, MAX_SERIES / 5 + OPERATIONS);
-    assert_eq!(series.folded, (n - MAX_SERIES / 5) as u64);
-    let counted: u64 = series
-        .cells
-        .rows()
-        .flat_map(|(_, cell)| &cell.endings)
-        .map(|(_, n)| n)
-        .sum();
-    assert_eq!(counted, n as u64, "none is lost");
-    let tokens: u64 = series.cells.rows().map(|(_, cell)| cell.tokens[0][0]).sum();
-    assert_eq!(tokens, 100 * n as u64);
+/// A snapshot with so many workloads, which have no limits.
+fn crowd(version: &str, workloads: usize) -> Snapshot {
+    let mut of = crowd_with_limits(version, workloads);
+    of.limits.clear();
+    of
+}
+
+fn crowd_with_limits(version: &str, workloads: usize) -> Snapshot {
+    let names: Vec<String> = (0..workloads).map(|nth| format!("w{nth}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    snapshot(version, &names)
 }
 
 #[test]
-fn past_the_bound_new_endings_go_to_other_and_old_ones_stay() {
-    let mut series = Series::default();
-    fill(&mut series, MAX_SERIES, &completed(0));
-    let first = CellKey {
-        operation: 0,
-        workload: series.names.intern(&Arc::from("w0")),
-        route: NameId::NONE,
-        backend: NameId::NONE,
-        model: NameId::NONE,
+fn past_the_bound_exchanges_and_new_endings_are_counted_as_other_and_none_is_lost() {
+    let of = crowd("v1", MAX_SERIES);
+    let mut facts = WorkerMetrics::new(None);
+    let operations: Vec<_> = Operation::ALL.into_iter().map(Some).chain([None]).collect();
+    let record = |who: usize| Record {
+        operation: operations[who % OPERATIONS],
+        // The page is shorter without histograms of these.
+        first_byte: None,
+        ..completed(u32::try_from(who).unwrap())
     };
-    let before = series.held;
-    series.ended(first, &completed(0));
+    (0..MAX_SERIES).for_each(|who| facts.exchange(&of, &record(who)));
+    // One that has a place keeps it for what is counted already, and finds none for what is new.
+    facts.exchange(&of, &record(0));
     let failed = Record {
         outcome: Outcome::Failed,
         status: 502,
         code: "upstream_reset",
-        ..completed(0)
+        ..record(0)
     };
-    series.ended(first, &failed);
-    assert_eq!(series.held, before);
-    let own = series.cells.find(first.pack()).unwrap();
-    assert_eq!(series.cells.at(own).endings.len(), 1);
-    assert_eq!(series.cells.at(own).endings[0].1, 2);
-    let other = series.cells.find(first.other().pack()).unwrap();
-    let other = series.cells.at(other);
-    assert!(
-        other
-            .endings
-            .iter()
-            .any(|(e, n)| e.outcome == Outcome::Failed && *n == 1)
+    facts.exchange(&of, &failed);
+
+    let page = Page::of(&facts);
+    let shown = page.labels("tollgate_exchanges_total", "workload");
+    let ended = shown.iter().map(|(_, n)| n).sum::<u64>();
+    assert_eq!(ended, MAX_SERIES as u64 + 2, "none is lost");
+    let tokens = page.labels("gen_ai_client_token_usage_token_sum", "gen_ai_token_type");
+    let input = tokens.iter().filter(|(kind, _)| *kind == "input");
+    assert_eq!(input.map(|(_, n)| n).sum::<u64>(), 100 * ended);
+    // A cell and its one ending; the endpoint has been there before them.
+    let own = (MAX_SERIES - 1) / (CELL_WEIGHT + 1);
+    let (other, named): (Vec<_>, Vec<_>) =
+        shown.into_iter().partition(|(name, _)| *name == "other");
+    assert_eq!(named.len(), own);
+    assert_eq!(other.len(), OPERATIONS + 1, "one each, and the failure");
+    assert!(page.at("tollgate_series") <= MAX_SERIES as u64);
+    let folded = (MAX_SERIES - own) as u64 + 1;
+    assert_eq!(page.at("tollgate_series_folded_total"), folded);
+
+    let label = operations[0].map_or("", |operation| operation.as_str());
+    let completed = exchanges("w0", label, "outcome=\"completed\",status=\"200\"");
+    assert_eq!(page.at(&completed), 2);
+    let failed = exchanges("w0", label, "outcome=\"failed\",status=\"502\"");
+    assert_eq!(page.0.get(&failed), None);
+    assert_eq!(
+        page.labels("tollgate_failures_total", "workload"),
+        [("other", 1)]
     );
-    assert_eq!(other.codes, [((Outcome::Failed, "upstream_reset"), 1)]);
 }
 
 #[test]
 fn limits_and_endpoints_share_the_bound() {
-    let mut series = Series::default();
-    for i in 0..MAX_SERIES + 5 {
-        let name = series.names.intern(&Arc::from(format!("n{i}")));
-        let place = series.limit(name, NameId::NONE, Kind::Tokens);
-        *series.limited.at(place) += 1;
+    let workloads = MAX_SERIES / 2 + 3;
+    let of = crowd_with_limits("v1", workloads);
+    let mut facts = WorkerMetrics::new(None);
+    let last = u32::try_from(workloads - 1).unwrap();
+    for _ in 0..5 {
+        facts.exchange(&of, &limited(last, Kind::Tokens));
     }
-    assert_eq!(series.held, MAX_SERIES);
-    let other = limited_key(NameId::OTHER, NameId::OTHER, Kind::Tokens);
-    let place = series.limited.find(other).unwrap();
-    assert_eq!(*series.limited.at(place), 5);
-    series.endpoint(NameId::NONE, NameId::NONE);
-    assert_eq!(
-        series.attempts.rows().next().unwrap().0,
-        endpoint_key(NameId::OTHER, NameId::OTHER)
-    );
+    let mut new = snapshot("v2", &["a"]);
+    new.backends[0].name = "new".into();
+    new.endpoints[0].name = "new#0".into();
+    let attempt = AttemptRecord {
+        endpoint: EndpointId(0),
+        result: Ok(200),
+        retry: Retry::No,
+    };
+    facts.attempt(&new, &attempt);
+    let page = Page::of(&facts);
+    assert_eq!(page.at("tollgate_series"), MAX_SERIES as u64);
+    let refused =
+        "http_local_rate_limit_rate_limited{workload=\"other\",route=\"other\",kind=\"tokens\"}";
+    assert_eq!(page.at(refused), 5);
+    let tried = "tollgate_attempts_total{backend=\"other\",endpoint=\"other\",result=\"2xx\"}";
+    assert_eq!(page.at(tried), 1);
 }

@@ -46,7 +46,7 @@ fn web_identity(url: Url) -> KeysRequest {
     })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_role_is_taken_with_a_token() {
     let answer = |_: &Seen| Does::Answer(response(200, "text/xml", xml(GOOD)));
     let (server, found) = asked(answer, web_identity).await;
@@ -62,7 +62,7 @@ async fn a_role_is_taken_with_a_token() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn answers_that_are_not_whole_keys_are_none() {
     let table = [
         (200, "text/xml", xml(&GOOD.replace("2999", "1999")), "ended already"),
@@ -111,7 +111,7 @@ fn machine(role: &'static str) -> impl Fn(&Seen) -> Does + Send + Sync + 'static
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_machines_own_role_is_asked_for_in_three_steps() {
     let instance = |url| KeysRequest::Instance(InstanceKeys { url });
     let (server, found) = asked(machine("gate-role\n"), instance).await;
@@ -127,7 +127,7 @@ async fn a_machines_own_role_is_asked_for_in_three_steps() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_containers_agent_is_shown_what_proves_the_container() {
     let agent = |seen: &Seen| {
         assert_eq!((&*seen.method, &*seen.target), ("GET", "/v1/credentials"));

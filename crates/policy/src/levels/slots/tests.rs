@@ -215,12 +215,8 @@ fn arrival_times_at_the_ends_of_what_a_word_holds() {
 /// Takes, settlements and levels at random moments give what a bucket of its own would, while other subjects come and go.
 #[test]
 fn a_slot_decides_as_a_bucket_does() {
-    const SEED: u64 = 0x5107;
-    let mut random = SEED;
-    let mut draw = |below: u64| {
-        random = random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        finalize(random) % below
-    };
+    let mut random = testing::Draw::new(testing::seed("a_slot_decides_as_a_bucket_does"));
+    let mut draw = |below: u64| random.next() % below;
     // Whole grains, so that nothing is rounded.
     let rate = rate(1000, 8);
     let terms = SlotTerms::of(rate);
@@ -234,11 +230,7 @@ fn a_slot_decides_as_a_bucket_does() {
         let other = finalize(draw(4));
         let _taken = slots.take(other, &terms, units, now);
         let given = slots.take(subject, &terms, units, now);
-        assert_eq!(
-            given,
-            bucket.take(units, now),
-            "seed {SEED:#x}, step {step}"
-        );
+        assert_eq!(given, bucket.take(units, now), "step {step}");
         if given.is_ok() {
             admitted += 1;
             let actual = draw(400);

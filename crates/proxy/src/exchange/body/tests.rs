@@ -15,7 +15,7 @@ fn scanning_a_long_body_lets_others_run_after_each_stint() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build_local(LocalOptions::default())
         .expect("a runtime");
-    let stints = 50;
+    let stints = 8;
     let mut body = br#"{"model":"m""#.to_vec();
     while body.len() < stints * STINT_BYTES {
         body.extend_from_slice(br#","\u0061\u0062":1"#);

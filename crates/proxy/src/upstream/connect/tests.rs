@@ -1,4 +1,4 @@
-//! Addresses side by side, and whose fault it is when none takes a connection.
+//! Addresses side by side, and whose fault it is when none takes a connection: real sockets, virtual time.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -7,26 +7,30 @@ use std::time::Duration;
 use policy::attempt::Failure;
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
+use tokio::time::Instant;
 
-use super::{blame, race};
+use super::{APART, blame, race};
+use crate::still::still;
 use crate::timers::Timers;
 
 /// An address that answers no SYN: a listener whose queue is full.
-fn silent() -> (SocketAddr, Socket, Vec<Socket>) {
+fn silent() -> (SocketAddr, Socket, Vec<TcpStream>) {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     listener.bind(&any.into()).expect("a port");
     listener.listen(0).expect("it listens");
-    let address = listener.local_addr().expect("it is bound");
-    let queued = (0..8).map(|_| {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-        socket.set_nonblocking(true).expect("a socket option");
-        // In progress, or for good.
-        drop(socket.connect(&address));
-        socket
-    });
-    let queued = queued.collect();
-    (address.as_socket().expect("IPv4"), listener, queued)
+    let address = listener.local_addr().expect("it is bound").as_socket();
+    let address = address.expect("IPv4");
+    let mut queued = Vec::new();
+    loop {
+        match TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+            Ok(taken) => queued.push(taken),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+                return (address, listener, queued);
+            }
+        }
+    }
 }
 
 fn refused() -> SocketAddr {
@@ -34,45 +38,52 @@ fn refused() -> SocketAddr {
     listener.local_addr().expect("it is bound")
 }
 
-/// How the race between these ends, within so long.
-fn raced(addresses: &[SocketAddr], within: Duration) -> Option<Result<(), Failure>> {
+/// How the race between these ends, and when, where time passes as soon as nobody does anything.
+fn raced(addresses: &[SocketAddr]) -> (Result<(), Failure>, Duration) {
+    in_virtual_time(async |timers| {
+        let began = Instant::now();
+        let raced = race(addresses, timers).await;
+        (raced.map(drop), began.elapsed())
+    })
+}
+
+fn in_virtual_time<T>(test: impl AsyncFnOnce(&Timers) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .start_paused(true)
         .build()
         .expect("a runtime");
     let timers = Timers(runtime.handle().clone());
-    runtime.block_on(async {
-        let raced = timers.timeout(within, race(addresses, &timers)).await;
-        raced.ok().map(|raced| raced.map(drop))
-    })
+    runtime.block_on(test(&timers))
 }
 
 #[test]
 fn a_silent_address_does_not_hold_up_the_next() {
     let (silent, _listener, _queued) = silent();
     let good = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let good = good.local_addr().map(|address| (address, good));
-    let (good, _good) = good.expect("it is bound");
-    let probe = TcpStream::connect_timeout(&silent, Duration::from_millis(100));
-    assert_eq!(
-        probe.expect_err("nothing comes").kind(),
-        io::ErrorKind::TimedOut
-    );
-    // One after the other with 1.5 s for each would take 6 s.
-    let addresses = [silent, silent, silent, silent, good];
-    assert_eq!(raced(&addresses, Duration::from_secs(4)), Some(Ok(())));
-    assert_eq!(raced(&[silent], Duration::from_millis(600)), None);
+    let address = good.local_addr().expect("it is bound");
+    // Side by side: no wait for one of them is added to that for another.
+    let addresses = [silent, silent, silent, silent, address];
+    assert_eq!(raced(&addresses), (Ok(()), 4 * APART));
 }
 
 #[test]
 fn a_refusal_begins_the_next_at_once_and_the_last_one_ends_the_race() {
     let good = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = good.local_addr().expect("it is bound");
-    let within = Duration::from_secs(5);
-    assert_eq!(raced(&[refused(), address], within), Some(Ok(())));
+    let at_once = |addresses: &[SocketAddr]| {
+        in_virtual_time(async |timers| {
+            let _held = still();
+            let began = Instant::now();
+            let raced = race(addresses, timers).await.map(drop);
+            assert!(began.elapsed().is_zero(), "it waited: {raced:?}");
+            raced
+        })
+    };
+    assert_eq!(at_once(&[refused(), address]), Ok(()));
     let all = [refused(), refused(), refused()];
-    assert_eq!(raced(&all, within), Some(Err(Failure::Connect)));
-    assert_eq!(raced(&[], within), Some(Err(Failure::Resolve)));
+    assert_eq!(at_once(&all), Err(Failure::Connect));
+    assert_eq!(at_once(&[]), Err(Failure::Resolve));
 }
 
 #[test]

@@ -1,0 +1,207 @@
+//! Which answers are tried elsewhere, and what a record says of the charge.
+//!
+//! Not here: many of them over time (`sim`), what is reserved (`model`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::attempt::Failure;
+use policy::disconnect::{OnDisconnect, ReadBounds};
+use policy::exchange::{Answer, Event, Lost, Verdict};
+use policy::id::{EndpointId, PriceId, WorkloadId};
+use policy::operation::Operation::Completions;
+use policy::price::{Charge, Pico, Price, Rates};
+use policy::record::{Names, Record};
+use policy::retry::{Retry, Statuses};
+use policy::revision::Revision;
+use policy::snapshot::Snapshot;
+use policy::wire::meter::{Form, Meter};
+
+use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
+use crate::world::{Asked, World, call, plan, usage};
+
+const BODY: &str = r#"{"model":"m","max_tokens":10}"#;
+const JSON: &str = "application/json";
+
+/// One route to two backends, with such a change.
+fn two(change: impl FnOnce(&mut Snapshot)) -> Arc<Revision> {
+    let far = BackendPlan { name: "far", ..ONE };
+    let mut s = snapshot(&[RoutePlan {
+        backends: &[ONE, far],
+        ..plan()
+    }]);
+    change(&mut s);
+    Arc::new(Revision::first(s))
+}
+
+/// The record of a call that is answered with these statuses, one try after the other, and for each whether another one
+/// follows.
+fn answered(statuses: &[u16], of: &Arc<Revision>) -> (Record, Vec<Retry>) {
+    let mut world = World::of(Arc::clone(of));
+    let mut asked = world.ask(&call(Completions, BODY));
+    world.tell(&mut asked, Event::Answer(Answer::Entered));
+    let mut retries = Vec::new();
+    for status in statuses {
+        let verdict = &asked.verdict;
+        assert!(
+            matches!(verdict, Verdict::Attempt(_)),
+            "{status}: {verdict:?}"
+        );
+        asked.exchange.sent(true);
+        world.response(&mut asked, *status, JSON);
+        let (attempt, _) = asked.exchange.attempt_record().expect("an attempt");
+        retries.push(attempt.retry);
+    }
+    let mut meter = Meter::new(asked.relay().form);
+    if asked.record().status < 400 {
+        meter.observe(usage(30, 7).as_bytes());
+    }
+    world.end(&mut asked, &mut meter, false);
+    (asked.record().clone(), retries)
+}
+
+#[test]
+fn a_status_is_tried_elsewhere_where_its_route_says_so_and_forwarded_where_not() {
+    let other = Statuses::NONE.with(404).with(429);
+    for (retried, statuses) in [
+        (None, &[503, 200][..]),
+        (None, &[404]),
+        (Some(other), &[503]),
+        (Some(other), &[404, 200]),
+        (Some(other), &[429, 503]),
+    ] {
+        let of = two(|s| {
+            let retries = &mut s.routes[0].retries;
+            retries.statuses = retried.unwrap_or(retries.statuses);
+        });
+        let record = answered(statuses, &of).0;
+        assert_eq!(Some(record.status), statuses.last().copied());
+        assert_eq!(record.attempts as usize, statuses.len(), "{statuses:?}");
+    }
+}
+
+#[test]
+fn a_stream_with_any_good_status_is_read_for_its_usage() {
+    let mut world = World::of(two(|_| {}));
+    for (status, is_read) in [(200, true), (201, true), (206, true), (404, false)] {
+        let mut asked = begun(&mut world, true);
+        world.response(&mut asked, status, "text/event-stream");
+        let reads = matches!(asked.relay().form, Form::Events { .. });
+        assert_eq!(reads, is_read, "{status}");
+    }
+}
+
+/// A call that has begun its first attempt, whose request has left so far.
+fn begun(world: &mut World, is_whole: bool) -> Asked {
+    let mut asked = world.ask(&call(Completions, BODY));
+    let _plan = world.attempt(&mut asked);
+    asked.exchange.sent(is_whole);
+    asked
+}
+
+#[test]
+fn an_unusable_response_to_a_request_that_did_not_leave_whole_is_not_charged() {
+    let mut world = World::of(two(|_| {}));
+    for (is_whole, charged) in [(false, false), (true, true)] {
+        let mut asked = begun(&mut world, is_whole);
+        world.response(&mut asked, 204, "");
+        assert!(!asked.code().is_empty());
+        world.end(&mut asked, &mut Meter::default(), false);
+        let record = asked.record();
+        assert_eq!(record.tokens.sum() > 0, charged, "{record:?}");
+    }
+}
+
+#[test]
+fn no_request_is_sent_again_for_a_client_that_has_left() {
+    let bounds = ReadBounds {
+        tokens: 100,
+        time: Duration::from_secs(5),
+    };
+    let reads_on = |s: &mut Snapshot| s.routes[0].abandon = OnDisconnect::ReadToEnd(bounds);
+    let mut world = World::of(two(reads_on));
+    let refused = Lost {
+        was_kept: true,
+        ..Lost::UNTAKEN
+    };
+    for lost in [refused, Failure::Reset.into()] {
+        let mut asked = begun(&mut world, true);
+        let left = Event::Disconnected {
+            events: None,
+            reading_on: 0,
+        };
+        world.tell(&mut asked, left);
+        assert!(matches!(asked.verdict, Verdict::ReadToEnd { .. }));
+        world.tell(&mut asked, Event::AttemptFailed(lost));
+        assert!(matches!(asked.verdict, Verdict::Abandon));
+    }
+}
+
+#[test]
+fn an_attempt_says_whether_the_retry_budget_refused_another_one() {
+    let retries = |statuses: &[u16], of: &Arc<Revision>| answered(statuses, of).1;
+    let of = two(|_| {});
+    assert_eq!(retries(&[503, 200], &of), [Retry::Granted, Retry::No]);
+    assert_eq!(retries(&[503, 503], &of), [Retry::Granted, Retry::No]);
+    let without = |s: &mut Snapshot| {
+        s.routes[0].retries.share_millionths = 0;
+        s.routes[0].retries.burst = 0;
+    };
+    assert_eq!(retries(&[503], &two(without)), [Retry::Refused]);
+    let unasked = retries(&[404], &two(without));
+    assert_eq!(unasked, [Retry::No], "nothing calls for one");
+    let only = two(|s| s.routes[0].retries.attempts = 1);
+    assert_eq!(
+        retries(&[503], &only),
+        [Retry::No],
+        "there is none to refuse"
+    );
+}
+
+#[test]
+fn a_record_says_what_its_exchange_is_charged() {
+    let price = |nanos: i128| Price {
+        id: format!("p{nanos}").into(),
+        currency: "USD".into(),
+        request: Pico(1),
+        rates: Rates::flat(Pico(1000 * nanos), Pico(1000 * nanos)),
+        tiers: Vec::new(),
+    };
+    let charge = |statuses: &[u16], of: &Arc<Revision>| answered(statuses, of).0.charge;
+    assert_eq!(charge(&[200], &two(|_| {})), None, "nobody knows a price");
+    let of = two(|s| s.prices.insert("other", None, price(1)));
+    assert_eq!(charge(&[200], &of), None, "nobody knows its price");
+    let of = two(|s| {
+        s.prices.insert("other", None, price(1));
+        s.prices.insert("m", None, price(2));
+        let far = s.routes[0].backends[1];
+        s.prices.insert("m", Some(far), price(3));
+    });
+    for (statuses, nth, nanos, backend) in [(&[200][..], 1, 2, "one"), (&[503, 200], 2, 3, "far")] {
+        let record = answered(statuses, &of).0;
+        let cost = Some(Pico(1 + 37 * 1000 * nanos));
+        let price = PriceId(nth);
+        assert_eq!(record.charge, Some(Charge { price, cost }));
+        let names = Names::of(&of.snapshot, &record);
+        assert_eq!(names.backend.map(|name| &**name), Some(backend));
+        let id = names.price.map(|price| &*price.id);
+        assert_eq!(id, Some(&*format!("p{nanos}")));
+    }
+    let refused = charge(&[400], &of).expect("a price");
+    assert_eq!(refused.cost, None, "no tokens are known");
+}
+
+#[test]
+fn what_a_record_does_not_know_has_no_name() {
+    let of = two(|_| {});
+    let names = Names::of(&of.snapshot, &Record::default());
+    assert!(names.workload.is_none() && names.route.is_none() && names.backend.is_none());
+    assert!(names.endpoint.is_none() && names.group.is_none() && names.price.is_none());
+    let strange = Record {
+        workload: Some(WorkloadId(9)),
+        endpoint: Some(EndpointId(9)),
+        ..Record::default()
+    };
+    let names = Names::of(&of.snapshot, &strange);
+    assert!(names.workload.is_none() && names.endpoint.is_none());
+}
