@@ -167,7 +167,7 @@ fn a_dead_collector_costs_workers_nothing_but_counted_spans() {
     let traces = Traces::start(service(), dead).unwrap();
     let mut facts = facts(&traces);
     const FIRST: u64 = BATCH as u64;
-    const SPANS: u64 = 20_000;
+    const SPANS: u64 = 6_400;
     exchanges(&mut facts, FIRST, true);
     let held = offered.recv_timeout(PATIENCE).expect("an offer");
     // It returns while the collector holds the thread: nobody waited.
