@@ -30,6 +30,8 @@ mod tidy;
 
 use std::process::ExitCode;
 
+use crate::instructions::Build;
+
 const HELP: &str = "\
 cargo xtask <verb>
 
@@ -46,9 +48,10 @@ cargo xtask <verb>
                  unit and end-to-end tests on a machine that does something else as well: a lane of its own. KIND is
                  `loops` (four busy loops beside them), `one-core`, `stops` (one of their processes stands still for a
                  second, again and again) or `slow-sync` (each sync of a file takes 50 ms longer)
-  instructions   count the gate's instructions, scenario by scenario, and compare with
-                 xtask/instructions.json; --write keeps the new counts, and a path in its place
-                 counts that binary instead of what `test` builds
+  instructions [BUILD [SCENARIO]]
+                 count the gate's instructions, scenario by scenario, and compare with xtask/instructions.json: of both
+                 builds, `tests` (what `test` builds) and `dist` (what is shipped: minutes), or of one; --write keeps the
+                 new counts, `instructions BINARY BUILD [SCENARIO]` counts what is there beside those of a build
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
   portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
@@ -103,9 +106,7 @@ fn verb() -> ExitCode {
         ["strained", kind, times] => strained(kind, times),
         ["e2e"] => stages::e2e(None),
         ["e2e", filter] => stages::e2e(Some(filter)),
-        ["instructions"] => stages::instructions(false),
-        ["instructions", "--write"] => stages::instructions(true),
-        ["instructions", binary] => stages::instructions_of(binary.as_ref()),
+        ["instructions", rest @ ..] => count_instructions(rest),
         ["kubernetes"] => kubernetes::lane(None),
         ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
         ["portable"] => stages::portable(),
@@ -134,6 +135,25 @@ fn verb() -> ExitCode {
 fn strained(kind: &str, times: &str) -> ExitCode {
     match (strain::Strain::of(kind), times.parse()) {
         (Some(strain), Ok(times)) => stages::strained(strain, times),
+        _ => misused(),
+    }
+}
+
+fn count_instructions(words: &[&str]) -> ExitCode {
+    let filter = |rest: &[&str]| rest.first().copied().unwrap_or_default().to_owned();
+    match words {
+        [] => stages::instructions(&Build::ALL, false, ""),
+        ["--write"] => stages::instructions(&Build::ALL, true, ""),
+        [build, "--write"] if Build::of(build).is_some() => {
+            stages::instructions(Build::of(build).as_slice(), true, "")
+        }
+        [build, rest @ ..] if Build::of(build).is_some() && rest.len() < 2 => {
+            stages::instructions(Build::of(build).as_slice(), false, &filter(rest))
+        }
+        [binary, build, rest @ ..] if rest.len() < 2 => match Build::of(build) {
+            Some(build) => stages::instructions_of(binary.as_ref(), build, &filter(rest)),
+            None => misused(),
+        },
         _ => misused(),
     }
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::binaries::{Binary, Built, TIMING, cores, of_lanes};
-use crate::cargo::{build_release, cargo, release_binary};
-use crate::instructions;
+use crate::cargo::{build_release, cargo, metadata, release_binary, target_dir};
+use crate::instructions::{self, Build};
 use crate::lane::Lane;
 use crate::setup::{self, Installed};
 use crate::strain::{Strain, Strained};
@@ -61,7 +61,7 @@ pub(crate) fn test() -> ExitCode {
     let (end_to_end, unit) = parted(built.tests);
     unit_tests(&mut lane, unit, Run::default());
     documentation(&mut lane);
-    count_instructions(&mut lane, gate.as_deref(), false);
+    count_instructions(&mut lane, gate.as_deref(), Build::Tests, false, "");
     end_to_end_tests(&mut lane, installed, gate, end_to_end, Run::default());
     lane.finish()
 }
@@ -141,20 +141,33 @@ pub(crate) fn strained(strain: Strain, times: u32) -> ExitCode {
     lane.finish()
 }
 
-pub(crate) fn instructions(write: bool) -> ExitCode {
+/// Counts instructions of these builds, or writes the counts anew.
+pub(crate) fn instructions(builds: &[Build], write: bool, filter: &str) -> ExitCode {
     let mut lane = Lane::new();
     lane.step("setup", "cargo xtask setup", setup::valgrind);
-    let gate = everything(&mut lane).gate();
-    count_instructions(&mut lane, gate.as_deref(), write);
+    for build in builds {
+        let gate = match build {
+            Build::Tests => everything(&mut lane).gate(),
+            Build::Dist => dist_build(&mut lane),
+        };
+        count_instructions(&mut lane, gate.as_deref(), *build, write, filter);
+    }
     lane.finish()
 }
 
-/// Counts a binary that is there already, such as one of another profile or of an older commit.
-pub(crate) fn instructions_of(binary: &Path) -> ExitCode {
+/// Counts a binary that is there already, such as one of an older commit, beside the counts of a build.
+pub(crate) fn instructions_of(binary: &Path, build: Build, filter: &str) -> ExitCode {
     let mut lane = Lane::new();
     lane.step("setup", "cargo xtask setup", setup::valgrind);
-    count_instructions(&mut lane, Some(binary), false);
+    count_instructions(&mut lane, Some(binary), build, false, filter);
     lane.finish()
+}
+
+fn dist_build(lane: &mut Lane) -> Option<PathBuf> {
+    let build = cargo(&["build", "--profile", Build::Dist.name(), "-p", "tollgate"]);
+    let dir = target_dir(&metadata().ok()?).ok()?;
+    let built = lane.command("`dist` build", build);
+    built.then(|| dir.join(Build::Dist.name()).join("tollgate"))
 }
 
 /// The gate with the feature that builds Linux as any other Unix, which is not to be unified with what the other lanes build.
@@ -213,14 +226,21 @@ fn documentation(lane: &mut Lane) {
     lane.tests("examples in the documentation", 0, examples);
 }
 
-fn count_instructions(lane: &mut Lane, binary: Option<&Path>, write: bool) {
+fn count_instructions(
+    lane: &mut Lane,
+    binary: Option<&Path>,
+    build: Build,
+    write: bool,
+    filter: &str,
+) {
     let name = "instruction counts";
-    match binary {
-        Some(binary) => drop(lane.step(name, "cargo xtask instructions", || {
-            instructions::run(binary, write)
-        })),
-        None => lane.cannot_run(name, "the gate was not built"),
-    }
+    let Some(binary) = binary else {
+        return lane.cannot_run(name, "the gate was not built");
+    };
+    let again = format!("cargo xtask instructions {}", build.name());
+    lane.step(name, &again, || {
+        instructions::run(binary, build, write, filter)
+    });
 }
 
 fn end_to_end_tests(

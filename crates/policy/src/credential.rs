@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::head::{FieldRef, Head, Known, RequestHead, percent_decoded};
+use wire::head::{FieldRef, Head, Known, KnownSet, RequestHead, percent_decoded};
 
 use crate::caller::Later;
 use crate::refusal::Refusal;
@@ -120,7 +120,7 @@ pub enum Given<'h> {
 /// The credential that a request brings. Of several there is no first: [`check`] has refused them.
 #[must_use]
 pub fn given(head: &RequestHead) -> Given<'_> {
-    let Some(field) = head.fields.iter().find(|field| is_key(field.known)) else {
+    let Some(field) = head.fields.of_any(KEYS).next() else {
         return Given::Nothing;
     };
     let mut token = field.value;
@@ -149,11 +149,11 @@ fn is_graphic(token: &[u8]) -> bool {
 /// # Errors
 /// [`Refusal::ConflictingCredentials`].
 pub fn check(head: &RequestHead) -> Result<(), Refusal> {
-    let listed = head
-        .fields
-        .iter()
-        .any(|f| is_key(f.known) && f.value.contains(&b','));
-    if brought(head) > 1 || listed {
+    let mut keys = head.fields.of_any(KEYS);
+    let (first, second) = (keys.next(), keys.next());
+    let in_headers = usize::from(first.is_some()) + usize::from(second.is_some());
+    let is_list = |field: FieldRef<'_>| field.value.contains(&b',');
+    if in_headers + brought_in_query(head) > 1 || first.is_some_and(is_list) {
         return Err(Refusal::ConflictingCredentials);
     }
     Ok(())
@@ -177,11 +177,12 @@ pub fn target_without_keys(head: &RequestHead) -> Cow<'_, str> {
 /// In how many places of headers and query a request carries credentials; cookies are not looked at.
 #[inline]
 pub(crate) fn brought(head: &RequestHead) -> usize {
-    let in_headers = head.fields.iter().filter(|f| is_key(f.known)).count();
-    let in_query = head
-        .query()
-        .map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count());
-    in_headers + in_query
+    head.fields.of_any(KEYS).count() + brought_in_query(head)
+}
+
+fn brought_in_query(head: &RequestHead) -> usize {
+    head.query()
+        .map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count())
 }
 
 /// Whether a request header goes upstream: what is on the list, and what the route adds to it.
@@ -195,23 +196,26 @@ pub fn forwards(
     identity: &[u8],
     listed: &[Box<[u8]>],
 ) -> bool {
-    match field.known {
-        Known::Accept
-        | Known::ContentType
-        | Known::ContentEncoding
-        | Known::UserAgent
-        | Known::Traceparent
-        | Known::Tracestate
-        | Known::IdempotencyKey
-        | Known::OpenaiBeta => true,
-        known => {
-            let is_passed = known == Known::Other && is_sdk_word(field.name);
-            (is_passed || is_listed(field, listed))
-                && field.name != identity
-                && !fields.connection_names(field.name)
-        }
+    if FORWARDED.contains(field.known) {
+        return true;
     }
+    let is_passed = field.known == Known::Other && is_sdk_word(field.name);
+    (is_passed || is_listed(field, listed))
+        && field.name != identity
+        && !fields.connection_names(field.name)
 }
+
+/// Request headers that go upstream whatever a route says.
+const FORWARDED: KnownSet = KnownSet::of(&[
+    Known::Accept,
+    Known::ContentType,
+    Known::ContentEncoding,
+    Known::UserAgent,
+    Known::Traceparent,
+    Known::Tracestate,
+    Known::IdempotencyKey,
+    Known::OpenaiBeta,
+]);
 
 #[inline]
 fn is_listed(field: &FieldRef<'_>, listed: &[Box<[u8]>]) -> bool {
@@ -223,18 +227,21 @@ fn is_listed(field: &FieldRef<'_>, listed: &[Box<[u8]>]) -> bool {
 #[inline]
 #[must_use]
 pub fn returns(field: &FieldRef<'_>, fields: &Head, listed: &[Box<[u8]>]) -> bool {
-    match field.known {
-        Known::ContentType
-        | Known::ContentEncoding
-        | Known::CacheControl
-        | Known::Date
-        | Known::RetryAfter => true,
-        known => {
-            let is_passed = known == Known::Other && is_answers_word(field.name);
-            (is_passed || is_listed(field, listed)) && !fields.connection_names(field.name)
-        }
+    if RETURNED.contains(field.known) {
+        return true;
     }
+    let is_passed = field.known == Known::Other && is_answers_word(field.name);
+    (is_passed || is_listed(field, listed)) && !fields.connection_names(field.name)
 }
+
+/// Response headers that go back whatever a route says.
+const RETURNED: KnownSet = KnownSet::of(&[
+    Known::ContentType,
+    Known::ContentEncoding,
+    Known::CacheControl,
+    Known::Date,
+    Known::RetryAfter,
+]);
 
 /// What clients read of an answer, besides what HTTP itself needs.
 fn is_answers_word(name: &[u8]) -> bool {
@@ -327,12 +334,12 @@ pub fn may_be_queried(name: &str) -> bool {
 }
 
 /// Headers that hold an API key in some provider's convention.
-fn is_key(known: Known) -> bool {
-    matches!(
-        known,
-        Known::Authorization | Known::XApiKey | Known::ApiKey | Known::XGoogApiKey
-    )
-}
+const KEYS: KnownSet = KnownSet::of(&[
+    Known::Authorization,
+    Known::XApiKey,
+    Known::ApiKey,
+    Known::XGoogApiKey,
+]);
 
 /// `key=…`, `api-key=…` and their kin in a query, whatever the percent-encoding of the name, and
 /// for servers that also split at `;` or read `key[]` as `key`.

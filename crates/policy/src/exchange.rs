@@ -211,19 +211,23 @@ impl Exchange {
         let Some(workload) = self.record.workload else {
             return;
         };
-        let mut grants = s.grants(workload).iter();
-        let Some(grant) = grants.find(|grant| Some(grant.route) == self.record.route) else {
-            return;
-        };
-        let unknown = Subjects::default();
-        let known = match &self.stage {
-            Stage::Active(active) => active.reservation.as_ref().map(Reservation::subjects),
+        let held = match &self.stage {
+            Stage::Active(active) => active.reservation.as_ref(),
             Stage::Idle
             | Stage::LoggingIn
             | Stage::Identifying(_)
             | Stage::Reading(_)
             | Stage::Asking(_) => None,
         };
+        if held.is_some_and(Reservation::is_of_no_limit) {
+            return;
+        }
+        let mut grants = s.grants(workload).iter();
+        let Some(grant) = grants.find(|grant| Some(grant.route) == self.record.route) else {
+            return;
+        };
+        let unknown = Subjects::default();
+        let known = held.map(Reservation::subjects);
         let who = s.who(workload, self.record.caller.as_ref());
         for limit in reservation::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
             tell(LimitLevel {

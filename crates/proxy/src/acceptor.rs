@@ -64,6 +64,8 @@ pub(crate) enum Command {
 
 /// Runs a worker to its end: until drained, or its commands' other end is gone. Says then that it `ended`, and answers
 /// scrapes until nobody is left that could ask. Gives its last facts, unless it could not start.
+// Never inlined: by its name a profile tells the workers' threads from others.
+#[inline(never)]
 pub(crate) fn run(
     start: Start,
     mut commands: mpsc::UnboundedReceiver<Command>,

@@ -35,6 +35,8 @@ pub(crate) struct Worker {
     sink: RefCell<Box<dyn Sink>>,
     ledger: RefCell<Option<Box<dyn UsageLedger + Send>>>,
     counting: RefCell<Option<Box<dyn Counting + Send>>>,
+    /// Whether there is counting.
+    pub(crate) counts: bool,
     load: Load,
     draining: Cell<bool>,
     /// The drain is over: what still runs is cut.
@@ -75,6 +77,7 @@ impl Worker {
             connections,
             sink: RefCell::new(ports.sink),
             ledger: RefCell::new(ports.ledger),
+            counts: ports.counting.is_some(),
             counting: RefCell::new(ports.counting),
             load: Load::default(),
             draining: Cell::new(false),

@@ -20,7 +20,7 @@ mod response;
 mod target;
 
 pub use fault::{HeadFault, HeadFaultKind};
-pub use known::Known;
+pub use known::{Known, KnownSet};
 pub use request::{Method, RequestHead, Version};
 pub use response::ResponseHead;
 pub use target::{check_authority, check_path, percent_decoded};
@@ -229,9 +229,27 @@ impl Head {
             .map(|field| self.view(field))
     }
 
+    /// Every field of one of these kinds in arrival order.
+    #[inline]
+    pub fn of_any(&self, kinds: KnownSet) -> impl Iterator<Item = FieldRef<'_>> {
+        let fields = if self.present & kinds.bits() == 0 {
+            &[]
+        } else {
+            self.fields.as_slice()
+        };
+        fields
+            .iter()
+            .filter(move |field| kinds.contains(field.known))
+            .map(|field| self.view(field))
+    }
+
     /// Every value under this name, which must be given in lower case.
+    #[inline]
     pub fn by_name<'a>(&'a self, lower: &[u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.iter()
+        let fields = self.fields.iter();
+        fields
+            .filter(move |field| usize::from(field.name_len) == lower.len())
+            .map(|field| self.view(field))
             .filter(move |field| field.name == lower)
             .map(|field| field.value)
     }

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 /// A scenario.
+#[derive(Clone, Copy)]
 pub(super) struct Scene {
     pub(super) name: &'static str,
     /// The configuration below the listeners; `{upstream}` and `{dir}` stand for places.
@@ -29,6 +30,12 @@ pub(super) const SCENES: &[Scene] = &[
     Scene {
         name: "unary_1k_bare",
         config: BARE,
+        exchange: |wires| wires.unary(1 << 10),
+        unmetered: None,
+    },
+    Scene {
+        name: "unary_1k_bare_without_log",
+        config: BARE_WITHOUT_LOG,
         exchange: |wires| wires.unary(1 << 10),
         unmetered: None,
     },
@@ -126,6 +133,15 @@ pub(super) const SCENES: &[Scene] = &[
 
 const BARE: &str = "\
 identity: { header: x-workload-app }
+backends:
+  up: { url: \"http://{upstream}/v1\" }
+routes:
+  - { workload: race, backend: up }
+";
+
+const BARE_WITHOUT_LOG: &str = "\
+identity: { header: x-workload-app }
+access_log: off
 backends:
   up: { url: \"http://{upstream}/v1\" }
 routes:

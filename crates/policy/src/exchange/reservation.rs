@@ -179,6 +179,12 @@ pub(super) fn reserve(
 }
 
 impl Reservation {
+    /// Whether no limit holds for the call.
+    #[inline]
+    pub(super) const fn is_of_no_limit(&self) -> bool {
+        self.taken.limits == 0
+    }
+
     /// The hashes of its caller, as far as a limit asked for them.
     pub(super) fn subjects(&self) -> &Subjects {
         &self.taken.subjects

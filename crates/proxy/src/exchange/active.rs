@@ -174,7 +174,11 @@ impl ActiveExchange {
     }
 
     /// How long the answer may be held back, because there is no room for what there is to count.
+    #[inline]
     pub(super) fn backpressure(&self, request: &[Bytes]) -> Option<Duration> {
+        if !self.worker.counts {
+            return None;
+        }
         let (of, exchange) = (self.view.snapshot(), &self.exchange);
         let counts = exchange.is_to_be_counted(of);
         let asked = self.worker.counting(|counting| {
@@ -203,6 +207,9 @@ impl ActiveExchange {
     pub(super) fn count(&mut self, request: Vec<Bytes>) {
         if self.is_body_sent {
             self.drop_body();
+        }
+        if !self.worker.counts {
+            return;
         }
         let (of, exchange) = (self.view.snapshot(), &self.exchange);
         let begun = self.worker.counting(|counting| {

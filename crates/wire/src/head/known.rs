@@ -81,6 +81,7 @@ known! {
 
 impl Known {
     /// The lower-case name; `x-amz-*` and `*` for the two kinds that have none.
+    #[inline]
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -97,5 +98,33 @@ impl Known {
 
     pub(crate) const fn bit(self) -> u128 {
         1 << (self as u8)
+    }
+}
+
+/// Several of these names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownSet(u128);
+
+impl KnownSet {
+    /// All of `kinds`.
+    #[must_use]
+    pub const fn of(kinds: &[Known]) -> Self {
+        let (mut bits, mut rest) = (0, kinds);
+        while let [first, others @ ..] = rest {
+            bits |= first.bit();
+            rest = others;
+        }
+        Self(bits)
+    }
+
+    /// Whether it is one of them.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, kind: Known) -> bool {
+        self.0 & kind.bit() != 0
+    }
+
+    pub(crate) const fn bits(self) -> u128 {
+        self.0
     }
 }
