@@ -169,18 +169,12 @@ impl Upstreams {
         next
     }
 
-    /// Starts the tries of an exchange on `route`.
-    pub fn begin(&mut self, route: RouteId, s: &Snapshot) -> Attempts {
-        let retries = s.route(route).map(|route| &route.retries);
-        if let (Some(budget), Some(retries)) = (self.retries.get_mut(route.index()), retries) {
+    /// Counts an exchange whose tries begin.
+    pub fn begun(&mut self, attempts: &Attempts, s: &Snapshot) {
+        let retries = s.route(attempts.route).map(|route| &route.retries);
+        let budget = self.retries.get_mut(attempts.route.index());
+        if let (Some(budget), Some(retries)) = (budget, retries) {
             budget.earn(retries);
-        }
-        Attempts {
-            route,
-            tried: [EndpointId(0); MAX_ATTEMPTS],
-            made: 0,
-            most: retries.map_or(1, |retries| retries.attempts),
-            again: None,
         }
     }
 
@@ -369,6 +363,18 @@ impl Upstreams {
 }
 
 impl Attempts {
+    /// Those of an exchange on `route`: none yet.
+    #[must_use]
+    pub fn on(route: RouteId, s: &Snapshot) -> Self {
+        Self {
+            route,
+            tried: [EndpointId(0); MAX_ATTEMPTS],
+            made: 0,
+            most: s.route(route).map_or(1, |route| route.retries.attempts),
+            again: None,
+        }
+    }
+
     fn tried(&self) -> &[EndpointId] {
         self.tried.get(..self.made).unwrap_or_default()
     }

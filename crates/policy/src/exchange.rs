@@ -36,7 +36,7 @@ use wire::head::{Known, RequestHead};
 use wire::meter::Form;
 
 use self::asking::CallQuestion;
-use self::attempting::Minting;
+use self::attempting::To;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
 pub use self::event::{Answer, Ask, Event, Lost, Plan, Question, Relay, Verdict};
@@ -145,9 +145,8 @@ struct Active {
     stream: bool,
     /// It may run twice.
     repeats: bool,
-    attempts: Option<Attempts>,
-    /// The attempt whose credential is being minted.
-    minting: Option<Minting>,
+    attempts: Attempts,
+    phase: Phase,
     /// The caller's own token, where a backend of its route is sent another one for it.
     caller_token: Option<Secret>,
     /// How far the request of the attempt under way has come, or of the last one.
@@ -158,14 +157,84 @@ struct Active {
     ended: Option<(AttemptRecord, Option<Box<AttemptSpan>>)>,
     /// The attempt under way, or the one whose response is used; in a sampled exchange alone.
     span: Option<Box<AttemptSpan>>,
-    /// A response came.
-    is_answered: bool,
-    /// How it is read.
+    /// How its response is read.
     metering: Metering,
     form: Form,
     /// What is done about it, once its client has left.
     left: Option<Box<Disconnected>>,
 }
+
+/// How far an admitted call has come.
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// It is being entered in the ledger.
+    Entering,
+    /// The credential of its next attempt is being minted.
+    Minting(To),
+    /// An attempt is under way.
+    Trying,
+    /// A response came.
+    Answered,
+}
+
+impl Active {
+    fn is_answered(&self) -> bool {
+        matches!(self.phase, Phase::Answered)
+    }
+}
+
+/// An admitted call with what its exchange keeps of it.
+struct Running<'x> {
+    record: &'x mut Record,
+    call: &'x mut Active,
+    timing: &'x Timing,
+    ending: &'x mut Option<(Outcome, &'static str)>,
+}
+
+impl Running<'_> {
+    /// What it waited for.
+    #[inline(always)]
+    fn answer(&mut self, answer: Answer, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        match (self.call.phase, answer) {
+            (Phase::Entering, Answer::Entered) => Ok(self.first_attempt(env)),
+            (Phase::Minting(to), Answer::Minted(credential)) => {
+                Ok(self.plan(to, Some(credential), env))
+            }
+            _ => Err(OUT_OF_ORDER),
+        }
+    }
+
+    /// What it waited for is not to be had.
+    #[cold]
+    fn unanswered(&mut self, env: &mut Env<'_>) -> Verdict {
+        if let Phase::Minting(_) = self.call.phase {
+            self.call.phase = Phase::Trying;
+            return self.attempt_failed(Failure::Credential.into(), env);
+        }
+        // The call does not run.
+        if let Some(reservation) = self.call.reservation.take() {
+            reservation.release(env.now, env.snapshot, env.levels);
+        }
+        self.refuse(Refusal::LedgerUnavailable)
+    }
+
+    #[cold]
+    fn refuse(&mut self, refusal: Refusal) -> Verdict {
+        refuse(self.record, self.ending, refusal)
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.ending.get_or_insert(ending.recorded());
+    }
+
+    /// The wall clock at `now`, milliseconds since the Unix epoch.
+    fn unix_ms(&self, now: Mono) -> u64 {
+        unix_ms(self.record, self.timing, now)
+    }
+}
+
+/// What a host is told that tells an exchange of something which cannot have happened to it.
+const OUT_OF_ORDER: Refusal = Refusal::Bug("an event that its exchange cannot have");
 
 impl Exchange {
     /// An exchange whose head begins to be judged. `unix_ms` is the wall clock at `env.now`.
@@ -237,6 +306,17 @@ impl Exchange {
                 level: limit.bucket.level(now),
             });
         }
+    }
+
+    /// What the attempt that ended last leaves; to be asked for after each.
+    #[inline]
+    pub fn attempt_record(&mut self) -> Option<(AttemptRecord, Option<Box<AttemptSpan>>)> {
+        self.running()?.call.ended.take()
+    }
+
+    /// The wall clock at `now`, milliseconds since the Unix epoch.
+    fn unix_ms(&self, now: Mono) -> u64 {
+        unix_ms(&self.record, &self.timing, now)
     }
 
     /// The origin of the web page that asked, where one did.
@@ -320,25 +400,30 @@ impl Exchange {
                 let judged = self.told_whether(head, answer, env);
                 self.or_refuse(judged)
             }
-            Event::Answer(answer) => {
-                let judged = self.answer(answer, env);
-                self.or_refuse(judged)
+            Event::Answer(Answer::LoggedIn(reply)) if matches!(self.stage, Stage::LoggingIn) => {
+                self.logged_in(reply, env.snapshot)
             }
-            Event::ResponseHead(head) => self.response_head(head, env),
-            Event::AttemptFailed(lost) => self.attempt_failed(lost, env),
+            Event::Answer(Answer::Unanswered) => self.unanswered(env),
+            Event::Answer(answer) => self.of_a_call(|call| call.answer(answer, env)),
+            Event::ResponseHead(head) => self.of_a_call(|call| Ok(call.response_head(head, env))),
+            Event::AttemptFailed(lost) => self.of_a_call(|call| Ok(call.attempt_failed(lost, env))),
             Event::ResponseBroke {
                 is_retracted,
                 is_malformed,
-            } => self.response_broke(is_retracted, is_malformed),
+            } => self.of_a_call(|call| Ok(call.response_broke(is_retracted, is_malformed))),
             Event::ReadOn {
                 bytes,
                 events,
                 is_over,
-            } => self.read_on(bytes, events, is_over, env.now),
+            } => self.of_a_call(|call| call.read_on(bytes, events, is_over, env.now)),
             Event::Stalled => self.stalled(env),
-            Event::Disconnected { events, reading_on } => {
-                self.disconnected(events, reading_on, env)
-            }
+            Event::Disconnected { events, reading_on } => match self.running() {
+                Some(mut call) => call.disconnected(events, reading_on, env),
+                None => {
+                    self.end(Ending::Left);
+                    Verdict::Abandon
+                }
+            },
             Event::End { told_error } => {
                 self.end(Ending::Whole { told_error });
                 Verdict::Finish
@@ -358,20 +443,21 @@ impl Exchange {
     /// Ends it with an answer of the gate's own, once that has left.
     #[cold]
     fn refuse(&mut self, refusal: Refusal) -> Verdict {
-        let (status, _, code) = refusal.class();
-        self.record.code = code;
-        self.record.status = status;
-        self.record.limited = refusal.limited();
-        if self.record.reason.is_none() {
-            self.record.reason = refusal.reason().map(String::into_boxed_str);
-        }
-        let outcome = if refusal.is_failure() {
-            Outcome::Failed
-        } else {
-            Outcome::Refused
+        refuse(&mut self.record, &mut self.ending, refusal)
+    }
+
+    /// Its call, once that was admitted.
+    #[inline(always)]
+    fn running(&mut self) -> Option<Running<'_>> {
+        let Stage::Active(call) = &mut self.stage else {
+            return None;
         };
-        self.ending = Some((outcome, code));
-        Verdict::Refuse(Box::new(refusal))
+        Some(Running {
+            record: &mut self.record,
+            call,
+            timing: &self.timing,
+            ending: &mut self.ending,
+        })
     }
 
     /// Only the first end counts.
@@ -379,42 +465,30 @@ impl Exchange {
         self.ending.get_or_insert(ending.recorded());
     }
 
-    fn answer(&mut self, answer: Answer, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
-        match (&mut self.stage, answer) {
-            (Stage::Active(active), Answer::Entered) if active.attempts.is_none() => {
-                Ok(self.first_attempt(env))
-            }
-            (Stage::Active(active), Answer::Minted(credential)) => {
-                let minting = active.minting.take();
-                let minting = minting.ok_or(Refusal::Bug("a credential that nobody asked for"))?;
-                Ok(self.plan(minting, Some(credential), env))
-            }
-            (Stage::LoggingIn, Answer::LoggedIn(reply)) => Ok(self.logged_in(reply, env.snapshot)),
-            (_, Answer::Unanswered) => Ok(self.unanswered(env)),
-            _ => Err(Refusal::Bug("an answer to no question")),
-        }
+    /// What is told of a call that was admitted.
+    #[inline(always)]
+    fn of_a_call(
+        &mut self,
+        judge: impl FnOnce(&mut Running<'_>) -> Result<Verdict, Refusal>,
+    ) -> Verdict {
+        let judged = self.running().ok_or(OUT_OF_ORDER);
+        let judged = judged.and_then(|mut call| judge(&mut call));
+        self.or_refuse(judged)
     }
 
     /// What was asked has no answer.
     #[cold]
     fn unanswered(&mut self, env: &mut Env<'_>) -> Verdict {
-        let active = match &mut self.stage {
-            Stage::Active(active) => active,
-            Stage::Identifying(_) | Stage::LoggingIn => {
-                return self.refuse(Refusal::IdentityUnavailable);
-            }
+        match &self.stage {
+            Stage::Identifying(_) | Stage::LoggingIn => self.refuse(Refusal::IdentityUnavailable),
             Stage::Idle | Stage::Reading(_) | Stage::Asking(_) => {
-                return self.refuse(Refusal::AuthorizerUnavailable);
+                self.refuse(Refusal::AuthorizerUnavailable)
             }
-        };
-        if active.minting.take().is_some() {
-            return self.attempt_failed(Failure::Credential.into(), env);
+            Stage::Active(_) => match self.running() {
+                Some(mut call) => call.unanswered(env),
+                None => self.refuse(OUT_OF_ORDER),
+            },
         }
-        // The call does not run.
-        if let Some(reservation) = active.reservation.take() {
-            reservation.release(env.now, env.snapshot, env.levels);
-        }
-        self.refuse(Refusal::LedgerUnavailable)
     }
 
     /// Who waits for whom says what a wait that was too long means.
@@ -426,7 +500,7 @@ impl Exchange {
                 self.end(Ending::Left);
                 Verdict::Abandon
             }
-            Stage::Active(active) if active.is_answered => {
+            Stage::Active(active) if active.is_answered() => {
                 self.end(Ending::Cut);
                 Verdict::Cut
             }
@@ -452,4 +526,33 @@ impl Exchange {
             Ending::Left
         });
     }
+}
+
+/// Ends an exchange with an answer of the gate's own.
+#[cold]
+fn refuse(
+    record: &mut Record,
+    ending: &mut Option<(Outcome, &'static str)>,
+    refusal: Refusal,
+) -> Verdict {
+    let (status, _, code) = refusal.class();
+    record.code = code;
+    record.status = status;
+    record.limited = refusal.limited();
+    if record.reason.is_none() {
+        record.reason = refusal.reason().map(String::into_boxed_str);
+    }
+    let outcome = if refusal.is_failure() {
+        Outcome::Failed
+    } else {
+        Outcome::Refused
+    };
+    *ending = Some((outcome, code));
+    Verdict::Refuse(Box::new(refusal))
+}
+
+fn unix_ms(record: &Record, timing: &Timing, now: Mono) -> u64 {
+    let since = now.since(timing.began).as_millis();
+    let since = u64::try_from(since).unwrap_or(u64::MAX);
+    record.started_unix_ms.saturating_add(since)
 }

@@ -37,13 +37,13 @@ fn backends(plans: &[(&str, &[u32])]) -> Snapshot {
 }
 
 fn first(up: &mut Upstreams, s: &Snapshot, now: Mono) -> u32 {
-    let mut tries = up.begin(ROUTE, s);
+    let mut tries = begin(up, ROUTE, s);
     up.next(&mut tries, None, s, now).expect("an endpoint").0
 }
 
 /// Every endpoint that one exchange would try.
 fn all(up: &mut Upstreams, s: &Snapshot) -> Vec<u32> {
-    let mut tries = up.begin(ROUTE, s);
+    let mut tries = begin(up, ROUTE, s);
     std::iter::from_fn(|| up.next(&mut tries, None, s, NOW))
         .map(|e| e.0)
         .collect()
@@ -57,6 +57,12 @@ fn eject(up: &mut Upstreams, endpoint: u32, s: &Snapshot, now: Mono) {
 
 fn is_ejected(up: &Upstreams, endpoint: u32, now: Mono) -> bool {
     up.ejected(now).contains(&EndpointId(endpoint))
+}
+
+fn begin(up: &mut Upstreams, route: RouteId, s: &Snapshot) -> Attempts {
+    let attempts = Attempts::on(route, s);
+    up.begun(&attempts, s);
+    attempts
 }
 
 #[test]
@@ -203,7 +209,7 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
     let mut up = Upstreams::new(&s, 1);
     eject(&mut up, 0, &s, NOW);
     eject(&mut up, 1, &s, NOW);
-    let mut tries = up.begin(ROUTE, &s);
+    let mut tries = begin(&mut up, ROUTE, &s);
     assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
     assert_eq!(
         up.may_retry(&tries, None, &s, NOW),
@@ -252,7 +258,7 @@ fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
     let mut up = Upstreams::new(&s, 1);
     let (mut firsts, mut retries) = (0_u32, 0_u32);
     for _ in 0..10_000 {
-        let mut tries = up.begin(ROUTE, &s);
+        let mut tries = begin(&mut up, ROUTE, &s);
         firsts += 1;
         up.next(&mut tries, None, &s, NOW).expect("one");
         while up.may_retry(&tries, None, &s, NOW) == Retry::Granted {
@@ -270,7 +276,7 @@ fn no_retry_without_another_endpoint_and_none_is_spent() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..100 {
-        let mut tries = up.begin(ROUTE, &s);
+        let mut tries = begin(&mut up, ROUTE, &s);
         up.next(&mut tries, None, &s, NOW).expect("one");
         assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
         assert_eq!(tries.made(), 1);
@@ -283,7 +289,7 @@ fn the_budget_refuses_only_where_there_is_somewhere_to_go() {
     let s = backends(&[("a", &[1, 1])]);
     let mut up = Upstreams::new(&s, 1);
     while up.retries[0].spend() {}
-    let mut tries = up.begin(ROUTE, &s);
+    let mut tries = begin(&mut up, ROUTE, &s);
     up.next(&mut tries, None, &s, NOW).expect("one");
     assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::Refused);
     up.next(&mut tries, None, &s, NOW).expect("another");
@@ -294,7 +300,7 @@ fn the_budget_refuses_only_where_there_is_somewhere_to_go() {
 fn an_unknown_route_has_nowhere_to_go() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    let mut tries: Attempts = up.begin(RouteId(9), &s);
+    let mut tries: Attempts = begin(&mut up, RouteId(9), &s);
     assert_eq!(up.next(&mut tries, None, &s, NOW), None);
     assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
 }
@@ -334,7 +340,7 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     );
     assert_eq!(first(&mut up, &s, NOW.after(wait)), 0);
     up.cooldown(EndpointId(1), Some("m"), 429, wait / 2, NOW);
-    let mut tries = up.begin(ROUTE, &s);
+    let mut tries = begin(&mut up, ROUTE, &s);
     assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), None);
     let least = Some((429, wait / 2));
     assert_eq!(up.waits(&tries, Some("m"), &s, NOW), least);
@@ -347,7 +353,7 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     );
     let carried = Upstreams::carried(&s, &s, &up);
     assert_eq!(
-        carried.waits(&up.begin(ROUTE, &s), Some("m"), &s, NOW),
+        carried.waits(&begin(&mut up, ROUTE, &s), Some("m"), &s, NOW),
         least
     );
 }
@@ -357,7 +363,7 @@ fn a_quota_of_calls_without_a_model_holds_no_call_to_one() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     up.cooldown(EndpointId(0), None, 429, WAIT_MAX, NOW);
-    let mut tries = up.begin(ROUTE, &s);
+    let mut tries = begin(&mut up, ROUTE, &s);
     assert_eq!(up.next(&mut tries, None, &s, NOW), None);
     assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), Some(EndpointId(0)));
 }
@@ -374,7 +380,7 @@ fn nobody_is_left_alone_for_longer_than_the_bound() {
 fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    let mut tries = up.begin(ROUTE, &s);
+    let mut tries = begin(&mut up, ROUTE, &s);
     assert_eq!(
         up.may_retry_there(&mut tries, NOW),
         Retry::No,
@@ -391,12 +397,12 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     );
     // Ten in hand, and a tenth of one for each first try.
     let spent = (0..20).filter(|_| {
-        let mut tries = up.begin(ROUTE, &s);
+        let mut tries = begin(&mut up, ROUTE, &s);
         up.next(&mut tries, None, &s, NOW).expect("one");
         up.may_retry_there(&mut tries, NOW) == Retry::Granted
     });
     assert_eq!(spent.count(), 11);
-    let mut tries = up.begin(ROUTE, &s);
+    let mut tries = begin(&mut up, ROUTE, &s);
     up.next(&mut tries, None, &s, NOW).expect("one");
     assert_eq!(up.may_retry_there(&mut tries, NOW), Retry::Refused);
     assert!(!tries.needs_new_connection());
@@ -439,7 +445,7 @@ fn retries_of(firsts: u32, s: &Snapshot) -> u32 {
     let mut up = Upstreams::new(s, 1);
     let mut retries = 0;
     for _ in 0..firsts {
-        let mut tries = up.begin(ROUTE, s);
+        let mut tries = begin(&mut up, ROUTE, s);
         up.next(&mut tries, None, s, NOW).expect("one");
         while up.may_retry(&tries, None, s, NOW) == Retry::Granted {
             retries += 1;
@@ -459,7 +465,7 @@ fn a_route_says_how_many_tries_an_exchange_has() {
     s.routes[0].retries.attempts = 1;
     assert_eq!(retries_of(100, &s), 0);
     let mut up = Upstreams::new(&s, 1);
-    let mut tries = up.begin(ROUTE, &s);
+    let mut tries = begin(&mut up, ROUTE, &s);
     up.next(&mut tries, None, &s, NOW).expect("one");
     assert_eq!(
         up.may_retry_there(&mut tries, NOW),

@@ -11,7 +11,7 @@ use wire::call::CallHead;
 use wire::head::RequestHead;
 
 use super::admission::{self, Opened};
-use super::{ANSWER_WITHIN, Ask, Env, Exchange, Question, Stage, Verdict};
+use super::{ANSWER_WITHIN, Ask, Env, Exchange, OUT_OF_ORDER, Question, Stage, Verdict};
 use crate::authorizer::{Asked, Authorization, Authorizer};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
@@ -57,7 +57,7 @@ impl Exchange {
             }
             Authorization::Unavailable(reason) => {
                 self.record.reason = Some(reason);
-                return Ok(self.unanswered(env));
+                return Err(Refusal::AuthorizerUnavailable);
             }
         }
         match std::mem::replace(&mut self.stage, Stage::Idle) {
@@ -71,7 +71,7 @@ impl Exchange {
                 self.decide(opened, head, call, env)
             }
             Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Active(_) => {
-                Err(Refusal::Bug("an answer to no question"))
+                Err(OUT_OF_ORDER)
             }
         }
     }

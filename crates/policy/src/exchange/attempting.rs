@@ -14,7 +14,7 @@ use wire::head::ResponseHead;
 
 use super::ending::Ending;
 use super::event::{Ask, Lost, Plan, Question, Verdict};
-use super::{ANSWER_WITHIN, Env, Exchange, Stage};
+use super::{ANSWER_WITHIN, Env, Phase, Running};
 use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
 use crate::credential::{Credential, UpstreamAuth};
 use crate::id::EndpointId;
@@ -24,36 +24,27 @@ use crate::refusal::Refusal;
 use crate::retry::Retry;
 use crate::trace::AttemptSpan;
 
-/// An attempt that waits for its credential.
+/// Where an attempt goes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Minting {
+pub(super) struct To {
     endpoint: EndpointId,
     may_reuse: bool,
 }
 
-impl Exchange {
+impl Running<'_> {
     /// The call is in the ledger and may go.
     pub(super) fn first_attempt(&mut self, env: &mut Env<'_>) -> Verdict {
-        let Some(route) = self.record.route else {
-            return self.refuse(Refusal::Bug("an admitted call without a route"));
-        };
-        if let Stage::Active(active) = &mut self.stage {
-            let begun = env.shard.upstreams.begin(route, env.snapshot);
-            active.attempts = Some(begun);
-        }
+        self.call.phase = Phase::Trying;
+        let attempts = &self.call.attempts;
+        env.shard.upstreams.begun(attempts, env.snapshot);
         self.next_attempt(Failure::Exhausted, env)
     }
 
     /// Another attempt, if there is an endpoint for one; `last` is how the one before failed.
     fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
-        let Stage::Active(active) = &mut self.stage else {
-            return self.refuse(Refusal::Bug("an attempt of no call"));
-        };
-        let Some(attempts) = &mut active.attempts else {
-            return self.refuse(Refusal::Bug("an attempt before the first"));
-        };
+        let attempts = &mut self.call.attempts;
         let may_reuse = !attempts.needs_new_connection();
-        let model = quota_of(&self.record);
+        let model = quota_of(self.record);
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
         let Some(endpoint) = upstreams.next(attempts, model, s, now) else {
@@ -66,8 +57,8 @@ impl Exchange {
         self.record.attempts = attempts.made();
         self.record.endpoint = Some(endpoint);
         self.record.backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
-        active.sent.set(Sent::Nothing);
-        let next = Minting {
+        self.call.sent.set(Sent::Nothing);
+        let next = To {
             endpoint,
             may_reuse,
         };
@@ -75,20 +66,17 @@ impl Exchange {
     }
 
     /// An attempt at an endpoint, once there is a credential for it.
-    fn attempt(&mut self, next: Minting, env: &mut Env<'_>) -> Verdict {
+    fn attempt(&mut self, next: To, env: &mut Env<'_>) -> Verdict {
         let endpoint = env.snapshot.endpoint(next.endpoint);
         let Some(UpstreamAuth::Minted(minter)) = endpoint.map(|endpoint| &endpoint.auth) else {
             return self.plan(next, None, env);
         };
-        let Stage::Active(active) = &mut self.stage else {
-            return self.refuse(Refusal::Bug("an attempt of no call"));
-        };
-        let caller = active.caller_token.as_ref();
+        let caller = self.call.caller_token.as_ref();
         if let Some(credential) = minter.ready(caller) {
             return self.plan(next, Some(credential), env);
         }
         let question = Question::Mint(Arc::clone(minter), caller.cloned());
-        active.minting = Some(next);
+        self.call.phase = Phase::Minting(next);
         Verdict::Ask(Ask {
             question,
             within: ANSWER_WITHIN,
@@ -99,13 +87,12 @@ impl Exchange {
     #[inline]
     pub(super) fn plan(
         &mut self,
-        to: Minting,
+        to: To,
         minted: Option<Arc<Credential>>,
         env: &mut Env<'_>,
     ) -> Verdict {
-        let Stage::Active(active) = &mut self.stage else {
-            return self.refuse(Refusal::Bug("an attempt of no call"));
-        };
+        let active = &mut *self.call;
+        active.phase = Phase::Trying;
         let backend = self.record.backend.and_then(|id| env.snapshot.backend(id));
         // The model that the client named needs no edit.
         let asked = self.record.model_asked.as_deref();
@@ -147,9 +134,7 @@ impl Exchange {
 
     /// An attempt brought the head of a response.
     pub(super) fn response_head(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
-        let Stage::Active(active) = &self.stage else {
-            return self.refuse(Refusal::Bug("a response to no call"));
-        };
+        let active = &*self.call;
         active.sent_before.set(active.sent.replace(Sent::Answered));
         if let (401 | 403, Some(endpoint)) = (head.status, self.record.endpoint)
             && let Some(UpstreamAuth::Minted(minter)) =
@@ -160,7 +145,7 @@ impl Exchange {
         if may_ask_for_time(head.status) {
             let unix_ms = self.unix_ms(env.now);
             if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {
-                let model = quota_of(&self.record);
+                let model = quota_of(self.record);
                 let upstreams = &mut env.shard.upstreams;
                 upstreams.cooldown(endpoint, model, head.status, wait, env.now);
             }
@@ -174,9 +159,7 @@ impl Exchange {
     /// An attempt brought no response.
     #[cold]
     pub(super) fn attempt_failed(&mut self, lost: Lost, env: &mut Env<'_>) -> Verdict {
-        let Stage::Active(active) = &mut self.stage else {
-            return self.refuse(Refusal::Bug("a failed attempt of no call"));
-        };
+        let active = &mut *self.call;
         if lost.is_untaken {
             active.sent.set(Sent::Nothing);
             if lost.was_kept && active.left.is_some() {
@@ -185,7 +168,7 @@ impl Exchange {
             }
             if let (true, Some(endpoint)) = (lost.was_kept, self.record.endpoint) {
                 // Not an attempt yet: it goes over another connection.
-                let again = Minting {
+                let again = To {
                     endpoint,
                     may_reuse: false,
                 };
@@ -212,10 +195,10 @@ impl Exchange {
         broke: bool,
         env: &mut Env<'_>,
     ) -> bool {
-        let (Stage::Active(active), Some(endpoint)) = (&mut self.stage, self.record.endpoint)
-        else {
+        let Some(endpoint) = self.record.endpoint else {
             return false;
         };
+        let active = &mut *self.call;
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
         upstreams.observe(endpoint, result, s, now);
@@ -228,15 +211,14 @@ impl Exchange {
         let is_wanted = result.map_or(true, is_retryable)
             && active.left.is_none()
             && (active.repeats || active.sent.get() == Sent::Nothing);
-        let retry = match &mut active.attempts {
-            Some(attempts) if is_wanted => {
-                let model = quota_of(&self.record);
-                match upstreams.may_retry(attempts, model, s, now) {
-                    Retry::No if broke => upstreams.may_retry_there(attempts, now),
-                    retry => retry,
-                }
+        let retry = if is_wanted {
+            let (attempts, model) = (&mut active.attempts, quota_of(self.record));
+            match upstreams.may_retry(attempts, model, s, now) {
+                Retry::No if broke => upstreams.may_retry_there(attempts, now),
+                retry => retry,
             }
-            Some(_) | None => Retry::No,
+        } else {
+            Retry::No
         };
         let is_retried = retry == Retry::Granted;
         if is_retried {
@@ -265,26 +247,6 @@ impl Exchange {
         };
         active.ended = Some((attempt, span));
         is_retried
-    }
-
-    /// What the attempt that ended last leaves; to be asked for after each.
-    #[inline]
-    pub fn attempt_record(&mut self) -> Option<(AttemptRecord, Option<Box<AttemptSpan>>)> {
-        match &mut self.stage {
-            Stage::Active(active) => active.ended.take(),
-            Stage::Idle
-            | Stage::LoggingIn
-            | Stage::Identifying(_)
-            | Stage::Reading(_)
-            | Stage::Asking(_) => None,
-        }
-    }
-
-    /// The wall clock at `now`, milliseconds since the Unix epoch.
-    pub(super) fn unix_ms(&self, now: crate::clock::Mono) -> u64 {
-        let since = now.since(self.timing.began).as_millis();
-        let since = u64::try_from(since).unwrap_or(u64::MAX);
-        self.record.started_unix_ms.saturating_add(since)
     }
 }
 

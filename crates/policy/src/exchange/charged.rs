@@ -4,6 +4,8 @@
 //! upstream whole.
 //! Not here: charges of single cases (`answered`, `unanswered`), a count of the gate's own ([`crate::counting`]).
 
+use std::time::Duration;
+
 use wire::meter::{Heard, Meter};
 use wire::usage::Reading;
 
@@ -11,11 +13,12 @@ use super::answered::Answered;
 use super::ending::Ending;
 use super::response::{Metering, is_charged_as_written};
 use super::unanswered::Unanswered;
-use super::{Env, Exchange, Settled, Stage};
+use super::{Active, Env, Exchange, Running, Settled, Stage};
 use crate::attempt::Sent;
 use crate::billing::BilledBy;
+use crate::clock::Mono;
 use crate::disconnect::DisconnectOutcome;
-use crate::record::Outcome;
+use crate::record::{Outcome, Record};
 use crate::snapshot::Snapshot;
 use crate::tokens::{Count, Tokens};
 use crate::trace::AttemptSpan;
@@ -37,7 +40,6 @@ impl Exchange {
     /// Ends it: settles, and completes the record. `meter` read the response; `is_counted` says whether the gate
     /// counts it too.
     pub fn finish(&mut self, meter: &mut Meter, is_counted: bool, env: &mut Env<'_>) -> Finished {
-        let s = env.snapshot;
         let (outcome, code) = self.ending.unwrap_or(Ending::Left.recorded());
         self.record.outcome = outcome;
         if !code.is_empty() {
@@ -51,19 +53,48 @@ impl Exchange {
         if let Some((first_byte, own)) = self.timing.first_byte {
             (record.first_byte, record.own) = (Some(first_byte), Some(own));
         }
+        let Some(mut running) = self.running() else {
+            return Finished::default();
+        };
+        running.settle(meter, is_counted, (now, whole), env)
+    }
+
+    /// Whether the gate is to count this call for itself: a response that is read, or none to a request that went
+    /// upstream whole.
+    #[must_use]
+    pub fn is_to_be_counted(&self, s: &Snapshot) -> bool {
+        let Stage::Active(active) = &self.stage else {
+            return false;
+        };
+        match active.metering {
+            Metering::Read => true,
+            Metering::Nothing => active.charged_unanswered(&self.record, true, s).is_some(),
+            Metering::Size | Metering::Error => false,
+        }
+    }
+}
+
+impl Running<'_> {
+    fn settle(
+        &mut self,
+        meter: &mut Meter,
+        is_counted: bool,
+        (now, whole): (Mono, Duration),
+        env: &mut Env<'_>,
+    ) -> Finished {
+        let s = env.snapshot;
         let mut finished = Finished::default();
-        let mut is_whole = outcome == Outcome::Completed;
-        if let Stage::Active(active) = &mut self.stage {
-            if let Some(left) = &active.left {
-                // What came after was not for the client.
-                record.duration = left.at.since(self.timing.began);
-                is_whole |= left.rest == DisconnectOutcome::ReadToEnd;
-                finished.rest = Some(left.rest);
-            }
-            finished.span = active.span.take();
-            if let Some(span) = &mut finished.span {
-                span.end(whole);
-            }
+        let mut is_whole = self.record.outcome == Outcome::Completed;
+        let active = &mut *self.call;
+        if let Some(left) = &active.left {
+            // What came after was not for the client.
+            self.record.duration = left.at.since(self.timing.began);
+            is_whole |= left.rest == DisconnectOutcome::ReadToEnd;
+            finished.rest = Some(left.rest);
+        }
+        finished.span = active.span.take();
+        if let Some(span) = &mut finished.span {
+            span.end(whole);
         }
         self.record.tokens = self.tokens(meter, is_whole, s);
         if self.record.unconfirmed.attempts > 0 {
@@ -71,13 +102,10 @@ impl Exchange {
         }
         finished.awaits_count =
             is_counted && s.billed_by(self.record.route).awaits(&self.record.tokens);
-        let Stage::Active(active) = &mut self.stage else {
-            return finished;
-        };
-        let charge = crate::record::charge(s, &self.record);
+        let charge = crate::record::charge(s, self.record);
         self.record.charge = charge;
         let tokens = &self.record.tokens;
-        if let Some(reservation) = active.reservation.take() {
+        if let Some(reservation) = self.call.reservation.take() {
             let settled = reservation.settle(tokens, charge, now, s, env.levels);
             finished.settled = finished.awaits_count.then_some(settled);
         }
@@ -94,9 +122,7 @@ impl Exchange {
 
     /// What it is charged; nothing where no response that costs tokens came.
     fn tokens(&mut self, meter: &mut Meter, is_whole: bool, s: &Snapshot) -> Tokens {
-        let Stage::Active(active) = &self.stage else {
-            return Tokens::default();
-        };
+        let active = &*self.call;
         let heard = match active.metering {
             Metering::Nothing if active.sent.get() != Sent::Whole => return Tokens::default(),
             Metering::Nothing => return self.estimated(s),
@@ -131,30 +157,13 @@ impl Exchange {
     #[cold]
     fn estimated(&mut self, s: &Snapshot) -> Tokens {
         let has_left = self.record.outcome == Outcome::Aborted;
-        let charged = self.charged_unanswered(has_left, s);
+        let charged = self.call.charged_unanswered(self.record, has_left, s);
         self.record.estimate_reason = match (charged, self.record.code) {
             (None, _) => "",
             (Some(_), "") => "left_before_answer",
             (Some(_), code) => code,
         };
         charged.unwrap_or_default()
-    }
-
-    /// What it comes to without a response; `None` where that is nothing.
-    pub(super) fn charged_unanswered(&self, has_left: bool, s: &Snapshot) -> Option<Tokens> {
-        let Stage::Active(active) = &self.stage else {
-            return None;
-        };
-        let unanswered = Unanswered {
-            sent: active.sent.get(),
-            prompt: active.prompt_estimate,
-            completion: active.completion(),
-            has_left,
-            stream: active.stream,
-            is_free: active.prompt_estimate == 0 && !is_charged_as_written(&self.record, s),
-        };
-        let tokens = unanswered.tokens();
-        (tokens.prompt != Count::Unknown).then_some(tokens)
     }
 }
 
@@ -171,7 +180,21 @@ pub fn certain(so_far: &Heard) -> u64 {
     }
 }
 
-impl super::Active {
+impl Active {
+    /// What it comes to without a response; `None` where that is nothing.
+    fn charged_unanswered(&self, record: &Record, has_left: bool, s: &Snapshot) -> Option<Tokens> {
+        let unanswered = Unanswered {
+            sent: self.sent.get(),
+            prompt: self.prompt_estimate,
+            completion: self.completion(),
+            has_left,
+            stream: self.stream,
+            is_free: self.prompt_estimate == 0 && !is_charged_as_written(record, s),
+        };
+        let tokens = unanswered.tokens();
+        (tokens.prompt != Count::Unknown).then_some(tokens)
+    }
+
     /// Completion tokens held for it.
     pub(super) fn completion(&self) -> u64 {
         self.estimate.reserved.saturating_sub(self.prompt_estimate)

@@ -22,10 +22,20 @@ use crate::web;
 /// What is known of who calls.
 #[derive(Debug)]
 pub(super) enum Identified {
-    /// Who it is, without a caller where a header says it; and what holds of its user.
-    As(WorkloadId, Option<Arc<Caller>>, UserRule),
+    /// Who it is.
+    As(Known),
     /// Somebody is to be asked.
     Asks(Box<CredentialQuestion>),
+}
+
+/// Who calls.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) workload: WorkloadId,
+    /// The same as it was proven; none where a header says it.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// What holds of its user.
+    pub(super) users: UserRule,
 }
 
 /// A credential that somebody is asked about.
@@ -44,7 +54,7 @@ impl Identified {
     /// The same, by a source with this rule.
     fn under(self, users: UserRule) -> Self {
         match self {
-            Self::As(workload, caller, _) => Self::As(workload, caller, users),
+            Self::As(known) => Self::As(Known { users, ..known }),
             Self::Asks(mut asking) => {
                 asking.users = users;
                 Self::Asks(asking)
@@ -100,18 +110,19 @@ pub(super) fn identify(
                 if let Some(name) = named {
                     let found = s.by_name.get(name).copied();
                     let header = &identity.header;
-                    return Ok(Identified::As(
-                        found.ok_or_else(|| not_registered(header))?,
-                        None,
+                    return Ok(Identified::As(Known {
+                        workload: found.ok_or_else(|| not_registered(header))?,
+                        caller: None,
                         users,
-                    ));
+                    }));
                 }
                 default = default.or(source.default.map(|default| (default, users)));
             }
             Source::Certificate(known) => {
                 takes_credentials = true;
                 if let Some(caller) = certificate.and_then(|c| known.caller(c)) {
-                    return of_caller(&caller, named, s).map(|found| found.under(users));
+                    let known = of_caller(&caller, named, s)?;
+                    return Ok(Identified::As(Known { users, ..known }));
                 }
             }
             Source::Credential(verifier) => {
@@ -159,7 +170,11 @@ pub(super) fn identify(
     if let Some((workload, users)) = default
         && (!takes_credentials || brought.given() == Given::Nothing)
     {
-        return Ok(Identified::As(workload, None, users));
+        return Ok(Identified::As(Known {
+            workload,
+            caller: None,
+            users,
+        }));
     }
     if !takes_credentials {
         return Err(not_registered(&identity.header).into());
@@ -260,7 +275,9 @@ fn proven(
     let generation = (place, verifier.generation());
     if let Some(fingerprint) = &fingerprint {
         match shard.proofs.get(fingerprint, unix_s) {
-            Some((by, caller)) if by == generation => return Some(of_caller(caller, named, s)),
+            Some((by, caller)) if by == generation => {
+                return Some(of_caller(caller, named, s).map(Identified::As));
+            }
             // This source has said before that the token is another's.
             Some((by, _)) if by.0 > place && is_current(by, s) => return None,
             _ => {}
@@ -277,7 +294,7 @@ fn proven(
             if let Some(fingerprint) = fingerprint {
                 shard.proofs.keep(fingerprint, generation, &proof, unix_s);
             }
-            of_caller(&proof.caller, named, s)
+            of_caller(&proof.caller, named, s).map(Identified::As)
         }
         Err(Unproven::Ask) => Ok(Identified::Asks(Box::new(CredentialQuestion {
             verifier: Arc::clone(verifier),
@@ -309,15 +326,16 @@ pub(super) fn answered(
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
-) -> Result<Identified, Unidentified> {
+) -> Result<Known, Unidentified> {
     match answer {
         Ok(proof) if unix_s < proof.until_unix_s => {
             if let Some(fingerprint) = asking.fingerprint {
                 let generation = asking.generation;
                 shard.proofs.keep(fingerprint, generation, &proof, unix_s);
             }
-            let found = of_caller(&proof.caller, named(head, &s.identity.header)?, s);
-            found.map(|found| found.under(asking.users))
+            let known = of_caller(&proof.caller, named(head, &s.identity.header)?, s)?;
+            let users = asking.users;
+            Ok(Known { users, ..known })
         }
         Ok(_) => {
             let unproven = Unproven::Invalid("expired while it was asked about".into());
@@ -355,7 +373,7 @@ fn of_caller(
     caller: &Arc<Caller>,
     named: Option<&[u8]>,
     s: &Snapshot,
-) -> Result<Identified, Unidentified> {
+) -> Result<Known, Unidentified> {
     let name = caller.workload.as_bytes();
     if named.is_some_and(|named| named != name) {
         let said = String::from_utf8_lossy(named.unwrap_or_default());
@@ -370,10 +388,11 @@ fn of_caller(
         });
     }
     match s.by_name.get(name) {
-        Some(workload) => {
-            let caller = Some(Arc::clone(caller));
-            Ok(Identified::As(*workload, caller, UserRule::default()))
-        }
+        Some(workload) => Ok(Known {
+            workload: *workload,
+            caller: Some(Arc::clone(caller)),
+            users: UserRule::default(),
+        }),
         None => Err(Unidentified {
             refusal: Refusal::WorkloadUnknown,
             reason: Some(format!("no route is for the workload {:?}", caller.workload).into()),

@@ -13,15 +13,18 @@ use wire::meter::Form;
 
 use super::admission::{self, Admitted, Decision, Opened};
 use super::event::{Ask, Question, Verdict};
-use super::identify::{self, CredentialQuestion, Identified, Unidentified};
+use super::identify::{self, CredentialQuestion, Identified, Known, Unidentified};
 use super::response::Metering;
-use super::{ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, Stage, asking, authorize, look};
-use crate::attempt::{Sent, may_repeat};
+use super::{
+    ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, OUT_OF_ORDER, Phase, Stage, asking,
+    authorize, look,
+};
+use crate::attempt::{Attempts, Sent, may_repeat};
 use crate::billing::Billing;
 use crate::caller::{Caller, Peer};
 use crate::credential::{self, Given};
 use crate::id::{RouteId, WorkloadId};
-use crate::identity::{Proof, Unproven, UserRule};
+use crate::identity::{Proof, Unproven};
 use crate::operation::Operation;
 use crate::refusal::Refusal;
 use crate::route;
@@ -83,9 +86,9 @@ impl Exchange {
         self.record.operation = Some(operation);
         let unix_s = self.record.started_unix_ms / 1000;
         match identify::identify(head, peer, s, env.shard, unix_s) {
-            Ok(Identified::As(workload, caller, users)) => {
-                let opened = admission::open(head, length, operation, workload, s);
-                self.identified((workload, caller, users), opened, awaits_continue, env)
+            Ok(Identified::As(known)) => {
+                let opened = admission::open(head, length, operation, known.workload, s);
+                self.identified(known, opened, awaits_continue, env)
             }
             Ok(Identified::Asks(asking)) => Ok(self.identify(Identifying {
                 asking,
@@ -140,7 +143,7 @@ impl Exchange {
     ) -> Result<Verdict, Refusal> {
         let Stage::Identifying(identifying) = std::mem::replace(&mut self.stage, Stage::Idle)
         else {
-            return Err(Refusal::Bug("an answer to no question"));
+            return Err(OUT_OF_ORDER);
         };
         let Identifying {
             asking,
@@ -150,11 +153,10 @@ impl Exchange {
         } = *identifying;
         let (s, unix_s) = (env.snapshot, self.unix_ms(env.now) / 1000);
         match identify::answered(&asking, answer, (head, peer), s, env.shard, unix_s) {
-            Ok(Identified::As(workload, caller, users)) => {
-                let opened = admission::open(head, length, operation, workload, s);
-                self.identified((workload, caller, users), opened, awaits_continue, env)
+            Ok(known) => {
+                let opened = admission::open(head, length, operation, known.workload, s);
+                self.identified(known, opened, awaits_continue, env)
             }
-            Ok(Identified::Asks(_)) => Err(Refusal::Bug("an answer that asks")),
             Err(unidentified) => self.unidentified(unidentified, head, s),
         }
     }
@@ -163,11 +165,16 @@ impl Exchange {
     #[inline(always)]
     fn identified(
         &mut self,
-        (workload, caller, users): (WorkloadId, Option<Arc<Caller>>, UserRule),
+        known: Known,
         opened: Result<Opened, Refusal>,
         awaits_continue: bool,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
+        let Known {
+            workload,
+            caller,
+            users,
+        } = known;
         self.record.workload = Some(workload);
         self.record.hides_user = users.is_hidden;
         let names_user = caller.as_ref().is_some_and(|caller| caller.user.is_some());
@@ -252,7 +259,7 @@ impl Exchange {
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let Stage::Reading(Reading { opened, .. }) = self.stage else {
-            return Err(Refusal::Bug("a body of no request"));
+            return Err(OUT_OF_ORDER);
         };
         self.stage = Stage::Idle;
         let s = env.snapshot;
@@ -362,15 +369,14 @@ impl Exchange {
             withhold_usage: admitted.withhold_usage,
             stream: admitted.stream,
             repeats: may_repeat(opened.operation, head.method),
-            attempts: None,
-            minting: None,
+            attempts: Attempts::on(admitted.route, env.snapshot),
+            phase: Phase::Entering,
             caller_token: self.caller_token(admitted.route, head, env.snapshot),
             translated: None,
             sent: Cell::new(Sent::Nothing),
             sent_before: Cell::new(Sent::Nothing),
             ended: None,
             span: None,
-            is_answered: false,
             metering: Metering::Nothing,
             form: Form::Unread,
             left: None,

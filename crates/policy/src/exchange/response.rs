@@ -13,7 +13,7 @@ use wire::meter::Form;
 use super::answered::tokens_of;
 use super::ending::Ending;
 use super::event::{Relay, Verdict};
-use super::{Active, Env, Exchange, Stage};
+use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
 use crate::disconnect::{DisconnectOutcome, OnDisconnect, ReadBounds};
@@ -59,15 +59,13 @@ enum Content {
     Other,
 }
 
-impl Exchange {
+impl Running<'_> {
     /// The response that is used.
     pub(super) fn answered(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
         let content = content(head);
         self.record.upstream_id = request_id::of_upstream(&head.fields).map(Box::from);
         let unix_ms = self.unix_ms(env.now);
-        let Stage::Active(active) = &mut self.stage else {
-            return self.refuse(Refusal::Bug("a response to no call"));
-        };
+        let active = &mut *self.call;
         let has_left = active.left.is_some();
         let operation = active.translated.or(self.record.operation);
         let checked = match active.translated {
@@ -90,14 +88,14 @@ impl Exchange {
             && is_good(head)
             && head.fields.count(Known::ContentEncoding) == 0;
         (active.metering, active.form) = metering(
-            &self.record,
+            self.record,
             operation,
             head,
             content,
             withhold,
             env.snapshot,
         );
-        active.is_answered = true;
+        active.phase = Phase::Answered;
         self.record.streamed = content == Content::Events;
         let form = active.form;
         if let Some(left) = &mut active.left {
@@ -116,24 +114,10 @@ impl Exchange {
         })
     }
 
-    /// Whether the gate is to count this call for itself: a response that is read, or none to a request that went
-    /// upstream whole.
-    #[must_use]
-    pub fn is_to_be_counted(&self, s: &Snapshot) -> bool {
-        let Stage::Active(active) = &self.stage else {
-            return false;
-        };
-        match active.metering {
-            Metering::Read => true,
-            Metering::Nothing => self.charged_unanswered(true, s).is_some(),
-            Metering::Size | Metering::Error => false,
-        }
-    }
-
     /// The body of the response broke off. Where nothing of it has left, the client gets an error instead.
     #[cold]
     pub(super) fn response_broke(&mut self, is_retracted: bool, is_malformed: bool) -> Verdict {
-        if let Stage::Active(Active { left: Some(_), .. }) = &self.stage {
+        if self.call.left.is_some() {
             self.end(Ending::Left);
             return Verdict::Finish;
         }
@@ -141,14 +125,13 @@ impl Exchange {
             self.end(Ending::Cut);
             return Verdict::Cut;
         }
-        if let Stage::Active(active) = &mut self.stage {
-            if (200..300).contains(&self.record.status) {
-                // It could not be read: as if none had come.
-                active.sent.set(active.sent_before.get());
-            }
-            active.metering = Metering::Nothing;
-            self.record.streamed = false;
+        let active = &mut *self.call;
+        if (200..300).contains(&self.record.status) {
+            // It could not be read: as if none had come.
+            active.sent.set(active.sent_before.get());
         }
+        active.metering = Metering::Nothing;
+        self.record.streamed = false;
         self.refuse(Refusal::Upstream(if is_malformed {
             Failure::Malformed
         } else {
@@ -164,21 +147,16 @@ impl Exchange {
         reading_on: usize,
         env: &mut Env<'_>,
     ) -> Verdict {
-        let (form, bounds) = match &mut self.stage {
-            Stage::Active(active) if active.is_answered || active.sent.get() != Sent::Nothing => {
-                let bounds = active.leave(events, reading_on, &self.record, env);
-                (active.form, bounds)
-            }
-            Stage::Idle
-            | Stage::LoggingIn
-            | Stage::Identifying(_)
-            | Stage::Reading(_)
-            | Stage::Asking(_)
-            | Stage::Active(_) => (Form::Unread, None),
+        let active = &mut *self.call;
+        let is_under_way = active.is_answered() || active.sent.get() != Sent::Nothing;
+        let bounds = if is_under_way {
+            active.leave(events, reading_on, self.record, env)
+        } else {
+            None
         };
         match bounds {
             Some(bounds) => Verdict::ReadToEnd {
-                form,
+                form: active.form,
                 within: bounds.time,
             },
             None => {
@@ -195,15 +173,9 @@ impl Exchange {
         events: Option<u64>,
         is_over: bool,
         now: Mono,
-    ) -> Verdict {
-        let Stage::Active(Active {
-            form,
-            left: Some(left),
-            ..
-        }) = &mut self.stage
-        else {
-            return self.refuse(Refusal::Bug("a response that nobody left"));
-        };
+    ) -> Result<Verdict, Refusal> {
+        let Active { form, left, .. } = &mut *self.call;
+        let left = left.as_deref_mut().ok_or(OUT_OF_ORDER)?;
         left.bytes += bytes;
         let since = events.map(|events| events - left.forwarded_events.unwrap_or(0));
         let tokens = since.unwrap_or(tokens_of(left.bytes));
@@ -213,16 +185,16 @@ impl Exchange {
             && tokens <= bounds.tokens
             && now < left.at.after(bounds.time)
         {
-            return Verdict::ReadToEnd {
+            return Ok(Verdict::ReadToEnd {
                 form: *form,
                 within: bounds.time,
-            };
+            });
         }
         if is_over {
             left.rest = DisconnectOutcome::ReadToEnd;
         }
         self.end(Ending::Left);
-        Verdict::Finish
+        Ok(Verdict::Finish)
     }
 }
 
