@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use config::{Sources, parse_document};
 use policy::clock::Mono;
 use policy::exchange::AttemptRequest;
-use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
+use policy::exchange::{Env, Exchange, Verdict};
 use policy::revision::Revision;
 use policy::shard::Shard;
 use wire::call::CallHead;
@@ -64,13 +64,8 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     };
     let peer = Ipv4Addr::LOCALHOST.into();
     let mut exchange = Exchange::begin(&head, peer, 0, env);
-    let begun = Event::Head {
-        head: &head,
-        peer: &peer.into(),
-        length,
-        awaits_continue: false,
-    };
-    let Verdict::Read { .. } = exchange.handle(begun, env) else {
+    let begun = exchange.read_head(&head, &peer.into(), length, false, env);
+    let Verdict::Read { .. } = begun else {
         return;
     };
     let workload = exchange.record().workload.expect("read for somebody");
@@ -83,11 +78,11 @@ pub(crate) fn fuzz_one(input: &[u8]) {
         .reads_body()
         .then(|| CallHead::read(b"{\"model\":\"m\"}"));
     let call = call.map(|call| call.expect("a call"));
-    let asked = exchange.handle(Event::BodyEnd { head: &head, call }, env);
+    let asked = exchange.end_body(&head, call, env);
     let Verdict::Ask(_) = asked else {
         return;
     };
-    let Verdict::Attempt(plan) = exchange.handle(Event::Answer(Answer::Entered), env) else {
+    let Verdict::Attempt(plan) = exchange.entered(env) else {
         panic!("an admitted call does not go");
     };
     let request = AttemptRequest::new(&plan, &exchange, &head, snapshot).expect("an endpoint");

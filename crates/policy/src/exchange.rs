@@ -1,5 +1,5 @@
-//! One downstream request with its response, from head to record: a machine that is told of events and answers
-//! each with a verdict ([`Event`], [`Verdict`]).
+//! One downstream request with its response, from head to record: a machine that is told what happens, a method for each
+//! event, and answers with a verdict ([`Verdict`]).
 //!
 //! Its stages: `Reading` (we know who asks for what) → `Active` (reserved; attempts, then a response) → ended.
 //! Whatever is decided of an exchange is decided here; its host waits, copies and measures.
@@ -29,17 +29,18 @@ mod unanswered;
 
 use std::cell::Cell;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::{CallHead, CallScanner};
-use wire::head::{Known, RequestHead};
+use wire::head::{Known, RequestHead, ResponseHead};
 use wire::meter::Form;
 
 use self::asking::CallQuestion;
 use self::attempting::To;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
-pub use self::event::{Answer, Ask, Event, Lost, Plan, Question, Relay, Verdict};
+pub use self::event::{Answer, Ask, Lost, Plan, Question, Relay, Verdict};
 use self::reading::{Identifying, Reading};
 pub use self::request::AttemptRequest;
 use self::reservation::Reservation;
@@ -47,8 +48,9 @@ pub use self::reservation::Settled;
 use self::response::{Disconnected, Metering};
 pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent};
-use crate::caller::MAX_OWN_LIMITS;
+use crate::caller::{MAX_OWN_LIMITS, Peer};
 use crate::clock::Mono;
+use crate::credential::Credential;
 use crate::id::LimitId;
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
@@ -192,14 +194,23 @@ struct Running<'x> {
 }
 
 impl Running<'_> {
-    /// What it waited for.
+    /// It is in the ledger.
     #[inline(always)]
-    fn answer(&mut self, answer: Answer, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
-        match (self.call.phase, answer) {
-            (Phase::Entering, Answer::Entered) => Ok(self.first_attempt(env)),
-            (Phase::Minting(to), Answer::Minted(credential)) => {
-                Ok(self.plan(to, Some(credential), env))
-            }
+    fn entered(&mut self, env: &mut Env<'_>) -> Result<Verdict, Refusal> {
+        match self.call.phase {
+            Phase::Entering => Ok(self.first_attempt(env)),
+            _ => Err(OUT_OF_ORDER),
+        }
+    }
+
+    /// There is a credential for its next attempt.
+    fn minted(
+        &mut self,
+        credential: Arc<Credential>,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        match self.call.phase {
+            Phase::Minting(to) => Ok(self.plan(to, Some(credential), env)),
             _ => Err(OUT_OF_ORDER),
         }
     }
@@ -364,75 +375,177 @@ impl Exchange {
         }
     }
 
-    /// Judges an event.
-    // Always: which event it is is known where it happens, so that nothing is left of the match there.
+    /// Its head was read: who asks, for what, and whether its body is welcome. `length` is what its body declares;
+    /// `awaits_continue` says that the client sends it once it is asked to.
     #[inline(always)]
-    pub fn handle(&mut self, event: Event<'_>, env: &mut Env<'_>) -> Verdict {
-        match event {
-            Event::Head {
-                head,
-                peer,
-                length,
-                awaits_continue,
-            } => {
-                let judged = self.head(head, peer, length, awaits_continue, env);
-                self.or_refuse(judged)
+    pub fn read_head(
+        &mut self,
+        head: &RequestHead,
+        peer: &Peer,
+        length: Option<u64>,
+        awaits_continue: bool,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        let judged = self.head(head, peer, length, awaits_continue, env);
+        self.or_refuse(judged)
+    }
+
+    /// The request cannot be read, or there is no room for it.
+    #[cold]
+    pub fn refuse_unread(&mut self, refusal: Refusal) -> Verdict {
+        self.refuse(refusal)
+    }
+
+    /// The rest of the body is not here yet; to be told once.
+    #[cold]
+    pub fn await_body(&mut self, env: &mut Env<'_>) -> Verdict {
+        let judged = self.look(env);
+        self.or_refuse(judged)
+    }
+
+    /// So many bytes of the body came.
+    #[inline]
+    pub fn read_body(&mut self, bytes: usize, env: &mut Env<'_>) -> Verdict {
+        let judged = self.body(bytes, env);
+        self.or_refuse(judged)
+    }
+
+    /// The body is whole; `call` is what it says, where it is read.
+    #[inline]
+    pub fn end_body(
+        &mut self,
+        head: &RequestHead,
+        call: Option<CallHead>,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        let judged = self.body_end(head, call, env);
+        self.or_refuse(judged)
+    }
+
+    /// What was asked is answered; head and peer are the request's.
+    #[inline]
+    pub fn answer(
+        &mut self,
+        answer: Answer,
+        head: &RequestHead,
+        peer: &Peer,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        let judged = match answer {
+            Answer::Entered => return self.entered(env),
+            Answer::Identified(answer) => self.told_who(head, peer, answer, env),
+            Answer::Authorized(answer) => self.told_whether(head, answer, env),
+            Answer::Minted(credential) => self.of_a_call(|call| call.minted(credential, env)),
+            Answer::LoggedIn(reply) if matches!(self.stage, Stage::LoggingIn) => {
+                Ok(self.logged_in(reply, env.snapshot))
             }
-            Event::Unreadable(refusal) => self.refuse(refusal),
-            Event::HostFault(says) => self.refuse(Refusal::Bug(says)),
-            Event::BodyPending => {
-                let judged = self.look(env);
-                self.or_refuse(judged)
+            Answer::LoggedIn(_) => Err(OUT_OF_ORDER),
+            Answer::Unanswered => Ok(self.unanswered(env)),
+        };
+        self.or_refuse(judged)
+    }
+
+    /// It is in the ledger, as durably as was asked.
+    #[inline]
+    pub fn entered(&mut self, env: &mut Env<'_>) -> Verdict {
+        let judged = self.of_a_call(|call| call.entered(env));
+        self.or_refuse(judged)
+    }
+
+    /// An attempt brought the head of a response.
+    #[inline]
+    pub fn response_head(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
+        let judged = self.of_a_call(|call| Ok(call.response_head(head, env)));
+        self.or_refuse(judged)
+    }
+
+    /// An attempt brought none.
+    #[cold]
+    pub fn attempt_failed(&mut self, lost: Lost, env: &mut Env<'_>) -> Verdict {
+        let judged = self.of_a_call(|call| Ok(call.attempt_failed(lost, env)));
+        self.or_refuse(judged)
+    }
+
+    /// The body of the response broke off. `is_retracted`: nothing of it has left, and the client can be told otherwise;
+    /// `is_malformed`: its framing is broken, else its connection ended.
+    #[cold]
+    pub fn response_broke(&mut self, is_retracted: bool, is_malformed: bool) -> Verdict {
+        let judged = self.of_a_call(|call| Ok(call.response_broke(is_retracted, is_malformed)));
+        self.or_refuse(judged)
+    }
+
+    /// So many bytes of the response were read after its client had left, and so many data events of a stream in all.
+    pub fn read_on(
+        &mut self,
+        bytes: u64,
+        events: Option<u64>,
+        is_over: bool,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        let judged = self.of_a_call(|call| call.read_on(bytes, events, is_over, env.now));
+        self.or_refuse(judged)
+    }
+
+    /// What the last verdict has the host wait for did not come in time: who waits for whom says what that means.
+    #[cold]
+    pub fn stalled(&mut self, env: &mut Env<'_>) -> Verdict {
+        match &self.stage {
+            Stage::Reading(reading) if !reading.is_asking => self.refuse(Refusal::Slow),
+            Stage::Active(active) if active.left.is_some() => {
+                self.end(Ending::Left);
+                Verdict::Abandon
             }
-            Event::Body(bytes) => {
-                let judged = self.body(bytes, env);
-                self.or_refuse(judged)
+            Stage::Active(active) if active.is_answered() => {
+                self.end(Ending::Cut);
+                Verdict::Cut
             }
-            Event::BodyEnd { head, call } => {
-                let judged = self.body_end(head, call, env);
-                self.or_refuse(judged)
-            }
-            Event::Identified { head, peer, answer } => {
-                let judged = self.told_who(head, peer, answer, env);
-                self.or_refuse(judged)
-            }
-            Event::Authorized { head, answer } => {
-                let judged = self.told_whether(head, answer, env);
-                self.or_refuse(judged)
-            }
-            Event::Answer(Answer::LoggedIn(reply)) if matches!(self.stage, Stage::LoggingIn) => {
-                self.logged_in(reply, env.snapshot)
-            }
-            Event::Answer(Answer::Unanswered) => self.unanswered(env),
-            Event::Answer(answer) => self.of_a_call(|call| call.answer(answer, env)),
-            Event::ResponseHead(head) => self.of_a_call(|call| Ok(call.response_head(head, env))),
-            Event::AttemptFailed(lost) => self.of_a_call(|call| Ok(call.attempt_failed(lost, env))),
-            Event::ResponseBroke {
-                is_retracted,
-                is_malformed,
-            } => self.of_a_call(|call| Ok(call.response_broke(is_retracted, is_malformed))),
-            Event::ReadOn {
-                bytes,
-                events,
-                is_over,
-            } => self.of_a_call(|call| call.read_on(bytes, events, is_over, env.now)),
-            Event::Stalled => self.stalled(env),
-            Event::Disconnected { events, reading_on } => match self.running() {
-                Some(mut call) => call.disconnected(events, reading_on, env),
-                None => {
-                    self.end(Ending::Left);
-                    Verdict::Abandon
-                }
-            },
-            Event::End { told_error } => {
-                self.end(Ending::Whole { told_error });
-                Verdict::Finish
-            }
-            Event::Dropped { has_stopped } => {
-                self.dropped(has_stopped);
-                Verdict::Finish
-            }
+            Stage::Idle
+            | Stage::LoggingIn
+            | Stage::Identifying(_)
+            | Stage::Reading(_)
+            | Stage::Asking(_)
+            | Stage::Active(_) => self.unanswered(env),
         }
+    }
+
+    /// The client left, or took nothing in time. `events`: data events of a stream so far; `reading_on`: answers that this
+    /// worker reads to their end now, without clients.
+    #[cold]
+    pub fn disconnected(
+        &mut self,
+        events: Option<u64>,
+        reading_on: usize,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        if let Some(mut call) = self.running() {
+            return call.disconnected(events, reading_on, env);
+        }
+        self.end(Ending::Left);
+        Verdict::Abandon
+    }
+
+    /// The response, or the gate's own, has left whole. `told_error`: a stream told of an error, which no status can after
+    /// its head.
+    #[inline]
+    pub fn sent_whole(&mut self, told_error: bool) -> Verdict {
+        self.end(Ending::Whole { told_error });
+        Verdict::Finish
+    }
+
+    /// The host gives it up; with `has_stopped` since the gate stops: its drain is over.
+    #[cold]
+    pub fn give_up(&mut self, has_stopped: bool) {
+        let is_left = matches!(&self.stage, Stage::Active(active) if active.left.is_some());
+        // Whoever has left, and whoever was being refused, is not the gate's doing.
+        let is_refused = !self.record.code.is_empty();
+        if is_refused {
+            self.ending = Some((Outcome::Aborted, self.record.code));
+        }
+        self.end(if has_stopped && !is_left {
+            Ending::Stopped
+        } else {
+            Ending::Left
+        });
     }
 
     #[inline(always)]
@@ -470,10 +583,11 @@ impl Exchange {
     fn of_a_call(
         &mut self,
         judge: impl FnOnce(&mut Running<'_>) -> Result<Verdict, Refusal>,
-    ) -> Verdict {
-        let judged = self.running().ok_or(OUT_OF_ORDER);
-        let judged = judged.and_then(|mut call| judge(&mut call));
-        self.or_refuse(judged)
+    ) -> Result<Verdict, Refusal> {
+        match self.running() {
+            Some(mut call) => judge(&mut call),
+            None => Err(OUT_OF_ORDER),
+        }
     }
 
     /// What was asked has no answer.
@@ -489,42 +603,6 @@ impl Exchange {
                 None => self.refuse(OUT_OF_ORDER),
             },
         }
-    }
-
-    /// Who waits for whom says what a wait that was too long means.
-    #[cold]
-    fn stalled(&mut self, env: &mut Env<'_>) -> Verdict {
-        match &self.stage {
-            Stage::Reading(reading) if !reading.is_asking => self.refuse(Refusal::Slow),
-            Stage::Active(active) if active.left.is_some() => {
-                self.end(Ending::Left);
-                Verdict::Abandon
-            }
-            Stage::Active(active) if active.is_answered() => {
-                self.end(Ending::Cut);
-                Verdict::Cut
-            }
-            Stage::Idle
-            | Stage::LoggingIn
-            | Stage::Identifying(_)
-            | Stage::Reading(_)
-            | Stage::Asking(_)
-            | Stage::Active(_) => self.unanswered(env),
-        }
-    }
-
-    fn dropped(&mut self, has_stopped: bool) {
-        let is_left = matches!(&self.stage, Stage::Active(active) if active.left.is_some());
-        // Whoever has left, and whoever was being refused, is not the gate's doing.
-        let is_refused = !self.record.code.is_empty();
-        if is_refused {
-            self.ending = Some((Outcome::Aborted, self.record.code));
-        }
-        self.end(if has_stopped && !is_left {
-            Ending::Stopped
-        } else {
-            Ending::Left
-        });
     }
 }
 

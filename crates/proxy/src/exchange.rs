@@ -12,7 +12,7 @@ mod relay;
 
 use std::rc::Rc;
 
-use policy::exchange::{Event, Verdict};
+use policy::exchange::Verdict;
 use policy::record::Closed;
 use policy::refusal::{ErrorFormat, Refusal};
 use wire::head::RequestHead;
@@ -37,12 +37,8 @@ pub(crate) async fn serve<D: Downstream>(
     let peer = client.peer();
     let mut active = ActiveExchange::begin(worker, view, head, peer.address);
     let awaits_continue = client.awaits_continue();
-    let mut verdict = active.tell(Event::Head {
-        head,
-        peer: &peer,
-        length,
-        awaits_continue,
-    });
+    let mut verdict =
+        active.tell(|exchange, env| exchange.read_head(head, &peer, length, awaits_continue, env));
     let mut body = Vec::new();
     let mut response: Option<Response> = None;
     loop {
@@ -72,7 +68,7 @@ pub(crate) async fn serve<D: Downstream>(
             }
             Verdict::Relay(relay) => match &mut response {
                 Some(response) => relay::run(&mut active, relay, response, client, deadline).await,
-                None => active.tell(Event::HostFault("a relay of no response")),
+                None => active.refuse_unread(Refusal::Bug("a relay of no response")),
             },
             Verdict::ReadToEnd { .. } => {
                 deadline.clear();
@@ -108,7 +104,7 @@ pub(crate) async fn serve<D: Downstream>(
 pub(crate) async fn refuse<D: Downstream>(worker: &Rc<Worker>, refusal: Refusal, client: &mut D) {
     let (view, head) = (worker.view(), RequestHead::new());
     let mut active = ActiveExchange::begin(worker, view, &head, client.peer().address);
-    let refused = active.tell(Event::Unreadable(refusal));
+    let refused = active.refuse_unread(refusal);
     if let Verdict::Abandon = answer(&mut active, refused, &head, client).await {
         client.abandon();
     }
@@ -142,13 +138,12 @@ async fn answer<D: Downstream>(
             let told = reply::preflight(client, &cors, head, id, patience).await;
             told.map(|()| 0)
         }
-        _ => return active.tell(Event::HostFault("no answer of the gate's own")),
+        _ => return active.refuse_unread(Refusal::Bug("no answer of the gate's own")),
     };
     match sent {
         Ok(bytes) => {
             active.exchange.forwarded(bytes);
-            let told_error = false;
-            active.tell(Event::End { told_error })
+            active.exchange.sent_whole(false)
         }
         Err(error) => {
             // Nothing more is answered to a client that does not take this.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::clock::Mono;
-use policy::exchange::{Answer, Env, Event, Exchange, Verdict};
+use policy::exchange::{Env, Exchange, Verdict};
 use policy::levels::Levels;
 use policy::price::{Pico, Price, Rates};
 use policy::record::{Gauge, Sink};
@@ -87,28 +87,16 @@ impl Worker {
         let unix_ms = 1_785_585_600_123 + now.0.unsigned_abs();
         let peer = std::net::Ipv4Addr::LOCALHOST.into();
         let mut exchange = Exchange::begin(head, peer, unix_ms, env);
-        let begun = Event::Head {
-            head,
-            peer: &peer.into(),
-            length: Some(1024),
-            awaits_continue: false,
-        };
-        let mut is_sent = false;
-        let call = Some(call);
-        for event in [
-            begun,
-            Event::Body(1024),
-            Event::BodyEnd { head, call },
-            Event::Answer(Answer::Entered),
-        ] {
-            is_sent = matches!(exchange.handle(event, env), Verdict::Attempt(_));
-        }
+        let _read = exchange.read_head(head, &peer.into(), Some(1024), false, env);
+        let _read = exchange.read_body(1024, env);
+        let _entered = exchange.end_body(head, Some(call), env);
+        let is_sent = matches!(exchange.entered(env), Verdict::Attempt(_));
         assert!(is_sent, "a good call");
         exchange.sent(true);
         exchange
             .timing
             .attempted(Some(now), now.after(Duration::from_nanos(376_543)));
-        let Verdict::Relay(relay) = exchange.handle(Event::ResponseHead(response), env) else {
+        let Verdict::Relay(relay) = exchange.response_head(response, env) else {
             panic!("a good response");
         };
         let (attempt, _) = exchange.attempt_record().expect("an attempt");
@@ -118,7 +106,7 @@ impl Worker {
         exchange.forwarded(ANSWER.len() as u64);
         let out = now.after(Duration::from_nanos(412_345));
         exchange.timing.first_byte(out, true);
-        let finish = exchange.handle(Event::End { told_error: false }, env);
+        let finish = exchange.sent_whole(false);
         assert!(matches!(finish, Verdict::Finish));
         env.now = out;
         exchange.finish(&mut meter, false, env);

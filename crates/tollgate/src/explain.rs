@@ -10,10 +10,9 @@ mod said;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use policy::authorizer::Authorization;
 use policy::caller::Peer;
 use policy::clock::Mono;
-use policy::exchange::{Env, Event, Exchange, Question, Verdict};
+use policy::exchange::{Answer, Env, Exchange, Question, Verdict};
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
 use policy::revision::Revision;
@@ -144,15 +143,8 @@ async fn once(
     let peer = Peer::from(from);
     let mut exchange = Exchange::begin(head, from, unix_ms, env);
     let takes_body = head.method.takes_body();
-    let mut verdict = exchange.handle(
-        Event::Head {
-            head,
-            peer: &peer,
-            length: takes_body.then_some(body.len() as u64),
-            awaits_continue: false,
-        },
-        env,
-    );
+    let length = takes_body.then_some(body.len() as u64);
+    let mut verdict = exchange.read_head(head, &peer, length, false, env);
     let mut is_read = false;
     let is_named = head
         .fields
@@ -168,20 +160,14 @@ async fn once(
         verdict = match verdict {
             Verdict::Ask(ask) => {
                 match answered(ask.question, &exchange, head, from, snapshot).await {
-                    Some(Said::Who(answer)) => {
-                        let peer = &peer;
-                        exchange.handle(Event::Identified { head, peer, answer }, env)
-                    }
-                    Some(Said::Whether(answer)) => {
-                        exchange.handle(Event::Authorized { head, answer }, env)
-                    }
+                    Some(answer) => exchange.answer(answer, head, &peer, env),
                     // It would be entered in the ledger, and go.
                     None => return outcome(None, &exchange),
                 }
             }
             Verdict::Read { .. } if takes_body && !is_read => {
                 is_read = true;
-                exchange.handle(Event::Body(body.len()), env)
+                exchange.read_body(body.len(), env)
             }
             Verdict::Read { .. } => {
                 let mut scanner = exchange.scanner();
@@ -190,20 +176,14 @@ async fn once(
                     scanner.finish()
                 });
                 match read.transpose() {
-                    Ok(call) => exchange.handle(Event::BodyEnd { head, call }, env),
-                    Err(fault) => exchange.handle(Event::Unreadable(Refusal::Call(fault)), env),
+                    Ok(call) => exchange.end_body(head, call, env),
+                    Err(fault) => exchange.refuse_unread(Refusal::Call(fault)),
                 }
             }
             Verdict::Refuse(refusal) => return outcome(Some(refusal.reply()), &exchange),
             _ => return outcome(None, &exchange),
         };
     }
-}
-
-/// What came of a question.
-enum Said {
-    Who(Result<policy::identity::Proof, policy::identity::Unproven>),
-    Whether(Authorization),
 }
 
 /// Asks as a gate would; `None` for the ledger.
@@ -213,14 +193,16 @@ async fn answered(
     head: &RequestHead,
     from: IpAddr,
     snapshot: &Snapshot,
-) -> Option<Said> {
+) -> Option<Answer> {
     match question {
         // A login is of a browser, and not explained.
         Question::Enter { .. } | Question::Mint(..) | Question::LogIn(..) => None,
-        Question::Identify(verifier, credential) => Some(Said::Who(verifier.ask(credential).await)),
+        Question::Identify(verifier, credential) => {
+            Some(Answer::Identified(verifier.ask(credential).await))
+        }
         Question::Authorize(authorizer) => {
             let asked = authorizer.ask(&exchange.asked(head, from, snapshot));
-            Some(Said::Whether(asked.await))
+            Some(Answer::Authorized(asked.await))
         }
     }
 }

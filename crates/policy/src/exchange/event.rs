@@ -1,19 +1,18 @@
-//! What an exchange is told of, and what it says is to be done: the whole of the seam between policy and its host.
+//! What an exchange says is to be done, and what it asks: with the methods of `Exchange`, by which it is told of events, the
+//! whole of the seam between policy and its host.
 //!
 //! Invariant: a verdict says everything that its host needs to apply it; a host that waits says when the wait began
-//! to be too long ([`Event::Stalled`]), and never how it goes on.
+//! to be too long (`Exchange::stalled`), and never how it goes on.
 //! Not here: how an event becomes a verdict (`exchange`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::call::{CallHead, Splice};
-use wire::head::{RequestHead, ResponseHead};
+use wire::call::Splice;
 use wire::meter::Form;
 
 use crate::attempt::Failure;
 use crate::authorizer::{Authorization, Authorizer};
-use crate::caller::Peer;
 use crate::credential::{Credential, Minter};
 use crate::id::EndpointId;
 use crate::identity::{Proof, Unproven, Verifier};
@@ -21,94 +20,6 @@ use crate::login::{Login, LoginReply, LoginStep};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::usage_ledger::Estimate;
-
-/// Something happened to an exchange.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// Its head was read.
-    Head {
-        /// The head.
-        head: &'a RequestHead,
-        /// Whose connection it came by.
-        peer: &'a Peer,
-        /// The length that the body declares.
-        length: Option<u64>,
-        /// The client sends its body once it is asked to.
-        awaits_continue: bool,
-    },
-    /// The request cannot be read, or there is no room for it.
-    Unreadable(Refusal),
-    /// The host cannot apply a verdict, though it should: a bug, and where.
-    HostFault(&'static str),
-    /// The rest of the body is not here yet; to be told once.
-    BodyPending,
-    /// So many bytes of the body came.
-    Body(usize),
-    /// The body is whole.
-    BodyEnd {
-        /// The head.
-        head: &'a RequestHead,
-        /// What the body says, where it is read.
-        call: Option<CallHead>,
-    },
-    /// It is answered whose the credential is.
-    Identified {
-        /// The head.
-        head: &'a RequestHead,
-        /// Whose connection it came by.
-        peer: &'a Peer,
-        /// The answer.
-        answer: Result<Proof, Unproven>,
-    },
-    /// It is answered whether the call may be made.
-    Authorized {
-        /// The head.
-        head: &'a RequestHead,
-        /// The answer.
-        answer: Authorization,
-    },
-    /// Another question is answered.
-    Answer(Answer),
-    /// An attempt brought the head of a response.
-    ResponseHead(&'a ResponseHead),
-    /// An attempt brought none.
-    AttemptFailed(Lost),
-    /// The body of the response broke off.
-    ResponseBroke {
-        /// Nothing of the response has left, and the client can be told otherwise.
-        is_retracted: bool,
-        /// Its framing is broken; else its connection ended.
-        is_malformed: bool,
-    },
-    /// So much of the response was read after its client had left.
-    ReadOn {
-        /// Bytes.
-        bytes: u64,
-        /// Data events of a stream so far.
-        events: Option<u64>,
-        /// The response is over.
-        is_over: bool,
-    },
-    /// What the last verdict has the host wait for did not come in time.
-    Stalled,
-    /// The client left, or took nothing in time.
-    Disconnected {
-        /// Data events of a stream so far.
-        events: Option<u64>,
-        /// Answers that this worker reads to their end now, without clients.
-        reading_on: usize,
-    },
-    /// The response, or the gate's own, has left whole.
-    End {
-        /// A stream told of an error, which no status can after its head.
-        told_error: bool,
-    },
-    /// The host gives the exchange up.
-    Dropped {
-        /// The gate stops: its drain is over.
-        has_stopped: bool,
-    },
-}
 
 /// An attempt that brought no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,6 +128,10 @@ pub enum Question {
 pub enum Answer {
     /// The exchange is in the ledger, as durably as was asked.
     Entered,
+    /// Whose the credential is.
+    Identified(Result<Proof, Unproven>),
+    /// Whether the call may be made.
+    Authorized(Authorization),
     /// What a browser is told of its login.
     LoggedIn(Box<LoginReply>),
     /// The credential of one attempt.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::*;
 use crate::caller::{Caller, Peer, Proven};
 use crate::clock::Mono;
-use crate::exchange::{Answer, Ask, Env, Event, Exchange, Question, Verdict};
+use crate::exchange::{Answer, Ask, Env, Exchange, Question, Verdict};
 use crate::fixture::{ONE, RoutePlan, request, snapshot};
 use crate::identity::{Proof, Source, Unproven, UserRule, Verifier};
 use crate::record::{Outcome, Record};
@@ -109,13 +109,7 @@ fn asked_at(
     };
     let address = IpAddr::from([192, 0, 2, 1]);
     let mut exchange = Exchange::begin(&head, address, unix_s * 1000, env);
-    let event = Event::Head {
-        head: &head,
-        peer: &Peer::from(address),
-        length: None,
-        awaits_continue: false,
-    };
-    let verdict = exchange.handle(event, env);
+    let verdict = exchange.read_head(&head, &Peer::from(address), None, false, env);
     (exchange, verdict)
 }
 
@@ -400,18 +394,13 @@ fn a_login_is_no_call_and_leaves_a_record() {
         let head = request("GET", "/login", &[]);
         let address = IpAddr::from([192, 0, 2, 1]);
         let mut exchange = Exchange::begin(&head, address, 1000, env);
-        let event = Event::Head {
-            head: &head,
-            peer: &Peer::from(address),
-            length: None,
-            awaits_continue: false,
-        };
-        assert!(matches!(exchange.handle(event, env), Verdict::Ask(_)));
+        let peer = Peer::from(address);
+        let begun = exchange.read_head(&head, &peer, None, false, env);
+        assert!(matches!(begun, Verdict::Ask(_)));
         let answer = Answer::LoggedIn(reply(status, "login_done"));
-        let told = exchange.handle(Event::Answer(answer), env);
+        let told = exchange.answer(answer, &head, &peer, env);
         assert!(matches!(told, Verdict::Login(_)), "{told:?}");
-        let told_error = false;
-        let finish = exchange.handle(Event::End { told_error }, env);
+        let finish = exchange.sent_whole(false);
         assert!(matches!(finish, Verdict::Finish));
         let finished = exchange.finish(&mut wire::meter::Meter::default(), false, env);
         assert!(!finished.awaits_count);
@@ -448,7 +437,7 @@ fn a_login_that_nobody_answers_is_unavailable() {
         shard: &mut shard,
         now: Mono(2),
     };
-    let Verdict::Refuse(refusal) = exchange.handle(Event::Stalled, env) else {
+    let Verdict::Refuse(refusal) = exchange.stalled(env) else {
         panic!("it goes on");
     };
     assert_eq!(refusal.reply().code, "identity_unavailable");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use policy::attempt::Failure;
 use policy::disconnect::{OnDisconnect, ReadBounds};
-use policy::exchange::{Answer, Event, Lost, Verdict};
+use policy::exchange::{Exchange, Lost, Verdict};
 use policy::id::{EndpointId, PriceId, WorkloadId};
 use policy::operation::Operation::Completions;
 use policy::price::{Charge, Pico, Price, Rates};
@@ -39,7 +39,7 @@ fn two(change: impl FnOnce(&mut Snapshot)) -> Arc<Revision> {
 fn answered(statuses: &[u16], of: &Arc<Revision>) -> (Record, Vec<Retry>) {
     let mut world = World::of(Arc::clone(of));
     let mut asked = world.ask(&call(Completions, BODY));
-    world.tell(&mut asked, Event::Answer(Answer::Entered));
+    world.tell(&mut asked, Exchange::entered);
     let mut retries = Vec::new();
     for status in statuses {
         let verdict = &asked.verdict;
@@ -126,13 +126,13 @@ fn no_request_is_sent_again_for_a_client_that_has_left() {
     };
     for lost in [refused, Failure::Reset.into()] {
         let mut asked = begun(&mut world, true);
-        let left = Event::Disconnected {
-            events: None,
-            reading_on: 0,
-        };
-        world.tell(&mut asked, left);
+        world.tell(&mut asked, |exchange, env| {
+            exchange.disconnected(None, 0, env)
+        });
         assert!(matches!(asked.verdict, Verdict::ReadToEnd { .. }));
-        world.tell(&mut asked, Event::AttemptFailed(lost));
+        world.tell(&mut asked, |exchange, env| {
+            exchange.attempt_failed(lost, env)
+        });
         assert!(matches!(asked.verdict, Verdict::Abandon));
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use policy::billing::Billing;
 use policy::clock::Mono;
 use policy::disconnect::{OnDisconnect, ReadBounds};
-use policy::exchange::{Answer as Said, Env, Event as Told, Exchange, Question, Verdict};
+use policy::exchange::{Env, Exchange, Question, Verdict};
 use policy::id::{EndpointId, LimitId, RouteId, WorkloadId};
 use policy::limit::{Kind, Rate};
 use policy::refusal::Refusal;
@@ -213,12 +213,12 @@ impl Fleet<'_> {
             match fleet.events[event].take().expect("each event once") {
                 Event::Arrive => fleet.arrive(),
                 Event::Row(call, is_written) => {
-                    let said = if is_written {
-                        Said::Entered
+                    let event = if is_written {
+                        Exchange::entered
                     } else {
-                        Said::Unanswered
+                        Exchange::stalled
                     };
-                    fleet.tell(call, Told::Answer(said));
+                    fleet.tell(call, event);
                 }
                 Event::Head(call, answer) => fleet.response_head(call, answer),
                 Event::Leave(call) => fleet.leave(call),
@@ -284,29 +284,15 @@ impl Fleet<'_> {
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let mut exchange = Exchange::begin(&head, peer, 0, env);
         let read = [
-            exchange.handle(
-                Told::Head {
-                    head: &head,
-                    peer: &peer.into(),
-                    length: Some(bytes),
-                    awaits_continue: false,
-                },
-                env,
-            ),
-            exchange.handle(Told::Body(body.len()), env),
+            exchange.read_head(&head, &peer.into(), Some(bytes), false, env),
+            exchange.read_body(body.len(), env),
         ];
         assert!(
             read.iter()
                 .all(|verdict| matches!(verdict, Verdict::Read { .. }))
         );
         let said = CallHead::read(body.as_bytes()).expect("a good body");
-        let verdict = exchange.handle(
-            Told::BodyEnd {
-                head: &head,
-                call: Some(said),
-            },
-            env,
-        );
+        let verdict = exchange.end_body(&head, Some(said), env);
         self.calls.push(call);
         self.flights.push(Some(Flight {
             exchange,
@@ -318,16 +304,20 @@ impl Fleet<'_> {
     }
 
     /// Tells a call of an event, and applies what follows.
-    fn tell(&mut self, call: usize, event: Told<'_>) {
+    fn tell(&mut self, call: usize, event: impl FnOnce(&mut Exchange, &mut Env<'_>) -> Verdict) {
         let verdict = self.judge(call, event);
         self.apply(call, verdict);
     }
 
-    fn judge(&mut self, call: usize, event: Told<'_>) -> Verdict {
+    fn judge(
+        &mut self,
+        call: usize,
+        event: impl FnOnce(&mut Exchange, &mut Env<'_>) -> Verdict,
+    ) -> Verdict {
         let worker = &mut self.workers[self.calls[call].worker];
         let env = &mut env(self.s, worker, self.now);
         let flight = self.flights[call].as_mut().expect("on its way");
-        flight.exchange.handle(event, env)
+        event(&mut flight.exchange, env)
     }
 
     fn apply(&mut self, call: usize, verdict: Verdict) {
@@ -340,7 +330,7 @@ impl Fleet<'_> {
                     let wait = i64::try_from(self.rng.between(0, 20_000_000)).expect("short");
                     self.plan(self.now.0 + wait, Event::Row(call, is_written));
                 }
-                Question::Enter { .. } => self.tell(call, Told::Answer(Said::Entered)),
+                Question::Enter { .. } => self.tell(call, Exchange::entered),
                 other => panic!("nobody asks {other:?}"),
             },
             Verdict::Attempt(plan) => self.attempt(call, plan.endpoint),
@@ -352,7 +342,7 @@ impl Fleet<'_> {
                 if is_policys {
                     self.calls[call].refused = Some(refusal.reply().code);
                 }
-                self.tell(call, Told::End { told_error: false });
+                self.tell(call, |exchange, _| exchange.sent_whole(false));
             }
             Verdict::Finish | Verdict::Cut | Verdict::Abandon => self.finish(call),
             Verdict::ReadToEnd { .. } | Verdict::Relay(_) => {}
@@ -386,9 +376,11 @@ impl Fleet<'_> {
                 head.fields
                     .push(b"content-type", b"application/json")
                     .expect("a field");
-                self.judge(call, Told::ResponseHead(&head))
+                self.judge(call, |exchange, env| exchange.response_head(&head, env))
             }
-            Err(failure) => self.judge(call, Told::AttemptFailed(failure.into())),
+            Err(failure) => self.judge(call, |exchange, env| {
+                exchange.attempt_failed(failure.into(), env)
+            }),
         };
         self.ejections += self.ejected(call).saturating_sub(before);
         if let Verdict::Relay(relay) = &verdict {
@@ -417,17 +409,11 @@ impl Fleet<'_> {
     /// The client leaves while its response is waited for.
     fn leave(&mut self, call: usize) {
         self.calls[call].aborted = true;
-        let verdict = self.judge(
-            call,
-            Told::Disconnected {
-                events: None,
-                reading_on: 0,
-            },
-        );
+        let verdict = self.judge(call, |exchange, env| exchange.disconnected(None, 0, env));
         if matches!(verdict, Verdict::ReadToEnd { .. }) {
             // Nothing comes in time.
             self.now = self.now.after(Duration::from_secs(5));
-            return self.tell(call, Told::Stalled);
+            return self.tell(call, Exchange::stalled);
         }
         self.apply(call, verdict);
     }
@@ -441,24 +427,12 @@ impl Fleet<'_> {
         }
         flight.exchange.forwarded(4 * answer.completion / 2);
         match end {
-            End::Whole => self.tell(call, Told::End { told_error: false }),
-            End::Broken => self.tell(
-                call,
-                Told::ResponseBroke {
-                    is_retracted: false,
-                    is_malformed: false,
-                },
-            ),
-            End::Stalled => self.tell(call, Told::Stalled),
+            End::Whole => self.tell(call, |exchange, _| exchange.sent_whole(false)),
+            End::Broken => self.tell(call, |exchange, _| exchange.response_broke(false, false)),
+            End::Stalled => self.tell(call, Exchange::stalled),
             End::Left => {
                 self.calls[call].aborted = true;
-                let verdict = self.judge(
-                    call,
-                    Told::Disconnected {
-                        events: None,
-                        reading_on: 0,
-                    },
-                );
+                let verdict = self.judge(call, |exchange, env| exchange.disconnected(None, 0, env));
                 if matches!(verdict, Verdict::ReadToEnd { .. }) {
                     let rest_ns = answer.body_ns / 2;
                     self.plan(self.now.0 + rest_ns, Event::DisconnectOutcome(call, answer));
@@ -474,14 +448,9 @@ impl Fleet<'_> {
         let rest = format!("\"}}],{}", &usage(answer)[1..]);
         flight.meter.observe(rest.as_bytes());
         let bytes = rest.len() as u64;
-        self.tell(
-            call,
-            Told::ReadOn {
-                bytes,
-                events: None,
-                is_over: true,
-            },
-        );
+        self.tell(call, |exchange, env| {
+            exchange.read_on(bytes, None, true, env)
+        });
     }
 
     fn finish(&mut self, call: usize) {

@@ -11,7 +11,7 @@ use policy::budget::{Budget, Calendar, Every, Scope, Unit};
 use policy::caller::{Caller, Peer};
 use policy::clock::Mono;
 use policy::estimate::Estimator;
-use policy::exchange::{Answer, Env, Event, Exchange, Finished, Plan, Verdict};
+use policy::exchange::{Env, Exchange, Finished, Plan, Verdict};
 use policy::id::{BudgetId, LimitId, RouteId};
 use policy::revision::Revision;
 use policy::shard::Shard;
@@ -85,14 +85,8 @@ impl World {
         let (peer, unix_ms) = (self.peer.clone(), self.unix_ms);
         let env = &mut self.env();
         let mut exchange = Exchange::begin(&head, peer.address, unix_ms, env);
-        let begun = Event::Head {
-            head: &head,
-            peer: &peer,
-            length,
-            awaits_continue: false,
-        };
         Asked {
-            verdict: exchange.handle(begun, env),
+            verdict: exchange.read_head(&head, &peer, length, false, env),
             exchange,
             head,
             body: call.body.to_owned(),
@@ -103,7 +97,7 @@ impl World {
     pub(crate) fn waiting(&mut self, call: &Call<'_>) -> Asked {
         let mut asked = self.head(call, None);
         assert_eq!(asked.code(), "");
-        self.tell(&mut asked, Event::BodyPending);
+        self.tell(&mut asked, |exchange, env| exchange.await_body(env));
         asked
     }
 
@@ -113,22 +107,23 @@ impl World {
         if !matches!(asked.verdict, Verdict::Read { .. }) {
             return asked;
         }
-        self.tell(&mut asked, Event::Body(call.length()));
+        self.tell(&mut asked, |exchange, env| {
+            exchange.read_body(call.length(), env)
+        });
         if let Verdict::Read { .. } = asked.verdict {
             let read = asked.exchange.scanner().map(|mut scanner| {
                 scanner.push(call.body.as_bytes()).expect("JSON");
                 scanner.finish().expect("a call")
             });
-            let head = &asked.head;
-            let whole = Event::BodyEnd { head, call: read };
-            asked.verdict = asked.exchange.handle(whole, &mut self.env());
+            let (exchange, env) = (&mut asked.exchange, &mut self.env());
+            asked.verdict = exchange.end_body(&asked.head, read, env);
         }
         asked
     }
 
     /// Its ledger does not take it: it never was.
     pub(crate) fn release(&mut self, mut asked: Asked) {
-        self.tell(&mut asked, Event::Answer(Answer::Unanswered));
+        self.tell(&mut asked, |exchange, env| exchange.stalled(env));
         assert_eq!(asked.code(), "ledger_unavailable");
         let meter = &mut Meter::default();
         asked.exchange.finish(meter, false, &mut self.env());
@@ -136,7 +131,7 @@ impl World {
 
     /// Has it entered in the ledger, so that its attempt begins: how it is sent.
     pub(crate) fn attempt(&mut self, asked: &mut Asked) -> Plan {
-        self.tell(asked, Event::Answer(Answer::Entered));
+        self.tell(asked, Exchange::entered);
         match std::mem::replace(&mut asked.verdict, Verdict::Finish) {
             Verdict::Attempt(plan) => plan,
             other => panic!("{other:?}"),
@@ -153,7 +148,7 @@ impl World {
             let pushed = head.fields.push(b"content-type", kind.as_bytes());
             pushed.expect("a field");
         }
-        self.tell(asked, Event::ResponseHead(&head));
+        self.tell(asked, |exchange, env| exchange.response_head(&head, env));
     }
 
     /// It has left whole, and was read by this meter.
@@ -163,14 +158,18 @@ impl World {
         meter: &mut Meter,
         is_counted: bool,
     ) -> Finished {
-        self.tell(asked, Event::End { told_error: false });
+        asked.verdict = asked.exchange.sent_whole(false);
         assert!(matches!(asked.verdict, Verdict::Finish));
         asked.exchange.finish(meter, is_counted, &mut self.env())
     }
 
     /// Tells it of an event.
-    pub(crate) fn tell(&mut self, asked: &mut Asked, event: Event<'_>) {
-        asked.verdict = asked.exchange.handle(event, &mut self.env());
+    pub(crate) fn tell(
+        &mut self,
+        asked: &mut Asked,
+        event: impl FnOnce(&mut Exchange, &mut Env<'_>) -> Verdict,
+    ) {
+        asked.verdict = event(&mut asked.exchange, &mut self.env());
     }
 
     /// What its worker has learned of the calls of a route.
@@ -213,7 +212,7 @@ impl World {
     pub(crate) fn lost(&mut self, mut asked: Asked, is_sent: bool) -> u64 {
         let _plan = self.attempt(&mut asked);
         asked.exchange.sent(is_sent);
-        self.tell(&mut asked, Event::Dropped { has_stopped: false });
+        asked.exchange.give_up(false);
         let meter = &mut Meter::default();
         asked.exchange.finish(meter, false, &mut self.env());
         asked.record().tokens.prompt.tokens().unwrap_or(0)

@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use policy::clock::Mono;
 use policy::counting::{Begun, CountCapture, Uncounted};
-use policy::exchange::{Env, Event, Exchange, Verdict, certain};
+use policy::exchange::{Env, Exchange, Verdict, certain};
+use policy::refusal::Refusal;
 use policy::usage_ledger::{Entry, Estimate, OnDurable};
 use wire::head::RequestHead;
 use wire::meter::Meter;
@@ -110,21 +111,37 @@ impl ActiveExchange {
 
     /// What follows from an event that happened when the gate's own time last began to run.
     #[inline(always)]
-    pub(super) fn tell(&mut self, event: Event<'_>) -> Verdict {
+    pub(super) fn tell<T>(&mut self, event: impl FnOnce(&mut Exchange, &mut Env<'_>) -> T) -> T {
         let now = self.exchange.timing.mark;
         self.tell_at(now, event)
     }
 
     /// What follows from an event.
     #[inline(always)]
-    pub(super) fn tell_at(&mut self, now: Mono, event: Event<'_>) -> Verdict {
+    pub(super) fn tell_at<T>(
+        &mut self,
+        now: Mono,
+        event: impl FnOnce(&mut Exchange, &mut Env<'_>) -> T,
+    ) -> T {
         let mut env = Env {
             snapshot: self.view.snapshot(),
             levels: &self.view.revision.levels,
             shard: &mut self.view.shard.borrow_mut(),
             now,
         };
-        self.exchange.handle(event, &mut env)
+        event(&mut self.exchange, &mut env)
+    }
+
+    /// Refuses what cannot be read, or for what there is no room.
+    #[cold]
+    pub(super) fn refuse_unread(&mut self, refusal: Refusal) -> Verdict {
+        self.exchange.refuse_unread(refusal)
+    }
+
+    /// What was waited for did not come in time.
+    #[cold]
+    pub(super) fn stalled(&mut self) -> Verdict {
+        self.tell(|exchange, env| exchange.stalled(env))
     }
 
     /// The client left, or takes nothing.
@@ -132,7 +149,9 @@ impl ActiveExchange {
     pub(super) fn disconnected(&mut self) -> Verdict {
         let (events, reading_on) = (self.meter.events(), self.worker.reading_on());
         let now = self.worker.now();
-        let verdict = self.tell_at(now, Event::Disconnected { events, reading_on });
+        let verdict = self.tell_at(now, |exchange, env| {
+            exchange.disconnected(events, reading_on, env)
+        });
         if let (Verdict::ReadToEnd { within, .. }, None) = (&verdict, &self.reading_on) {
             self.reading_on = Some(Box::new(ReadingOn::begin(&self.worker, *within)));
         }
@@ -332,9 +351,8 @@ impl Drop for ActiveExchange {
     fn drop(&mut self) {
         if !self.is_over {
             let has_stopped = self.worker.has_stopped();
-            if let Verdict::Finish = self.tell(Event::Dropped { has_stopped }) {
-                self.finish();
-            }
+            self.exchange.give_up(has_stopped);
+            self.finish();
         }
     }
 }

@@ -8,10 +8,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use policy::authorizer::Authorization;
 use policy::caller::Peer;
-use policy::exchange::{Answer, Ask, Event, Question, Verdict};
-use policy::identity::{Proof, Unproven};
+use policy::exchange::{Answer, Ask, Question, Verdict};
 use policy::usage_ledger::Estimate;
 use tokio::sync::oneshot;
 use wire::head::RequestHead;
@@ -32,7 +30,7 @@ pub(super) fn at_once(active: &mut ActiveExchange, ask: &Ask) -> Option<Verdict>
         return None;
     };
     active.enter(estimate, None);
-    Some(active.tell(Event::Answer(Answer::Entered)))
+    Some(active.tell(|exchange, env| exchange.entered(env)))
 }
 
 /// Asks, and waits for the answer as long as it is worth waiting for.
@@ -49,45 +47,45 @@ pub(super) async fn wait<D: Downstream>(
     let mut asking = begin(active, ask.question, head, peer);
     active.exchange.timing.pause(worker.now());
     deadline.set(ask.within);
-    let answered = poll_fn(|cx| {
+    let waited = poll_fn(|cx| {
         if let Poll::Ready(answer) = asking.as_mut().poll(cx) {
-            return Poll::Ready(Some(match answer {
-                Said::Who(answer) => Event::Identified { head, peer, answer },
-                Said::Whether(answer) => Event::Authorized { head, answer },
-                Said::Else(answer) => Event::Answer(answer),
-            }));
+            return Poll::Ready(Waited::Answered(answer));
         }
         if client.poll_gone(&worker.buffers, cx).is_ready() {
-            return Poll::Ready(None);
+            return Poll::Ready(Waited::Left);
         }
-        deadline.poll(cx).map(|()| Some(Event::Stalled))
+        deadline.poll(cx).map(|()| Waited::TooLong)
     });
-    let event = answered.await;
+    let waited = waited.await;
     deadline.clear();
     active.exchange.timing.resume(worker.now());
-    let Some(event) = event else {
-        return active.disconnected();
-    };
-    if is_entry {
-        match &event {
-            Event::Stalled => active.withdraw(true),
-            Event::Answer(Answer::Unanswered) => active.withdraw(false),
-            _ => {}
+    let verdict = match waited {
+        Waited::Left => return active.disconnected(),
+        Waited::TooLong => {
+            if is_entry {
+                active.withdraw(true);
+            }
+            active.stalled()
         }
-    }
-    let verdict = active.tell(event);
+        Waited::Answered(answer) => {
+            if is_entry && matches!(answer, Answer::Unanswered) {
+                active.withdraw(false);
+            }
+            active.tell(|exchange, env| exchange.answer(answer, head, peer, env))
+        }
+    };
     // A credential that could not be had ends an attempt.
     told(active);
     verdict
 }
 
-type Asking = Pin<Box<dyn Future<Output = Said>>>;
+type Asking = Pin<Box<dyn Future<Output = Answer>>>;
 
-/// What came of a question.
-enum Said {
-    Who(Result<Proof, Unproven>),
-    Whether(Authorization),
-    Else(Answer),
+/// What came of the wait for an answer.
+enum Waited {
+    Answered(Answer),
+    Left,
+    TooLong,
 }
 
 fn begin(
@@ -100,21 +98,21 @@ fn begin(
         Question::Enter { estimate, .. } => enter(active, estimate),
         Question::Identify(verifier, credential) => {
             let asked = verifier.ask(credential);
-            Box::pin(async { Said::Who(asked.await) })
+            Box::pin(async { Answer::Identified(asked.await) })
         }
         Question::LogIn(login, step) => {
             let asked = step.ask(&*login, head);
-            Box::pin(async { Said::Else(Answer::LoggedIn(Box::new(asked.await))) })
+            Box::pin(async { Answer::LoggedIn(Box::new(asked.await)) })
         }
         Question::Authorize(authorizer) => {
             let snapshot = active.view.snapshot();
             let call = active.exchange.asked(head, peer.address, snapshot);
             let asked = authorizer.ask(&call);
-            Box::pin(async { Said::Whether(asked.await) })
+            Box::pin(async { Answer::Authorized(asked.await) })
         }
         Question::Mint(minter, caller) => {
             let asked = minter.mint(caller.as_ref());
-            Box::pin(async { Said::Else(asked.await.map_or(Answer::Unanswered, Answer::Minted)) })
+            Box::pin(async { asked.await.map_or(Answer::Unanswered, Answer::Minted) })
         }
     }
 }
@@ -127,9 +125,9 @@ fn enter(active: &mut ActiveExchange, estimate: Estimate) -> Asking {
     };
     active.enter(estimate, Some(Box::new(is_kept)));
     Box::pin(async move {
-        Said::Else(match told.await {
+        match told.await {
             Ok(true) => Answer::Entered,
             Ok(false) | Err(_) => Answer::Unanswered,
-        })
+        }
     })
 }

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use policy::attempt::Failure;
 use policy::clock::Mono;
 use policy::exchange::AttemptRequest;
-use policy::exchange::{Event, Lost, Plan, Verdict};
+use policy::exchange::{Lost, Plan, Verdict};
+use policy::refusal::Refusal;
 use tokio::time::Instant;
 use wire::call::{apply, spliced_len};
 use wire::dialect::{Translated, Translator};
@@ -29,6 +30,9 @@ use crate::upstream::pool::{Connection, Pool};
 use crate::upstream::{Answered, Body, Response, Watch, h1, h2};
 use crate::why;
 use crate::worker::Worker;
+
+/// A plan of another snapshot.
+const NO_SUCH_ENDPOINT: Refusal = Refusal::Bug("a plan for an endpoint that is not there");
 
 /// A usable connection.
 enum Upstream {
@@ -53,7 +57,7 @@ pub(super) async fn run<D: Downstream>(
         view.snapshot().backend_of(plan.endpoint),
     );
     let (Some(pool), Some(backend)) = (pool, backend) else {
-        return active.tell(Event::HostFault("an endpoint without a pool"));
+        return active.refuse_unread(NO_SUCH_ENDPOINT);
     };
     let timeouts = &backend.timeouts;
     let edited;
@@ -94,7 +98,7 @@ pub(super) async fn run<D: Downstream>(
     active.is_body_sent = false;
     let Some(mut request) = AttemptRequest::new(&plan, &active.exchange, head, view.snapshot())
     else {
-        return active.tell(Event::HostFault("an unknown endpoint"));
+        return active.refuse_unread(NO_SUCH_ENDPOINT);
     };
     let bytes = usize::try_from(active.exchange.record().bytes_in).unwrap_or(usize::MAX);
     let mut length = request
@@ -153,7 +157,7 @@ pub(super) async fn run<D: Downstream>(
                 let asked = active.exchange.record().operation;
                 *translation = asked.map(|asked| translator.response(asked, head));
             }
-            let verdict = active.tell(Event::ResponseHead(head));
+            let verdict = active.tell(|exchange, env| exchange.response_head(head, env));
             told(active);
             if let Verdict::ReadToEnd { form, .. } = verdict {
                 active.meter = Meter::new(form);
@@ -200,7 +204,7 @@ async fn dialled<D: Downstream>(
 
 #[cold]
 fn failed(active: &mut ActiveExchange, lost: Lost) -> Verdict {
-    let verdict = active.tell(Event::AttemptFailed(lost));
+    let verdict = active.tell(|exchange, env| exchange.attempt_failed(lost, env));
     told(active);
     verdict
 }
@@ -275,7 +279,7 @@ impl<D: Downstream> Watch for Watching<'_, D> {
         if let Some(reading_on) = &mut self.active.reading_on {
             ready!(reading_on.deadline.poll(cx));
         }
-        self.verdict = Some(self.active.tell(Event::Stalled));
+        self.verdict = Some(self.active.stalled());
         Poll::Ready(())
     }
 }

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use policy::exchange::{Event, Verdict};
+use policy::exchange::Verdict;
 use policy::refusal::Refusal;
 use wire::call::{CallFault, CallScanner};
 use wire::head::RequestHead;
@@ -47,12 +47,13 @@ pub(super) async fn read<D: Downstream>(
             Poll::Ready(Err(fault)) => Poll::Ready(Err(faulty(active, fault))),
             Poll::Pending => {
                 if !std::mem::replace(&mut has_waited, true) {
-                    match active.tell_at(worker.now(), Event::BodyPending) {
+                    let now = worker.now();
+                    match active.tell_at(now, |exchange, env| exchange.await_body(env)) {
                         Verdict::Read { .. } => {}
                         refused => return Poll::Ready(Err(refused)),
                     }
                 }
-                deadline.poll(cx).map(|()| Err(active.tell(Event::Stalled)))
+                deadline.poll(cx).map(|()| Err(active.stalled()))
             }
         });
         let piece = match piece.await {
@@ -65,12 +66,12 @@ pub(super) async fn read<D: Downstream>(
         } else {
             worker.now()
         };
-        match active.tell_at(now, Event::Body(piece.len())) {
+        match active.tell_at(now, |exchange, env| exchange.read_body(piece.len(), env)) {
             Verdict::Read { within } => deadline.set(within),
             refused => return refused,
         }
         if !active.keep_body(piece.len()) {
-            return active.tell(Event::Unreadable(Refusal::Overloaded));
+            return active.refuse_unread(Refusal::Overloaded);
         }
         if let Some(scanner) = &mut scanner {
             let scanned = if stint.takes(piece.len()) {
@@ -80,7 +81,7 @@ pub(super) async fn read<D: Downstream>(
                 Box::pin(scan(scanner, &piece, &mut stint)).await
             };
             if let Err(fault) = scanned {
-                return active.tell(Event::Unreadable(Refusal::Call(fault)));
+                return active.refuse_unread(Refusal::Call(fault));
             }
         }
         rope.push(piece);
@@ -90,8 +91,8 @@ pub(super) async fn read<D: Downstream>(
     }
     *body = rope.into_pieces();
     match scanner.as_mut().map(CallScanner::finish).transpose() {
-        Ok(call) => active.tell(Event::BodyEnd { head, call }),
-        Err(fault) => active.tell(Event::Unreadable(Refusal::Call(fault))),
+        Ok(call) => active.tell(|exchange, env| exchange.end_body(head, call, env)),
+        Err(fault) => active.refuse_unread(Refusal::Call(fault)),
     }
 }
 
@@ -99,8 +100,8 @@ pub(super) async fn read<D: Downstream>(
 fn faulty(active: &mut ActiveExchange, fault: BodyFault) -> Verdict {
     match fault {
         BodyFault::Gone => active.disconnected(),
-        BodyFault::Head(fault) => active.tell(Event::Unreadable(Refusal::Head(fault))),
-        BodyFault::Framing(fault) => active.tell(Event::Unreadable(Refusal::BodyFraming(fault))),
+        BodyFault::Head(fault) => active.refuse_unread(Refusal::Head(fault)),
+        BodyFault::Framing(fault) => active.refuse_unread(Refusal::BodyFraming(fault)),
     }
 }
 

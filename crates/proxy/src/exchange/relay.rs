@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use policy::credential;
-use policy::exchange::{Event, Relay, Verdict};
+use policy::exchange::{Relay, Verdict};
 use policy::record::{Closed, Gauge};
 use wire::dialect::Translation;
 use wire::head::Known;
@@ -53,7 +53,7 @@ pub(super) async fn run<D: Downstream>(
     match pump.run(&mut response.body).await {
         Ok(()) => {
             let told_error = pump.active.meter.so_far().told_error;
-            pump.active.tell(Event::End { told_error })
+            pump.active.exchange.sent_whole(told_error)
         }
         Err(halt) => {
             let verdict = pump.halted(halt);
@@ -82,7 +82,7 @@ async fn read_on(active: &mut ActiveExchange, body: &mut Body) -> Verdict {
     let mut stint = Stint::default();
     loop {
         stint.pass().await;
-        let event = poll_fn(|cx| {
+        let read = poll_fn(|cx| {
             let (meter, reading_on) = (&mut active.meter, &mut active.reading_on);
             let piece = worker.buffers.scratch(|scratch| {
                 body.poll_chunk(cx, scratch).map(|piece| {
@@ -98,27 +98,45 @@ async fn read_on(active: &mut ActiveExchange, body: &mut Body) -> Verdict {
                         meter.finish();
                     }
                     let events = meter.events();
-                    Poll::Ready(Event::ReadOn {
+                    Poll::Ready(Rest::Read {
                         bytes,
                         events,
                         is_over,
                     })
                 }
-                (Poll::Ready(None), _) => Poll::Ready(Event::ResponseBroke {
-                    is_retracted: false,
-                    is_malformed: false,
-                }),
-                (Poll::Pending, Some(on)) => on.deadline.poll(cx).map(|()| Event::Stalled),
-                (Poll::Pending, None) => Poll::Ready(Event::Stalled),
+                (Poll::Ready(None), _) => Poll::Ready(Rest::Broke),
+                (Poll::Pending, Some(on)) => on.deadline.poll(cx).map(|()| Rest::TooLong),
+                (Poll::Pending, None) => Poll::Ready(Rest::TooLong),
             }
         });
-        let event = event.await;
+        let read = read.await;
         body.taken();
-        match active.tell_at(worker.clock.latest(), event) {
+        let now = worker.clock.latest();
+        let verdict = active.tell_at(now, |exchange, env| match read {
+            Rest::Read {
+                bytes,
+                events,
+                is_over,
+            } => exchange.read_on(bytes, events, is_over, env),
+            Rest::Broke => exchange.response_broke(false, false),
+            Rest::TooLong => exchange.stalled(env),
+        });
+        match verdict {
             Verdict::ReadToEnd { .. } => {}
             over => return over,
         }
     }
+}
+
+/// What came of the rest of a response that nobody waits for.
+enum Rest {
+    Read {
+        bytes: u64,
+        events: Option<u64>,
+        is_over: bool,
+    },
+    Broke,
+    TooLong,
 }
 
 /// Why a response does not go on.
@@ -210,14 +228,14 @@ impl<D: Downstream> Pump<'_, D> {
             Halt::Broke { is_malformed } => {
                 // Where nothing of the answer has left, the client gets an error instead.
                 let is_held = self.is_first && !self.has_waited;
-                self.active.tell(Event::ResponseBroke {
-                    is_retracted: is_held && self.client.retract(),
-                    is_malformed,
-                })
+                let is_retracted = is_held && self.client.retract();
+                let exchange = &mut self.active.exchange;
+                exchange.response_broke(is_retracted, is_malformed)
             }
             Halt::Idle => {
                 let now = self.worker.now();
-                self.active.tell_at(now, Event::Stalled)
+                self.active
+                    .tell_at(now, |exchange, env| exchange.stalled(env))
             }
             Halt::Disconnected => self.active.disconnected(),
             Halt::WriteStall => {
