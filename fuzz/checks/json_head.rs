@@ -72,7 +72,7 @@ fn read_in_steps(body: &[u8], step: usize) -> Result<CallHead, CallFault> {
 fn read_with(mut scanner: CallScanner, body: &[u8], step: usize) -> Result<CallHead, CallFault> {
     body.chunks(step)
         .try_for_each(|chunk| scanner.push(chunk))?;
-    scanner.finish()
+    scanner.finish().map(std::mem::take)
 }
 
 /// What the naive reader makes of a body.

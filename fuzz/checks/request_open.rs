@@ -77,8 +77,8 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let call = operation
         .reads_body()
         .then(|| CallHead::read(b"{\"model\":\"m\"}"));
-    let call = call.map(|call| call.expect("a call"));
-    let asked = exchange.end_body(&head, call, env);
+    let mut call = call.map(|call| call.expect("a call"));
+    let asked = exchange.end_body(&head, call.as_mut(), env);
     let Verdict::Ask(_) = asked else {
         return;
     };

@@ -35,7 +35,7 @@ fn pushed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Reading {
     for piece in pieces {
         usage.push(piece);
     }
-    usage.finish()
+    *usage.finish()
 }
 
 fn bounded(reading: Reading) {

@@ -137,8 +137,8 @@ struct Active {
     reservation: Option<Reservation>,
     estimate: Estimate,
     prompt_estimate: u64,
-    /// What its body says, for the edits of each attempt.
-    call: Option<CallHead>,
+    /// What its body says, where an attempt may have to edit it.
+    call: Option<Box<CallHead>>,
     force_usage: bool,
     withhold_usage: bool,
     /// What the upstream of the last attempt is asked for, where its calls are translated.
@@ -410,12 +410,12 @@ impl Exchange {
         self.or_refuse(judged)
     }
 
-    /// The body is whole; `call` is what it says, where it is read.
+    /// The body is whole; `call` is what it says, where it is read. What the exchange needs of it is taken out.
     #[inline]
     pub fn end_body(
         &mut self,
         head: &RequestHead,
-        call: Option<CallHead>,
+        call: Option<&mut CallHead>,
         env: &mut Env<'_>,
     ) -> Verdict {
         let judged = self.body_end(head, call, env);

@@ -76,7 +76,13 @@ struct Worker {
 }
 
 impl Worker {
-    fn exchange(&mut self, head: &RequestHead, call: CallHead, response: &ResponseHead, now: Mono) {
+    fn exchange(
+        &mut self,
+        head: &RequestHead,
+        mut call: CallHead,
+        response: &ResponseHead,
+        now: Mono,
+    ) {
         self.facts.gauge(Gauge::Exchanges, 1);
         let env = &mut Env {
             snapshot: &self.snapshot,
@@ -89,7 +95,7 @@ impl Worker {
         let mut exchange = Exchange::begin(head, peer, unix_ms, env);
         let _read = exchange.read_head(head, &peer.into(), Some(1024), false, env);
         let _read = exchange.read_body(1024, env);
-        let _entered = exchange.end_body(head, Some(call), env);
+        let _entered = exchange.end_body(head, Some(&mut call), env);
         let is_sent = matches!(exchange.entered(env), Verdict::Attempt(_));
         assert!(is_sent, "a good call");
         exchange.sent(true);
@@ -175,5 +181,5 @@ fn response() -> ResponseHead {
 fn call() -> CallHead {
     let mut scanner = CallScanner::new();
     scanner.push(BODY.as_bytes()).expect("JSON");
-    scanner.finish().expect("a call")
+    scanner.finish().expect("a call").clone()
 }

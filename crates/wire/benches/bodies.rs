@@ -145,6 +145,6 @@ fn read_unary_usage(bencher: Bencher, bytes: usize) {
     bencher.counter(BytesCount::new(body.len())).bench(|| {
         let mut usage = UnaryUsage::new();
         usage.push(black_box(body.as_bytes()));
-        usage.finish()
+        *usage.finish()
     });
 }

@@ -33,14 +33,23 @@ pub enum Form {
 }
 
 /// What an answer said, as far as it was read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// Its usage.
-    pub reading: Reading,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard<'m> {
+    /// Its usage, where it stands: it is large to be moved.
+    pub reading: &'m Reading,
     /// Data events of a stream.
     pub events: Option<u64>,
     /// A stream told of an error, which no status can after its head.
     pub told_error: bool,
+}
+
+impl Heard<'_> {
+    /// Of an answer that said nothing.
+    pub const NOTHING: Heard<'static> = Heard {
+        reading: &Reading::Absent,
+        events: None,
+        told_error: false,
+    };
 }
 
 /// Reads one answer.
@@ -184,41 +193,43 @@ impl Meter {
 
     /// What a stream said so far; nothing of other answers, which say it at their end.
     #[must_use]
-    pub fn so_far(&self) -> Heard {
+    pub fn so_far(&self) -> Heard<'_> {
         match &self.0 {
-            Inner::Events { scanner, .. } => {
-                let stats = scanner.stats();
-                Heard {
-                    reading: stats.usage,
-                    events: Some(stats.data_events),
-                    told_error: stats.error,
-                }
-            }
+            Inner::Events { scanner, .. } => of_stream(scanner),
             Inner::Coded(coded) => coded.meter.so_far(),
-            Inner::Unread | Inner::Json(_) => Heard::default(),
+            Inner::Unread | Inner::Json(_) => Heard::NOTHING,
         }
     }
 
     /// What the answer said. One that came whole and does not decode to its end said nothing.
     #[must_use]
-    pub fn heard(&mut self, is_whole: bool) -> Heard {
+    pub fn heard(&mut self, is_whole: bool) -> Heard<'_> {
         match &mut self.0 {
-            Inner::Unread => Heard::default(),
+            Inner::Unread => Heard::NOTHING,
             Inner::Json(usage) => Heard {
                 reading: usage.finish(),
-                ..Heard::default()
+                ..Heard::NOTHING
             },
-            Inner::Events { .. } => self.so_far(),
+            Inner::Events { scanner, .. } => of_stream(scanner),
             Inner::Coded(coded) => {
                 if is_whole && coded.decoder.finish().is_err() {
                     return Heard {
                         told_error: coded.meter.so_far().told_error,
-                        ..Heard::default()
+                        ..Heard::NOTHING
                     };
                 }
                 coded.meter.heard(is_whole)
             }
         }
+    }
+}
+
+fn of_stream(scanner: &Scanner) -> Heard<'_> {
+    let stats = scanner.stats();
+    Heard {
+        reading: &stats.usage,
+        events: Some(stats.data_events),
+        told_error: stats.error,
     }
 }
 

@@ -55,6 +55,8 @@ pub(super) struct Admitted {
     pub listed: Option<u16>,
     /// What must be settled when it ends.
     pub reservation: Reservation,
+    /// An attempt may have to edit the body.
+    pub is_edited: bool,
     /// The stream is made to report its usage.
     pub force_usage: bool,
     /// The model sent upstream, when it is known.
@@ -207,6 +209,7 @@ pub(super) fn admit(
         route: grant.route,
         listed,
         reservation,
+        is_edited: force || rule.model.is_some() || backends_rename(rule, s),
         force_usage: force,
         model,
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
@@ -214,6 +217,12 @@ pub(super) fn admit(
         prompt_estimate,
         estimate,
     }))
+}
+
+/// Whether a backend of the rule has names of its own for models.
+fn backends_rename(rule: &Route, s: &Snapshot) -> bool {
+    let mut backends = rule.backends.iter().filter_map(|id| s.backend(*id));
+    backends.any(|backend| !backend.model_names.is_empty())
 }
 
 /// The route that the call would take; none for a list of models that the gate answers itself.

@@ -30,13 +30,14 @@ impl Exchange {
         &mut self,
         authorizer: &Arc<dyn Authorizer>,
         opened: Opened,
-        call: Option<CallHead>,
+        call: Option<&mut CallHead>,
         s: &Snapshot,
     ) -> Result<Verdict, Refusal> {
-        let model = call.as_ref().and_then(|call| call.model.as_deref());
+        let model = call.as_deref().and_then(|call| call.model.as_deref());
         self.record.model_asked = model.map(Box::from);
         let caller = self.record.caller.as_ref();
-        self.record.route = admission::route_of(opened, caller, call.as_ref(), s)?;
+        self.record.route = admission::route_of(opened, caller, call.as_deref(), s)?;
+        let call = call.map(std::mem::take);
         self.stage = Stage::Asking(Box::new(CallQuestion { opened, call }));
         Ok(asked(authorizer))
     }
@@ -67,8 +68,8 @@ impl Exchange {
                 self.read(env)
             }
             Stage::Asking(asking) => {
-                let CallQuestion { opened, call } = *asking;
-                self.decide(opened, head, call, env)
+                let CallQuestion { opened, mut call } = *asking;
+                self.decide(opened, head, call.as_mut(), env)
             }
             Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Active(_) => {
                 Err(OUT_OF_ORDER)

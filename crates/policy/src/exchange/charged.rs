@@ -126,7 +126,7 @@ impl Running<'_> {
         let heard = match active.metering {
             Metering::Nothing if active.sent.get() != Sent::Whole => return Tokens::default(),
             Metering::Nothing => return self.estimated(s),
-            Metering::Size => Heard::default(),
+            Metering::Size => Heard::NOTHING,
             Metering::Read => meter.heard(is_whole),
             // Nothing of it is counted, and what an engine says of it alone is charged only where its word is what bills.
             Metering::Error if s.billed_by(self.record.route) == BilledBy::Counted => {
@@ -140,7 +140,7 @@ impl Running<'_> {
         let left = active.left.as_ref();
         let forwarded = left.and_then(|left| left.forwarded_events);
         let answered = Answered {
-            reading: &heard.reading,
+            reading: heard.reading,
             events: forwarded.or(heard.events),
             bytes: self.record.bytes_out + left.map_or(0, |left| left.bytes),
             is_whole,
@@ -170,8 +170,8 @@ impl Running<'_> {
 /// Tokens that a stream has certainly come to: what its engine said so far, or else one for every second event,
 /// because some events begin, end or only describe.
 #[must_use]
-pub fn certain(so_far: &Heard) -> u64 {
-    match &so_far.reading {
+pub fn certain(so_far: &Heard<'_>) -> u64 {
+    match so_far.reading {
         Reading::Valid(usage) => {
             let told = |count: Option<u64>| count.unwrap_or(0);
             told(usage.prompt).saturating_add(told(usage.completion))

@@ -255,7 +255,7 @@ impl Exchange {
     pub(super) fn body_end(
         &mut self,
         head: &RequestHead,
-        call: Option<CallHead>,
+        call: Option<&mut CallHead>,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let Stage::Reading(Reading { opened, .. }) = self.stage else {
@@ -276,7 +276,7 @@ impl Exchange {
         &mut self,
         opened: Opened,
         head: &RequestHead,
-        mut call: Option<CallHead>,
+        mut call: Option<&mut CallHead>,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
@@ -291,7 +291,7 @@ impl Exchange {
             let Some(rules) = s.authority.as_deref() else {
                 return Ok(());
             };
-            let model = call.as_ref().and_then(|call| call.model.as_deref());
+            let model = call.as_deref().and_then(|call| call.model.as_deref());
             let call = authorize::Call {
                 head,
                 record: &self.record,
@@ -306,7 +306,7 @@ impl Exchange {
             opened,
             self.record.caller.as_ref(),
             may,
-            call.as_ref(),
+            call.as_deref(),
             self.record.bytes_in,
             |route| env.shard.estimator(route),
             &mut route,
@@ -354,7 +354,7 @@ impl Exchange {
         admitted: Admitted,
         opened: Opened,
         head: &RequestHead,
-        call: Option<CallHead>,
+        call: Option<&mut CallHead>,
         env: &mut Env<'_>,
     ) -> Verdict {
         self.record.listed = admitted.listed;
@@ -364,7 +364,9 @@ impl Exchange {
             reservation: Some(admitted.reservation),
             estimate,
             prompt_estimate: admitted.prompt_estimate,
-            call,
+            call: call
+                .filter(|_| admitted.is_edited)
+                .map(|call| Box::new(std::mem::take(call))),
             force_usage: admitted.force_usage,
             withhold_usage: admitted.withhold_usage,
             stream: admitted.stream,

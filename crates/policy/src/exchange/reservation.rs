@@ -255,6 +255,9 @@ impl Taken {
     /// What each limit counts that gave, its bucket, and how much it gave.
     #[inline]
     fn each(&self, s: &Snapshot, levels: &Levels, mut f: impl FnMut(Kind, &Hold<'_>, u64)) {
+        if self.limits == 0 {
+            return;
+        }
         let who = s.who(self.workload, self.caller.as_ref());
         let Some(grant) = s.grants(self.workload).get(self.grant) else {
             return;

@@ -291,8 +291,8 @@ impl Fleet<'_> {
             read.iter()
                 .all(|verdict| matches!(verdict, Verdict::Read { .. }))
         );
-        let said = CallHead::read(body.as_bytes()).expect("a good body");
-        let verdict = exchange.end_body(&head, Some(said), env);
+        let mut said = CallHead::read(body.as_bytes()).expect("a good body");
+        let verdict = exchange.end_body(&head, Some(&mut said), env);
         self.calls.push(call);
         self.flights.push(Some(Flight {
             exchange,

@@ -111,12 +111,12 @@ impl World {
             exchange.read_body(call.length(), env)
         });
         if let Verdict::Read { .. } = asked.verdict {
-            let read = asked.exchange.scanner().map(|mut scanner| {
+            let mut read = asked.exchange.scanner().map(|mut scanner| {
                 scanner.push(call.body.as_bytes()).expect("JSON");
-                scanner.finish().expect("a call")
+                scanner.finish().expect("a call").clone()
             });
             let (exchange, env) = (&mut asked.exchange, &mut self.env());
-            asked.verdict = exchange.end_body(&asked.head, read, env);
+            asked.verdict = exchange.end_body(&asked.head, read.as_mut(), env);
         }
         asked
     }

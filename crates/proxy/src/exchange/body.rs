@@ -90,7 +90,8 @@ pub(super) async fn read<D: Downstream>(
         active.exchange.timing.resume(worker.clock.arrival());
     }
     *body = rope.into_pieces();
-    match scanner.as_mut().map(CallScanner::finish).transpose() {
+    let call = scanner.as_mut().map(CallScanner::finish);
+    match call.transpose() {
         Ok(call) => active.tell(|exchange, env| exchange.end_body(head, call, env)),
         Err(fault) => active.refuse_unread(Refusal::Call(fault)),
     }

@@ -64,7 +64,7 @@ pub(super) static ASKED: Interests = Interests::with_others(ASKED_FOR, COUNTED);
 const MODEL_LIMIT_BYTES: usize = 256;
 
 /// What policy reads of a request body. Offsets are in bytes of the whole body.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallHead {
     /// The model's name, of `[A-Za-z0-9._:/@-]{1,256}`. `None` where the member is absent or null.
     pub model: Option<Box<str>>,
@@ -109,6 +109,12 @@ pub struct Prompts {
     pub token_ids: Option<u64>,
 }
 
+impl Default for Prompts {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
 impl Prompts {
     /// A text, or nothing.
     pub(super) const ONE: Self = Self {
@@ -130,9 +136,10 @@ impl Prompts {
 }
 
 /// The member `stream_options`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StreamOptions {
     /// Not there.
+    #[default]
     Absent,
     /// Null, here.
     Null(Range<usize>),

@@ -24,6 +24,8 @@ use crate::json::{JsonFault, JsonFaultKind, Scanner, after_blanks, may_be_whole}
 #[derive(Debug, Default)]
 pub struct CallScanner {
     progress: Progress,
+    /// The call, once it is read: it is large to be moved.
+    head: CallHead,
     /// The scan for who is behind the call, where that is asked for.
     user: Option<Box<UserScanner>>,
 }
@@ -33,7 +35,7 @@ enum Progress {
     #[default]
     Start,
     /// The first piece was a whole call.
-    Whole(CallHead),
+    Whole,
     Parts(Box<Scanner>),
     Refused(CallFault),
 }
@@ -48,8 +50,8 @@ impl CallScanner {
     #[cold]
     pub fn with_user(operation: Operation) -> Self {
         Self {
-            progress: Progress::Start,
             user: UserScanner::of(operation).map(Box::new),
+            ..Self::default()
         }
     }
 
@@ -88,7 +90,8 @@ impl CallScanner {
                 if may_be_whole(chunk)
                     && let Some(head) = read_whole(chunk)
                 {
-                    self.progress = Progress::Whole(head);
+                    self.head = head;
+                    self.progress = Progress::Whole;
                     return Ok(());
                 }
                 let mut scanner = Box::new(Scanner::new(&ASKED));
@@ -98,14 +101,14 @@ impl CallScanner {
             }
             Progress::Parts(scanner) => scanner.push(chunk).map_err(CallFault::from),
             Progress::Refused(fault) => Err(fault.clone()),
-            Progress::Whole(head) => {
+            Progress::Whole => {
                 let blanks = after_blanks(chunk, 0);
                 if blanks == chunk.len() {
-                    head.length += blanks;
+                    self.head.length += blanks;
                     return Ok(());
                 }
                 let fault = CallFault::from(JsonFault {
-                    offset: head.length + blanks,
+                    offset: self.head.length + blanks,
                     kind: JsonFaultKind::Trailing,
                 });
                 self.progress = Progress::Refused(fault.clone());
@@ -114,21 +117,22 @@ impl CallScanner {
         }
     }
 
-    /// Ends the body. The scanner is a new one then.
+    /// Ends the body, and gives what it says. The scanner is a new one then.
     ///
     /// # Errors
     /// An earlier fault, a body that is not whole, or a member that cannot be read.
-    pub fn finish(&mut self) -> Result<CallHead, CallFault> {
-        let mut head = match std::mem::take(&mut self.progress) {
-            Progress::Whole(head) => head,
-            Progress::Parts(mut scanner) => of_found(scanner.finish()?)?,
+    #[inline]
+    pub fn finish(&mut self) -> Result<&mut CallHead, CallFault> {
+        match std::mem::take(&mut self.progress) {
+            Progress::Whole => {}
+            Progress::Parts(mut scanner) => self.head = of_found(scanner.finish()?)?,
             Progress::Refused(fault) => return Err(fault),
-            Progress::Start => of_found(Scanner::new(&ASKED).finish()?)?,
-        };
-        if let Some(user) = self.user.take() {
-            head.user = user.finish()?;
+            Progress::Start => self.head = of_found(Scanner::new(&ASKED).finish()?)?,
         }
-        Ok(head)
+        if let Some(user) = self.user.take() {
+            self.head.user = user.finish()?;
+        }
+        Ok(&mut self.head)
     }
 }
 
@@ -137,6 +141,6 @@ impl CallHead {
     pub fn read(body: &[u8]) -> Result<Self, CallFault> {
         let mut scanner = CallScanner::new();
         scanner.push(body)?;
-        scanner.finish()
+        scanner.finish().map(std::mem::take)
     }
 }

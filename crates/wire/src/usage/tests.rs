@@ -7,7 +7,7 @@ fn unary(body: &str, step: usize) -> Reading {
     body.as_bytes()
         .chunks(step)
         .for_each(|chunk| usage.push(chunk));
-    usage.finish()
+    *usage.finish()
 }
 
 #[test]

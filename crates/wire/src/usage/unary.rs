@@ -70,11 +70,13 @@ impl UnaryUsage {
     }
 
     /// Ends the body.
-    pub fn finish(&mut self) -> Reading {
-        match &mut self.0 {
-            Progress::Whole(reading) => *reading,
-            Progress::Parts(scanner) => scanner.finish().map_or(Reading::Absent, of_found),
-            Progress::Start | Progress::NoJson => Reading::Absent,
+    pub fn finish(&mut self) -> &Reading {
+        if let Progress::Parts(scanner) = &mut self.0 {
+            self.0 = Progress::Whole(scanner.finish().map_or(Reading::Absent, of_found));
+        }
+        match &self.0 {
+            Progress::Whole(reading) => reading,
+            Progress::Start | Progress::Parts(_) | Progress::NoJson => &Reading::Absent,
         }
     }
 }

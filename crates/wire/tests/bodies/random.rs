@@ -217,7 +217,10 @@ fn a_body_reads_the_same_wherever_it_is_cut() {
         for chunks in all_cuts(body.as_bytes(), &cuts) {
             let mut scanner = CallScanner::new();
             let pushed = chunks.iter().try_for_each(|chunk| scanner.push(chunk));
-            prop_assert_eq!(&whole, &pushed.and_then(|()| scanner.finish()));
+            prop_assert_eq!(
+                &whole,
+                &pushed.and_then(|()| scanner.finish().map(std::mem::take))
+            );
         }
         Ok(())
     };

@@ -34,7 +34,7 @@ fn scanning_a_long_body_lets_others_run_after_each_stint() {
         let mut stint = Stint::default();
         scan(&mut scanner, &body, &mut stint).await.expect("a call");
         other.abort();
-        scanner.finish().expect("a whole call")
+        scanner.finish().expect("a whole call").clone()
     });
     assert_eq!(call.model.as_deref(), Some("m"));
     assert!(turns.get() + 1 >= stints, "{} turns", turns.get());

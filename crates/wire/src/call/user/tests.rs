@@ -8,7 +8,7 @@ fn read(operation: Operation, body: &str, cut: usize) -> Result<CallHead, CallFa
     for piece in body.as_bytes().chunks(cut) {
         scanner.push(piece)?;
     }
-    scanner.finish()
+    scanner.finish().map(std::mem::take)
 }
 
 /// The user, or the code of the fault and its member; the same for every way to cut the body.
