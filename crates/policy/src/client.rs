@@ -111,9 +111,14 @@ impl Clients {
     /// What of the client's address is recorded.
     #[must_use]
     pub fn recorded(&self, peer: IpAddr, head: &RequestHead) -> Option<IpAddr> {
+        self.kept(|| self.address(peer, head))
+    }
+
+    /// What of an address is recorded.
+    pub(crate) fn kept(&self, address: impl FnOnce() -> IpAddr) -> Option<IpAddr> {
         match self.recorded {
-            Recorded::Full => Some(self.address(peer, head)),
-            Recorded::Shortened => Some(shortened(self.address(peer, head))),
+            Recorded::Full => Some(address()),
+            Recorded::Shortened => Some(shortened(address())),
             Recorded::Off => None,
         }
     }

@@ -12,17 +12,14 @@ mod admission;
 mod answered;
 mod asking;
 mod attempting;
-mod authorize;
 mod charged;
 mod cost;
 mod ending;
 mod event;
-mod identify;
 mod logging_in;
 mod look;
 mod reading;
 mod request;
-mod reservation;
 mod response;
 mod timing;
 mod unanswered;
@@ -43,14 +40,14 @@ use self::ending::Ending;
 pub use self::event::{Answer, Ask, Lost, Plan, Question, Relay, Verdict};
 use self::reading::{Identifying, Reading};
 pub use self::request::AttemptRequest;
-use self::reservation::Reservation;
-pub use self::reservation::Settled;
 use self::response::{Disconnected, Metering};
 pub use self::timing::Timing;
 use crate::attempt::{Attempts, Failure, Sent};
 use crate::caller::{MAX_OWN_LIMITS, Peer};
 use crate::clock::Mono;
 use crate::credential::Credential;
+pub use crate::front::Settled;
+use crate::front::{self, Reservation};
 use crate::id::LimitId;
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
@@ -309,7 +306,7 @@ impl Exchange {
         let unknown = Subjects::default();
         let known = held.map(Reservation::subjects);
         let who = s.who(workload, self.record.caller.as_ref());
-        for limit in reservation::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
+        for limit in front::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
             tell(LimitLevel {
                 kind: limit.kind,
                 id: limit.id,
@@ -613,19 +610,7 @@ fn refuse(
     ending: &mut Option<(Outcome, &'static str)>,
     refusal: Refusal,
 ) -> Verdict {
-    let (status, _, code) = refusal.class();
-    record.code = code;
-    record.status = status;
-    record.limited = refusal.limited();
-    if record.reason.is_none() {
-        record.reason = refusal.reason().map(String::into_boxed_str);
-    }
-    let outcome = if refusal.is_failure() {
-        Outcome::Failed
-    } else {
-        Outcome::Refused
-    };
-    *ending = Some((outcome, code));
+    *ending = Some(record.refused(&refusal));
     Verdict::Refuse(Box::new(refusal))
 }
 

@@ -33,6 +33,7 @@ pub mod estimate;
 pub mod exchange;
 pub mod failure;
 pub mod fast_hash;
+pub mod front;
 pub mod glitch;
 pub mod id;
 pub mod identity;

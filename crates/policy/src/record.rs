@@ -23,6 +23,7 @@ use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::limit::Kind;
 use crate::operation::Operation;
 use crate::price::Charge;
+use crate::refusal::Refusal;
 use crate::retry::Retry;
 use crate::snapshot::Snapshot;
 pub use crate::tokens::{Count, Tokens, Unconfirmed};
@@ -153,6 +154,24 @@ impl Record {
             client,
             ..Self::default()
         }
+    }
+
+    /// Notes why it is refused. Gives how it ends by that.
+    #[cold]
+    pub(crate) fn refused(&mut self, refusal: &Refusal) -> (Outcome, &'static str) {
+        let (status, _, code) = refusal.class();
+        self.code = code;
+        self.status = status;
+        self.limited = refusal.limited();
+        if self.reason.is_none() {
+            self.reason = refusal.reason().map(String::into_boxed_str);
+        }
+        let outcome = if refusal.is_failure() {
+            Outcome::Failed
+        } else {
+            Outcome::Refused
+        };
+        (outcome, code)
     }
 
     /// The person or service behind the call, as far as it may be kept.

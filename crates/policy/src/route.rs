@@ -13,6 +13,17 @@ use crate::model::ModelPattern;
 use crate::refusal::Refusal;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
 
+/// The rule that takes a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen<'s> {
+    /// Which of its workload's grants.
+    pub at: usize,
+    /// The grant.
+    pub grant: &'s Grant,
+    /// Its rule.
+    pub route: &'s Route,
+}
+
 /// The grant of `workload` that takes `model`; a call without a model goes to the first route.
 ///
 /// A route takes no name that only a backend of it uses ([`Snapshot::is_private_name`]): it would be the model of
@@ -24,7 +35,7 @@ pub fn choose<'s>(
     snapshot: &'s Snapshot,
     workload: WorkloadId,
     model: Option<&str>,
-) -> Result<&'s Grant, Refusal> {
+) -> Result<Chosen<'s>, Refusal> {
     let takes = |route: &Route| {
         let Some(model) = model else { return true };
         // Where the route says which model is sent, the name goes no further.
@@ -47,7 +58,7 @@ pub fn choose<'s>(
 ///
 /// # Errors
 /// [`Refusal::ModelRequired`] when all routes of the workload go by model.
-pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant, Refusal> {
+pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<Chosen<'_>, Refusal> {
     let takes = |route: &Route| route.models.is_empty();
     first(snapshot, workload, takes).ok_or(Refusal::ModelRequired)
 }
@@ -57,18 +68,22 @@ pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant,
 ///
 /// # Errors
 /// [`Refusal::ModelUnread`] when all routes of the workload go by model or say which one.
-pub fn untouched(snapshot: &Snapshot, workload: WorkloadId) -> Result<&Grant, Refusal> {
+pub fn untouched(snapshot: &Snapshot, workload: WorkloadId) -> Result<Chosen<'_>, Refusal> {
     let takes = |route: &Route| route.models.is_empty() && route.model.is_none();
     first(snapshot, workload, takes).ok_or(Refusal::ModelUnread)
 }
 
-fn first(
+/// The first grant of `workload` whose route is so.
+pub(crate) fn first(
     snapshot: &Snapshot,
     workload: WorkloadId,
     takes: impl Fn(&Route) -> bool,
-) -> Option<&Grant> {
-    let mut grants = snapshot.grants(workload).iter();
-    grants.find(|grant| snapshot.route(grant.route).is_some_and(&takes))
+) -> Option<Chosen<'_>> {
+    let mut grants = snapshot.grants(workload).iter().enumerate();
+    grants.find_map(|(at, grant)| {
+        let route = snapshot.route(grant.route).filter(|route| takes(route))?;
+        Some(Chosen { at, grant, route })
+    })
 }
 
 /// The names this workload can ask for, or `None` when a route of its takes any model and its

@@ -4,6 +4,7 @@
 
 mod exchanges;
 mod fixture;
+mod front;
 mod fuzz_corpus;
 mod model;
 mod sim;

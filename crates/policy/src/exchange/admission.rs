@@ -1,7 +1,7 @@
 //! Whether a call may go on: from its head to who asks for what, from its body to a route and a reservation.
 //!
 //! Invariant: a refusal holds nothing.
-//! Not here: the course of the exchange (`exchange`), what is reserved of limits and budgets (`reservation`), which calls are
+//! Not here: the course of the exchange (`exchange`), what is reserved of limits and budgets ([`crate::front`]), which calls are
 //! known ([`crate::operation`]) or listed ([`crate::unread`]).
 
 use std::sync::Arc;
@@ -9,18 +9,19 @@ use std::sync::Arc;
 use wire::call::CallHead;
 use wire::head::{Known, RequestHead};
 
-use super::cost::Cost;
-use super::reservation::{Reservation, reserve};
+use super::cost::{at_most, demand};
 use crate::budget::Unit;
 use crate::budget_reservation::{self, Asked};
 use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::estimate::Estimator;
+use crate::front::{Demand, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::limit::Kind;
 use crate::operation::{Operation, Unknown};
 use crate::refusal::Refusal;
+use crate::route::Chosen;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
 use crate::unread::{self, Listed, Place};
 use crate::usage_ledger::Estimate;
@@ -149,11 +150,12 @@ pub(super) fn admit(
         return Ok(Decision::Models(names));
     }
     let asked = call.and_then(|c| c.model.as_deref());
-    let grant = grant(opened, caller, call, s)?;
+    let Chosen {
+        at,
+        grant,
+        route: rule,
+    } = grant(opened, caller, call, s)?;
     *chosen = Some(grant.route);
-    let Some(rule) = s.route(grant.route) else {
-        return Err(Refusal::Bug("a grant without route"));
-    };
     may(Some(rule))?;
     if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
         check_state(opened.operation, call, rule)?;
@@ -165,11 +167,11 @@ pub(super) fn admit(
     }
     let estimator = estimator(grant.route);
     let tokens = match charged {
-        Some(charged) => Cost::charged(charged.tokens),
-        None => Cost::of(opened.operation, call, bytes, &estimator, rule.output_max),
+        Some(charged) => Demand::charged(charged.tokens),
+        None => demand(opened.operation, call, bytes, &estimator, rule.output_max),
     };
     let (prompt_estimate, completion) = (tokens.prompt_charged, tokens.completion);
-    let mut reservation = reserve(opened.workload, caller, grant, tokens, now, s, levels)?;
+    let mut reservation = reserve(opened.workload, caller, (at, grant), tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {
         let replaced = rule.model.clone();
@@ -201,7 +203,7 @@ pub(super) fn admit(
         reserved: prompt_estimate.saturating_add(completion),
         at_most: match charged {
             Some(charged) => charged.tokens,
-            None => tokens.at_most(bytes, opened.operation),
+            None => at_most(tokens, bytes, opened.operation),
         },
     };
     let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
@@ -240,7 +242,7 @@ pub(super) fn route_of(
     if is_listing {
         return Ok(None);
     }
-    grant(opened, caller, call, s).map(|grant| Some(grant.route))
+    grant(opened, caller, call, s).map(|chosen| Some(chosen.grant.route))
 }
 
 /// The grant that takes the call.
@@ -250,7 +252,7 @@ fn grant<'s>(
     caller: Option<&Arc<Caller>>,
     call: Option<&CallHead>,
     s: &'s Snapshot,
-) -> Result<&'s Grant, Refusal> {
+) -> Result<Chosen<'s>, Refusal> {
     let asked = call.and_then(|c| c.model.as_deref());
     let has_own_models = |caller: &&Arc<Caller>| !caller.models.is_empty();
     if opened.operation != Operation::Models
@@ -288,28 +290,31 @@ fn unread_grant<'s>(
     opened: Opened,
     caller: Option<&Arc<Caller>>,
     s: &'s Snapshot,
-) -> Result<&'s Grant, Refusal> {
+) -> Result<Chosen<'s>, Refusal> {
     let Opened {
         workload,
         operation,
         listed,
     } = opened;
     if let Some(place) = listed {
-        let grants = s.workload(workload).map_or(&[][..], |w| &w.grants);
-        let found = grants.iter().find(|grant| grant.route == place.route);
-        return found.ok_or(Refusal::Bug("a listed call without grant"));
+        let listing = s.route(place.route);
+        let lists = |route: &Route| listing.is_some_and(|listing| std::ptr::eq(listing, route));
+        return route::first(s, workload, lists).ok_or(Refusal::Bug("a listed call without grant"));
     }
     if !operation.is_form() {
         return route::choose(s, workload, None);
     }
-    let grant = route::untouched(s, workload)?;
+    let chosen = route::untouched(s, workload)?;
     let counts_tokens = |id| s.limit(id).is_some_and(|limit| limit.kind == Kind::Tokens);
     let counts_cost = caller.is_some_and(|caller| caller.counts_cost());
-    if counts_cost || grant.limits.iter().copied().any(counts_tokens) || s.budgets.count(workload) {
+    if counts_cost
+        || chosen.grant.limits.iter().copied().any(counts_tokens)
+        || s.budgets.count(workload)
+    {
         let operation = operation.as_str();
         return Err(Refusal::NoCharge { operation });
     }
-    Ok(grant)
+    Ok(chosen)
 }
 
 /// Refuses a call that a route lets through without a charge that the caller's own limits or budgets could count. Those

@@ -1,29 +1,14 @@
-//! What a call may cost in tokens, and what is taken for it.
+//! What a call of inference may cost in tokens.
 //!
 //! Invariant: a completion is capped by a member only that an engine of this operation goes by, and by the
 //! greatest of several: engines differ in which one they take.
-//! Not here: the estimate ([`crate::estimate`]), taking (`reservation`), money ([`crate::price`]).
+//! Not here: the estimate ([`crate::estimate`]), taking ([`crate::front`]), money ([`crate::price`]).
 
 use wire::call::CallHead;
 
 use crate::estimate::Estimator;
-use crate::limit::{Kind, Rate};
+use crate::front::Demand;
 use crate::operation::Operation;
-
-/// What a call may cost.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cost {
-    pub(super) prompt: u64,
-    /// The smaller of the route's estimate and a plain guess: only this, and a cap that was said, can refuse a call for good.
-    pub(super) prompt_least: u64,
-    /// What the prompt takes of a budget, and is charged where nobody says what it came to.
-    pub(super) prompt_charged: u64,
-    pub(super) completion: u64,
-    /// The call itself says how much it may generate.
-    pub(super) is_capped: bool,
-    /// That is known: the call says it, or its route.
-    pub(super) is_bounded: bool,
-}
 
 /// Tokens that an engine may put around a prompt that says little: a template's system text.
 const FRAME_TOKENS_MAX: u64 = 1024;
@@ -31,94 +16,56 @@ const FRAME_TOKENS_MAX: u64 = 1024;
 /// a route a smaller estimate have it hold two fifths of a text's tokens, and no less.
 const BYTES_PER_TOKEN_OF_BUDGETS: u64 = 10;
 
-impl Cost {
-    /// What a request of `bytes` may cost, of whose body `call` is what was read; `output_max` is the most
-    /// that one answer of its route can have.
-    pub(super) fn of(
-        operation: Operation,
-        call: Option<&CallHead>,
-        bytes: u64,
-        estimator: &Estimator,
-        output_max: Option<u64>,
-    ) -> Self {
-        let cap = call.and_then(|call| cap(operation, call));
-        let each = cap.map(u64::from).or(output_max);
-        let completion = match call {
-            Some(call) if operation.generates() => {
-                estimator.completion(each, answers(operation, call))
-            }
-            Some(_) | None => 0,
-        };
-        let ids = call.and_then(|call| match operation {
-            Operation::Completions => call.prompts.token_ids,
-            _ => None,
-        });
-        let (prompt, prompt_least, prompt_charged) = match ids {
-            Some(ids) => (ids, ids, ids),
-            None if operation.is_metered() => {
-                let prompt = estimator.prompt(bytes);
-                let least = prompt.min(Estimator::default().prompt(bytes));
-                let of_budgets = prompt.max(bytes / BYTES_PER_TOKEN_OF_BUDGETS);
-                (prompt, least, of_budgets)
-            }
-            None => (0, 0, 0),
-        };
-        Self {
-            prompt,
-            prompt_least,
-            prompt_charged,
-            completion,
-            is_capped: cap.is_some(),
-            is_bounded: each.is_some(),
+/// What a request of `bytes` may cost, of whose body `call` is what was read; `output_max` is the most
+/// that one answer of its route can have.
+pub(super) fn demand(
+    operation: Operation,
+    call: Option<&CallHead>,
+    bytes: u64,
+    estimator: &Estimator,
+    output_max: Option<u64>,
+) -> Demand {
+    let cap = call.and_then(|call| cap(operation, call));
+    let each = cap.map(u64::from).or(output_max);
+    let completion = match call {
+        Some(call) if operation.generates() => estimator.completion(each, answers(operation, call)),
+        Some(_) | None => 0,
+    };
+    let ids = call.and_then(|call| match operation {
+        Operation::Completions => call.prompts.token_ids,
+        _ => None,
+    });
+    let (prompt, prompt_least, prompt_charged) = match ids {
+        Some(ids) => (ids, ids, ids),
+        None if operation.is_metered() => {
+            let prompt = estimator.prompt(bytes);
+            let least = prompt.min(Estimator::default().prompt(bytes));
+            let of_budgets = prompt.max(bytes / BYTES_PER_TOKEN_OF_BUDGETS);
+            (prompt, least, of_budgets)
         }
+        None => (0, 0, 0),
+    };
+    Demand {
+        prompt,
+        prompt_least,
+        prompt_charged,
+        completion,
+        is_capped: cap.is_some(),
+        is_bounded: each.is_some(),
     }
+}
 
-    /// What a route charges for a call that it lists and that is not read.
-    pub(super) fn charged(tokens: Option<u64>) -> Self {
-        let prompt = tokens.unwrap_or(0);
-        Self {
-            prompt,
-            prompt_least: prompt,
-            prompt_charged: prompt,
-            completion: 0,
-            is_capped: true,
-            is_bounded: true,
+/// The most that a call of `bytes` can come to. Each token of a text is at least one byte of
+/// the body; what the body only refers to (an image's address, an earlier response) is not in it.
+pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Option<u64> {
+    let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
+    match operation {
+        Operation::Chat | Operation::Completions | Operation::Messages if demand.is_bounded => {
+            Some(prompt.saturating_add(demand.completion))
         }
-    }
-
-    /// The most that a call of `bytes` can come to. Each token of a text is at least one byte of
-    /// the body; what the body only refers to (an image's address, an earlier response) is not in it.
-    pub(super) fn at_most(self, bytes: u64, operation: Operation) -> Option<u64> {
-        let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
-        match operation {
-            Operation::Chat | Operation::Completions | Operation::Messages if self.is_bounded => {
-                Some(prompt.saturating_add(self.completion))
-            }
-            Operation::Embeddings | Operation::Moderations => Some(prompt),
-            Operation::CountTokens => Some(0),
-            _ => None,
-        }
-    }
-
-    /// What to take from a bucket that holds `burst` at most. What is only guessed, a completion or how dense a prompt
-    /// is, must not make a small limit refuse every call: then the whole bucket is taken instead.
-    pub(super) fn units(self, burst: u64) -> u64 {
-        let all = self.prompt.saturating_add(self.completion);
-        let said = if self.is_capped { self.completion } else { 0 };
-        if self.prompt_least.saturating_add(said) > burst {
-            all
-        } else {
-            all.min(burst)
-        }
-    }
-
-    /// What to take from a limit's bucket.
-    #[inline]
-    pub(super) fn units_of(self, kind: Kind, rate: Rate) -> u64 {
-        match kind {
-            Kind::Requests => 1,
-            Kind::Tokens => self.units(rate.burst),
-        }
+        Operation::Embeddings | Operation::Moderations => Some(prompt),
+        Operation::CountTokens => Some(0),
+        _ => None,
     }
 }
 

@@ -2,16 +2,15 @@
 //!
 //! Invariant: nothing is taken, and nobody is refused whom the body could still bring in: a call is refused here
 //! when every grant that may take it would refuse the smallest body.
-//! Not here: what a call really takes (`reservation`, [`crate::budget_reservation`]).
+//! Not here: what a call really takes ([`crate::front`], [`crate::budget_reservation`]).
 
 use std::sync::Arc;
 
 use super::admission::Opened;
-use super::cost::Cost;
-use super::reservation::{limits_of, tightest};
 use crate::budget_reservation;
 use crate::caller::Caller;
 use crate::clock::Mono;
+use crate::front::{Demand, limits_of, tightest};
 use crate::id::RouteId;
 use crate::levels::Levels;
 use crate::operation::Operation;
@@ -52,7 +51,7 @@ pub(super) fn look(
             (Some(u64::from(costs)), costs)
         }
     };
-    let least = Cost::charged(least);
+    let least = Demand::charged(least);
     let who = s.who(opened.workload, caller);
     let mut refused = None;
     let all_refuse = grants.all(|grant| match short_of(grant, who, least, now, s, levels) {
@@ -74,7 +73,7 @@ pub(super) fn look(
 fn short_of(
     grant: &Grant,
     who: Who<'_>,
-    tokens: Cost,
+    tokens: Demand,
     now: Mono,
     s: &Snapshot,
     levels: &Levels,

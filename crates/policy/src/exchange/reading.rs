@@ -1,7 +1,7 @@
 //! A call until it is admitted: who asks, whether it may, and the body as it comes.
 //!
 //! Invariant: nothing is held for a call before its whole body was judged.
-//! Not here: who calls (`identify`), whether a call may go on (`authorize`, `admission`).
+//! Not here: who calls ([`crate::front`]), whether a call may go on (`admission`).
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,16 +13,15 @@ use wire::meter::Form;
 
 use super::admission::{self, Admitted, Decision, Opened};
 use super::event::{Ask, Question, Verdict};
-use super::identify::{self, CredentialQuestion, Identified, Known, Unidentified};
 use super::response::Metering;
 use super::{
-    ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, OUT_OF_ORDER, Phase, Stage, asking,
-    authorize, look,
+    ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, OUT_OF_ORDER, Phase, Stage, asking, look,
 };
 use crate::attempt::{Attempts, Sent, may_repeat};
 use crate::billing::Billing;
 use crate::caller::{Caller, Peer};
 use crate::credential::{self, Given};
+use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unidentified};
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven};
 use crate::operation::Operation;
@@ -85,7 +84,7 @@ impl Exchange {
         let operation = admission::purpose(head)?;
         self.record.operation = Some(operation);
         let unix_s = self.record.started_unix_ms / 1000;
-        match identify::identify(head, peer, s, env.shard, unix_s) {
+        match front::identify(&Http { head, peer }, s, env.shard, unix_s) {
             Ok(Identified::As(known)) => {
                 let opened = admission::open(head, length, operation, known.workload, s);
                 self.identified(known, opened, awaits_continue, env)
@@ -152,7 +151,7 @@ impl Exchange {
             awaits_continue,
         } = *identifying;
         let (s, unix_s) = (env.snapshot, self.unix_ms(env.now) / 1000);
-        match identify::answered(&asking, answer, (head, peer), s, env.shard, unix_s) {
+        match front::answered(&asking, answer, &Http { head, peer }, s, env.shard, unix_s) {
             Ok(known) => {
                 let opened = admission::open(head, length, operation, known.workload, s);
                 self.identified(known, opened, awaits_continue, env)
@@ -165,12 +164,12 @@ impl Exchange {
     #[inline(always)]
     fn identified(
         &mut self,
-        known: Known,
+        known: Identity,
         opened: Result<Opened, Refusal>,
         awaits_continue: bool,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
-        let Known {
+        let Identity {
             workload,
             caller,
             users,
@@ -292,14 +291,15 @@ impl Exchange {
                 return Ok(());
             };
             let model = call.as_deref().and_then(|call| call.model.as_deref());
-            let call = authorize::Call {
-                head,
-                record: &self.record,
-                peer: self.peer,
+            let call = front::Call {
+                method: head.method_text(),
+                path: head.path(),
+                operation: opened.operation.as_str(),
+                source: s.clients.address(self.peer, head),
                 route,
                 model,
             };
-            authorize::authorize(rules, &call, s, &mut reason)
+            front::authorize(rules, &call, &self.record, s, &mut reason)
         };
         let mut route = None;
         let decided = admission::admit(

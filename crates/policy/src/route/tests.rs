@@ -20,7 +20,7 @@ fn plan<'a>(models: &'a [&'a str]) -> RoutePlan<'a> {
 }
 
 fn chosen(s: &Snapshot, model: Option<&str>) -> Option<RouteId> {
-    choose(s, WorkloadId(0), model).ok().map(|g| g.route)
+    choose(s, WorkloadId(0), model).ok().map(|g| g.grant.route)
 }
 
 fn offered(s: &Snapshot, workload: u32) -> Option<Vec<String>> {
@@ -52,7 +52,7 @@ fn names_are_compared_exactly_and_prefixes_from_the_start() {
 fn a_call_that_leaves_the_model_out_enters_no_route_that_goes_by_model() {
     let s = snapshot(&[plan(&["gpt-oss-120b"]), plan(&[])]);
     let grant = unrestricted(&s, WorkloadId(0)).expect("the second route takes any model");
-    assert_eq!(grant.route, RouteId(1));
+    assert_eq!(grant.grant.route, RouteId(1));
     let s = snapshot(&[plan(&["gpt-oss-120b"])]);
     assert!(matches!(
         unrestricted(&s, WorkloadId(0)),

@@ -70,7 +70,7 @@ impl World {
         self.of = Arc::new(self.of.next(snapshot, self.now));
     }
 
-    fn env(&mut self) -> Env<'_> {
+    pub(crate) fn env(&mut self) -> Env<'_> {
         Env {
             snapshot: &self.of.snapshot,
             levels: &self.of.levels,

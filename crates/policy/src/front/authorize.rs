@@ -1,23 +1,29 @@
-//! The rules of the configuration, asked about one call.
+//! The rules of the configuration, asked about one call of whatever protocol.
 //!
 //! Not here: the languages that rules are written in (the host's), somebody outside who is asked
 //! ([`crate::authorizer`]).
 
 use std::net::IpAddr;
 
-use wire::head::RequestHead;
-
 use crate::authority::{Asked, Decision, Members, Rules};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::snapshot::{Route, Snapshot};
 
-/// A call whose caller, and whose route where it takes one, are known.
-pub(super) struct Call<'a> {
-    pub head: &'a RequestHead,
-    pub record: &'a Record,
-    pub peer: IpAddr,
+/// A call whose caller, and whose route where it takes one, are known, as rules see it.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Its method; of a protocol that has none, what it is called there.
+    pub method: &'a str,
+    /// Its path, or what names the thing that is called.
+    pub path: &'a str,
+    /// What it asks for, in a word.
+    pub operation: &'a str,
+    /// Where it comes from.
+    pub source: IpAddr,
+    /// The rule that takes it.
     pub route: Option<&'a Route>,
+    /// The model that it names.
     pub model: Option<&'a str>,
 }
 
@@ -26,13 +32,13 @@ pub(super) struct Call<'a> {
 /// # Errors
 /// [`Refusal::NotAuthorized`].
 #[inline(never)]
-pub(super) fn authorize(
+pub fn authorize(
     rules: &dyn Rules,
     call: &Call<'_>,
+    record: &Record,
     s: &Snapshot,
     reason: &mut Option<Box<str>>,
 ) -> Result<(), Refusal> {
-    let record = call.record;
     let caller = record.caller.as_deref();
     let workload = record.workload.and_then(|id| s.workload(id));
     let tags: Vec<(&str, &str)> = caller.map_or_else(Vec::new, |caller| {
@@ -49,13 +55,13 @@ pub(super) fn authorize(
         user: caller.and_then(|caller| caller.user.as_deref()),
         tags: &tags,
         claims: caller.map_or(&Members::NONE, |caller| caller.claims.members()),
-        method: call.head.method_text(),
-        path: call.head.path(),
-        operation: record.operation.map_or("", |operation| operation.as_str()),
+        method: call.method,
+        path: call.path,
+        operation: call.operation,
         model: call.model,
         route: route.map_or("", |route| &route.name),
         backends: &backends,
-        source: s.clients.address(call.peer, call.head),
+        source: call.source,
         unix_ms: record.started_unix_ms,
     });
     if decision.allowed {

@@ -1,48 +1,46 @@
-//! Who sent a request: the sources of identities asked in order, by what the request brings.
+//! Who makes a call: the sources of identities asked in order, by what the call brings.
 //!
 //! Invariant: one value or none; two values are an error, never a choice. An unknown identity is refused before
 //! anything is spent on it.
-//! Not here: what a source is ([`crate::identity`]), when somebody outside is asked (`exchange`).
+//! Not here: what a source is ([`crate::identity`]), what a call brings (`presented`), when somebody outside is asked (the host).
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use wire::head::RequestHead;
-
-use crate::caller::{Caller, Peer, PeerCertificate};
-use crate::credential::{self, Given};
+use super::presented::Presented;
+use crate::caller::{Caller, PeerCertificate};
+use crate::credential::Given;
 use crate::id::WorkloadId;
 use crate::identity::{Proof, Running, Source, Unproven, UserRule, Verifier};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::shard::Shard;
 use crate::snapshot::Snapshot;
-use crate::web;
 
 /// What is known of who calls.
 #[derive(Debug)]
-pub(super) enum Identified {
+pub(crate) enum Identified {
     /// Who it is.
-    As(Known),
+    As(Identity),
     /// Somebody is to be asked.
     Asks(Box<CredentialQuestion>),
 }
 
 /// Who calls.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) workload: WorkloadId,
+pub(crate) struct Identity {
+    pub(crate) workload: WorkloadId,
     /// The same as it was proven; none where a header says it.
-    pub(super) caller: Option<Arc<Caller>>,
+    pub(crate) caller: Option<Arc<Caller>>,
     /// What holds of its user.
-    pub(super) users: UserRule,
+    pub(crate) users: UserRule,
 }
 
 /// A credential that somebody is asked about.
 #[derive(Debug)]
-pub(super) struct CredentialQuestion {
-    pub(super) verifier: Arc<dyn Verifier>,
-    pub(super) credential: Secret,
+pub(crate) struct CredentialQuestion {
+    pub(crate) verifier: Arc<dyn Verifier>,
+    pub(crate) credential: Secret,
     fingerprint: Option<[u8; 32]>,
     generation: (usize, u64),
     users: UserRule,
@@ -54,7 +52,7 @@ impl Identified {
     /// The same, by a source with this rule.
     fn under(self, users: UserRule) -> Self {
         match self {
-            Self::As(known) => Self::As(Known { users, ..known }),
+            Self::As(identity) => Self::As(Identity { users, ..identity }),
             Self::Asks(mut asking) => {
                 asking.users = users;
                 Self::Asks(asking)
@@ -65,9 +63,9 @@ impl Identified {
 
 /// Who calls is not known: the refusal, and why, for the log.
 #[derive(Debug)]
-pub(super) struct Unidentified {
-    pub(super) refusal: Refusal,
-    pub(super) reason: Option<Cow<'static, str>>,
+pub(crate) struct Unidentified {
+    pub(crate) refusal: Refusal,
+    pub(crate) reason: Option<Cow<'static, str>>,
 }
 
 impl From<Refusal> for Unidentified {
@@ -86,31 +84,30 @@ impl From<Refusal> for Unidentified {
 /// alone identifies and names nobody; else [`Refusal::CredentialMissing`], [`Refusal::CredentialInvalid`],
 /// [`Refusal::IdentityUnavailable`], [`Refusal::IdentityContradicted`]; [`Refusal::OriginNotAllowed`] for a session that
 /// another site's page has a browser bring.
-pub(super) fn identify(
-    head: &RequestHead,
-    peer: &Peer,
+pub(crate) fn identify(
+    who: &impl Presented,
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
 ) -> Result<Identified, Unidentified> {
-    let identity = &s.identity;
-    let named = named(head, &identity.header)?;
-    let certificate = peer.certificate.as_deref();
+    let configured = &s.identity;
+    let named = who.named(&configured.header)?;
+    let certificate = who.certificate();
     let certificate = certificate.filter(|c| unix_s < c.until_unix_s);
-    let mut brought = Brought::new(head);
+    let mut brought = Brought::new(who);
     let mut takes_credentials = false;
     let mut default = None;
-    for (place, source) in identity.sources.iter().enumerate() {
-        let users = identity.users.get(place).copied().unwrap_or_default();
+    for (place, source) in configured.sources.iter().enumerate() {
+        let users = configured.users.get(place).copied().unwrap_or_default();
         match source {
             Source::Header(source) => {
-                if !source.from.trusts(peer.address, certificate) {
+                if !source.from.trusts(who.peer(), certificate) {
                     continue;
                 }
                 if let Some(name) = named {
                     let found = s.by_name.get(name).copied();
-                    let header = &identity.header;
-                    return Ok(Identified::As(Known {
+                    let header = &configured.header;
+                    return Ok(Identified::As(Identity {
                         workload: found.ok_or_else(|| not_registered(header))?,
                         caller: None,
                         users,
@@ -121,8 +118,8 @@ pub(super) fn identify(
             Source::Certificate(known) => {
                 takes_credentials = true;
                 if let Some(caller) = certificate.and_then(|c| known.caller(c)) {
-                    let known = of_caller(&caller, named, s)?;
-                    return Ok(Identified::As(Known { users, ..known }));
+                    let identity = of_caller(&caller, named, s)?;
+                    return Ok(Identified::As(Identity { users, ..identity }));
                 }
             }
             Source::Credential(verifier) => {
@@ -133,7 +130,7 @@ pub(super) fn identify(
                         (place, verifier),
                         (token, &mut brought),
                         named,
-                        (head, peer),
+                        who,
                         s,
                         shard,
                         unix_s,
@@ -144,17 +141,12 @@ pub(super) fn identify(
             }
             Source::Session(verifier) => {
                 takes_credentials = true;
-                if let Some(site) = &s.login
-                    && let Some(session) = site.session(head)
-                {
-                    if !web::may_bring_session(head, &s.web, &site.origin) {
-                        return Err(Refusal::OriginNotAllowed.into());
-                    }
+                if let Some(session) = who.session(s)? {
                     let found = proven(
                         (place, verifier),
-                        (session, &mut Brought::new(head)),
+                        (session, &mut Brought::new(who)),
                         named,
-                        (head, peer),
+                        who,
                         s,
                         shard,
                         unix_s,
@@ -170,19 +162,19 @@ pub(super) fn identify(
     if let Some((workload, users)) = default
         && (!takes_credentials || brought.given() == Given::Nothing)
     {
-        return Ok(Identified::As(Known {
+        return Ok(Identified::As(Identity {
             workload,
             caller: None,
             users,
         }));
     }
     if !takes_credentials {
-        return Err(not_registered(&identity.header).into());
+        return Err(not_registered(&configured.header).into());
     }
     Err(match brought.given() {
         Given::Nothing => Unidentified {
             refusal: Refusal::CredentialMissing,
-            reason: unbelieved(named, certificate, (head, peer), s).map(Cow::Owned),
+            reason: unbelieved(named, certificate, who, s).map(Cow::Owned),
         },
         Given::Unusable | Given::Token(_) => Unidentified {
             refusal: Refusal::CredentialInvalid,
@@ -194,8 +186,8 @@ pub(super) fn identify(
 }
 
 /// What a request brings to prove who sends it.
-struct Brought<'h> {
-    head: &'h RequestHead,
+struct Brought<'h, P> {
+    who: &'h P,
     given: Option<Given<'h>>,
     /// Of the token.
     fingerprint: Option<[u8; 32]>,
@@ -203,10 +195,10 @@ struct Brought<'h> {
     elsewhere: Option<Cow<'static, str>>,
 }
 
-impl<'h> Brought<'h> {
-    fn new(head: &'h RequestHead) -> Self {
+impl<'h, P: Presented> Brought<'h, P> {
+    fn new(who: &'h P) -> Self {
         Self {
-            head,
+            who,
             given: None,
             fingerprint: None,
             elsewhere: None,
@@ -214,9 +206,7 @@ impl<'h> Brought<'h> {
     }
 
     fn given(&mut self) -> Given<'h> {
-        *self
-            .given
-            .get_or_insert_with(|| credential::given(self.head))
+        *self.given.get_or_insert_with(|| self.who.credential())
     }
 }
 
@@ -232,7 +222,7 @@ fn not_registered(header: &str) -> Refusal {
 fn unbelieved(
     named: Option<&[u8]>,
     certificate: Option<&PeerCertificate>,
-    (head, peer): (&RequestHead, &Peer),
+    who: &impl Presented,
     s: &Snapshot,
 ) -> Option<String> {
     if let Some(certificate) = certificate {
@@ -241,29 +231,17 @@ fn unbelieved(
             "the certificate's names {names:?} are of no workload"
         ));
     }
-    let address = s.clients.address(peer.address, head);
+    let address = who.source(s);
     let header = &s.identity.header;
     named.map(|_| format!("the header {header} is not believed from {address}"))
 }
 
-/// The one value of the header that names a workload.
-fn named<'h>(head: &'h RequestHead, header: &str) -> Result<Option<&'h [u8]>, Refusal> {
-    let mut values = head.fields.by_name(header.as_bytes());
-    let value = values.next();
-    if values.next().is_some() || value.is_some_and(|v| v.contains(&b',')) {
-        return Err(Refusal::IdentityRepeated {
-            header: header.to_owned(),
-        });
-    }
-    Ok(value)
-}
-
 /// Whose the credential is, by what is known of it already, by itself, or by asking.
-fn proven(
+fn proven<P: Presented>(
     (place, verifier): (usize, &Arc<dyn Verifier>),
-    (token, brought): (&[u8], &mut Brought<'_>),
+    (token, brought): (&[u8], &mut Brought<'_, P>),
     named: Option<&[u8]>,
-    (head, peer): (&RequestHead, &Peer),
+    who: &P,
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
@@ -282,7 +260,7 @@ fn proven(
             Some((by, _)) if by.0 > place && is_current(by, s) => return None,
             _ => {}
         }
-        let address = s.clients.address(peer.address, head);
+        let address = who.source(s);
         if let Some(wait) = shard.failures.wait(address, unix_s)
             && !shard.proofs.knew(fingerprint)
         {
@@ -302,13 +280,13 @@ fn proven(
             fingerprint,
             generation,
             users: UserRule::default(),
-            _running: shard.failures.ask(s.clients.address(peer.address, head)),
+            _running: shard.failures.ask(who.source(s)),
         }))),
         Err(Unproven::Elsewhere(why)) => {
             brought.elsewhere = Some(why);
             return None;
         }
-        Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
+        Err(unproven) => Err(refused(unproven, who, s, shard, unix_s)),
     })
 }
 
@@ -319,29 +297,29 @@ fn is_current((place, generation): (usize, u64), s: &Snapshot) -> bool {
 }
 
 /// What an answer about a credential means.
-pub(super) fn answered(
+pub(crate) fn answered(
     asking: &CredentialQuestion,
     answer: Result<Proof, Unproven>,
-    (head, peer): (&RequestHead, &Peer),
+    who: &impl Presented,
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
-) -> Result<Known, Unidentified> {
+) -> Result<Identity, Unidentified> {
     match answer {
         Ok(proof) if unix_s < proof.until_unix_s => {
             if let Some(fingerprint) = asking.fingerprint {
                 let generation = asking.generation;
                 shard.proofs.keep(fingerprint, generation, &proof, unix_s);
             }
-            let known = of_caller(&proof.caller, named(head, &s.identity.header)?, s)?;
+            let identity = of_caller(&proof.caller, who.named(&s.identity.header)?, s)?;
             let users = asking.users;
-            Ok(Known { users, ..known })
+            Ok(Identity { users, ..identity })
         }
         Ok(_) => {
             let unproven = Unproven::Invalid("expired while it was asked about".into());
-            Err(refused(unproven, (head, peer), s, shard, unix_s))
+            Err(refused(unproven, who, s, shard, unix_s))
         }
-        Err(unproven) => Err(refused(unproven, (head, peer), s, shard, unix_s)),
+        Err(unproven) => Err(refused(unproven, who, s, shard, unix_s)),
     }
 }
 
@@ -349,14 +327,14 @@ pub(super) fn answered(
 #[cold]
 fn refused(
     unproven: Unproven,
-    (head, peer): (&RequestHead, &Peer),
+    who: &impl Presented,
     s: &Snapshot,
     shard: &mut Shard,
     unix_s: u64,
 ) -> Unidentified {
     let (refusal, reason) = match unproven {
         Unproven::Invalid(reason) => {
-            let address = s.clients.address(peer.address, head);
+            let address = who.source(s);
             shard.failures.note(address, unix_s);
             (Refusal::CredentialInvalid, Some(reason))
         }
@@ -373,7 +351,7 @@ fn of_caller(
     caller: &Arc<Caller>,
     named: Option<&[u8]>,
     s: &Snapshot,
-) -> Result<Known, Unidentified> {
+) -> Result<Identity, Unidentified> {
     let name = caller.workload.as_bytes();
     if named.is_some_and(|named| named != name) {
         let said = String::from_utf8_lossy(named.unwrap_or_default());
@@ -388,7 +366,7 @@ fn of_caller(
         });
     }
     match s.by_name.get(name) {
-        Some(workload) => Ok(Known {
+        Some(workload) => Ok(Identity {
             workload: *workload,
             caller: Some(Arc::clone(caller)),
             users: UserRule::default(),

@@ -1,14 +1,14 @@
-//! What an exchange holds of limits and budgets, from its admission to its end.
+//! What a call holds of limits and budgets, from its admission to its end.
 //!
 //! Invariant: a reservation has a share of every limit of its grant and of its caller, or there is none; what each limit
 //! gave follows from those and the call's estimate, so that no list is kept of it.
-//! Not here: which grant it is and what the call may cost (`exchange`), the buckets
+//! Not here: which grant it is and what the call may cost (its protocol), the buckets
 //! ([`crate::limit`]), whose they are ([`crate::subject`]), what is held of budgets ([`crate::budget_reservation`]).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cost::Cost;
+use super::demand::Demand;
 use crate::budget_reservation::BudgetReservation;
 use crate::caller::Caller;
 use crate::clock::Mono;
@@ -26,9 +26,9 @@ use crate::tokens::Tokens;
 /// A reservation: what was taken from which buckets and budgets.
 #[derive(Debug)]
 #[must_use = "settle it"]
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     taken: Taken,
-    pub(super) for_budgets: BudgetReservation,
+    pub(crate) for_budgets: BudgetReservation,
 }
 
 /// What was taken from the buckets of a grant and of a caller.
@@ -39,7 +39,7 @@ struct Taken {
     grant: usize,
     /// From how many of its limits, the first on, and then of the caller's own.
     limits: usize,
-    tokens: Cost,
+    tokens: Demand,
     /// Whose buckets, where any is not the workload's.
     caller: Option<Arc<Caller>>,
     subjects: Subjects,
@@ -47,17 +47,17 @@ struct Taken {
 
 /// A limit that holds for a call, and the bucket that the call takes from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held<'a> {
-    pub(super) kind: Kind,
-    pub(super) rate: Rate,
-    pub(super) whose: Whose,
+pub(crate) struct Held<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) rate: Rate,
+    pub(crate) whose: Whose,
     /// Which it is, where it is not the caller's own.
-    pub(super) id: Option<LimitId>,
-    pub(super) bucket: Hold<'a>,
+    pub(crate) id: Option<LimitId>,
+    pub(crate) bucket: Hold<'a>,
 }
 
 /// The limits that hold for the calls of somebody on a route: the grant's, then the caller's own.
-pub(super) fn limits_of<'a>(
+pub(crate) fn limits_of<'a>(
     grant: &'a Grant,
     who: Who<'a>,
     known: &'a Subjects,
@@ -86,9 +86,9 @@ pub(super) fn limits_of<'a>(
 
 /// Why a call that takes so much is refused now: by the limit that keeps it waiting the longest.
 #[cold]
-pub(super) fn tightest<'a>(
+pub(crate) fn tightest<'a>(
     limits: impl Iterator<Item = Held<'a>>,
-    tokens: Cost,
+    tokens: Demand,
     who: &Who<'_>,
     now: Mono,
 ) -> Option<Refusal> {
@@ -128,20 +128,16 @@ impl Held<'_> {
     }
 }
 
-/// Takes a call's share from every limit of a grant and of its caller, or from none.
-pub(super) fn reserve(
+/// Takes a call's share from every limit of a grant, the so manieth of its workload, and of its caller, or from none.
+pub(crate) fn reserve(
     workload: WorkloadId,
     caller: Option<&Arc<Caller>>,
-    grant: &Grant,
-    tokens: Cost,
+    (at, grant): (usize, &Grant),
+    tokens: Demand,
     now: Mono,
     s: &Snapshot,
     levels: &Levels,
 ) -> Result<Reservation, Refusal> {
-    let mut grants = s.grants(workload).iter();
-    let Some(at) = grants.position(|g| std::ptr::eq(g, grant)) else {
-        return Err(Refusal::Bug("a grant without workload"));
-    };
     let who = s.who(workload, caller);
     let subjects = Subjects::default();
     let mut given = 0;
@@ -181,18 +177,18 @@ pub(super) fn reserve(
 impl Reservation {
     /// Whether no limit holds for the call.
     #[inline]
-    pub(super) const fn is_of_no_limit(&self) -> bool {
+    pub(crate) const fn is_of_no_limit(&self) -> bool {
         self.taken.limits == 0
     }
 
     /// The hashes of its caller, as far as a limit asked for them.
-    pub(super) fn subjects(&self) -> &Subjects {
+    pub(crate) fn subjects(&self) -> &Subjects {
         &self.taken.subjects
     }
 
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
     /// cost. Requests stay counted. What that came to may be corrected once.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         self,
         tokens: &Tokens,
         charge: Option<Charge>,
@@ -211,7 +207,7 @@ impl Reservation {
     }
 
     /// Gives everything back: the call never was.
-    pub(super) fn release(self, now: Mono, s: &Snapshot, levels: &Levels) {
+    pub(crate) fn release(self, now: Mono, s: &Snapshot, levels: &Levels) {
         self.for_budgets.release(levels);
         self.taken.each(s, levels, |_, bucket, reserved| {
             bucket.settle(reserved, 0, now);

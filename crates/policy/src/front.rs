@@ -1,0 +1,35 @@
+//! What every way into the gate stands on: who calls, may it, what is left for it, what is recorded.
+//!
+//! A protocol is a machine of its own (HTTP inference is [`crate::exchange`]); what two of them need is here, once. A host calls in
+//! this order. Each step takes what the one before gave, so that no other order can be written:
+//!
+//! | step | gives |
+//! |---|---|
+//! | [`Begun::new`] | a call that came, with the id and the start of its record |
+//! | [`Begun::identify`] | a [`Known`] caller, a question to whoever knows ([`Asking`]), or the end |
+//! | [`Asking::answered`] | a [`Known`] caller, or the end |
+//! | [`Known::authorize`] | the same caller, where the rules of the configuration allow the call, or the end |
+//! | [`Known::admit`] | an [`Admitted`] call, which holds its share of every limit and budget that counts it, or the end |
+//! | [`Admitted::settle`], [`Admitted::release`] | the end: what it used is counted, or it never was |
+//!
+//! The end is an [`Ended`]: its record is complete, and goes to the host's [`crate::record::Sink`], and to its
+//! [`crate::usage_ledger::UsageLedger`] where it was admitted and entered there.
+//! Invariant: a refused call holds nothing; an admitted one has to be settled or released.
+//! Not here: what a call asks for and costs (its protocol), where it goes ([`crate::attempt`]).
+
+mod authorize;
+mod call;
+mod demand;
+mod identify;
+mod presented;
+mod reservation;
+
+pub use self::authorize::{Call, authorize};
+pub use self::call::{Admitted, Asking, Begun, Ended, Identification, Known};
+pub use self::demand::Demand;
+pub(crate) use self::identify::{
+    CredentialQuestion, Identified, Identity, Unidentified, answered, identify,
+};
+pub use self::presented::{Http, Presented};
+pub use self::reservation::Settled;
+pub(crate) use self::reservation::{Reservation, limits_of, reserve, tightest};

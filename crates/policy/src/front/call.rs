@@ -1,0 +1,316 @@
+//! One call of a protocol, stage by stage.
+//!
+//! Each stage is a type of its own, taken by the step that leads on, so that a step cannot be left out, taken twice or taken
+//! too early. HTTP inference has its own machine on the same pieces ([`crate::exchange`]), since it must not move what it keeps.
+//! Not here: the pieces (`identify`, `authorize`, `reservation`).
+
+use std::sync::Arc;
+
+use super::authorize::{Call, authorize};
+use super::demand::Demand;
+use super::identify::{CredentialQuestion, Identified, Identity, Unidentified, answered, identify};
+use super::presented::Presented;
+use super::reservation::{Reservation, Settled, reserve};
+use crate::budget_reservation::{self, Asked};
+use crate::clock::Mono;
+use crate::exchange::Env;
+use crate::identity::{Proof, Unproven, Verifier};
+use crate::price::Price;
+use crate::record::{Outcome, Record, Tokens};
+use crate::refusal::Refusal;
+use crate::request_id;
+use crate::route::Chosen;
+use crate::secret::Secret;
+use crate::snapshot::Snapshot;
+use crate::trace::Trace;
+use crate::usage_ledger::Estimate;
+
+/// A call that came, of which nobody knows yet who makes it.
+#[derive(Debug)]
+pub struct Begun {
+    record: Record,
+    at: Mono,
+}
+
+/// What became of the question who makes a call.
+#[derive(Debug)]
+pub enum Identification {
+    /// It is known.
+    Known(Known),
+    /// Whoever knows is to be asked.
+    Asks(Asking),
+    /// The call is refused.
+    Refused(Box<Ended>),
+}
+
+/// A call of which somebody is asked who makes it.
+#[derive(Debug)]
+pub struct Asking {
+    begun: Begun,
+    question: Box<CredentialQuestion>,
+}
+
+/// A call whose caller is known.
+#[derive(Debug)]
+pub struct Known {
+    begun: Begun,
+}
+
+/// A call that may run, with what it holds.
+#[derive(Debug)]
+#[must_use = "settle or release it"]
+pub struct Admitted {
+    begun: Begun,
+    reservation: Reservation,
+    estimate: Estimate,
+}
+
+/// A call that is over.
+#[derive(Debug)]
+pub struct Ended {
+    /// What it leaves.
+    pub record: Record,
+    /// Why it was refused, where it was.
+    pub refusal: Option<Refusal>,
+    /// What limits and budgets were charged, where it ran.
+    pub settled: Option<Settled>,
+}
+
+impl Begun {
+    /// A call that came at `env.now`, when the wall clock said `unix_ms`. `id` is what its client calls it, where it may be
+    /// recorded; `parents` are the spans that it says it is a part of, as `traceparent` has them.
+    #[must_use]
+    pub fn new<'p>(
+        id: Option<&str>,
+        parents: impl Iterator<Item = &'p [u8]>,
+        who: &impl Presented,
+        unix_ms: u64,
+        env: &mut Env<'_>,
+    ) -> Self {
+        let shard = &mut *env.shard;
+        let id = id.filter(|id| request_id::is_plain(id.as_bytes()));
+        let id = id.map_or_else(|| request_id::minted(shard.step()), Box::from);
+        let trace = shard
+            .sampling
+            .map(|sampling| Trace::begin(parents, sampling, || shard.fresh()));
+        let clients = &env.snapshot.clients;
+        let client = clients.kept(|| who.source(env.snapshot));
+        Self {
+            record: Record::begun(id, trace, unix_ms, client),
+            at: env.now,
+        }
+    }
+
+    /// Who makes it, by what it brings.
+    #[must_use]
+    pub fn identify(self, who: &impl Presented, env: &mut Env<'_>) -> Identification {
+        match identify(who, env.snapshot, env.shard, self.unix_s(env.now)) {
+            Ok(Identified::As(identity)) => Identification::Known(self.known(identity)),
+            Ok(Identified::Asks(question)) => Identification::Asks(Asking {
+                begun: self,
+                question,
+            }),
+            Err(unidentified) => {
+                Identification::Refused(Box::new(self.unidentified(unidentified, env.now)))
+            }
+        }
+    }
+
+    fn known(mut self, identity: Identity) -> Known {
+        self.record.workload = Some(identity.workload);
+        self.record.hides_user = identity.users.is_hidden;
+        self.record.caller = identity.caller;
+        Known { begun: self }
+    }
+
+    fn unidentified(mut self, unidentified: Unidentified, now: Mono) -> Ended {
+        self.record.reason = unidentified.reason.map(|reason| reason.into());
+        self.refuse(unidentified.refusal, now)
+    }
+
+    /// Refuses it: a request that cannot be read, say.
+    #[must_use]
+    pub fn refuse(mut self, refusal: Refusal, now: Mono) -> Ended {
+        let (outcome, code) = self.record.refused(&refusal);
+        self.end(outcome, code, now);
+        Ended {
+            record: self.record,
+            refusal: Some(refusal),
+            settled: None,
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome, code: &'static str, now: Mono) {
+        self.record.outcome = outcome;
+        if !code.is_empty() {
+            self.record.code = code;
+        }
+        self.record.duration = now.since(self.at);
+    }
+
+    fn unix_s(&self, now: Mono) -> u64 {
+        self.record.started_unix_ms / 1000 + now.since(self.at).as_secs()
+    }
+}
+
+impl Asking {
+    /// Who is asked, and about which credential: [`Verifier::ask`].
+    #[must_use]
+    pub fn question(&self) -> (&Arc<dyn Verifier>, &Secret) {
+        (&self.question.verifier, &self.question.credential)
+    }
+
+    /// What was answered; a host that hears nothing in time says [`Unproven::Unavailable`].
+    ///
+    /// # Errors
+    /// The call is refused.
+    pub fn answered(
+        self,
+        answer: Result<Proof, Unproven>,
+        who: &impl Presented,
+        env: &mut Env<'_>,
+    ) -> Result<Known, Box<Ended>> {
+        let Self { begun, question } = self;
+        let unix_s = begun.unix_s(env.now);
+        match answered(&question, answer, who, env.snapshot, env.shard, unix_s) {
+            Ok(identity) => Ok(begun.known(identity)),
+            Err(unidentified) => Err(Box::new(begun.unidentified(unidentified, env.now))),
+        }
+    }
+}
+
+impl Known {
+    /// What is known of the call so far.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.begun.record
+    }
+
+    /// The same, where the rules of the configuration allow what is asked for.
+    ///
+    /// # Errors
+    /// The call is refused.
+    pub fn authorize(
+        mut self,
+        call: &Call<'_>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> Result<Self, Box<Ended>> {
+        let Some(rules) = s.authority.as_deref() else {
+            return Ok(self);
+        };
+        let mut reason = None;
+        match authorize(rules, call, &self.begun.record, s, &mut reason) {
+            Ok(()) => Ok(self),
+            Err(refusal) => {
+                self.begun.record.reason = reason;
+                Err(Box::new(self.refuse(refusal, now)))
+            }
+        }
+    }
+
+    /// Takes its share of every limit of the rule that was chosen for it, of its caller's own, and of every budget that counts
+    /// it; `price` is what it costs, where a call of its kind has a price.
+    ///
+    /// # Errors
+    /// The call is refused, and holds nothing.
+    pub fn admit(
+        mut self,
+        chosen: Chosen<'_>,
+        demand: Demand,
+        price: Option<&Price>,
+        env: &mut Env<'_>,
+    ) -> Result<Admitted, Box<Ended>> {
+        let record = &mut self.begun.record;
+        record.route = Some(chosen.grant.route);
+        match reserved(record, chosen, demand, price, env) {
+            Ok(reservation) => Ok(Admitted {
+                begun: self.begun,
+                reservation,
+                estimate: Estimate {
+                    reserved: demand.prompt_charged.saturating_add(demand.completion),
+                    at_most: None,
+                },
+            }),
+            Err(refusal) => Err(Box::new(self.refuse(refusal, env.now))),
+        }
+    }
+
+    /// Refuses it.
+    #[must_use]
+    pub fn refuse(self, refusal: Refusal, now: Mono) -> Ended {
+        self.begun.refuse(refusal, now)
+    }
+}
+
+fn reserved(
+    record: &Record,
+    chosen: Chosen<'_>,
+    demand: Demand,
+    price: Option<&Price>,
+    env: &Env<'_>,
+) -> Result<Reservation, Refusal> {
+    let (s, levels, now) = (env.snapshot, env.levels, env.now);
+    let caller = record.caller.as_ref();
+    let Some(workload) = record.workload else {
+        return Err(Refusal::CredentialMissing);
+    };
+    let grant = (chosen.at, chosen.grant);
+    let mut reservation = reserve(workload, caller, grant, demand, now, s, levels)?;
+    let asked = Asked {
+        workload,
+        caller,
+        model: None,
+        backends: &chosen.route.backends,
+        prompt: demand.prompt_charged,
+        completion: demand.completion,
+        fixed: price,
+    };
+    match budget_reservation::reserve(&asked, record.started_unix_ms, s, levels) {
+        Ok(for_budgets) => reservation.for_budgets = for_budgets,
+        Err(refusal) => {
+            reservation.release(now, s, levels);
+            return Err(refusal);
+        }
+    }
+    Ok(reservation)
+}
+
+impl Admitted {
+    /// What is known of the call so far.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.begun.record
+    }
+
+    /// What it may come to, for the ledger.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        self.estimate
+    }
+
+    /// It ran, and came to these tokens.
+    #[must_use]
+    pub fn settle(mut self, outcome: Outcome, tokens: Tokens, env: &mut Env<'_>) -> Ended {
+        self.begun.end(outcome, "", env.now);
+        let mut record = self.begun.record;
+        record.tokens = tokens;
+        record.charge = crate::record::charge(env.snapshot, &record);
+        let (tokens, charge) = (&record.tokens, record.charge);
+        let reservation = self.reservation;
+        let settled = reservation.settle(tokens, charge, env.now, env.snapshot, env.levels);
+        Ended {
+            record,
+            refusal: None,
+            settled: Some(settled),
+        }
+    }
+
+    /// It did not run: what it holds is given back.
+    #[must_use]
+    pub fn release(self, refusal: Refusal, env: &mut Env<'_>) -> Ended {
+        let reservation = self.reservation;
+        reservation.release(env.now, env.snapshot, env.levels);
+        self.begun.refuse(refusal, env.now)
+    }
+}
