@@ -316,6 +316,12 @@ impl Exchange {
         }
     }
 
+    /// Whether an attempt ended whose record nobody has taken.
+    #[inline(always)]
+    pub(crate) fn has_ended_an_attempt(&self) -> bool {
+        matches!(&self.stage, Stage::Active(active) if active.ended.is_some())
+    }
+
     /// What the attempt that ended last leaves; to be asked for after each.
     #[inline]
     pub fn attempt_record(&mut self) -> Option<(AttemptRecord, Option<Box<AttemptSpan>>)> {

@@ -35,6 +35,7 @@ pub mod failure;
 pub mod fast_hash;
 pub mod front;
 pub mod glitch;
+pub mod hosted;
 pub mod id;
 pub mod identity;
 pub mod levels;

@@ -120,8 +120,8 @@ async fn answer<D: Downstream>(
 ) -> Verdict {
     active.drop_body();
     let patience = reply::Patience {
-        worker: &active.worker,
-        stall: active.view.snapshot().bounds.write_stall,
+        worker: active.worker(),
+        stall: active.view().snapshot().bounds.write_stall,
     };
     let (id, cors) = (&active.exchange.record().id, active.cors());
     let sent = match &verdict {
@@ -148,7 +148,7 @@ async fn answer<D: Downstream>(
         Err(error) => {
             // Nothing more is answered to a client that does not take this.
             if error.kind() == std::io::ErrorKind::TimedOut {
-                active.worker.closed(Closed::WriteStall);
+                active.worker().closed(Closed::WriteStall);
             }
             active.disconnected()
         }

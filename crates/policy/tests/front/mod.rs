@@ -301,7 +301,7 @@ fn limits_and_budgets_hold_and_what_did_not_run_is_given_back() {
     assert_eq!(code(&served("from ide brew tea", 60, &mut world)), "");
     world.now = world.now.after(std::time::Duration::from_secs(60));
     let spent = served("from ide brew tea", 60, &mut world);
-    assert_eq!(code(&spent), "budget_exhausted");
+    assert_eq!(code(&spent), "insufficient_quota");
 }
 
 #[test]

@@ -15,7 +15,6 @@ use tokio::sync::oneshot;
 use wire::head::RequestHead;
 
 use super::active::ActiveExchange;
-use super::attempt::told;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 
@@ -42,10 +41,10 @@ pub(super) async fn wait<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Verdict {
-    let worker = Rc::clone(&active.worker);
+    let worker = Rc::clone(active.worker());
     let is_entry = matches!(ask.question, Question::Enter { .. });
     let mut asking = begin(active, ask.question, head, peer);
-    active.exchange.timing.pause(worker.now());
+    active.pause();
     deadline.set(ask.within);
     let waited = poll_fn(|cx| {
         if let Poll::Ready(answer) = asking.as_mut().poll(cx) {
@@ -58,9 +57,9 @@ pub(super) async fn wait<D: Downstream>(
     });
     let waited = waited.await;
     deadline.clear();
-    active.exchange.timing.resume(worker.now());
-    let verdict = match waited {
-        Waited::Left => return active.disconnected(),
+    active.resume();
+    match waited {
+        Waited::Left => active.disconnected(),
         Waited::TooLong => {
             if is_entry {
                 active.withdraw(true);
@@ -73,10 +72,7 @@ pub(super) async fn wait<D: Downstream>(
             }
             active.tell(|exchange, env| exchange.answer(answer, head, peer, env))
         }
-    };
-    // A credential that could not be had ends an attempt.
-    told(active);
-    verdict
+    }
 }
 
 type Asking = Pin<Box<dyn Future<Output = Answer>>>;
@@ -105,7 +101,7 @@ fn begin(
             Box::pin(async { Answer::LoggedIn(Box::new(asked.await)) })
         }
         Question::Authorize(authorizer) => {
-            let snapshot = active.view.snapshot();
+            let snapshot = active.view().snapshot();
             let call = active.exchange.asked(head, peer.address, snapshot);
             let asked = authorizer.ask(&call);
             Box::pin(async { Answer::Authorized(asked.await) })

@@ -51,7 +51,7 @@ pub(super) async fn run<D: Downstream>(
     deadline: &mut Deadline,
 ) -> Verdict {
     *response = None;
-    let (view, worker) = (Rc::clone(&active.view), Rc::clone(&active.worker));
+    let (view, worker) = (Rc::clone(active.view()), Rc::clone(active.worker()));
     let (pool, backend) = (
         view.pool(plan.endpoint),
         view.snapshot().backend_of(plan.endpoint),
@@ -95,7 +95,7 @@ pub(super) async fn run<D: Downstream>(
     };
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
-    active.is_body_sent = false;
+    active.host.is_body_sent = false;
     let Some(mut request) = AttemptRequest::new(&plan, &active.exchange, head, view.snapshot())
     else {
         return active.refuse_unread(NO_SUCH_ENDPOINT);
@@ -152,13 +152,12 @@ pub(super) async fn run<D: Downstream>(
                 return active.disconnected();
             };
             // Over HTTP/1.1 no more of the request is sent once a response comes.
-            active.is_body_sent |= matches!(body, Body::H1(_));
+            active.host.is_body_sent |= matches!(body, Body::H1(_));
             if let Some(translator) = translator {
                 let asked = active.exchange.record().operation;
                 *translation = asked.map(|asked| translator.response(asked, head));
             }
             let verdict = active.tell(|exchange, env| exchange.response_head(head, env));
-            told(active);
             if let Verdict::ReadToEnd { form, .. } = verdict {
                 active.meter = Meter::new(form);
             }
@@ -187,8 +186,8 @@ async fn dialled<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Result<Upstream, Verdict> {
-    let worker = Rc::clone(&active.worker);
-    active.exchange.timing.pause(worker.now());
+    let worker = Rc::clone(active.worker());
+    active.pause();
     deadline.clear();
     let mut dialling = std::pin::pin!(dial(pool, may_share, &worker.timers, limit));
     let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
@@ -198,38 +197,13 @@ async fn dialled<D: Downstream>(
     let Some(dialled) = dialled.await else {
         return Err(active.disconnected());
     };
-    active.exchange.timing.resume(worker.now());
+    active.resume();
     dialled.map_err(|failure| failed(active, failure.into()))
 }
 
 #[cold]
 fn failed(active: &mut ActiveExchange, lost: Lost) -> Verdict {
-    let verdict = active.tell(|exchange, env| exchange.attempt_failed(lost, env));
-    told(active);
-    verdict
-}
-
-/// Hands on what policy says of an attempt that ended.
-#[inline]
-pub(super) fn told(active: &mut ActiveExchange) {
-    let Some((attempt, span)) = active.exchange.attempt_record() else {
-        return;
-    };
-    let (worker, snapshot) = (&active.worker, active.view.snapshot());
-    if let Some(trouble) = attempt.trouble() {
-        let detail = match attempt.result {
-            Ok(status @ (401 | 403)) => format!("status {status}"),
-            Ok(status) => why::of(Failure::Status(status)),
-            Err(failure) => why::of(failure),
-        };
-        worker.trouble(trouble, &detail);
-    }
-    worker.sink(|sink| {
-        sink.attempt(snapshot, &attempt);
-        if let Some(span) = &span {
-            sink.span(snapshot, span);
-        }
-    });
+    active.tell(|exchange, env| exchange.attempt_failed(lost, env))
 }
 
 /// What the wait for a response tells, and what else it waits for.
@@ -245,7 +219,7 @@ struct Watching<'a, D> {
 impl<'a, D: Downstream> Watching<'a, D> {
     fn new(active: &'a mut ActiveExchange, client: &'a mut D) -> Self {
         Self {
-            worker: Rc::clone(&active.worker),
+            worker: Rc::clone(active.worker()),
             active,
             client,
             sent_at: None,
@@ -262,21 +236,21 @@ impl<D: Downstream> Watch for Watching<'_, D> {
     fn sent(&mut self, is_whole: bool) {
         self.sent_at.get_or_insert_with(|| self.worker.now());
         if is_whole {
-            self.active.is_body_sent = true;
+            self.active.host.is_body_sent = true;
             self.active.exchange.sent(true);
         }
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.active.reading_on.is_none() {
+        if self.active.host.reading_on.is_none() {
             ready!(self.client.poll_gone(&self.worker.buffers, cx));
             let verdict = self.active.disconnected();
-            if self.active.reading_on.is_none() {
+            if self.active.host.reading_on.is_none() {
                 self.verdict = Some(verdict);
                 return Poll::Ready(());
             }
         }
-        if let Some(reading_on) = &mut self.active.reading_on {
+        if let Some(reading_on) = &mut self.active.host.reading_on {
             ready!(reading_on.deadline.poll(cx));
         }
         self.verdict = Some(self.active.stalled());

@@ -39,7 +39,7 @@ pub(super) async fn read<D: Downstream>(
     let mut rope = Rope::default();
     let mut stint = Stint::default();
     let mut has_waited = false;
-    let worker = Rc::clone(&active.worker);
+    let worker = Rc::clone(active.worker());
     deadline.set(within);
     loop {
         let piece = poll_fn(|cx| match client.poll_body(&worker.buffers, cx) {

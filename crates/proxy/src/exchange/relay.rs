@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use policy::credential;
 use policy::exchange::{Relay, Verdict};
+use policy::hosted::Hosted;
 use policy::record::{Closed, Gauge};
 use wire::dialect::Translation;
 use wire::head::Known;
@@ -33,7 +34,7 @@ pub(super) async fn run<D: Downstream>(
     deadline: &mut Deadline,
 ) -> Verdict {
     active.meter = Meter::new(relay.form);
-    let worker = Rc::clone(&active.worker);
+    let worker = Rc::clone(active.worker());
     begin(active, response, relay, client);
     worker.buffers.answered.set(response.head.take());
     let _streaming = relay.is_stream.then(|| Streaming::new(&worker));
@@ -78,12 +79,13 @@ pub(super) fn read_to_end(mut active: ActiveExchange, response: Option<Response>
 
 /// Reads until the response ends, breaks off or comes to a bound.
 async fn read_on(active: &mut ActiveExchange, body: &mut Body) -> Verdict {
-    let worker = Rc::clone(&active.worker);
+    let worker = Rc::clone(active.worker());
     let mut stint = Stint::default();
     loop {
         stint.pass().await;
         let read = poll_fn(|cx| {
-            let (meter, reading_on) = (&mut active.meter, &mut active.reading_on);
+            let Hosted { meter, host, .. } = &mut **active;
+            let reading_on = &mut host.reading_on;
             let piece = worker.buffers.scratch(|scratch| {
                 body.poll_chunk(cx, scratch).map(|piece| {
                     let Chunk { data, is_over } = piece.ok()?;
@@ -214,7 +216,7 @@ impl<D: Downstream> Pump<'_, D> {
         }
         // Until the first piece comes, the time is the upstream's.
         if self.is_first && !std::mem::replace(&mut self.has_waited, true) {
-            self.active.exchange.timing.pause(worker.now());
+            self.active.pause();
         }
         if self.client.poll_gone(&worker.buffers, cx).is_ready() {
             return Poll::Ready(Err(Halt::Disconnected));
@@ -316,7 +318,9 @@ fn begin<D: Downstream>(
         Some(_) | None => BodyLength::Open,
     };
     let record = active.exchange.record();
-    let rule = record.route.and_then(|id| active.view.snapshot().route(id));
+    let rule = record
+        .route
+        .and_then(|id| active.view().snapshot().route(id));
     let returned = rule.map_or(&[][..], |rule| &rule.return_headers);
     client.begin(head.status, extent);
     let mut is_dated = false;
