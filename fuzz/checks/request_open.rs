@@ -85,7 +85,8 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let Verdict::Attempt(plan) = exchange.entered(env) else {
         panic!("an admitted call does not go");
     };
-    let request = AttemptRequest::new(&plan, &exchange, &head, snapshot).expect("an endpoint");
+    let request =
+        AttemptRequest::new(&plan, &exchange, &head, snapshot, None).expect("an endpoint");
     request.fields(|name, _| {
         let known = Known::of(name);
         // The first ten belong to one connection (RFC 9110, 7.6.1).

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::{CallHead, CallScanner};
+use wire::filter::{Stop, Unfit};
 use wire::head::{Known, RequestHead, ResponseHead};
 use wire::meter::Form;
 
@@ -138,8 +139,10 @@ struct Active {
     call: Option<Box<CallHead>>,
     force_usage: bool,
     withhold_usage: bool,
-    /// What the upstream of the last attempt is asked for, where its calls are translated.
-    translated: Option<Operation>,
+    /// What the upstream of the last attempt is asked for, where filters change that.
+    asked: Option<Operation>,
+    /// What a filter could not say of the call.
+    unfit: Option<Box<str>>,
     /// The client asked for a stream.
     stream: bool,
     /// It may run twice.
@@ -460,6 +463,27 @@ impl Exchange {
     pub fn response_head(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
         let judged = self.of_a_call(|call| Ok(call.response_head(head, env)));
         self.or_refuse(judged)
+    }
+
+    /// A filter of the attempt under way cannot say the call.
+    #[cold]
+    pub fn unfit(&mut self, unfit: Unfit, env: &mut Env<'_>) -> Verdict {
+        if let Some(call) = self.running() {
+            call.call.unfit = Some(unfit.what.into());
+        }
+        self.attempt_failed(Failure::Untranslatable.into(), env)
+    }
+
+    /// A filter stopped the response. `is_retracted`: nothing of it has left, and the client can be told otherwise.
+    #[cold]
+    pub fn response_stopped(&mut self, stop: Stop, is_retracted: bool) -> Verdict {
+        match stop {
+            Stop::Malformed => self.response_broke(is_retracted, true),
+            Stop::Refused(code) => {
+                let judged = self.of_a_call(|call| Ok(call.response_refused(code, is_retracted)));
+                self.or_refuse(judged)
+            }
+        }
     }
 
     /// An attempt brought none.

@@ -253,6 +253,18 @@ pub enum Refusal {
     /// The upstream refused the gate's own credential.
     #[error("the upstream refused the gateway's credential")]
     UpstreamCredential,
+    /// A filter of the call's way has no way to say it.
+    #[error("no upstream's API can express this call: {what}")]
+    Unfit {
+        /// What cannot be said.
+        what: Box<str>,
+    },
+    /// A filter of the answer's way refuses it.
+    #[error("the answer was refused by a filter of its route")]
+    Filtered {
+        /// Why, stable.
+        code: &'static str,
+    },
     /// An answer that is not what was asked for.
     #[error("the upstream answered with something other than the API's format")]
     UpstreamFormat,
@@ -390,9 +402,11 @@ impl Refusal {
             Self::Upstream(failure) if failure.is_local() => {
                 (failure.status(), "server_error", failure.code())
             }
-            Self::Upstream(failure @ Failure::Untranslatable) => {
+            Self::Upstream(Failure::Untranslatable) | Self::Unfit { .. } => {
+                let failure = Failure::Untranslatable;
                 (failure.status(), invalid, failure.code())
             }
+            Self::Filtered { code } => (403, "permission_error", code),
             Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
             Self::UpstreamBusy { status, .. } => {
                 let failure = Failure::Status(*status);

@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::dialect::Translator;
+use wire::filter::Chain;
 
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;
@@ -120,6 +120,10 @@ pub struct Route {
     pub forward_headers: Vec<Box<[u8]>>,
     /// Response headers that go to clients besides those that always do, in lower case.
     pub return_headers: Vec<Box<[u8]>>,
+    /// What its calls pass: guards, say.
+    pub filters: Chain,
+    /// The most bytes of a response that its filters may hold back.
+    pub hold_back_bytes: usize,
 }
 
 /// A named upstream target.
@@ -134,8 +138,8 @@ pub struct Backend {
     /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and
     /// records go by the gate's name.
     pub model_names: BTreeMap<Arc<str>, Box<str>>,
-    /// Translates the calls to it; `None`: it speaks the dialects that the gate's clients speak.
-    pub translator: Option<Arc<dyn Translator>>,
+    /// What calls to it pass, behind those of their route: a translation, where it speaks another dialect than its clients.
+    pub filters: Chain,
     /// How long each phase may take.
     pub timeouts: Timeouts,
     /// When an endpoint of it is left alone.

@@ -16,7 +16,6 @@ use std::task::{Context, Poll};
 
 use policy::attempt::Failure;
 use policy::exchange::Lost;
-use wire::dialect::Translation;
 use wire::head::{Known, ResponseHead};
 
 use crate::buffer::Buffers;
@@ -52,8 +51,6 @@ pub(crate) struct Response {
     /// Boxed, as it is handed on; until it is given back for the next one.
     pub(crate) head: Option<Box<ResponseHead>>,
     pub(crate) body: Body,
-    /// Who translates the body, where its upstream speaks another dialect than the client.
-    pub(crate) translation: Option<Box<dyn Translation>>,
 }
 
 /// What one read brought of a body.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use policy::fast_hash::Mix;
 
-/// Most texts one table of names holds; below 2^15, so that four ids and an operation fit a key.
+/// Most texts one table of names holds: fourteen bits, so that four ids leave eight for an operation in a key.
 pub(crate) const MAX_NAMES: usize = 16_384;
 
 /// A label value.
@@ -27,7 +27,7 @@ impl NameId {
     }
 
     pub(crate) fn from_bits(bits: u64) -> Self {
-        Self(u16::try_from(bits & 0x7fff).unwrap_or(Self::OTHER.0))
+        Self(u16::try_from(bits % MAX_NAMES as u64).unwrap_or(Self::OTHER.0))
     }
 }
 

@@ -14,12 +14,10 @@ mod openai_chat;
 mod openai_completions;
 mod openai_other;
 mod openai_responses;
-mod translation;
 
 pub use description::ErrorFormat;
 pub(crate) use description::Name;
 use description::{Body, Dialect};
-pub use translation::{Translated, Translation, Translator};
 
 use crate::head::{Method, percent_decoded};
 use crate::json::is_same;

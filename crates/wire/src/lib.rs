@@ -14,6 +14,7 @@ pub mod call;
 pub mod date;
 pub mod dialect;
 pub mod encoding;
+pub mod filter;
 pub mod head;
 pub mod hpack;
 pub mod http1;

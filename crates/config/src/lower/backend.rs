@@ -132,7 +132,7 @@ impl super::Lowering<'_> {
             endpoints,
             models: self.models(written),
             model_names: self.model_names(written),
-            translator: None,
+            filters: Vec::new(),
             timeouts: timeouts(written),
             ejection: self.ejection(written),
             pool: self.pool(written),

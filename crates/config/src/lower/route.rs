@@ -77,6 +77,8 @@ impl super::Lowering<'_> {
                 unread: Vec::new(),
                 forward_headers: passed(&route.forward_headers),
                 return_headers: passed(&route.return_headers),
+                filters: Vec::new(),
+                hold_back_bytes: 0,
             });
         }
         // A backend that a faulty route means would be said to be unused.

@@ -54,7 +54,7 @@ fn models_go_to_the_provider_that_makes_them_and_the_rest_to_the_first() {
         ("something-else", "openai"),
     ] {
         let grant = policy::route::choose(s, workload, Some(model)).unwrap();
-        let chosen = s.route(grant.route).unwrap().backends[0];
+        let chosen = s.route(grant.grant.route).unwrap().backends[0];
         assert_eq!(&*s.backend(chosen).unwrap().name, backend, "{model}");
     }
     assert!(!rendered(&loaded).contains("canary"));

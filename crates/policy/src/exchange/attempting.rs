@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::splices;
-use wire::dialect::Translator;
+use wire::filter::Chain;
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
@@ -22,6 +22,7 @@ use crate::operation::Operation;
 use crate::record::{AttemptRecord, Record};
 use crate::refusal::Refusal;
 use crate::retry::Retry;
+use crate::snapshot::Snapshot;
 use crate::trace::AttemptSpan;
 
 /// Where an attempt goes.
@@ -99,10 +100,18 @@ impl Running<'_> {
         let model = self.record.model_sent.as_deref();
         let model = model.map(|model| backend.map_or(model, |backend| backend.model_name(model)));
         let model = model.filter(|model| Some(*model) != asked);
-        let translator = backend.and_then(|backend| backend.translator.as_deref());
+        active.asked = match (self.record.operation, filters(self.record, env.snapshot)) {
+            (Some(asked), [first, last]) if !(first.is_empty() && last.is_empty()) => {
+                let all = first.iter().chain(last);
+                Some(all.fold(asked, |asked, filter| filter.operation(asked)))
+            }
+            _ => None,
+        };
         // A translation tells the upstream itself what it shall report.
-        let force_usage = active.force_usage && translator.is_none();
-        active.translated = translator.map(Translator::operation);
+        let is_translated = active
+            .asked
+            .is_some_and(|asked| Some(asked) != self.record.operation);
+        let force_usage = active.force_usage && !is_translated;
         let edits = match &active.call {
             Some(call) => splices(call, model, force_usage),
             None => Vec::new(),
@@ -185,7 +194,10 @@ impl Running<'_> {
             self.end(Ending::Left);
             return Verdict::Abandon;
         }
-        self.refuse(Refusal::Upstream(failure))
+        match self.call.unfit.take() {
+            Some(what) => self.refuse(Refusal::Unfit { what }),
+            None => self.refuse(Refusal::Upstream(failure)),
+        }
     }
 
     /// What an attempt says of its endpoint, and whether another one follows. `broke`: its kept connection did.
@@ -248,6 +260,18 @@ impl Running<'_> {
         active.ended = Some((attempt, span));
         is_retried
     }
+}
+
+/// The filters of a call, in the order in which its request passes them: its route's, and its backend's.
+#[inline]
+pub(super) fn filters<'s>(record: &Record, s: &'s Snapshot) -> [&'s Chain; 2] {
+    static NONE: Chain = Chain::new();
+    let route = record.route.and_then(|id| s.route(id));
+    let backend = record.backend.and_then(|id| s.backend(id));
+    [
+        route.map_or(&NONE, |route| &route.filters),
+        backend.map_or(&NONE, |backend| &backend.filters),
+    ]
 }
 
 /// The model whose quota a call uses at its provider; `None` for a call of which no tokens are counted, which

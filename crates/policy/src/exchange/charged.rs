@@ -144,7 +144,7 @@ impl Running<'_> {
             events: forwarded.or(heard.events),
             bytes: self.record.bytes_out + left.map_or(0, |left| left.bytes),
             is_whole,
-            operation: active.translated.or(self.record.operation),
+            operation: active.asked.or(self.record.operation),
             is_listed: self.record.listed.is_some(),
             prompt: active.prompt_estimate,
             completion: active.completion(),

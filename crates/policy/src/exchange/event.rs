@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::Splice;
+use wire::filter::Pipe;
 use wire::meter::Form;
 
 use crate::attempt::Failure;
@@ -156,7 +157,7 @@ pub struct Plan {
 }
 
 /// How a response goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Relay {
     /// How it is read for its usage.
     pub form: Form,
@@ -166,6 +167,10 @@ pub struct Relay {
     pub idle: Duration,
     /// The longest that its client may take nothing.
     pub stall: Duration,
+    /// What it passes on its way.
+    pub pipe: Pipe,
+    /// The most bytes that may be held back on the way.
+    pub hold_back_bytes: usize,
 }
 
 impl Relay {

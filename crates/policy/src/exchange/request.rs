@@ -4,9 +4,13 @@
 //! given apart and come last.
 //! Not here: framing (`proxy`), which headers pass ([`crate::credential`]), edits of the body ([`wire::call`]).
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use wire::filter::{self, Filter, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
+use super::attempting::filters;
 use super::{Exchange, Plan};
 use crate::clock::Mono;
 use crate::credential::{self, Credential, Signable, UpstreamAuth};
@@ -24,10 +28,12 @@ pub struct AttemptRequest<'a> {
     pub method: Method,
     /// The same as text.
     pub method_text: &'a str,
-    /// What follows the endpoint's base path: `/chat/completions`; the host puts a translation's in its place.
-    pub path: &'a str,
+    /// What follows the endpoint's base path, as the client asked for it: `/chat/completions`.
+    path: &'a str,
     /// The query, with its `?`; empty where there is none.
-    pub query: String,
+    query: String,
+    /// What filters change.
+    filtered: Option<&'a filter::Request>,
     backend: &'a Backend,
     /// What proves who sends it, where that depends on the whole of it.
     signature: Vec<(&'static str, Secret)>,
@@ -38,8 +44,48 @@ pub struct AttemptRequest<'a> {
     snapshot: &'a Snapshot,
 }
 
+impl Exchange {
+    /// The request as the filters of its route and backend make it, where there are any. `body` is the client's, edited.
+    ///
+    /// # Errors
+    /// A filter cannot say it.
+    #[inline]
+    pub fn filtered(
+        &self,
+        s: &Snapshot,
+        body: &[Bytes],
+    ) -> Result<Option<Box<filter::Request>>, Unfit> {
+        let [first, last] = filters(&self.record, s);
+        if first.is_empty() && last.is_empty() {
+            return Ok(None);
+        }
+        pass(&self.record, first.iter().chain(last), body)
+    }
+}
+
+#[cold]
+fn pass<'f>(
+    record: &Record,
+    filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
+    body: &[Bytes],
+) -> Result<Option<Box<filter::Request>>, Unfit> {
+    let Some(mut asked) = record.operation else {
+        return Ok(None);
+    };
+    let mut request = Box::new(filter::Request {
+        body: body.to_vec(),
+        ..filter::Request::default()
+    });
+    for filter in filters {
+        filter.request(asked, &mut request)?;
+        asked = filter.operation(asked);
+    }
+    Ok(Some(request))
+}
+
 impl<'a> AttemptRequest<'a> {
-    /// The request that `plan` means, made of what the client sent; `None` for a plan of another snapshot.
+    /// The request that `plan` means, made of what the client sent and of what filters change of that
+    /// ([`Exchange::filtered`]); `None` for a plan of another snapshot.
     #[must_use]
     #[inline]
     pub fn new(
@@ -47,14 +93,18 @@ impl<'a> AttemptRequest<'a> {
         exchange: &'a Exchange,
         head: &'a RequestHead,
         snapshot: &'a Snapshot,
+        filtered: Option<&'a filter::Request>,
     ) -> Option<Self> {
         let record = exchange.record();
         let endpoint = snapshot.endpoint(plan.endpoint)?;
         let backend = snapshot.backend(endpoint.backend)?;
-        let query = head
-            .query()
-            .zip(record.operation)
-            .and_then(|(query, operation)| query::forwarded(operation, query));
+        let query = match filtered.and_then(|filtered| filtered.query.clone()) {
+            Some(query) => Some(query),
+            None => head
+                .query()
+                .zip(record.operation)
+                .and_then(|(query, operation)| query::forwarded(operation, query)),
+        };
         let query = query::with(query, &backend.query);
         Some(Self {
             endpoint,
@@ -62,6 +112,7 @@ impl<'a> AttemptRequest<'a> {
             method_text: head.method_text(),
             path: head.path().strip_prefix("/v1").unwrap_or_default(),
             query: query.map_or_else(String::new, |query| format!("?{query}")),
+            filtered,
             backend,
             signature: Vec::new(),
             plan,
@@ -70,6 +121,21 @@ impl<'a> AttemptRequest<'a> {
             record,
             snapshot,
         })
+    }
+
+    /// What follows the endpoint's base path.
+    #[inline]
+    #[must_use]
+    pub fn path(&self) -> &str {
+        let filtered = self.filtered.and_then(|filtered| filtered.path.as_deref());
+        filtered.unwrap_or(self.path)
+    }
+
+    /// The query, with its `?`; empty where there is none.
+    #[inline]
+    #[must_use]
+    pub fn query(&self) -> &str {
+        &self.query
     }
 
     /// Whether it has a body, be it an empty one.
@@ -89,7 +155,7 @@ impl<'a> AttemptRequest<'a> {
                     headers.push((name.to_vec(), value.to_vec()));
                 }
             });
-            let path = [&self.endpoint.base_path, self.path].concat();
+            let path = [&*self.endpoint.base_path, self.path()].concat();
             let request = Signable {
                 method: self.method_text,
                 authority: &self.endpoint.authority,
@@ -109,11 +175,17 @@ impl<'a> AttemptRequest<'a> {
         let route = self.record.route.and_then(|id| self.snapshot.route(id));
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
-        let (ours, is_translated) = (&self.backend.headers, self.backend.translator.is_some());
+        let ours = &self.backend.headers;
+        let filtered = self.filtered;
         for field in self.head.fields.iter() {
-            // A coded response could not be translated.
-            if is_translated && field.known == Known::AcceptEncoding {
-                continue;
+            if let Some(filtered) = filtered {
+                // A coded response could not be filtered.
+                let mut made = filtered.headers.iter();
+                if field.known == Known::AcceptEncoding
+                    || made.any(|(name, _)| name.as_bytes() == field.name)
+                {
+                    continue;
+                }
             }
             if !ours.is_empty() && ours.iter().any(|ours| *ours.name == *field.name) {
                 continue;
@@ -123,6 +195,9 @@ impl<'a> AttemptRequest<'a> {
             {
                 put(field.name, field.value);
             }
+        }
+        for (name, value) in filtered.map_or(&[][..], |filtered| &filtered.headers) {
+            put(name.as_bytes(), value);
         }
         for AddedHeader { name, value } in ours {
             put(name, value);

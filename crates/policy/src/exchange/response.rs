@@ -7,10 +7,12 @@
 use std::time::Duration;
 
 use wire::encoding::Coding;
+use wire::filter::{Content, Pipe};
 use wire::head::{Known, ResponseHead};
 use wire::meter::Form;
 
 use super::answered::tokens_of;
+use super::attempting::filters;
 use super::ending::Ending;
 use super::event::{Relay, Verdict};
 use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
@@ -18,7 +20,7 @@ use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
 use crate::disconnect::{DisconnectOutcome, OnDisconnect, ReadBounds};
 use crate::operation::Operation;
-use crate::record::Record;
+use crate::record::{Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
 use crate::snapshot::Snapshot;
@@ -51,25 +53,25 @@ pub(super) struct Disconnected {
     pub(super) bytes: u64,
 }
 
-/// What kind of body a response has, by its content type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    Json,
-    Events,
-    Other,
-}
-
 impl Running<'_> {
     /// The response that is used.
     pub(super) fn answered(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
-        let content = content(head);
         self.record.upstream_id = request_id::of_upstream(&head.fields).map(Box::from);
         let unix_ms = self.unix_ms(env.now);
         let active = &mut *self.call;
         let has_left = active.left.is_some();
-        let operation = active.translated.or(self.record.operation);
-        let checked = match active.translated {
-            // What is coded cannot be translated.
+        let chains = filters(self.record, env.snapshot);
+        let pipe = match (active.asked, self.record.operation) {
+            (Some(_), Some(operation)) => Pipe::of(chains, operation, head),
+            _ => Pipe::default(),
+        };
+        // What is metered is what comes, in the dialect that was asked for, where that can be read.
+        let (operation, content) = match pipe.shape() {
+            Some(shape) if !pipe.meters_what_comes() => (self.record.operation, shape.content),
+            _ => (active.asked.or(self.record.operation), Content::of(head)),
+        };
+        let checked = match active.asked {
+            // What is coded cannot be filtered.
             Some(_) if head.fields.count(Known::ContentEncoding) > 0 => {
                 Err(Refusal::UpstreamFormat)
             }
@@ -83,7 +85,9 @@ impl Running<'_> {
             return self.refuse(refusal);
         }
         let withhold = active.withhold_usage
-            && active.translated.is_none()
+            && active
+                .asked
+                .is_none_or(|asked| Some(asked) == self.record.operation)
             && content == Content::Events
             && is_good(head)
             && head.fields.count(Known::ContentEncoding) == 0;
@@ -96,7 +100,8 @@ impl Running<'_> {
             env.snapshot,
         );
         active.phase = Phase::Answered;
-        self.record.streamed = content == Content::Events;
+        let is_stream = pipe.shape().map_or(content, |shape| shape.content) == Content::Events;
+        self.record.streamed = is_stream;
         let form = active.form;
         if let Some(left) = &mut active.left {
             left.forwarded_events =
@@ -106,11 +111,14 @@ impl Running<'_> {
         }
         self.record.status = head.status;
         let backend = self.record.backend.and_then(|id| env.snapshot.backend(id));
+        let route = self.record.route.and_then(|id| env.snapshot.route(id));
         Verdict::Relay(Relay {
             form,
-            is_stream: content == Content::Events,
+            is_stream,
             idle: backend.map_or(Duration::ZERO, |backend| backend.timeouts.idle),
             stall: env.snapshot.bounds.write_stall,
+            pipe,
+            hold_back_bytes: route.map_or(0, |route| route.hold_back_bytes),
         })
     }
 
@@ -137,6 +145,18 @@ impl Running<'_> {
         } else {
             Failure::Reset
         }))
+    }
+
+    /// A filter refuses what comes. Where nothing of it has left, the client is told so; else it sees a response that is not
+    /// whole.
+    #[cold]
+    pub(super) fn response_refused(&mut self, code: &'static str, is_retracted: bool) -> Verdict {
+        if is_retracted {
+            self.record.streamed = false;
+            return self.refuse(Refusal::Filtered { code });
+        }
+        self.ending.get_or_insert((Outcome::Refused, code));
+        Verdict::Cut
     }
 
     /// The client left.
@@ -227,27 +247,6 @@ impl Active {
             bytes: 0,
         }));
         bounds
-    }
-}
-
-/// Whether a content type is this one, whatever its parameters.
-fn is_kind(value: &[u8], kind: &[u8]) -> bool {
-    let value = value.trim_ascii_start();
-    value
-        .split_at_checked(kind.len())
-        .is_some_and(|(begins, rest)| {
-            begins.eq_ignore_ascii_case(kind) && matches!(rest.trim_ascii_start(), [] | [b';', ..])
-        })
-}
-
-fn content(head: &ResponseHead) -> Content {
-    let value = head.fields.get(Known::ContentType).unwrap_or_default();
-    if is_kind(value, b"application/json") {
-        Content::Json
-    } else if is_kind(value, b"text/event-stream") {
-        Content::Events
-    } else {
-        Content::Other
     }
 }
 

@@ -16,7 +16,6 @@ use policy::exchange::{Lost, Plan, Verdict};
 use policy::refusal::Refusal;
 use tokio::time::Instant;
 use wire::call::{apply, spliced_len};
-use wire::dialect::{Translated, Translator};
 use wire::head::RequestHead;
 use wire::meter::Meter;
 
@@ -66,14 +65,10 @@ pub(super) async fn run<D: Downstream>(
         edited = apply(body, &plan.edits);
         body = &edited;
     }
-    let translator = backend.translator.as_deref();
-    let mut translated = None;
-    if let Some(translator) = translator {
-        translated = translate(active, translator, body);
-        if translated.is_none() {
-            return failed(active, Failure::Untranslatable.into());
-        }
-    }
+    let filtered = match active.exchange.filtered(view.snapshot(), body) {
+        Ok(filtered) => filtered,
+        Err(unfit) => return active.tell(|exchange, env| exchange.unfit(unfit, env)),
+    };
     let kept = if plan.may_reuse { reuse(pool) } else { None };
     let was_kept = kept.is_some();
     let line = match kept {
@@ -96,18 +91,18 @@ pub(super) async fn run<D: Downstream>(
     deadline.set(timeouts.first_byte);
     active.exchange.sent(false);
     active.host.is_body_sent = false;
-    let Some(mut request) = AttemptRequest::new(&plan, &active.exchange, head, view.snapshot())
-    else {
+    let (exchange, snapshot) = (&active.exchange, view.snapshot());
+    let request = AttemptRequest::new(&plan, exchange, head, snapshot, filtered.as_deref());
+    let Some(mut request) = request else {
         return active.refuse_unread(NO_SUCH_ENDPOINT);
     };
-    let bytes = usize::try_from(active.exchange.record().bytes_in).unwrap_or(usize::MAX);
+    let bytes = usize::try_from(exchange.record().bytes_in).unwrap_or(usize::MAX);
     let mut length = request
         .has_body()
         .then(|| spliced_len(bytes, &plan.edits) as u64);
-    if let Some(other) = &translated {
-        request.path = &other.path;
-        body = &other.body;
-        length = Some(body.iter().map(|piece| piece.len() as u64).sum());
+    if let Some(filtered) = &filtered {
+        body = &filtered.body;
+        length = length.map(|_| body.iter().map(|piece| piece.len() as u64).sum());
     }
     // Whichever version of HTTP writes it.
     request.sign(body, worker.now());
@@ -146,17 +141,12 @@ pub(super) async fn run<D: Downstream>(
             let Some(Response {
                 head: Some(head),
                 body,
-                translation,
             }) = response
             else {
                 return active.disconnected();
             };
             // Over HTTP/1.1 no more of the request is sent once a response comes.
             active.host.is_body_sent |= matches!(body, Body::H1(_));
-            if let Some(translator) = translator {
-                let asked = active.exchange.record().operation;
-                *translation = asked.map(|asked| translator.response(asked, head));
-            }
             let verdict = active.tell(|exchange, env| exchange.response_head(head, env));
             if let Verdict::ReadToEnd { form, .. } = verdict {
                 active.meter = Meter::new(form);
@@ -164,17 +154,6 @@ pub(super) async fn run<D: Downstream>(
             verdict
         }
     }
-}
-
-/// The request in another dialect, where that can say it.
-#[cold]
-fn translate(
-    active: &ActiveExchange,
-    translator: &dyn Translator,
-    body: &[Bytes],
-) -> Option<Box<Translated>> {
-    let asked = active.exchange.record().operation?;
-    translator.request(asked, body).map(Box::new)
 }
 
 /// A new connection for an attempt, or what follows where there is none.

@@ -14,7 +14,7 @@ use policy::credential;
 use policy::exchange::{Relay, Verdict};
 use policy::hosted::Hosted;
 use policy::record::{Closed, Gauge};
-use wire::dialect::Translation;
+use wire::filter::Stop;
 use wire::head::Known;
 use wire::meter::Meter;
 
@@ -35,7 +35,7 @@ pub(super) async fn run<D: Downstream>(
 ) -> Verdict {
     active.meter = Meter::new(relay.form);
     let worker = Rc::clone(active.worker());
-    begin(active, response, relay, client);
+    begin(active, response, &relay, client);
     worker.buffers.answered.set(response.head.take());
     let _streaming = relay.is_stream.then(|| Streaming::new(&worker));
     active.begin_notes();
@@ -48,7 +48,6 @@ pub(super) async fn run<D: Downstream>(
         is_first: true,
         has_waited: false,
         kept: Vec::new(),
-        translation: response.translation.take(),
         stint: Stint::default(),
     };
     match pump.run(&mut response.body).await {
@@ -141,6 +140,9 @@ enum Rest {
     TooLong,
 }
 
+/// Why a response is stopped whose filters hold back more of it than its route permits.
+const HELD_TOO_MUCH: &str = "filter_held_back_too_much";
+
 /// Why a response does not go on.
 #[derive(Clone, Copy)]
 enum Halt {
@@ -152,6 +154,14 @@ enum Halt {
     Disconnected,
     /// The client took nothing for too long.
     WriteStall,
+    /// A filter stopped it.
+    Stopped(Stop),
+}
+
+impl From<io::Error> for Halt {
+    fn from(_: io::Error) -> Self {
+        Self::Disconnected
+    }
 }
 
 /// The copying of one response body.
@@ -167,7 +177,6 @@ struct Pump<'a, D> {
     has_waited: bool,
     /// What a sifted or translated piece leaves to forward; empty between pieces.
     kept: Vec<Bytes>,
-    translation: Option<Box<dyn Translation>>,
     stint: Stint,
 }
 
@@ -204,7 +213,7 @@ impl<D: Downstream> Pump<'_, D> {
                 })),
                 Poll::Ready(Ok(Chunk { data, is_over })) => {
                     let sent = self.forward(data, is_over, cx);
-                    Poll::Ready(sent.map(|()| is_over).map_err(|_| Halt::Disconnected))
+                    Poll::Ready(sent.map(|()| is_over))
                 }
             });
         if forwarded.is_ready() {
@@ -234,6 +243,11 @@ impl<D: Downstream> Pump<'_, D> {
                 let exchange = &mut self.active.exchange;
                 exchange.response_broke(is_retracted, is_malformed)
             }
+            Halt::Stopped(stop) => {
+                let is_held = self.is_first && !self.has_waited;
+                let is_retracted = is_held && self.client.retract();
+                self.active.exchange.response_stopped(stop, is_retracted)
+            }
             Halt::Idle => {
                 let now = self.worker.now();
                 self.active
@@ -247,7 +261,7 @@ impl<D: Downstream> Pump<'_, D> {
         }
     }
 
-    fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
+    fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> Result<(), Halt> {
         if self.is_first && self.has_waited {
             self.active
                 .exchange
@@ -255,15 +269,20 @@ impl<D: Downstream> Pump<'_, D> {
                 .resume(self.worker.clock.arrival());
         }
         self.stint.add(data.len());
-        if let Some(translation) = &mut self.translation {
-            self.active.meter.pass(data, is_over);
-            translation.translate(data, is_over, &mut self.kept);
-        } else if self.active.meter.pass(data, is_over) {
+        if !self.relay.pipe.is_empty() {
+            return self.forward_filtered(data, is_over, cx);
+        }
+        if self.active.meter.pass(data, is_over) {
             self.active.forwarded(data);
-            return self.client.send(cx, &[data], is_over);
+            return Ok(self.client.send(cx, &[data], is_over)?);
         } else {
             self.active.meter.sift(data, is_over, &mut self.kept);
         }
+        Ok(self.send_kept(is_over, cx)?)
+    }
+
+    /// Sends what is left to forward of a piece.
+    fn send_kept(&mut self, is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
         let pieces: Vec<&[u8]> = self.kept.iter().map(|b| &b[..]).collect();
         pieces.iter().for_each(|piece| self.active.forwarded(piece));
         if !pieces.is_empty() || is_over {
@@ -271,6 +290,40 @@ impl<D: Downstream> Pump<'_, D> {
         }
         self.kept.clear();
         Ok(())
+    }
+
+    /// The same for a piece that is filtered on its way.
+    #[cold]
+    fn forward_filtered(
+        &mut self,
+        data: &[u8],
+        is_over: bool,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Halt> {
+        let (meter, pipe) = (&mut self.active.meter, &mut self.relay.pipe);
+        let mut pieces = Vec::new();
+        if !pipe.meters_what_comes() || meter.pass(data, is_over) {
+            pieces.push(Bytes::copy_from_slice(data));
+        } else {
+            meter.sift(data, is_over, &mut pieces);
+        }
+        let metered = |piece: &[u8], is_over| {
+            meter.observe(piece);
+            if is_over {
+                meter.finish();
+            }
+        };
+        let mut passed = pipe.pass(pieces, is_over, &mut self.kept, metered);
+        if pipe.held() > self.relay.hold_back_bytes {
+            passed = passed.and(Err(Stop::Refused(HELD_TOO_MUCH)));
+        }
+        match passed {
+            Ok(()) => self.send_kept(is_over, cx)?,
+            // Nothing of it has left, and the client may be told instead.
+            Err(_) if self.is_first => self.kept.clear(),
+            Err(_) => self.send_kept(false, cx)?,
+        }
+        passed.map_err(Halt::Stopped)
     }
 
     /// Ready when the client's side has taken everything. A slow client is waited for, a stuck one
@@ -292,6 +345,14 @@ impl<D: Downstream> Pump<'_, D> {
     async fn release(&mut self) {
         let mut kept = Vec::new();
         self.active.meter.release(&mut kept);
+        if !self.relay.pipe.is_empty() {
+            let mut passed = Vec::new();
+            let released = self.relay.pipe.pass(kept, false, &mut passed, |_, _| {});
+            kept = passed;
+            if released.is_ok() {
+                self.relay.pipe.release(&mut kept);
+            }
+        }
         if kept.is_empty() {
             return;
         }
@@ -307,16 +368,15 @@ impl<D: Downstream> Pump<'_, D> {
 fn begin<D: Downstream>(
     active: &ActiveExchange,
     response: &Response,
-    relay: Relay,
+    relay: &Relay,
     client: &mut D,
 ) {
     let Some(head) = &response.head else { return };
     let extent = match response.body.length(head) {
-        Some(length) if !relay.withholds() && response.translation.is_none() => {
-            BodyLength::Length(length)
-        }
+        Some(length) if !relay.withholds() && relay.pipe.is_empty() => BodyLength::Length(length),
         Some(_) | None => BodyLength::Open,
     };
+    let shape = relay.pipe.shape();
     let record = active.exchange.record();
     let rule = record
         .route
@@ -325,6 +385,9 @@ fn begin<D: Downstream>(
     client.begin(head.status, extent);
     let mut is_dated = false;
     for field in head.fields.iter() {
+        if shape.is_some_and(|shape| shape.replaces(field.name)) {
+            continue;
+        }
         if credential::returns(&field, &head.fields, returned)
             && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
         {
@@ -333,6 +396,12 @@ fn begin<D: Downstream>(
     }
     if !is_dated {
         client.date();
+    }
+    if let Some(shape) = shape {
+        client.field(b"content-type", shape.content_type.as_bytes());
+        for (name, value) in &shape.headers {
+            client.field(name.as_bytes(), value);
+        }
     }
     if relay.is_stream {
         if head.fields.count(Known::CacheControl) == 0 {

@@ -3,7 +3,7 @@
 //! Not here: who answers.
 
 mod credentials;
-mod dialects;
+mod filters;
 mod who;
 
 use std::cell::RefCell;
@@ -76,6 +76,11 @@ const CHAT: &str =
 
 /// Makes one call, and answers each attempt with the next of `responses`.
 fn call(snapshot: Snapshot, body: &str, responses: Vec<String>) -> Seen {
+    call_in_pieces(snapshot, body, responses, usize::MAX)
+}
+
+/// The same; each response comes in pieces of so many bytes.
+fn call_in_pieces(snapshot: Snapshot, body: &str, responses: Vec<String>, piece: usize) -> Seen {
     let facts = Arc::new(Mutex::new(Facts::default()));
     let arrived = Rc::new(RefCell::new(Vec::new()));
     let runtime = Builder::new_current_thread()
@@ -111,7 +116,13 @@ fn call(snapshot: Snapshot, body: &str, responses: Vec<String>) -> Seen {
                 let at = began.elapsed();
                 seen.borrow_mut().push(Arrived { at, text });
                 let response = responses.borrow_mut().next().expect("another response");
-                ours.write_all(response.as_bytes()).await.expect("a reader");
+                for piece in response.as_bytes().chunks(piece.min(response.len())) {
+                    // One that does not care for the rest has gone.
+                    if ours.write_all(piece).await.is_err() {
+                        return;
+                    }
+                    tokio::task::yield_now().await;
+                }
             });
             Ok(Stream::Memory(theirs))
         }));

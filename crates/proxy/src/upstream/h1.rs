@@ -99,7 +99,6 @@ pub(crate) async fn exchange(
                     early: reader.early,
                     keep: keep && sending.is_over(),
                 }),
-                translation: None,
             });
             return Answered::Head;
         }

@@ -206,7 +206,6 @@ pub(crate) async fn exchange(
             frame: Bytes::new(),
             _busy: busy,
         }),
-        translation: None,
     });
     Answered::Head
 }
@@ -247,7 +246,7 @@ fn is_untaken(error: &hyper::Error) -> bool {
 fn message(request: &AttemptRequest<'_>, body: Rope) -> Option<http::Request<Rope>> {
     let endpoint = request.endpoint;
     let scheme = if endpoint.origin.tls { "https" } else { "http" };
-    let (base, path, query) = (&endpoint.base_path, request.path, &request.query);
+    let (base, path, query) = (&endpoint.base_path, request.path(), request.query());
     let mut builder = http::Request::builder()
         .method(request.method_text)
         .uri(format!(

@@ -9,12 +9,14 @@ use policy::limit::Kind;
 use policy::operation::Operation;
 use policy::record::Outcome;
 
-use crate::names::NameId;
+use crate::names::{MAX_NAMES, NameId};
 
 /// Operations, and one more for "not known".
 pub(crate) const OPERATIONS: usize = Operation::ALL.len() + 1;
-/// A packed key has four bits for them.
-const _: () = assert!(OPERATIONS <= 16);
+/// Bits that a packed key has for a name, and those that are left for operations.
+const NAME_BITS: u32 = MAX_NAMES.ilog2();
+const OPERATION_BITS: u32 = 64 - 4 * NAME_BITS;
+const _: () = assert!(MAX_NAMES.is_power_of_two() && OPERATIONS <= 1 << OPERATION_BITS);
 
 /// How an exchange ended, as labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,16 +76,18 @@ impl CellKey {
         let names = [self.workload, self.route, self.backend, self.model];
         names
             .iter()
-            .fold(self.operation as u64, |key, name| key << 15 | name.bits())
+            .fold(self.operation as u64, |key, name| {
+                key << NAME_BITS | name.bits()
+            })
     }
 
     pub(crate) fn unpack(key: u64) -> Self {
-        let name = |shift: u32| NameId::from_bits(key >> shift);
+        let name = |behind: u32| NameId::from_bits(key >> (behind * NAME_BITS));
         Self {
-            operation: usize::try_from(key >> 60).unwrap_or(OPERATIONS - 1),
-            workload: name(45),
-            route: name(30),
-            backend: name(15),
+            operation: usize::try_from(key >> (4 * NAME_BITS)).unwrap_or(OPERATIONS - 1),
+            workload: name(3),
+            route: name(2),
+            backend: name(1),
             model: name(0),
         }
     }

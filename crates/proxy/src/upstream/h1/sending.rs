@@ -146,7 +146,7 @@ impl Drop for Sending<'_> {
 fn write_head(out: &mut Vec<u8>, request: &AttemptRequest<'_>, length: Option<u64>) {
     out.reserve(GATHERED_BYTES);
     let endpoint = request.endpoint;
-    let target = [&endpoint.base_path, request.path, &request.query];
+    let target = [&*endpoint.base_path, request.path(), request.query()];
     if endpoint.origin.is_relayed() {
         // A proxy is told where to go (RFC 9112, 3.2.2).
         let [base, path, query] = target;
