@@ -62,6 +62,14 @@ pub(crate) fn options(dir: &Path) -> Options {
     at(dir.join("ledger.db"))
 }
 
+/// A directory in memory, where there is one: for many ledgers that are looked at and gone, each of which syncs some
+/// twenty times.
+pub(crate) fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a directory")
+}
+
 /// No commit is so slow that its disk counts as away, and a start checks all there is. The queue is as long as what is
 /// sent at once here: room for a hundred thousand takes longer to make than most of these tests.
 pub(crate) fn at(path: PathBuf) -> Options {

@@ -16,7 +16,7 @@ use ledger::{
 };
 use testing::{Draw, PATIENCE, nothing_happens_for, number_of, seed};
 
-use crate::rows::{admission, flushed, id, opened, options, settlement};
+use crate::rows::{admission, flushed, id, in_memory, opened, options, settlement};
 
 const OPEN: u64 = 60;
 const PAGE: usize = 4096;
@@ -46,7 +46,7 @@ fn is_unchanged(dir: &Path, before: &Files) -> bool {
 }
 
 fn put(files: &Files) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = in_memory();
     for (name, bytes) in files {
         std::fs::write(dir.path().join(name), bytes).expect("writes");
     }

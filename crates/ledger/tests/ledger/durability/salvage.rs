@@ -11,7 +11,7 @@ use ledger::{
 };
 use testing::{PATIENCE, eventually};
 
-use crate::rows::{at, flushed, opened, options, settlement};
+use crate::rows::{at, flushed, in_memory, opened, options, settlement};
 
 const ROWS: u64 = 1000;
 
@@ -293,7 +293,7 @@ fn rows_lost_with_an_interior_page_are_reported_as_lost() {
         for (what, within, with) in cases {
             for has_head in [true, false] {
                 let what = format!("page {branch} is {what}, with a head: {has_head}");
-                let dir = tempfile::tempdir().expect("a directory");
+                let dir = in_memory();
                 let path = dir.path().join("ledger.db");
                 let mut damaged = bytes.clone();
                 damaged[at + within..at + within + with.len()].copy_from_slice(with);
