@@ -75,7 +75,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let mut options = Options::at(&path);
     options.linger = std::time::Duration::ZERO;
     if let Ok((ledger, _)) = Ledger::open(options) {
-        ledger.close(std::time::Duration::from_secs(20));
+        ledger.close(testing::PATIENCE);
     }
 }
 

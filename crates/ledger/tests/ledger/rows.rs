@@ -1,4 +1,6 @@
 //! Rows to write, and waits for durability.
+//!
+//! The fuzz target of a ledger's file is built with this too, without what else the tests need.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -96,13 +98,6 @@ pub(crate) fn admitted(intake: &Intake, n: u64) -> Result<(), Unavailable> {
     let (done, is_done) = channel();
     intake.admit_durable(admission(n), move |result| drop(done.send(result)));
     is_done.recv_timeout(PATIENCE).expect("an answer")
-}
-
-/// Exchanges that are open on disk.
-pub(crate) fn open_count(path: &Path) -> i64 {
-    let db = rusqlite::Connection::open(path).expect("opens");
-    let sql = "SELECT count(*) FROM open";
-    db.query_row(sql, [], |row| row.get(0)).expect("reads")
 }
 
 /// The wall clock, milliseconds since 1970: rows that end now are young.

@@ -14,7 +14,8 @@ use std::time::Duration;
 use ledger::{Ledger, Period, Progress, ReadError, Reader};
 use testing::{Draw, PATIENCE, number_of, pace, seed};
 
-use crate::rows::{admission, id, open_count, opened, options, settlement, tokens};
+use super::opening::open_count;
+use crate::rows::{admission, id, opened, options, settlement, tokens};
 
 /// Where the child writes, and the number of its first record.
 const CHILD: &str = "LEDGER_KILL_CHILD";

@@ -1,9 +1,18 @@
 //! Opening a ledger: one writer, migration, and open exchanges that become indeterminate.
 
+use std::path::Path;
+
 use ledger::{Finding, Ledger, OpenError, Period, Progress, ReadError, Reader, salvage};
 use testing::PATIENCE;
 
-use crate::rows::{admitted, flushed, id, open_count, opened, options, settlement};
+use crate::rows::{admitted, flushed, id, opened, options, settlement};
+
+/// Exchanges that are open on disk.
+pub(crate) fn open_count(path: &Path) -> i64 {
+    let db = rusqlite::Connection::open(path).expect("opens");
+    let sql = "SELECT count(*) FROM open";
+    db.query_row(sql, [], |row| row.get(0)).expect("reads")
+}
 
 #[test]
 fn a_second_writer_is_refused_and_the_writing_process_named() {
