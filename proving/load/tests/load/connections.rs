@@ -22,7 +22,7 @@ fn witnesses(plan: &mut Plan, users: u32) {
         name: "witnesses".into(),
         load: Load::Closed {
             users,
-            think: Process::Constant { mean_s: 36_000.0 },
+            think: Process::Constant { mean_s: 1_800.0 },
             enter: Enter::Thinking,
             stay: Stay::Always,
         },

@@ -222,7 +222,7 @@ fn engines_in_parallel_are_found_again_alone_and_in_lockstep() {
     for (lockstep, gap, reported) in [(false, 0.06, false), (true, 0.1, true)] {
         let parallelism = Parallelism { data: 2, lockstep };
         let like = MadeUp {
-            requests: std::env::var("REQ").unwrap().parse().unwrap(),
+            requests: 60,
             parallelism,
             gap,
             ..MadeUp::default()
@@ -303,8 +303,7 @@ fn files(trace: &Trace, model: &str, before_queue_s: &[f64]) -> (String, String)
 #[test]
 fn stamps_outside_the_share_change_nothing_in_what_is_fitted() {
     let like = MadeUp {
-        requests: std::env::var("REQ").unwrap().parse().unwrap(),
-        gap: std::env::var("GAP").unwrap().parse().unwrap(),
+        requests: 40,
         noise: 0.05,
         ..MadeUp::default()
     };
@@ -321,10 +320,11 @@ fn stamps_outside_the_share_change_nothing_in_what_is_fitted() {
             format!("{fitted:?}")
         };
         let untouched = found(&trace, &before_queue_s);
-        let n = trace.requests.len(); before_queue_s[n*3/4] = 0.001;
+        let n = trace.requests.len();
+        before_queue_s[n * 3 / 4] = 0.001;
         assert_eq!(found(&trace, &before_queue_s), untouched, "{model}: a gap");
         let mut rng = Rng::new(SEED);
-        for recorded in &mut trace.requests[n/2..] {
+        for recorded in &mut trace.requests[n / 2..] {
             let mut at = recorded.times.arrival;
             let times = &mut recorded.times;
             for time in [

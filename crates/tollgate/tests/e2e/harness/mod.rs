@@ -35,7 +35,6 @@ pub(crate) use upstream::{Seen, Step, Upstream};
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 /// Ports that [`free_address`] chooses from.
 const PORTS: u32 = 20_000;
@@ -53,12 +52,6 @@ pub(crate) fn free_address() -> SocketAddr {
         }
     }
     panic!("no port of {PORTS} is free");
-}
-
-/// Waits until `done` returns true: [`testing::eventually`], whatever the limit.
-#[track_caller]
-pub(crate) fn eventually(what: &str, _limit: Duration, done: impl FnMut() -> bool) {
-    testing::eventually(what, done);
 }
 
 /// A chat call's body.
