@@ -26,7 +26,7 @@ fn good() -> &'static (Vec<u8>, Vec<String>) {
         }
         rows::flushed(&intake).expect("the disk takes them");
         drop(intake);
-        assert!(ledger.close(std::time::Duration::from_secs(20)));
+        assert!(ledger.close(testing::PATIENCE));
         drop(ledger);
         let path = dir.path().join("ledger.db");
         let bytes = std::fs::read(&path).expect("a file");
@@ -75,7 +75,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let mut options = Options::at(&path);
     options.linger = std::time::Duration::ZERO;
     if let Ok((ledger, _)) = Ledger::open(options) {
-        ledger.close(std::time::Duration::from_secs(20));
+        ledger.close(testing::PATIENCE);
     }
 }
 

@@ -7,6 +7,7 @@
 mod arrows;
 mod blocks;
 mod circles;
+mod clocks;
 mod deny;
 mod expression;
 mod fault;
@@ -57,6 +58,7 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         vectors::faults(tree),
         sizes::faults(tree),
         circles::faults(tree),
+        clocks::faults(tree),
         fuzz::faults(tree),
         profiles::faults(tree, graph),
     ]

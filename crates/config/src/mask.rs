@@ -100,8 +100,13 @@ fn begins_like_key(text: &str) -> bool {
     })
 }
 
-/// Whether some run of letters and digits is too long for a word, or its kinds change by chance.
+/// Whether some run of letters and digits is too long for a word, or its kinds change by chance; never of what is no
+/// longer than an id, as most names of fields are.
 fn is_random(text: &str) -> bool {
+    text.len() > ID_MAX && is_random_somewhere(text)
+}
+
+fn is_random_somewhere(text: &str) -> bool {
     runs(text).any(is_random_run) || text.split(|c| !is_of_token(c)).any(is_random_token)
 }
 

@@ -29,6 +29,8 @@ use crate::stats::{Stats, add, set};
 use crate::store::Note;
 use crate::writer::Writer;
 
+/// How long the disk may take for the last rows.
+pub(crate) const CLOSE_WITHIN: Duration = Duration::from_secs(30);
 /// When a check that could not read is tried again.
 const CHECK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -201,7 +203,7 @@ fn check_on(path: &std::path::Path, mut rest: Rest, shared: &Shared) {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        self.close(Duration::from_secs(5));
+        self.close(CLOSE_WITHIN);
     }
 }
 

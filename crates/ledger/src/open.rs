@@ -31,9 +31,6 @@ use crate::store::{Note, Store};
 use crate::verify::Finding;
 use crate::wal::{Tail, scan};
 
-/// How long a start may be held up by checks; what is left is checked while the gate serves.
-const CHECK_FOR: Duration = Duration::from_secs(3);
-
 /// Why a ledger was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -205,7 +202,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, OpenError> {
         recovered.is_new = true;
     }
     recovered.log = scan(&beside(path, "-wal")).map_err(|error| OpenError::disk(path, &error))?;
-    let rest = whole(path, recovered.log, found, Some(CHECK_FOR))?;
+    let rest = whole(path, recovered.log, found, Some(options.check_for))?;
     let mut db = connect(path).map_err(disk)?;
     schema::migrate(&mut db).map_err(disk)?;
     schema::complete(&mut db).map_err(disk)?;

@@ -6,7 +6,6 @@
 //! Not here: the queue (`intake`), when a call is entered, settled and counted, and what the log says (the host).
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
 
 use policy::record::Record;
 use policy::snapshot::Snapshot;
@@ -14,14 +13,11 @@ use policy::usage_ledger::{Entry, Estimate, OnDurable, UsageLedger};
 
 use crate::entry::Opening;
 use crate::id::{Ids, RecordId};
-use crate::intake::{Intake, Ledger};
+use crate::intake::{CLOSE_WITHIN, Intake, Ledger};
 use crate::open::{OpenError, Recovered};
 use crate::postgres::{ShipError, Shipper, Shipping};
 use crate::row::{Progress, Settlement};
 use crate::shared::Options;
-
-/// How long the disk may take for the last rows.
-const CLOSE_WITHIN: Duration = Duration::from_secs(30);
 
 /// An open ledger and its copy's way to Postgres.
 #[derive(Debug)]

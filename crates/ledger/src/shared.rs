@@ -13,6 +13,9 @@ use crate::entry::Opening;
 use crate::stats::{Counters, add, set};
 use crate::store::Note;
 
+/// How long a start may be held up by checks; what is left is checked while the gate serves.
+const CHECK_FOR: Duration = Duration::from_secs(3);
+
 /// How a ledger is kept.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -43,6 +46,9 @@ pub struct Options {
     /// How long both clocks agree before rows are pruned for their age, an hour; for tests, which have none.
     #[doc(hidden)]
     pub clocks_agree_for: Duration,
+    /// How long a start may be held up by checks, three seconds; for tests, which say what all of them find.
+    #[doc(hidden)]
+    pub check_for: Duration,
 }
 
 impl Options {
@@ -63,6 +69,7 @@ impl Options {
             stall_after: Duration::from_secs(2),
             pages_max: None,
             clocks_agree_for: AGREE_FOR,
+            check_for: CHECK_FOR,
         }
     }
 }

@@ -37,6 +37,7 @@ mod tree;
 mod uncountable;
 mod vocabulary;
 mod words;
+mod work;
 
 pub use count::{Certainty, Count, Doubt, Prompt};
 pub use counter::{BuiltIn, Counter};

@@ -1,4 +1,4 @@
-//! What a count is held against: other people's renderers and tokenizers, the whole text, the clock.
+//! What a count is held against: other people's renderers and tokenizers, the whole text, steps of work.
 //!
 //! Not here: the drift alarm, whose tests stand beside it.
 

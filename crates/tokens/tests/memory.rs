@@ -2,7 +2,7 @@
 //! work that is done.
 //!
 //! An allocator counts both for each thread, so a test says the same on any machine and beside any other test.
-//! Not here: the counts themselves and time (`src/tests/hostile.rs`).
+//! Not here: the counts themselves, and steps of work (`src/tests/hostile.rs`).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -121,13 +121,13 @@ fn one_message_of_32_mib_takes_three_times_its_length() {
 }
 
 #[test]
-fn a_hundred_thousand_messages_of_one_letter_take_so_many_times_their_length() {
-    let messages = vec![r#"{"role":"user","content":"a"}"#; 100_000];
+fn twenty_thousand_messages_of_one_letter_take_so_many_times_their_length() {
+    let messages = vec![r#"{"role":"user","content":"a"}"#; 20_000];
     let body = format!(r#"{{"messages":[{}]}}"#, messages.join(","));
     for ((name, counter), times) in counters().iter().zip([16, 2, 24, 32]) {
         let (taken, count) = taken(counter, Operation::Chat, &body);
         println!("{name}: {:.1} times", taken.most as f64 / body.len() as f64);
-        assert!(count.expect("countable") > 400_000, "{name}");
+        assert!(count.expect("countable") > 80_000, "{name}");
         assert!(taken.most < times * body.len(), "{name}: {taken:?}");
     }
 }
@@ -135,7 +135,7 @@ fn a_hundred_thousand_messages_of_one_letter_take_so_many_times_their_length() {
 #[test]
 fn a_body_of_the_smallest_values_takes_so_many_times_its_length() {
     for (unit, bound) in [("0", 18), (r#""""#, 14), ("[0]", 24), (r#"{"":0}"#, 30)] {
-        let units = vec![unit; (1 << 20) / unit.len()].join(",");
+        let units = vec![unit; (1 << 18) / unit.len()].join(",");
         let body = format!(r#"{{"messages":[{{"role":"user","content":"x"}}],"more":[{units}]}}"#);
         for (name, counter) in &counters() {
             let (taken, count) = taken(counter, Operation::Chat, &body);
@@ -160,7 +160,7 @@ fn texts_without_a_boundary_take_memory_and_work_by_their_length() {
     for (name, counter) in &counters() {
         for unit in ["a", " ", "中", "🦀", "中文字", "\u{301}", &letters] {
             let body = |bytes: usize| chat(&unit.repeat(bytes / unit.len()));
-            let (short, long) = (body(64 << 10), body(1 << 20));
+            let (short, long) = (body(8 << 10), body(128 << 10));
             let (few, _) = taken(counter, Operation::Chat, &short);
             let (many, count) = taken(counter, Operation::Chat, &long);
             let shown: String = unit.chars().take(4).collect();
@@ -171,12 +171,12 @@ fn texts_without_a_boundary_take_memory_and_work_by_their_length() {
             );
             assert!(count.is_ok(), "{name} {shown:?}");
             assert!(
-                many.most < 5 * long.len() + (4 << 20),
+                many.most < 5 * long.len() + (64 << 10),
                 "{name} {shown:?}: {many:?}"
             );
             // Sixteen times the text; a square would be 256 times the work.
             assert!(
-                many.in_all < 24 * few.in_all.max(short.len()) + (4 << 20),
+                many.in_all < 24 * few.in_all.max(short.len()) + (64 << 10),
                 "{name} {shown:?}: {few:?} became {many:?}"
             );
         }
@@ -187,7 +187,7 @@ fn texts_without_a_boundary_take_memory_and_work_by_their_length() {
 fn a_deep_schema_takes_what_a_rendering_may() {
     let depth = 58;
     let before = r#"{"type":"object","properties":{"a":"#.repeat(depth);
-    let examples = r#""","#.repeat((4 << 20) / 3);
+    let examples = r#""","#.repeat((1 << 20) / 3);
     let after = "}}".repeat(depth);
     let body = format!(
         r#"{{"messages":[{{"role":"user","content":"x"}}],"tools":[{{"type":"function","function":{{"name":"f",

@@ -1,25 +1,15 @@
 //! Random tests that can be had again: each prints its seed first.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 
-/// So many cases from a seed of this moment, or from that in `PROPTEST_RNG_SEED`.
-pub(crate) fn seeded(cases: u32) -> ProptestConfig {
-    let mut config = ProptestConfig {
-        cases,
+/// So many cases, or as many as `PROPTEST_CASES` says, from the seed of this name.
+pub(crate) fn seeded(name: &str, cases: u32) -> ProptestConfig {
+    let cases = testing::number_of("PROPTEST_CASES", cases.into());
+    ProptestConfig {
+        cases: u32::try_from(cases).expect("not so many"),
         failure_persistence: None,
+        rng_seed: RngSeed::Fixed(testing::seed(name)),
         ..ProptestConfig::default()
-    };
-    let seed = match config.rng_seed {
-        RngSeed::Fixed(seed) => seed,
-        RngSeed::Random => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            now.map_or(0, |now| now.as_nanos() as u64)
-        }
-    };
-    println!("seed {seed}: PROPTEST_RNG_SEED={seed} has it again");
-    config.rng_seed = RngSeed::Fixed(seed);
-    config
+    }
 }

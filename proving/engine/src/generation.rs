@@ -35,7 +35,8 @@ impl Generation {
     /// A sequence that arrived now. It runs at once unless it is said to wait.
     pub(crate) fn start(recorder: &Arc<Recorder>, subject: Subject) -> Self {
         recorder.metrics().model(subject.model, 0).arrived();
-        let times = Times::arrived(Instant::now());
+        // On the clock that sequences run by.
+        let times = Times::arrived(tokio::time::Instant::now().into_std());
         Self {
             recorder: Arc::clone(recorder),
             subject,

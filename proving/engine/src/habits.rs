@@ -4,6 +4,7 @@
 //! Not here: the gate's own reading of them, which shares no code with this one.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,9 +15,10 @@ use crate::config::{EngineConfig, ModelFiles};
 use crate::embeddings::EmbeddingRequest;
 use crate::json::Json;
 use crate::messages::Asking;
-use crate::model::Model;
+use crate::model::{Model, format};
 use crate::responses::ResponsesRequest;
-use crate::tokenizer::TokenId;
+use crate::text::Composer;
+use crate::tokenizer::{TokenId, Tokenizer};
 
 /// Cases of `habits.txt` that are another here: these are about functions of the template's language.
 const DIFFERENT: &[&str] = &[
@@ -77,26 +79,18 @@ const ODD: &[&str] = &[
     "31 annotations_half",
 ];
 
+const DATE: &str = "2025-06-28";
+
 fn vectors(name: &str) -> String {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/tokens");
     std::fs::read_to_string(dir.join(name)).expect("a file of vectors")
 }
 
-fn model(
-    name: &str,
-    files: Option<ModelFiles>,
-    arguments: Option<String>,
-) -> Result<Model, String> {
-    let config = EngineConfig {
-        models: vec![name.to_owned()],
-        files,
-        default_chat_template_kwargs: arguments,
-        ..EngineConfig::default()
-    };
-    Model::all(&config, "2025-06-28")?
-        .pop()
-        .ok_or_else(|| "no model".to_owned())
-}
+/// The vocabulary of every template's model, which takes longer to read than a template.
+static TINY: LazyLock<Composer> = LazyLock::new(|| {
+    let tokenizer = Tokenizer::from_json(&vectors("tiny_tokenizer.json")).expect("a vocabulary");
+    Composer::new(&tokenizer).expect("words")
+});
 
 fn templated(template: &Value, server: &Value) -> Result<Model, String> {
     let named = |name: &str| serde_json::json!({"name": name, "template": template[name]});
@@ -107,12 +101,21 @@ fn templated(template: &Value, server: &Value) -> Result<Model, String> {
     let config =
         serde_json::json!({"bos_token": "<s>", "eos_token": "</s>", "chat_template": template});
     let files = ModelFiles {
-        tokenizer: vectors("tiny_tokenizer.json"),
         config: Some(config.to_string()),
-        chat_template: None,
+        ..ModelFiles::default()
     };
     let defaults = server.get("default_chat_template_kwargs");
-    model("tiny", Some(files), defaults.map(Value::to_string))
+    let config = EngineConfig {
+        default_chat_template_kwargs: defaults.map(Value::to_string),
+        ..EngineConfig::default()
+    };
+    let format = format(&files, &config, DATE)?;
+    Ok(Model {
+        templated: format.clone(),
+        format,
+        composer: TINY.clone(),
+        today: Vec::new(),
+    })
 }
 
 /// The prompt of a body, as its call would be read.
@@ -212,7 +215,9 @@ fn habits_are_vllms() {
 
 #[test]
 fn harmony_and_two_templates_are_what_other_implementations_render() {
-    let gpt_oss = model("gpt-oss-120b", None, None).expect("a built-in model");
+    let gpt_oss = Model::all(&EngineConfig::default(), DATE)
+        .expect("a built-in model")
+        .remove(0);
     let of_file =
         |name: &str| templated(&Value::String(vectors(name)), &Value::Null).expect("a template");
     let models = [

@@ -149,19 +149,28 @@ fn from_files(
     date: &str,
 ) -> Result<(Composer, Format), String> {
     let tokenizer = Tokenizer::from_json(&files.tokenizer).map_err(|error| error.to_string())?;
-    let format = match (&files.config, &files.chat_template) {
+    let format = format(files, config, date)?;
+    Ok((Composer::new(&tokenizer)?, format))
+}
+
+/// What the files say of prompts, whatever the vocabulary.
+pub(crate) fn format(
+    files: &ModelFiles,
+    config: &EngineConfig,
+    date: &str,
+) -> Result<Format, String> {
+    let template = match (&files.config, &files.chat_template) {
         (Some(settings), own) => Some(Template::from_config(settings, own.clone(), date)?),
         (None, Some(own)) => Some(Template::new(Some(own), None, None, None, date)?),
         (None, None) => None,
     };
-    let format = match format {
+    Ok(match template {
         Some(mut template) => {
             template.defaults = defaults(config)?;
             Format::Template(Arc::new(template))
         }
         None => Format::ChatMl,
-    };
-    Ok((Composer::new(&tokenizer)?, format))
+    })
 }
 
 /// What `chat_template_kwargs` are given to every template.

@@ -11,12 +11,12 @@ mod handle;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use simulator::scheduler::{Emitted, Request, RequestId};
 use simulator::virtual_time::{Iteration, VirtualEngine};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 use crate::config::Hardware;
 use crate::generation::Generation;
@@ -96,7 +96,7 @@ pub(crate) async fn run(
                 }
                 None => return,
             },
-            () = sleep_until(due.into()) => {}
+            () = sleep_until(due) => {}
         }
     }
 }
@@ -180,7 +180,7 @@ impl Engine {
         for admitted in &iteration.admitted {
             if let Some(job) = self.jobs.get_mut(&admitted.id) {
                 let [queued, scheduled] =
-                    [admitted.queued, admitted.scheduled].map(|at| self.epoch + at);
+                    [admitted.queued, admitted.scheduled].map(|at| (self.epoch + at).into_std());
                 let cached = u64::from(admitted.cached_tokens);
                 job.generation
                     .scheduled(queued, scheduled, admitted.rank, cached);
@@ -195,7 +195,7 @@ impl Engine {
             if emitted.index == 0
                 && let Some(job) = self.jobs.get_mut(&emitted.id)
             {
-                job.generation.made_first(made);
+                job.generation.made_first(made.into_std());
             }
             at += self.hardware.frontend.per_token;
             self.leaving.push_back((*emitted, at));
@@ -206,7 +206,7 @@ impl Engine {
         let Some(job) = self.jobs.get_mut(&emitted.id) else {
             return;
         };
-        job.generation.token(at);
+        job.generation.token(at.into_std());
         if emitted.last {
             job.generation.finish(job.finish);
         }
@@ -216,3 +216,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

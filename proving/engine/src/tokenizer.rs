@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tiktoken_rs::CoreBPE;
 
@@ -56,14 +56,18 @@ pub struct Unreadable(String);
 impl Tokenizer {
     /// gpt-oss's: o200k with Harmony's marks. The first call in a process reads 200,000 ranks.
     pub fn o200k() -> Self {
-        let bpe = tiktoken_rs::o200k_harmony_singleton();
-        let marks = bpe.special_tokens().into_iter().filter_map(|mark| {
-            let ids = bpe.encode_with_special_tokens(mark);
-            (ids.len() == 1).then(|| (mark.to_owned(), ids[0]))
+        // There are a thousand, and each is looked for in a text of its own.
+        static MARKS: LazyLock<Arc<BTreeMap<String, TokenId>>> = LazyLock::new(|| {
+            let bpe = tiktoken_rs::o200k_harmony_singleton();
+            let marks = bpe.special_tokens().into_iter().filter_map(|mark| {
+                let ids = bpe.encode_with_special_tokens(mark);
+                (ids.len() == 1).then(|| (mark.to_owned(), ids[0]))
+            });
+            Arc::new(marks.collect())
         });
         Self {
-            kind: Kind::Tiktoken(bpe),
-            marks: Arc::new(marks.collect()),
+            kind: Kind::Tiktoken(tiktoken_rs::o200k_harmony_singleton()),
+            marks: Arc::clone(&MARKS),
             special: Arc::default(),
             vocabulary_size: O200K_SIZE,
         }

@@ -3,7 +3,7 @@
 //! A gate with a ledger stands before an engine that keeps its own account by request id; at the end the two are
 //! held against each other.
 //! Invariant: the ledger is read as a stranger would, through the gate's own command line; one violation makes the
-//! exit code 1.
+//! exit code 1. Counts are judged; times are told, and judged where that is asked for.
 //! Not here: what a gateway costs (`race`).
 
 mod aborts;
@@ -54,6 +54,9 @@ struct Common {
     /// Connections that call at once.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4000))]
     users: u16,
+    /// Judge times, too, and not only counts: on a machine that does nothing else.
+    #[arg(long)]
+    times: bool,
     /// Print the verdict as JSON.
     #[arg(long)]
     json: bool,

@@ -12,6 +12,8 @@ mod host;
 mod interrupt;
 mod issuer;
 mod load;
+#[cfg(test)]
+mod moment;
 mod oauth_rbac;
 mod offline;
 mod overhead;

@@ -207,6 +207,3 @@ impl Campaign {
             .ok_or(CampaignError::Replicas(self.replicas))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -371,5 +371,3 @@ pub fn distance(
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-pub(crate) use tests::{MadeUp, made_up};

@@ -175,6 +175,3 @@ fn sample(series: &mut Vec<Sample>, now: Duration, stats: &SchedulerStats) {
         });
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -121,6 +121,3 @@ impl Soak {
             .ok_or(SoakError::Nothing)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -138,14 +138,19 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
+    use std::sync::LazyLock;
 
-    use super::{checksums, linked, listed};
+    use super::{Linked, checksums, linked, listed};
+
+    /// Asked of cargo once for all tests.
+    pub(in crate::dist) static LINKED: LazyLock<Vec<Linked>> =
+        LazyLock::new(|| linked().expect("cargo knows"));
 
     #[test]
     fn what_is_linked_has_a_licence_and_what_is_foreign_a_checksum() {
-        let linked = linked().expect("cargo knows");
+        let linked = &*LINKED;
         let names: BTreeSet<&str> = linked.iter().map(|one| one.id.0.as_str()).collect();
         for name in [
             "tollgate",
@@ -166,7 +171,7 @@ mod tests {
         ] {
             assert!(!names.contains(name), "{name} is not linked");
         }
-        for one in &linked {
+        for one in linked {
             assert!(!one.licence.is_empty(), "{:?} has a licence", one.id);
             assert_eq!(one.is_foreign, one.checksum.is_some(), "{:?}", one.id);
             assert!(one.dir.is_dir(), "{}", one.dir.display());

@@ -130,7 +130,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{list, serial};
-    use crate::dist::crates::linked;
+    use crate::dist::crates::tests::LINKED;
     use crate::dist::debian::Taken;
 
     #[test]
@@ -142,8 +142,8 @@ mod tests {
             sha256: "5e".to_owned(),
             file: "libc6.deb".into(),
         };
-        let linked = linked().expect("cargo knows");
-        let list = list("0.1.0", "2026-01-01T00:00:00Z", "5e", &linked, &[libc]);
+        let linked = &*LINKED;
+        let list = list("0.1.0", "2026-01-01T00:00:00Z", "5e", linked, &[libc]);
         let components = list["components"].as_array().expect("components");
         let mut names: BTreeSet<&str> = components
             .iter()

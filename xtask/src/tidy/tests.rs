@@ -1,5 +1,7 @@
 //! Each rule holds for this repository, and each rule can fail: a canary for every one.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::graph::Graph;
@@ -10,11 +12,14 @@ use super::{
 };
 use crate::cargo::{metadata, root};
 
+/// This repository, read once for all tests.
+static TREE: LazyLock<Tree> = LazyLock::new(|| Tree::read(&root()).expect("the tree is readable"));
+static METADATA: LazyLock<Value> = LazyLock::new(|| metadata().expect("cargo metadata works"));
+
 #[test]
 fn this_repository_is_tidy() {
-    let tree = Tree::read(&root()).expect("the tree is readable");
-    let graph = Graph::read(&metadata().expect("cargo metadata works")).expect("and is understood");
-    let faults: Vec<String> = all_faults(&tree, &graph)
+    let graph = Graph::read(&METADATA).expect("it is understood");
+    let faults: Vec<String> = all_faults(&TREE, &graph)
         .iter()
         .map(Fault::to_string)
         .collect();
@@ -23,7 +28,7 @@ fn this_repository_is_tidy() {
 
 #[test]
 fn canary_an_arrow_that_is_not_listed_is_found() {
-    let mut metadata = metadata().expect("cargo metadata works");
+    let mut metadata = METADATA.clone();
     let proxy = member(&metadata, "proxy");
     let wire = member(&metadata, "wire");
     node(&mut metadata, &wire)["deps"]
@@ -33,12 +38,11 @@ fn canary_an_arrow_that_is_not_listed_is_found() {
             json!({"name": "proxy", "pkg": proxy, "dep_kinds": [{"kind": null, "target": null}]}),
         );
     let graph = Graph::read(&metadata).expect("metadata is understood");
-    let tree = Tree::read(&root()).expect("the tree is readable");
     assert_eq!(
-        arrows::faults(&tree, &graph),
+        arrows::faults(&TREE, &graph),
         [Fault::new("crate wire", "may not depend on proxy")]
     );
-    let impure = purity::faults(&tree, &graph);
+    let impure = purity::faults(&TREE, &graph);
     assert!(
         impure.contains(&Fault::new("crate wire", "is pure but links tokio")),
         "{impure:?}"
@@ -567,8 +571,7 @@ fn picture(lines: &str) -> Tree {
 
 /// The crate `policy` with this source, and with the list of what it may not call.
 fn pure(source: &str) -> Tree {
-    let whole = Tree::read(&root()).expect("the tree is readable");
-    let clippy = whole.get("crates/policy/clippy.toml").expect("a list");
+    let clippy = TREE.get("crates/policy/clippy.toml").expect("a list");
     let (path, text) = (clippy.path.as_str(), clippy.text.as_str());
     tree(&[(path, text), ("crates/policy/src/lib.rs", source)])
 }

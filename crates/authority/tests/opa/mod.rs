@@ -18,7 +18,7 @@ use authority::rego;
 use policy::authority::Rules;
 
 use self::cases::{Case, Random};
-use testing::skip;
+use testing::{number_of, skip};
 
 pub(crate) use self::cases::Random as Chance;
 
@@ -183,7 +183,7 @@ fn cel_and_rego_decide_as_opa_does() {
     let Some(opa) = said("TOLLGATE_OPA") else {
         return skip("TOLLGATE_OPA does not name OPA's executable");
     };
-    let wanted = said("TOLLGATE_AUTHORITY_CASES").map_or(20_000, |n| n.parse().expect("a number"));
+    let wanted = usize::try_from(number_of("TOLLGATE_AUTHORITY_CASES", 20_000)).expect("fits");
     if said("UPDATE").is_some() {
         record(&opa);
     }

@@ -1,6 +1,6 @@
 //! Expressions that nobody wrote: what they come to by the crate `cel`'s own interpreter, and that none panics.
 //!
-//! `TOLLGATE_AUTHORITY_CASES` says how many; `TOLLGATE_SEED` with which seed.
+//! `TOLLGATE_AUTHORITY_CASES` says how many; how the seed is chosen says `testing`.
 
 use std::sync::Arc;
 
@@ -8,19 +8,13 @@ use authority::cel::{Effect, Rule, compile};
 use authority::rego;
 use cel::{Context, Env, Value};
 use policy::authority::{Claim, Rules};
+use testing::{number_of, seed};
 
 use crate::fixture::{CLAIMS, asked, claim, claims};
 use crate::opa::Chance;
 
-#[expect(clippy::disallowed_methods, reason = "more cases, or a seed to repeat")]
-fn said(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |said| said.parse().expect("a number"))
-}
-
-fn chance() -> Chance {
-    let seed = said("TOLLGATE_SEED", 42);
-    println!("TOLLGATE_SEED={seed}");
-    Chance(seed)
+fn cases() -> u64 {
+    number_of("TOLLGATE_AUTHORITY_CASES", 2_000)
 }
 
 fn allow(when: &str) -> Option<Arc<dyn Rules>> {
@@ -246,13 +240,13 @@ impl Writer<'_> {
 
 #[test]
 fn expressions_come_to_what_the_interpreter_says() {
-    let mut chance = chance();
+    let mut chance = Chance(seed("expressions_come_to_what_the_interpreter_says"));
     let env = Arc::new(Env::stdlib());
     let context = context(&env);
     let claims = claims(CLAIMS);
     let asked = asked(&claims);
     let (mut compared, mut failing) = (0, 0);
-    for _ in 0..said("TOLLGATE_AUTHORITY_CASES", 4_000) {
+    for _ in 0..cases() {
         let depth = 1 + chance.below(3);
         let when = Writer(&mut chance).condition(depth);
         let Some(rules) = allow(&when) else {
@@ -365,10 +359,10 @@ fn soup(chance: &mut Chance) -> String {
 
 #[test]
 fn no_text_panics_and_what_loads_decides() {
-    let mut chance = chance();
+    let mut chance = Chance(seed("no_text_panics_and_what_loads_decides"));
     let claims = claims(CLAIMS);
     let mut loaded = 0;
-    for _ in 0..said("TOLLGATE_AUTHORITY_CASES", 4_000) {
+    for _ in 0..cases() {
         let when = soup(&mut chance);
         if let Some(rules) = allow(&when) {
             drop(rules.decide(&asked(&claims)));
@@ -383,10 +377,10 @@ fn no_text_panics_and_what_loads_decides() {
 fn no_policy_panics_and_what_loads_decides() {
     const POLICY: &str = include_str!("../opa/policy.rego");
     let words: Vec<&str> = POLICY.split_inclusive([' ', '\n', '.', '(', '[']).collect();
-    let mut chance = chance();
+    let mut chance = Chance(seed("no_policy_panics_and_what_loads_decides"));
     let claims = claims(CLAIMS);
     let mut loaded = 0;
-    for _ in 0..said("TOLLGATE_AUTHORITY_CASES", 4_000) / 10 {
+    for _ in 0..cases() / 10 {
         let mut words = words.clone();
         for _ in 0..=chance.below(3) {
             let (at, from) = (chance.below(words.len()), chance.below(words.len()));

@@ -65,8 +65,11 @@ impl super::Lowering<'_> {
         for (index, route) in sound.enumerate() {
             let id = RouteId(number(index));
             let owner = accounts.owner(id, s);
-            let counted = Counted::of(id, s);
-            let listed = self.listed(route, owner.is_some(), &counted, &mut s.prices);
+            // Looks at all workloads, of which there may be as many as routes.
+            let counted = route.unread.get().map(|_| Counted::of(id, s));
+            let listed = counted.map_or_else(Vec::new, |counted| {
+                self.listed(route, owner.is_some(), &counted, &mut s.prices)
+            });
             for header in [&route.forward_headers, &route.return_headers] {
                 for at in header.get().map_or(&[][..], |names| &names.0) {
                     if at.value.0 == identity {

@@ -1,6 +1,7 @@
 //! What was encoded comes back, and nothing else has its encoding.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rusqlite::types::{Value, ValueRef};
 
 use super::{Encoded, Encoder};
@@ -23,6 +24,11 @@ fn encoded(values: &[Value]) -> Encoded {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(testing::seed("values_come_back")),
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn values_come_back_and_nulls_at_their_end_may_be_left_out(given in values(), width in 0..=N) {
         let back = |encoded: &Encoded| -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! Whatever was bound before, a row is what it was given.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rusqlite::Connection;
 use rusqlite::types::{Value, ValueRef};
 
@@ -35,6 +36,11 @@ fn stored(db: &Connection) -> Vec<[Value; 3]> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(testing::seed("each_run_sees_its_own_values")),
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn each_run_sees_its_own_values(rows in prop::collection::vec([value(), value(), value()], 0..20), again in 0..20_usize) {
         let db = table();

@@ -2,6 +2,7 @@
 
 use policy::record::{Count, Outcome};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rusqlite::Connection;
 
 use super::{Note, Store};
@@ -202,7 +203,11 @@ fn notes() -> impl Strategy<Value = Vec<Vec<(u8, u64)>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(testing::seed("each_record_is_one_row")),
+        cases: 64,
+        ..ProptestConfig::default()
+    })]
 
     /// Against a plain model: any notes, in any batches, in any order, with any repeats.
     #[test]

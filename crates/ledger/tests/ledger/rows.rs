@@ -1,14 +1,17 @@
 //! Rows to write, and waits for durability.
+//!
+//! The fuzz target of a ledger's file is built with this too, without what else the tests need.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ledger::{
     Admission, Intake, Ledger, Named, Options, Progress, RecordId, Settlement, State, Unavailable,
     Witnesses,
 };
 use policy::record::{Count, Outcome};
+use testing::PATIENCE;
 
 pub(crate) fn id(n: u64) -> RecordId {
     RecordId(u128::from(n).to_be_bytes())
@@ -58,7 +61,26 @@ pub(crate) fn settlement(n: u64) -> Settlement {
 }
 
 pub(crate) fn options(dir: &Path) -> Options {
-    Options::at(dir.join("ledger.db"))
+    at(dir.join("ledger.db"))
+}
+
+/// A directory in memory, where there is one: for many ledgers that are looked at and gone, each of which syncs some
+/// twenty times.
+pub(crate) fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a directory")
+}
+
+/// No commit is so slow that its disk counts as away, and a start checks all there is. The queue is as long as what is
+/// sent at once here: room for a hundred thousand takes longer to make than most of these tests.
+pub(crate) fn at(path: PathBuf) -> Options {
+    Options {
+        queue: 10_000,
+        stall_after: PATIENCE,
+        check_for: PATIENCE,
+        ..Options::at(path)
+    }
 }
 
 pub(crate) fn opened(options: Options) -> Ledger {
@@ -69,32 +91,17 @@ pub(crate) fn opened(options: Options) -> Ledger {
 pub(crate) fn flushed(intake: &Intake) -> Result<(), Unavailable> {
     let (done, is_done) = channel();
     intake.flush(move |result| drop(done.send(result)));
-    is_done
-        .recv_timeout(Duration::from_secs(20))
-        .expect("an answer")
+    is_done.recv_timeout(PATIENCE).expect("an answer")
 }
 
 pub(crate) fn admitted(intake: &Intake, n: u64) -> Result<(), Unavailable> {
     let (done, is_done) = channel();
     intake.admit_durable(admission(n), move |result| drop(done.send(result)));
-    is_done
-        .recv_timeout(Duration::from_secs(20))
-        .expect("an answer")
+    is_done.recv_timeout(PATIENCE).expect("an answer")
 }
 
-/// Exchanges that are open on disk.
-pub(crate) fn open_count(path: &Path) -> i64 {
-    let db = rusqlite::Connection::open(path).expect("opens");
-    let sql = "SELECT count(*) FROM open";
-    db.query_row(sql, [], |row| row.get(0)).expect("reads")
-}
-
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("not within ten seconds: {what}");
+/// The wall clock, milliseconds since 1970: rows that end now are young.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    u64::try_from(since.expect("a clock").as_millis()).expect("fits")
 }

@@ -455,9 +455,9 @@ fn counts_that_are_doubted_for_themselves_stay_so_but_for_the_tokenizers_setting
 
 #[test]
 fn memory_is_bounded_whatever_comes() {
-    let mut random = Random::announced();
+    let mut random = Random::of("memory_is_bounded_whatever_comes");
     let mut gate = Gate::new();
-    for _ in 0..100_000 {
+    for _ in 0..20_000 {
         let of = |_| Feature::ALL[random.below(Feature::COUNT)];
         let shape = Shape::of(&(0..3).map(of).collect::<Vec<_>>());
         let more = random.below(2) as u64;

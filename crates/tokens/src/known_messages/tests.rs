@@ -65,7 +65,7 @@ impl Pair {
 #[test]
 fn golden_bodies_and_what_becomes_of_them_when_they_are_damaged() {
     let mut pair = Pair::new(BuiltIn::O200k);
-    let mut random = Random::announced();
+    let mut random = Random::of("golden_bodies_and_what_becomes_of_them_when_they_are_damaged");
     for file in ["harmony.txt", "chatml.txt", "headers.txt"] {
         for body in vectors(file).lines().filter(|line| line.starts_with('{')) {
             for operation in OPERATIONS {
@@ -117,11 +117,11 @@ fn what_a_body_says_beside_its_messages_is_seen_as_in_a_tree() {
 
 #[test]
 fn random_bodies_of_old_and_new_messages() {
-    let mut random = Random::announced();
+    let mut random = Random::of("random_bodies_of_old_and_new_messages");
     for vocabulary in [BuiltIn::O200k, BuiltIn::Cl100k] {
         let mut pair = Pair::new(vocabulary);
         let mut known = vec![r#"{"role":"user","content":"a"}"#.to_owned()];
-        for _ in 0..8_000 {
+        for _ in 0..2_000 {
             let messages: Vec<_> = (0..random.below(6))
                 .map(|_| match random.below(3) {
                     0 => {
@@ -135,7 +135,7 @@ fn random_bodies_of_old_and_new_messages() {
             let body = body(&mut random, &messages);
             pair.check(OPERATIONS[random.below(2)], body.as_bytes());
         }
-        pair.has_seen(500, 500, 1_000);
+        pair.has_seen(100, 100, 150);
     }
 }
 

@@ -57,7 +57,7 @@ fn conversations_that_grow_count_as_they_do_without_a_memory() {
         ),
     ];
     let pairs = pairs.map(|(with, without)| (with.remembering_in(Arc::clone(&memo)), without));
-    let mut random = Random::announced();
+    let mut random = Random::of("conversations_that_grow_count_as_they_do_without_a_memory");
     for _ in 0..40 {
         let mut messages = Vec::new();
         for turn in 0..8 {

@@ -15,6 +15,12 @@ use crate::tree::{PythonJson, Tree, python_json};
 /// Instructions that one rendering may take: some hundred for each message.
 const FUEL: u64 = 50_000_000;
 
+#[cfg(test)]
+thread_local! {
+    /// What a test's own templates have instead.
+    static FUEL_OF_TEST: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
+}
+
 pub(super) fn new() -> Environment<'static> {
     let mut environment = plain();
     environment.add_function("raise_exception", raise_exception);
@@ -34,6 +40,8 @@ fn plain() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_formatter(print);
     environment.set_fuel(Some(FUEL));
+    #[cfg(test)]
+    environment.set_fuel(FUEL_OF_TEST.get().or(Some(FUEL)));
     environment.remove_global("debug");
     python::add(&mut environment);
     environment.add_filter("tojson", to_json);
@@ -119,3 +127,6 @@ fn with_tree<T>(value: &Value, what: impl FnOnce(&Tree<'_>) -> T) -> Result<T, E
         .and_then(|json| serde_json::from_str(&json).map(|tree| what(&tree)))
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

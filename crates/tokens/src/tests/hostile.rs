@@ -1,10 +1,8 @@
 //! Bodies and texts made to hurt. Not here: honest ones.
 
-use std::time::Duration;
-
 use super::random::Random;
 use super::{CLOCK_S, tiny, vectors};
-use crate::{BuiltIn, Certainty, Counter, Uncountable};
+use crate::{BuiltIn, Certainty, Counter, Uncountable, work};
 use wire::dialect::Operation;
 
 const OPERATIONS: [Operation; 5] = [
@@ -24,7 +22,7 @@ fn no_body_panics_whatever_was_done_to_it() {
     ];
     let cases = vectors("harmony.txt");
     let bodies: Vec<_> = cases.lines().filter(|line| line.starts_with('{')).collect();
-    let mut random = Random::announced();
+    let mut random = Random::of("no_body_panics_whatever_was_done_to_it");
     let (mut counted, mut refused) = (0, 0);
     for _ in 0..4_000 {
         let mut body = bodies[random.below(bodies.len())].as_bytes().to_vec();
@@ -103,23 +101,15 @@ fn deep_examples(depth: usize, bytes: usize) -> String {
 fn a_schema_that_grows_by_its_depth_is_refused() {
     let harmony = Counter::harmony();
     // Each example of three bytes would be a line of 240.
-    let body = deep_examples(58, 1 << 20);
+    let body = deep_examples(58, 1 << 18);
     let count = harmony.prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
     let bound = 8 * body.len() + (1 << 20);
     assert_eq!(count, Err(Uncountable::TooLong(bound + 1)));
     // Small bodies may grow more, and flat ones do not grow.
-    for body in [deep_examples(58, 300), deep_examples(1, 1 << 20)] {
+    for body in [deep_examples(58, 300), deep_examples(1, 1 << 18)] {
         let count = harmony.prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
         assert!(count.is_ok(), "{count:?}");
     }
-}
-
-#[test]
-fn a_template_that_never_ends_is_stopped() {
-    let endless = "{% for a in range(90000) %}{% for b in range(90000) %}{% set c = a %}{% endfor %}{% endfor %}";
-    let body = br#"{"messages":[{"role":"user","content":"a"}]}"#;
-    let count = tiny(endless).prompt(Operation::Chat, body, CLOCK_S);
-    assert!(matches!(count, Err(Uncountable::Template(_))));
 }
 
 #[test]
@@ -133,10 +123,10 @@ fn a_template_that_joins_texts_one_by_one_takes_so_many() {
     let count = |template: &str, body: &str| {
         tiny(template).prompt(Operation::Chat, body.as_bytes(), CLOCK_S)
     };
-    let many = body(30_000, 120);
+    let many = body(8_000, 120);
     let refused = count(joins, &many);
     assert!(
-        matches!(&refused, Err(Uncountable::Template(reason)) if reason.contains("30000 texts")),
+        matches!(&refused, Err(Uncountable::Template(reason)) if reason.contains("8000 texts")),
         "{refused:?}"
     );
     assert!(count(prints, &many).is_ok());
@@ -146,11 +136,11 @@ fn a_template_that_joins_texts_one_by_one_takes_so_many() {
 #[test]
 fn a_template_stops_where_its_text_is_too_long_for_the_body() {
     let repeats = "{% for a in range(90000) %}{{ messages[0]['content'] }}{% endfor %}";
-    let body = serde_json::json!({"messages": [{"role": "user", "content": "x".repeat(1 << 20)}]});
+    let body = serde_json::json!({"messages": [{"role": "user", "content": "x".repeat(1 << 17)}]});
     let body = body.to_string();
     let count = tiny(repeats).prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
-    // Eight times the body and 1 MiB: at the tenth time.
-    assert_eq!(count, Err(Uncountable::TooLong(10 << 20)));
+    // Eight times the body and 1 MiB: at the seventeenth time.
+    assert_eq!(count, Err(Uncountable::TooLong(17 << 17)));
     let indents = "{{ tools | tojson(indent=4) }}";
     let body = deep_examples(58, 1 << 20);
     let count = tiny(indents).prompt(Operation::Chat, body.as_bytes(), CLOCK_S);
@@ -179,13 +169,13 @@ fn conversations_of_one_body_are_bounded_together() {
     );
     assert!(count(texts, &body).is_ok());
     // More than is handed on, though nothing of it is written.
-    let body = conversations(5_000, 1 << 16);
+    let body = conversations(600, 1 << 19);
     let refused = count(texts, &body);
     assert!(
         matches!(refused, Err(Uncountable::Member { member, .. }) if member == "chat_template_kwargs"),
         "{refused:?}"
     );
-    assert!(count(texts, &conversations(5_000, 100)).is_ok());
+    assert!(count(texts, &conversations(600, 100)).is_ok());
 }
 
 #[test]
@@ -204,42 +194,38 @@ fn two_hundred_thousand_arguments_are_put_together() {
 }
 
 #[test]
-fn time_grows_with_length_and_not_with_its_square() {
+fn work_grows_with_length_and_not_with_its_square() {
     let counters = [
         ("o200k", Counter::without_template(BuiltIn::O200k)),
         ("cl100k", Counter::without_template(BuiltIn::Cl100k)),
         ("harmony", Counter::harmony()),
         ("own", tiny(&vectors("chatml.jinja"))),
     ];
-    for unit in ["a", " ", "🦀", "\n ", "A中", "<|", "'", "1", "aA", " a"] {
+    for unit in [
+        "a", " ", "🦀", "\n ", "A中", "<|", "'", "1", "aA", " a", "é ", "٣", "é\n",
+    ] {
         for (name, counter) in &counters {
-            let short = time(counter, &unit.repeat((16 << 10) / unit.len()));
-            let long = time(counter, &unit.repeat((256 << 10) / unit.len()));
-            // Sixteen times the text: a square would take 256 times as long.
-            let bound = 80 * short + Duration::from_millis(40);
+            // Longer than any window, so that a long one is many of those.
+            let (short, long) = (2 << 10, 32 << 10);
+            let few = steps(counter, &unit.repeat(short / unit.len()));
+            let many = steps(counter, &unit.repeat(long / unit.len()));
+            println!("{unit:?} by {name}: {few} became {many}");
+            // Sixteen times the text: a square would be 256 times the work.
             assert!(
-                long < bound,
-                "{unit:?} by {name}: {short:?} became {long:?}"
+                few >= short / 4 && many < 20 * few,
+                "{unit:?} by {name}: {few} became {many}"
             );
+            assert!(many < 40 * long, "{unit:?} by {name}: {many} for {long}");
         }
     }
 }
 
-fn time(counter: &Counter, text: &str) -> Duration {
+/// What is looked at to count a text.
+fn steps(counter: &Counter, text: &str) -> usize {
     let body = serde_json::json!({ "prompt": text }).to_string();
-    let times = (0..3).map(|_| {
-        let before = processor_time();
+    work::steps(|| {
         counter
             .prompt(Operation::Completions, body.as_bytes(), CLOCK_S)
             .expect("countable");
-        processor_time() - before
-    });
-    times.min().expect("three times")
-}
-
-/// Of this thread, to some milliseconds: what others use of a busy machine is no part of it.
-fn processor_time() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    let nanoseconds = told.split(' ').next().and_then(|first| first.parse().ok());
-    Duration::from_nanos(nanoseconds.expect("nanoseconds"))
+    })
 }

@@ -1,28 +1,22 @@
-//! Random text that is hard on tokenizers. Not here: what is checked with it.
+//! Random text that is hard on tokenizers. Not here: what is checked with it, where seeds come from (`testing`).
 
-/// xorshift64.
-pub(crate) struct Random(u64);
+use testing::Draw;
+
+/// What follows from a seed, also texts.
+pub(crate) struct Random(Draw);
 
 impl Random {
-    /// Seeded by the moment; says so, so that a failure can be repeated by writing the number here.
-    pub(crate) fn announced() -> Self {
-        let seed = std::time::UNIX_EPOCH
-            .elapsed()
-            .map_or(1, |since| since.as_nanos() as u64)
-            | 1;
-        println!("seed {seed}");
-        Self(seed)
+    /// With the seed of the test of this name.
+    pub(crate) fn of(test: &str) -> Self {
+        Self::seeded(testing::seed(test))
     }
 
     pub(crate) const fn seeded(seed: u64) -> Self {
-        Self(seed)
+        Self(Draw::new(seed))
     }
 
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
+    pub(crate) const fn below(&mut self, bound: usize) -> usize {
+        self.0.below(bound)
     }
 
     /// Words, numbers, signs and white space as in code.

@@ -12,6 +12,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::pairs::{Pairs, Rank, Token};
+use crate::work;
 
 /// Symbols among which the lowest rank is searched one by one.
 const FEW: usize = 64;
@@ -45,6 +46,7 @@ pub(super) fn count_parts(
     piece: &[u8],
     mut count: impl FnMut(Range<usize>) -> u64,
 ) -> u64 {
+    work::note(piece.len());
     let (mut tokens, mut from) = (0, 0);
     for at in 1..=piece.len() {
         if at == piece.len() || !pairs.may_join(piece, at) {
@@ -141,6 +143,7 @@ fn encode_few<const N: usize>(
     let mut symbols = [0; N];
     let mut orders = [NEVER; N];
     let length = text.len().min(N);
+    work::note(length);
     let mut last = None;
     for (at, byte) in text.iter().enumerate().take(N) {
         if let Some((before, left)) = last.replace((at, *byte)) {
@@ -157,6 +160,7 @@ fn encode_few<const N: usize>(
         .checked_shr(FEW as u32 - length as u32)
         .unwrap_or(0);
     loop {
+        work::note(1);
         // Over all places, so that it is a few vector instructions.
         let lowest = orders
             .iter()
@@ -225,6 +229,7 @@ fn put<T, const N: usize>(list: &mut [T; N], at: usize, value: T) {
 /// For any number of bytes: the pairs wait in a heap.
 fn encode_many(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>) {
     const GONE: Token = Token::MAX;
+    work::note(text.len());
     let mut symbols: Vec<Symbol> = text
         .iter()
         .enumerate()
@@ -236,6 +241,7 @@ fn encode_many(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>)
         .collect();
     let mut waiting = BinaryHeap::with_capacity(text.len());
     let wait = |waiting: &mut BinaryHeap<_>, symbols: &[Symbol], at: usize| {
+        work::note(1);
         let left = symbols.get(at)?;
         let right = symbols.get(left.end)?;
         let rank = pairs.merge(left.token, right.token)?;
@@ -246,6 +252,7 @@ fn encode_many(pairs: &Pairs<'_>, text: &[u8], tokens: &mut Vec<(Token, usize)>)
         wait(&mut waiting, &symbols, at);
     }
     while let Some(Reverse((rank, at, left, right))) = waiting.pop() {
+        work::note(1);
         let Some(symbol) = symbols.get(at).filter(|symbol| symbol.token == left) else {
             continue;
         };

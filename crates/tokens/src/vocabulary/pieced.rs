@@ -16,6 +16,7 @@ use super::pieces::{Grammar, Pieces, sixteen};
 use super::processor::{Level, Processor, Work};
 use crate::memo::Memo;
 use crate::uncountable::Uncountable;
+use crate::work;
 
 /// Pieces, as bytes.
 pub(super) type Wholes = HashSet<Box<[u8]>>;
@@ -89,6 +90,7 @@ impl Pieced {
     }
 
     fn count_anew(&self, text: &str) -> Result<u64, Uncountable> {
+        work::note(text.len());
         let mut tokens = 0;
         self.each(text, |batch| tokens += batch.sum())?;
         Ok(tokens)

@@ -11,6 +11,7 @@ mod deepseek;
 
 use super::classes::Class;
 use super::processor::Level;
+use crate::work;
 
 /// A published pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,7 @@ struct Place<'t> {
 impl Place<'_> {
     #[inline]
     fn character(self) -> Option<char> {
+        work::note(1);
         match self.text.as_bytes().get(self.at)? {
             byte if byte.is_ascii() => Some(char::from(*byte)),
             _ => self.text.get(self.at..)?.chars().next(),

@@ -3,6 +3,8 @@
 //! The names and numbers are those of the `o200k_harmony` encoding (openai-harmony 0.0.8).
 //! Not here: Harmony's own use of them (`harmony`).
 
+use crate::work;
+
 const NAMES: &[&str] = &[
     "<|startoftext|>",
     "<|endoftext|>",
@@ -32,6 +34,7 @@ pub(super) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
         }
         let mut from = 0;
         while let Some(at) = rest.get(from..)?.find("<|").map(|at| from + at) {
+            work::note(at - from + 1);
             let (before, special) = rest.split_at_checked(at)?;
             match length(special) {
                 Some(length) if before.is_empty() => {

@@ -5,10 +5,8 @@
 mod changes;
 mod login;
 
-use std::time::Duration;
-
 use crate::fixture::{answer, config};
-use crate::harness::{Connection, Gate, Response, Step, Upstream, eventually, tollgate};
+use crate::harness::{Connection, Gate, Response, Step, Upstream, tollgate};
 
 const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", "/health"];
 const PAGES: [&str; 6] = [
@@ -81,7 +79,7 @@ fn admin_pages_other_than_probes_require_the_configured_bearer() {
     }
 
     gate.replace("secrets/admin", b"canary-second");
-    eventually("the new bearer counts", Duration::from_secs(3), || {
+    testing::eventually("the new bearer counts", || {
         ask(&gate, "/metrics", &with("canary-second")).status == 200
     });
     assert_eq!(ask(&gate, "/metrics", &with("canary-first")).status, 401);

@@ -8,8 +8,6 @@ mod numbers;
 mod remote;
 mod size;
 
-use std::time::{Duration, Instant};
-
 use crate::fixture::{After, Fixture, IDENTITY, answer, call};
 use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
 
@@ -91,16 +89,10 @@ fn b3_nesting_depth_is_bounded() {
         fixture.refuses(&what, &nested(depth), 400, "invalid_json", After::Kept);
     }
     for depth in [100_000, 1_000_000] {
-        let began = Instant::now();
         let mut connection = Connection::open(fixture.gate.data);
         // The gate answers early and reads only part of the rest, so the client cannot send all of it.
         let response = connection.call(&nested(depth));
         fixture.refused(&format!("{depth} levels"), &response, 400, "invalid_json");
-        assert!(
-            began.elapsed() < Duration::from_secs(5),
-            "{depth}: {:?}",
-            began.elapsed()
-        );
     }
     fixture.end();
 }

@@ -223,8 +223,6 @@ fn a_listed_host_is_answered_and_a_reload_changes_the_list() {
     let head = std::fs::read_to_string(gate.path("tollgate.yaml")).expect("it was written");
     let changed = head.replace("gate.internal", "other.internal");
     gate.replace("tollgate.yaml", changed.as_bytes());
-    crate::harness::eventually("the new list", std::time::Duration::from_secs(5), || {
-        status("other.internal") == 200
-    });
+    testing::eventually("the new list", || status("other.internal") == 200);
     assert_eq!(status("gate.internal"), 421);
 }

@@ -2,14 +2,11 @@
 //!
 //! Not here: what a login must refuse (`identity_sources::login`), tokens of the provider (`identity_sources::openid`).
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::harness::answer::{COMPLETION, json as answer};
-use crate::harness::{Gate, OpenId, Step, Upstream, eventually, free_address, in_browser};
+use crate::harness::{Gate, OpenId, Step, Upstream, free_address, in_browser};
 
-const SOON: Duration = Duration::from_secs(10);
 const PERSON: &str = "ada@example.test";
 
 #[test]
@@ -62,7 +59,7 @@ fn the_records_name_the_person(gate: &Gate) {
     ];
     let is_step = |code: &str| code.starts_with("login_") || code.starts_with("logout_");
     let mut records = Vec::new();
-    eventually("every step has its record", SOON, || {
+    testing::eventually("every step has its record", || {
         records = gate.records(1);
         let codes = records.iter().filter_map(|record| record["code"].as_str());
         codes.filter(|code| is_step(code)).eq(steps)

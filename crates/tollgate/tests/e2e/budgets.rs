@@ -63,5 +63,5 @@ fn left(gate: &Gate, budget: &str) -> f64 {
 
 fn stop(mut gate: Gate) {
     gate.signal(libc::SIGTERM);
-    assert_eq!(gate.wait(Duration::from_secs(20)).code(), Some(0));
+    assert_eq!(gate.wait(testing::PATIENCE).code(), Some(0));
 }

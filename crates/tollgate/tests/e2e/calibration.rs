@@ -4,13 +4,13 @@
 //! Not here: the arithmetic (`tokens::calibration`), the questions one by one (`callout::engine_tokens`).
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine::{EngineConfig, EngineHandle, ModelFiles, spawn_thread};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Gate, Seen, Step, Upstream, eventually, free_address, post, tollgate};
+use crate::harness::{Gate, Seen, Step, Upstream, free_address, post, tollgate};
 use crate::ledger::{rows, stop};
 
 const TOKENIZER: &str = include_str!("../../../../vectors/tokens/tiny_tokenizer.json");
@@ -40,14 +40,7 @@ fn serving(tokenizer: &str, template: &str, listen: SocketAddr) -> EngineHandle 
         ..EngineConfig::default()
     };
     // The port of one that just stopped may be taken for a moment yet.
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        match spawn_thread(config.clone()) {
-            Ok(engine) => return engine,
-            Err(error) if Instant::now() > until => panic!("no engine: {error}"),
-            Err(_) => std::thread::sleep(Duration::from_millis(50)),
-        }
-    }
+    testing::found("the engine starts", || spawn_thread(config.clone()).ok())
 }
 
 fn any_port() -> SocketAddr {
@@ -128,7 +121,7 @@ impl Counting {
         let ledger = format!("ledger: {{ path: {} }}\n", ledger.display());
         let gate = Gate::start(&config(engine, &ledger), &files());
         let counting = Self { gate, dir };
-        eventually("the engine is asked", Duration::from_secs(20), || {
+        testing::eventually("the engine is asked", || {
             counting.probes("agree") + counting.probes("differ") > 0.0
         });
         counting
@@ -201,7 +194,7 @@ fn an_engine_that_counts_as_the_gate_does_is_exact() {
     assert_eq!(counting.probes("differ"), 0.0);
     assert_eq!(counting.model()["mark"], "exact");
     counting.ask("q", "", 6);
-    eventually("they are compared", Duration::from_secs(10), || {
+    testing::eventually("they are compared", || {
         counting
             .gate
             .metrics()
@@ -259,7 +252,7 @@ fn a_wrong_template_is_told_from_a_wrong_tokenizer_and_neither_is_the_engines_li
         assert_eq!(counting.alarm(), 0.0, "the engine is not accused");
         let log = counting.gate.log();
         assert!(log.contains("count prompts with this otherwise"), "{log}");
-        eventually("all are counted", Duration::from_secs(20), || {
+        testing::eventually("all are counted", || {
             counting.gate.metric("tollgate_ledger_rows_total", &[]) == 8.0
         });
         // The engine's own files put it right, without a restart.
@@ -269,7 +262,7 @@ fn a_wrong_template_is_told_from_a_wrong_tokenizer_and_neither_is_the_engines_li
         counting
             .gate
             .replace("m/template.jinja", template.as_bytes());
-        eventually("it is asked anew", Duration::from_secs(20), || {
+        testing::eventually("it is asked anew", || {
             counting.probes("differ") == 0.0 && counting.probes("agree") > 0.0
         });
         let page = counting.gate.admin("/api/v1/tokens").json();
@@ -294,9 +287,7 @@ fn an_engine_that_reports_other_counts_than_it_makes_is_flagged() {
     let counting = Counting::start(engine.addr());
     assert_eq!(counting.probes("differ"), 0.0);
     counting.ask("q", "x-fault: usage=x2", 20);
-    eventually("the alarm goes off", Duration::from_secs(20), || {
-        counting.alarm() == 1.0
-    });
+    testing::eventually("the alarm goes off", || counting.alarm() == 1.0);
     let log = counting.gate.log();
     let told = [
         "the engine reports other tokens than it makes",
@@ -321,7 +312,7 @@ fn an_engine_that_changes_is_asked_again_when_its_calls_differ() {
     let counting = Counting::start(address);
     counting.ask("before", "", 4);
     // What is compared after the change has the mark of after the change.
-    eventually("they are compared", Duration::from_secs(10), || {
+    testing::eventually("they are compared", || {
         let labels = ["direction=\"input\"", "result=\"exact\""];
         let counted = "tollgate_counting_exchanges_total";
         counting.gate.metric(counted, &labels) >= 4.0
@@ -329,7 +320,7 @@ fn an_engine_that_changes_is_asked_again_when_its_calls_differ() {
     engine.stop();
     let engine = serving(TOKENIZER, &another_template(), address);
     counting.ask("after", "", 8);
-    eventually("the engine is asked again", Duration::from_secs(20), || {
+    testing::eventually("the engine is asked again", || {
         counting.probes("differ") > 0.0
     });
     let model = counting.model();
@@ -365,7 +356,7 @@ fn what_was_known_of_an_address_is_not_known_of_another() {
     let ledger = counting.dir.path().join("usage.db");
     let ledger = format!("ledger: {{ path: {} }}\n", ledger.display());
     counting.gate.reconfigure(&config(address, &ledger));
-    eventually("it is forgotten", Duration::from_secs(20), || {
+    testing::eventually("it is forgotten", || {
         let model = counting.model();
         let mark = model["mark"].as_str().unwrap_or_default().to_owned();
         mark.starts_with("approximate: cannot reach") && model["exact"] == json!([])
@@ -419,7 +410,7 @@ fn nothing_but_questions_goes_to_an_engine_and_only_where_it_may_be_asked() {
         let seen = asked.seen();
         seen.iter().map(target).collect::<Vec<_>>()
     };
-    eventually("both are asked", Duration::from_secs(20), || {
+    testing::eventually("both are asked", || {
         paths().iter().any(|path| path == "/other/tokenize")
     });
     for seen in asked.seen() {

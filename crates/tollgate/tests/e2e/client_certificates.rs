@@ -2,14 +2,13 @@
 //!
 //! Not here: every form of a certificate's names, sessions whose certificate ends (unit tests of `proxy`).
 
-use std::time::Duration;
-
 use rcgen::{ExtendedKeyUsagePurpose, date_time_ymd};
+use testing::eventually;
 
 use crate::fixture::answer;
 use crate::harness::tls::{Authority, Leaf};
 use crate::harness::tls_client::{H1, H2, TlsClient};
-use crate::harness::{Gate, Response, Step, Upstream, eventually};
+use crate::harness::{Gate, Response, Step, Upstream};
 
 const SPIFFE: &str = "spiffe://cluster.local/ns/chat/sa/web";
 const BY_CERTIFICATE: &str = "identity: { certificates: { \"spiffe://cluster.local/ns/chat/sa/web\": chat, \
@@ -266,9 +265,7 @@ fn a_client_without_a_good_certificate_gets_an_alert_and_the_log_says_why() {
             assert!(refused.contains(alert), "{what}, {n}: {refused}");
         }
         let says = "TLS handshakes with clients fail";
-        eventually("the log says so", Duration::from_secs(5), || {
-            scene.lines(says) > 0
-        });
+        eventually("the log says so", || scene.lines(says) > 0);
         let log = scene.gate.log();
         let line = log.lines().find(|line| line.contains(says));
         let line = line.expect("a line");
@@ -302,9 +299,7 @@ fn a_session_keeps_its_certificate_and_ends_with_a_reload_of_the_roots() {
         let next = Authority::named("other");
         let roots = next.certificate.as_bytes();
         scene.gate.replace("clients.pem", roots);
-        eventually("the roots are taken", Duration::from_secs(10), || {
-            reloads() > before
-        });
+        eventually("the roots are taken", || reloads() > before);
         let newcomer = next.client_leaf(&[SPIFFE]);
         let newcomer = TlsClient::of_versions(&scene.public, Some(&newcomer), &[version]);
         // A worker that answers this one has taken what came before it.
@@ -321,7 +316,7 @@ fn a_session_keeps_its_certificate_and_ends_with_a_reload_of_the_roots() {
                 < 1.0
         };
         scene.gate.replace("clients.pem", b"no roots");
-        eventually("they are refused", Duration::from_secs(10), failed);
+        eventually("they are refused", failed);
         let (response, _) = newcomer.call(data, H1, &[]);
         assert_eq!(response.status, 200, "{version:?}: {}", response.text());
         assert!(scene.gate.log().contains("listen.tls.client_ca"));

@@ -5,9 +5,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use testing::{eventually, nothing_happens_for, pace};
+
 use crate::fixture::{answer, call};
 use crate::harness::tls::{Authority, TlsUpstream};
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address};
+use crate::harness::{Connection, Gate, Step, Upstream, chat, free_address};
 
 /// Lines of the log that contain this text.
 fn lines(gate: &Gate, text: &str) -> Vec<String> {
@@ -18,11 +20,9 @@ fn lines(gate: &Gate, text: &str) -> Vec<String> {
 
 /// Waits for a line of the log that contains this text, and asserts that it is the only one.
 fn line(gate: &Gate, text: &str) -> String {
-    eventually(text, Duration::from_secs(5), || {
-        !lines(gate, text).is_empty()
-    });
-    // Leaves time for a second line, which must not come.
-    std::thread::sleep(Duration::from_millis(1200));
+    eventually(text, || !lines(gate, text).is_empty());
+    // The gate looks every half second for what there is to tell.
+    nothing_happens_for(Duration::from_millis(700));
     let lines = lines(gate, text);
     assert_eq!(lines.len(), 1, "{lines:#?}");
     lines[0].clone()
@@ -67,7 +67,8 @@ fn an_endpoint_outage_and_its_recovery_are_logged_once_each() {
     let see = "docs/troubleshooting.md#an-endpoint-fails";
     assert!(begins.contains(see), "{begins}");
     let upstream = Upstream::start_at(address, |_, _| vec![Step::Send(answer())]);
-    eventually("it answers", Duration::from_secs(30), || {
+    eventually("it answers", || {
+        pace(Duration::from_millis(50));
         status(&gate) == 200
     });
     let ends = line(&gate, "the endpoint answers again");
@@ -174,9 +175,7 @@ fn the_log_can_be_json_lines() {
     let config = config("127.0.0.1", address.port(), "");
     let gate = Gate::start_env(&config, &[], &[("TOLLGATE_LOG_FORMAT", "json")]);
     assert_eq!(status(&gate), 502);
-    eventually("the line", Duration::from_secs(5), || {
-        !lines(&gate, "an endpoint fails").is_empty()
-    });
+    eventually("the line", || !lines(&gate, "an endpoint fails").is_empty());
     for text in gate.log().lines() {
         let line: serde_json::Value = serde_json::from_str(text).expect(text);
         assert!(

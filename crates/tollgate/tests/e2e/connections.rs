@@ -9,43 +9,44 @@ mod tls;
 mod unread;
 
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
+use std::time::Duration;
 
-use engine::{EngineConfig, spawn_thread};
+use testing::{Began, eventually, found, pace};
 
 use crate::fixture::{Fixture, IDENTITY, answer, call, config, is_closed};
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, post};
+use crate::harness::answer::{LAST_CHUNK, chunk, delta, events_head};
+use crate::harness::{Connection, Gate, Signal, Step, Upstream, chat, post};
 
-/// How long a bound of one second may take on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(6);
-
-#[test]
-fn c1_a_slow_head_is_refused() {
-    let fixture = Fixture::with("bounds: { head_time: 1s }\n");
-    let began = Instant::now();
-    let mut silent = Connection::open(fixture.gate.data);
-    silent.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n");
-    let mut trickling = Connection::open(fixture.gate.data);
-    let data = fixture.gate.data;
-    // The timeout counts from the first byte; further bytes do not extend it.
-    let mut writer = trickling.tcp.try_clone().expect("a second handle");
+/// Sends these bytes one by one, and is slow about it, until the gate takes no more.
+fn trickle(mut to: TcpStream, bytes: impl Iterator<Item = u8> + Send + 'static) {
     std::thread::spawn(move || {
-        for byte in b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-a: bbbbbbbbbbbbbbbbbbbbbb"
-            .iter()
-            .cycle()
-        {
-            std::thread::sleep(Duration::from_millis(100));
-            if writer.write_all(&[*byte]).is_err() {
+        for byte in bytes {
+            pace(Duration::from_millis(100));
+            if to.write_all(&[byte]).is_err() {
                 return;
             }
         }
     });
+}
+
+#[test]
+fn c1_a_slow_head_is_refused() {
+    let fixture = Fixture::with("bounds: { head_time: 1s }\n");
+    let began = Began::now();
+    let mut silent = Connection::open(fixture.gate.data);
+    silent.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n");
+    let mut trickling = Connection::open(fixture.gate.data);
+    let data = fixture.gate.data;
+    // The timeout counts from the first byte; further bytes, which never end, do not extend it.
+    let head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-a: b";
+    let writer = trickling.tcp.try_clone().expect("a second handle");
+    trickle(writer, head.iter().copied().chain(std::iter::repeat(b'b')));
     for (what, connection) in [("silent", &mut silent), ("trickling", &mut trickling)] {
         fixture.refused(what, &connection.response(), 408, "request_timeout");
         assert!(is_closed(connection), "{what}");
-        assert!(began.elapsed() < DEADLINE, "{what}: {:?}", began.elapsed());
     }
-    assert!(began.elapsed() > Duration::from_millis(900));
+    began.took_at_least(Duration::from_millis(900));
     fixture.forwards_on("slow heads", &mut Connection::open(data));
     fixture.end();
 }
@@ -53,7 +54,6 @@ fn c1_a_slow_head_is_refused() {
 #[test]
 fn c1_a_body_that_stops_is_refused() {
     let fixture = Fixture::with("bounds: { body_idle: 1s }\n");
-    let began = Instant::now();
     let request = call(&chat("m", false));
     let mut with_length = Connection::open(fixture.gate.data);
     with_length.send(&request[..request.len() - 5]);
@@ -64,7 +64,6 @@ fn c1_a_body_that_stops_is_refused() {
     );
     for (what, connection) in [("a length", &mut with_length), ("chunks", &mut chunked)] {
         fixture.refused(what, &connection.response(), 408, "request_timeout");
-        assert!(began.elapsed() < DEADLINE, "{what}: {:?}", began.elapsed());
         assert!(is_closed(connection), "{what}");
     }
     fixture.end();
@@ -81,20 +80,12 @@ fn c1_a_body_that_trickles_is_refused_at_its_rate() {
         .position(|w| w == b"\r\n\r\n")
         .expect("a head")
         + 4;
-    let began = Instant::now();
     connection.send(&request[..head]);
-    let mut writer = connection.tcp.try_clone().expect("a second handle");
+    let writer = connection.tcp.try_clone().expect("a second handle");
     let body = request[head..].to_vec();
-    std::thread::spawn(move || {
-        for byte in body {
-            std::thread::sleep(Duration::from_millis(100));
-            if writer.write_all(&[byte]).is_err() {
-                return;
-            }
-        }
-    });
+    trickle(writer, body.into_iter());
+    // Whole it would be answered.
     fixture.refused("trickling", &connection.response(), 408, "request_timeout");
-    assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
     fixture.end();
 }
 
@@ -102,60 +93,47 @@ fn c1_a_body_that_trickles_is_refused_at_its_rate() {
 fn c1_an_idle_connection_is_closed_without_a_response() {
     let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
     let mut fresh = Connection::open(fixture.gate.data);
-    let mut used = Connection::open(fixture.gate.data);
-    fixture.forwards_on("nothing", &mut used);
-    let began = Instant::now();
+    // A machine that stands still may let a connection's second pass before its call comes.
+    let (mut used, response) = found("a call on a connection in time", || {
+        let mut used = Connection::open(fixture.gate.data);
+        let response = used.call(&call(&chat("m", false)));
+        (response.status != 0).then_some((used, response))
+    });
+    fixture.forwarded("a call", &response);
     assert!(is_closed(&mut fresh));
     assert!(is_closed(&mut used));
-    assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
     fixture.end();
 }
 
 #[test]
 fn c1_a_client_that_reads_nothing_is_disconnected_and_its_upstream_call_cancelled() {
-    let (count, counted) = std::sync::mpsc::channel();
-    let upstream = Upstream::start(move |_, _| {
-        count.send(()).expect("the test listens");
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-        let event = format!("data: {{\"x\":\"{}\"}}\n\n", "y".repeat(60_000));
-        let chunk = format!("{:x}\r\n{event}\r\n", event.len()).into_bytes();
-        let mut steps = vec![Step::Send(head.into())];
-        steps.extend(std::iter::repeat_n(Step::Send(chunk), 1000));
-        steps
+    let upstream = Upstream::start(|_, _| {
+        let event = chunk(delta(&"y".repeat(60_000)).as_bytes());
+        vec![Step::Send(events_head()), Step::Repeat(event, 1000)]
     });
     let gate = Gate::start(
         &config(upstream.address, "bounds: { write_stall: 1s }\n"),
         &[],
     );
-    let before = crate::http2::resident_mib(&gate);
+    let before = gate.resident_kib();
     let mut clients: Vec<_> = (0..40).map(|_| Connection::open(gate.data)).collect();
     for client in &mut clients {
         client.send(&call(
             r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
         ));
     }
-    let began = Instant::now();
-    for _ in 0..40 {
-        counted
-            .recv_timeout(Duration::from_secs(20))
-            .expect("each reaches the upstream");
-    }
-    let during = crate::http2::resident_mib(&gate);
-    // The upstream has 60 MB for each of them; the gate buffers at most one read of each.
-    assert!(
-        during - before < 32,
-        "{before} MiB, then {during} MiB for 40 stuck streams"
-    );
     let records = gate.records(40);
+    assert_eq!(upstream.count(), 40, "each reaches the upstream");
     assert!(
         records.iter().all(|r| r["outcome"] == "aborted"),
         "{:?}",
         records[0]
     );
+    // The upstream has 60 MB for each of them; the gate buffers at most one read of each.
+    let peak = gate.peak_kib();
     assert!(
-        began.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        began.elapsed()
+        peak - before < 32 << 10,
+        "{before} KiB, then {peak} KiB for 40 stuck streams"
     );
     for client in &mut clients {
         assert!(!client.response().whole, "a cut stream looked whole");
@@ -164,41 +142,50 @@ fn c1_a_client_that_reads_nothing_is_disconnected_and_its_upstream_call_cancelle
 
 #[test]
 fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
-    let engine = spawn_thread(EngineConfig {
-        ttft: Duration::ZERO,
-        inter_token: Duration::from_millis(20),
-        ..EngineConfig::default()
-    })
-    .expect("an engine");
-    let gate = Gate::start_with_descriptors(128, &config(engine.addr(), ""));
+    let finish = Signal::default();
+    let until = finish.clone();
+    let upstream = Upstream::start(move |n, _| {
+        if n > 0 {
+            return vec![Step::Send(answer())];
+        }
+        let (begins, ends) = (chunk(delta("one").as_bytes()), chunk(b"data: [DONE]\n\n"));
+        vec![
+            Step::Send([events_head(), begins].concat()),
+            Step::Until(until.clone()),
+            Step::Send([&ends[..], LAST_CHUNK].concat()),
+        ]
+    });
+    let gate = Gate::start_with_descriptors(128, &config(upstream.address, ""));
     let log = gate.log();
     let said = "128 files may be open, so clients may have 32 connections: raise the hard limit";
     assert!(log.contains(said), "{log}");
     let mut streaming = Connection::open(gate.data);
-    let body = r#"{"model":"gpt-oss-120b","stream":true,"max_tokens":150,"messages":[{"role":"user","content":"Hi"}]}"#;
-    streaming.send(&call(body));
+    streaming.send(&call(&chat("m", true)));
     assert!(streaming.more());
     // More connections than descriptors; the kernel queues those that the gate does not accept.
     let idle: Vec<_> = (0..300).map(|_| Connection::open(gate.data)).collect();
     let mut queued = Connection::open(gate.data);
-    queued.send(&call(&chat("gpt-oss-120b", false)));
+    queued.send(&call(&chat("m", false)));
     assert_eq!(
         gate.admin("/readyz").status,
         200,
         "the admin endpoint keeps its descriptors"
     );
+    eventually("the log says that nobody is let in", || {
+        gate.log().contains("no client is let in")
+    });
+    finish.give();
     let response = streaming.response();
     assert!(
         response.whole && response.text().ends_with("data: [DONE]\n\n"),
         "the stream was cut"
     );
     // A connection that was accepted still reaches the upstream.
-    let again = streaming.call(&call(&chat("gpt-oss-120b", false)));
+    let again = streaming.call(&call(&chat("m", false)));
     assert_eq!(again.status, 200, "{}", again.text());
+    assert_eq!(upstream.count(), 2, "the queued call waits");
     assert!(queued.unread().is_empty());
-    let open = std::fs::read_dir(format!("/proc/{}/fd", gate.id()))
-        .expect("it runs")
-        .count();
+    let open = gate.descriptors();
     assert!(open < 128, "{open} descriptors");
     drop(idle);
     assert_eq!(queued.response().status, 200, "it recovers");
@@ -207,8 +194,8 @@ fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
     assert!(!log.contains(ran_out), "it ran out of descriptors");
     let lines = log
         .lines()
-        .filter(|line| line.contains("no client is let in"));
-    assert_eq!(lines.count(), 1, "one line, however long it lasts");
+        .filter(|line| line.contains("no client is let in: "));
+    assert_eq!(lines.count(), 1, "one line says that it begins");
 }
 
 #[test]
@@ -225,19 +212,15 @@ fn c3_thousands_of_idle_connections_cost_little() {
         .and_then(|n| n.parse().ok())
         .unwrap_or(1024);
     let many = (soft / 4).min(4000);
-    let fixture = Fixture::new();
-    let before = crate::http2::resident_mib(&fixture.gate);
+    // None of them is idle for too long before all are there.
+    let fixture = Fixture::with("bounds: { keep_alive: 1h }\n");
+    let before = fixture.gate.resident_kib();
     let idle: Vec<_> = (0..many)
         .map(|_| Connection::open(fixture.gate.data))
         .collect();
-    eventually("all are accepted", Duration::from_secs(20), || {
-        std::fs::read_dir(format!("/proc/{}/fd", fixture.gate.id()))
-            .expect("it runs")
-            .count()
-            > many
-    });
-    let after = crate::http2::resident_mib(&fixture.gate);
-    let each_kib = (after - before) * 1024 / i64::try_from(many).expect("few");
+    eventually("all are accepted", || fixture.gate.descriptors() > many);
+    let after = fixture.gate.resident_kib();
+    let each_kib = (after - before) / i64::try_from(many).expect("few");
     assert!(
         each_kib <= 16,
         "{each_kib} KiB for each of {many} idle connections"
@@ -269,7 +252,7 @@ fn c4_connections_beyond_the_bound_are_refused_and_the_others_served() {
         fixture.forwards_on("the first four", connection);
     }
     kept.pop();
-    eventually("there is room again", Duration::from_secs(5), || {
+    eventually("there is room again", || {
         Connection::open(fixture.gate.data)
             .call(&call(&chat("m", false)))
             .status
@@ -277,12 +260,12 @@ fn c4_connections_beyond_the_bound_are_refused_and_the_others_served() {
     });
 }
 
-#[test]
-fn c4_ten_times_the_limit_is_refused_with_429_without_reaching_the_upstream() {
+/// Asks ten times as much as the limit allows. Gives what the gate says it took to refuse each, in microseconds.
+fn ten_times_the_limit() -> Vec<u64> {
     let upstream = Upstream::start(|_, _| vec![Step::Send(answer())]);
     let limited = format!(
         "workers: 1\nbackends: {{ up: {{ url: http://{}/v1 }} }}\n\
-         routes: [ {{ workload: w, backend: up, limits: [ {{ requests: 50, per: 1h }} ] }} ]\n",
+         routes: [ {{ workload: w, backend: up, limits: [ {{ requests: 50, per: 366d }} ] }} ]\n",
         upstream.address
     );
     let gate = Gate::start(&limited, &[]);
@@ -308,9 +291,8 @@ fn c4_ten_times_the_limit_is_refused_with_429_without_reaching_the_upstream() {
         .flat_map(|c| c.join().expect("no panic"))
         .collect();
     let admitted = responses.iter().filter(|r| r.status == 200).count();
-    // One request is refilled every 72 s.
-    assert!((50..=51).contains(&admitted), "{admitted}");
-    assert_eq!(upstream.seen().len(), admitted);
+    // One request is refilled every week.
+    assert_eq!((admitted, upstream.count()), (50, 50));
     for shed in responses.iter().filter(|r| r.status != 200) {
         assert_eq!(
             (shed.status, shed.code().as_str()),
@@ -320,16 +302,24 @@ fn c4_ten_times_the_limit_is_refused_with_429_without_reaching_the_upstream() {
     }
     let records = gate.records(500);
     assert_eq!(records.len(), 500);
-    let mut took: Vec<u64> = records
-        .iter()
-        .filter(|r| r["outcome"] == "refused")
-        .filter_map(|r| r["duration_us"].as_u64())
-        .collect();
+    let mut refused: Vec<_> = records.iter().collect();
+    refused.retain(|r| r["outcome"] == "refused");
+    assert!(refused.iter().all(|r| r["attempts"] == 0));
+    let took = refused.iter().filter_map(|r| r["duration_us"].as_u64());
+    took.collect()
+}
+
+#[test]
+fn c4_ten_times_the_limit_is_refused_with_429_without_reaching_the_upstream() {
+    assert_eq!(ten_times_the_limit().len(), 450);
+}
+
+#[test]
+#[ignore = "timing"]
+fn timing_a_call_over_the_limit_is_refused_within_a_millisecond() {
+    let mut took = ten_times_the_limit();
     took.sort_unstable();
-    // The median, because the machine may be busy with other tests.
-    assert!(
-        took[took.len() / 2] < 1000,
-        "{} us at the median",
-        took[took.len() / 2]
-    );
+    let median = took[took.len() / 2];
+    println!("refused in {median} us at the median");
+    assert!(median < 1000, "{median} us at the median");
 }

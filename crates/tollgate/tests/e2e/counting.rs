@@ -81,27 +81,3 @@ fn number(row: &Value, column: &str) -> u64 {
     let value = row[column].as_u64();
     value.unwrap_or_else(|| panic!("{column} in {row}"))
 }
-
-/// xorshift64, seeded by the clock; the seed is printed.
-struct Random(u64);
-
-impl Random {
-    fn announced() -> Self {
-        let since = std::time::UNIX_EPOCH.elapsed();
-        let seed = since.map_or(1, |since| since.as_nanos() as u64) | 1;
-        println!("seed {seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-
-    /// True once in `n` times.
-    fn once_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}

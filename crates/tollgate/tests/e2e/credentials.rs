@@ -6,10 +6,8 @@
 
 mod forwarding;
 
-use std::time::Duration;
-
 use crate::harness::answer::{COMPLETION, json};
-use crate::harness::{Connection, Gate, Seen, Step, Upstream, chat, eventually, post};
+use crate::harness::{Connection, Gate, Seen, Step, Upstream, chat, post};
 
 const OURS: &str = "the-gates-own-secret";
 const THEIRS: &str = "malicious-canary";
@@ -325,7 +323,7 @@ fn a_rotated_secret_is_used_without_a_restart() {
     for n in 0..3 {
         let secret = format!("rotated-{n}");
         gate.replace("secret", secret.as_bytes());
-        eventually("the new secret is in use", Duration::from_secs(3), || {
+        testing::eventually("the new secret is in use", || {
             let request = post(
                 "/v1/chat/completions",
                 &["x-workload-app: w"],

@@ -6,11 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::eventually;
 use fixture::Fixture;
 use prometheus::{Known, Prometheus};
 use promql::ParsedQuery;
@@ -183,7 +181,7 @@ fn every_metric_label_and_value_that_is_queried_exists() {
         .filter(|r| !r.is_alert)
         .map(|r| &*r.name)
         .collect();
-    eventually("rules are recorded", Duration::from_secs(30), || {
+    testing::eventually("rules are recorded", || {
         let known = prometheus.known();
         recorded.iter().all(|name| known.contains_key(*name))
     });

@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::Read;
-use std::time::Duration;
 
 use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, chat, post};
 
@@ -137,7 +136,7 @@ impl Fixture {
         assert!(response.whole, "{what}");
         self.expect_record(what, response, "");
         let number = self.forwarded.replace(self.forwarded.get() + 1);
-        let seen = self.upstream.seen().into_iter().nth(number);
+        let seen = self.upstream.nth(number);
         seen.unwrap_or_else(|| panic!("{what}: answered without the upstream"))
     }
 
@@ -193,7 +192,7 @@ impl Fixture {
             }
         }
         assert_eq!(
-            self.upstream.seen().len(),
+            self.upstream.count(),
             self.forwarded.get(),
             "calls that reached the upstream"
         );
@@ -202,9 +201,5 @@ impl Fixture {
 
 /// Whether the gate has closed the connection cleanly without sending more.
 pub(crate) fn is_closed(connection: &mut Connection) -> bool {
-    let timeout = connection
-        .tcp
-        .set_read_timeout(Some(Duration::from_secs(5)));
-    timeout.expect("a socket option");
     connection.unread().is_empty() && matches!(connection.tcp.read(&mut [0; 64]), Ok(0))
 }

@@ -8,16 +8,18 @@ mod floods;
 mod malformed;
 mod upstream;
 
-pub(crate) use floods::resident_mib;
-
 use std::time::{Duration, Instant};
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use http_body_util::BodyExt;
+use testing::{Began, eventually, found};
 
 use crate::fixture::{Fixture, IDENTITY, config};
+use crate::harness::answer::{
+    COMPLETION, DONE, LAST_CHUNK, chunk, counts, delta, events_head, json, usage_event,
+};
 use crate::harness::h2::{self, Ended, Frames, INTERNAL_ERROR};
-use crate::harness::{Gate, Step, Upstream, chat, eventually, tls};
+use crate::harness::{Gate, Signal, Step, Upstream, chat, tls};
 
 /// An engine that answers at this pace.
 fn engine(inter_token_ms: u64) -> EngineHandle {
@@ -50,6 +52,32 @@ fn list(length: &str) -> Vec<(&str, &str)> {
         list.push(("content-length", length));
     }
     list
+}
+
+/// A whole call on this stream, to be sent at once.
+fn whole(stream: u32, body: &[u8]) -> Vec<u8> {
+    let head = h2::frame(
+        h2::HEADERS,
+        h2::END_HEADERS,
+        stream,
+        &h2::encoded(&list("")),
+    );
+    [head, h2::frame(h2::DATA, h2::END_STREAM, stream, body)].concat()
+}
+
+/// Streams an event, and once it is told so the rest, in which 60 tokens are reported; answers other calls whole.
+fn in_two_parts(until: Signal) -> Upstream {
+    Upstream::start(move |_, seen| {
+        if seen.json()["stream"] != true {
+            return vec![Step::Send(json(200, COMPLETION))];
+        }
+        let rest = [delta("two"), usage_event(&counts(7, 60)), DONE.to_owned()].concat();
+        vec![
+            Step::Send([events_head(), chunk(delta("one").as_bytes())].concat()),
+            Step::Until(until.clone()),
+            Step::Send([&chunk(rest.as_bytes())[..], LAST_CHUNK].concat()),
+        ]
+    })
 }
 
 #[test]
@@ -145,51 +173,42 @@ fn refusals_leave_the_connection_usable() {
 
 #[test]
 fn alpn_selects_the_version_of_tls_clients() {
-    let engine = engine(20);
+    let seen = Signal::default();
+    let upstream = in_two_parts(seen.clone());
     let authority = tls::Authority::new();
     let leaf = authority.leaf("gate.test");
     let files = [
         ("cert.pem", leaf.certificate.as_bytes()),
         ("key.pem", leaf.key.as_bytes()),
     ];
-    let gate = Gate::start_tls(&config(engine.addr(), ""), &files);
+    let gate = Gate::start_tls(&config(upstream.address, ""), &files);
     h2::run(async {
         let stream_of =
             |protocols| tls::connect(gate.data, "gate.test", &authority.certificate, protocols);
         let over = stream_of(&[b"h2", b"http/1.1"]).await;
         assert_eq!(over.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         let mut client = h2::client(over).await;
-        // Long enough that a machine which stands still for a moment does not bring most of it at once.
-        let request = h2::post("/v1/chat/completions", stream(60));
+        let request = h2::post("/v1/chat/completions", chat("m", true));
         let response = client.send_request(request).await.expect("an answer");
         assert_eq!(response.status(), 200);
-        assert_eq!(
-            response.headers()["content-type"],
-            "text/event-stream; charset=utf-8"
-        );
-        let (mut body, mut text, mut arrivals) = (response.into_body(), String::new(), Vec::new());
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let (mut body, mut text) = (response.into_body(), String::new());
         while let Some(frame) = body.frame().await {
             let data = frame
                 .expect("it does not break off")
                 .into_data()
                 .unwrap_or_default();
             text.push_str(std::str::from_utf8(&data).expect("text"));
-            arrivals.push(Instant::now());
+            // What has come is here before there is more.
+            if text.ends_with(&delta("one")) {
+                seen.give();
+            }
         }
-        assert!(
-            text.ends_with("data: [DONE]\n\n") && !text.contains("completion_tokens"),
-            "{text}"
-        );
-        let span = arrivals[arrivals.len() - 1] - arrivals[0];
-        assert!(
-            arrivals.len() > 10 && span > Duration::from_millis(200),
-            "{} in {span:?}",
-            arrivals.len()
-        );
+        assert_eq!(text, [&delta("one"), &delta("two"), DONE].concat());
         // Without ALPN, and with it for HTTP/1.1 alone, the same port speaks HTTP/1.1.
         for protocols in [&[][..], &[&b"http/1.1"[..]]] {
             let mut over = stream_of(protocols).await;
-            let body = chat("gpt-oss-120b", false);
+            let body = chat("m", false);
             let request = format!(
                 "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
@@ -215,39 +234,50 @@ fn alpn_selects_the_version_of_tls_clients() {
     assert_eq!(records[0]["completion_source"], "reported");
 }
 
+/// Resets a stream that has begun; gives how long it took until the engine knew.
+fn reset(gate: &Gate, engine: &EngineHandle) -> Duration {
+    let before = engine.stats().finished_abort;
+    let mut frames = Frames::open(gate.data, &[]);
+    frames.write(&whole(1, stream(5000).as_bytes()));
+    while frames.next().expect("the stream runs").kind != h2::DATA {}
+    let began = Instant::now();
+    frames.reset(1, h2::CANCEL);
+    eventually("the engine stops", || {
+        engine.stats().finished_abort == before + 1
+    });
+    began.elapsed()
+}
+
 #[test]
 fn a_client_that_resets_its_stream_cancels_the_upstream_at_once() {
+    // Else it would go on for ten minutes.
+    let engine = engine(120);
+    let gate = Gate::start(&config(engine.addr(), ""), &[]);
+    reset(&gate, &engine);
+    let record = &gate.records(1)[0];
+    assert_eq!(
+        (&record["outcome"], &record["status"]),
+        (&"aborted".into(), &200.into()),
+        "{record}"
+    );
+}
+
+#[test]
+#[ignore = "timing"]
+fn timing_a_reset_stream_is_cancelled_upstream_within_100_ms() {
     let engine = engine(20);
     let gate = Gate::start(&config(engine.addr(), ""), &[]);
-    let mut fastest = Duration::MAX;
-    for n in 1..=5_u32 {
-        let mut frames = Frames::open(gate.data, &[]);
-        let body = stream(5000);
-        frames.headers(1, &list(""), false);
-        frames.send(h2::DATA, h2::END_STREAM, 1, body.as_bytes());
-        while frames.next().expect("the stream runs").kind != h2::DATA {}
-        frames.reset(1, h2::CANCEL);
-        let began = Instant::now();
-        eventually("the engine stops", Duration::from_secs(5), || {
-            engine.stats().finished_abort == u64::from(n)
-        });
-        fastest = fastest.min(began.elapsed());
-    }
-    // The engine detects it at its next token, the test at its next poll.
+    // The engine detects it at its next token, the test at its next look.
+    let took = (0..5).map(|_| reset(&gate, &engine));
+    let fastest = took.min().expect("some");
+    println!("{fastest:?}");
     assert!(fastest < Duration::from_millis(100), "{fastest:?}");
-    for record in gate.records(5) {
-        assert_eq!(
-            (&record["outcome"], &record["status"]),
-            (&"aborted".into(), &200.into()),
-            "{record}"
-        );
-    }
 }
 
 #[test]
 fn a_client_that_resets_before_an_answer_cancels_the_upstream_too() {
     let engine = spawn_thread(EngineConfig {
-        ttft: Duration::from_secs(60),
+        ttft: Duration::from_mins(10),
         ..EngineConfig::default()
     });
     let engine = engine.expect("an engine");
@@ -255,13 +285,9 @@ fn a_client_that_resets_before_an_answer_cancels_the_upstream_too() {
     let mut frames = Frames::open(gate.data, &[]);
     frames.headers(1, &list(""), false);
     frames.send(h2::DATA, h2::END_STREAM, 1, stream(10).as_bytes());
-    eventually("the engine has it", Duration::from_secs(5), || {
-        engine.stats().running == 1
-    });
+    eventually("the engine has it", || engine.stats().running == 1);
     frames.reset(1, h2::CANCEL);
-    eventually("the engine is free", Duration::from_secs(2), || {
-        engine.stats().finished_abort == 1
-    });
+    eventually("the engine is free", || engine.stats().finished_abort == 1);
     assert_eq!(gate.records(1)[0]["outcome"], "aborted");
 }
 
@@ -270,25 +296,27 @@ fn a_broken_upstream_response_resets_the_http2_stream() {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let event = "f\r\ndata: {\"a\":1}\n\n\r\n";
+    let seen: [Signal; 3] = Default::default();
+    let until = seen.clone();
     let upstream = Upstream::start(move |n, _| {
         let end = match n {
             0 => Step::Close,
             1 => Step::Reset,
             _ => Step::Send(b"xyz\r\n".to_vec()),
         };
-        let pause = Step::Sleep(Duration::from_millis(50));
         vec![
             Step::Send(head.into()),
             Step::Send(event.into()),
-            pause,
+            Step::Until(until[n].clone()),
             end,
         ]
     });
     let gate = Gate::start(&config(upstream.address, ""), &[]);
     let mut frames = Frames::open(gate.data, &[]);
-    for stream in [1, 3, 5] {
-        frames.headers(stream, &list(""), false);
-        frames.send(h2::DATA, h2::END_STREAM, stream, br#"{"stream":true}"#);
+    for (stream, seen) in [1, 3, 5].into_iter().zip(seen) {
+        frames.write(&whole(stream, br#"{"stream":true}"#));
+        while frames.next().expect("the stream runs").kind != h2::DATA {}
+        seen.give();
         assert_eq!(
             frames.ended(stream),
             Ended::Reset(INTERNAL_ERROR),
@@ -305,13 +333,16 @@ fn a_broken_upstream_response_resets_the_http2_stream() {
 
 #[test]
 fn a_drain_sends_goaway_and_completes_open_streams() {
-    let engine = engine(10);
-    let mut gate = Gate::start(&config(engine.addr(), "drain: { grace: 30s }\n"), &[]);
+    let drains = Signal::default();
+    let upstream = in_two_parts(drains.clone());
+    let grace = "drain: { grace: 1h }\n";
+    let mut gate = Gate::start(&config(upstream.address, grace), &[]);
     let mut frames = Frames::open(gate.data, &[]);
-    frames.headers(1, &list(""), false);
-    frames.send(h2::DATA, h2::END_STREAM, 1, stream(100).as_bytes());
+    frames.write(&whole(1, chat("m", true).as_bytes()));
     while frames.next().expect("the stream runs").kind != h2::DATA {}
     gate.signal(libc::SIGTERM);
+    eventually("/readyz is 503", || gate.admin("/readyz").status == 503);
+    drains.give();
     let (mut text, mut said) = (String::new(), Vec::new());
     while let Some(frame) = frames.next() {
         match frame.kind {
@@ -325,7 +356,7 @@ fn a_drain_sends_goaway_and_completes_open_streams() {
         !said.is_empty() && said.iter().all(|code| *code == h2::NO_ERROR),
         "{said:?}"
     );
-    assert!(gate.wait(Duration::from_secs(10)).success());
+    assert!(gate.ended().success());
     assert_eq!(gate.records(1)[0]["outcome"], "completed");
 }
 
@@ -362,36 +393,27 @@ fn a_hundred_streams_share_a_connection() {
 #[test]
 fn an_idle_http2_connection_is_closed_after_goaway() {
     let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
-    let mut frames = Frames::open(fixture.gate.data, &[]);
-    let began = Instant::now();
-    frames.headers(1, &list(""), false);
-    frames.send(h2::DATA, h2::END_STREAM, 1, b"{}");
-    assert_eq!(frames.ended(1), Ended::Whole(200));
+    let began = Began::now();
+    // A machine that stands still may let a connection's second pass before its call comes.
+    let mut frames = found("a call on a connection in time", || {
+        let mut frames = Frames::open(fixture.gate.data, &[]);
+        frames.write(&whole(1, b"{}"));
+        (frames.ended(1) == Ended::Whole(200)).then_some(frames)
+    });
     let goaway = frames.next().expect("a word before the end");
     assert_eq!((goaway.kind, goaway.code(4)), (h2::GOAWAY, h2::NO_ERROR));
     while frames.next().is_some() {}
-    let after = began.elapsed();
-    assert!(
-        after > Duration::from_millis(500) && after < Duration::from_secs(8),
-        "{after:?}"
-    );
+    began.took_at_least(Duration::from_millis(500));
 }
 
 #[test]
 fn c1_a_stalled_body_over_http2_is_refused() {
     let fixture = Fixture::with("bounds: { body_idle: 1s }\n");
     let mut frames = Frames::open(fixture.gate.data, &[]);
-    let began = Instant::now();
     frames.headers(1, &list(""), false);
     frames.send(h2::DATA, 0, 1, b"{\"model\"");
     assert_eq!(frames.ended(1), Ended::Whole(408));
-    assert!(
-        began.elapsed() < Duration::from_secs(6),
-        "{:?}",
-        began.elapsed()
-    );
-    frames.headers(3, &list(""), false);
-    frames.send(h2::DATA, h2::END_STREAM, 3, b"{}");
+    frames.write(&whole(3, b"{}"));
     assert_eq!(frames.ended(3), Ended::Whole(200), "the connection goes on");
     assert_eq!(fixture.gate.records(2)[0]["code"], "request_timeout");
 }
@@ -402,26 +424,16 @@ fn c1_an_endless_head_over_http2_closes_the_connection() {
     let mut half = Frames::open(fixture.gate.data, &[]);
     half.send(h2::HEADERS, h2::END_STREAM, 1, &h2::encoded(&list("")));
     let mut silent = Frames::open(fixture.gate.data, &[]);
-    let began = Instant::now();
     while half.next().is_some() {}
     while silent.next().is_some() {}
-    assert!(
-        began.elapsed() < Duration::from_secs(12),
-        "{:?}",
-        began.elapsed()
-    );
     assert_eq!(fixture.upstream.seen().len(), 0);
 }
 
 #[test]
 fn a_client_that_opens_no_window_is_disconnected_after_write_stall() {
     let upstream = Upstream::start(|_, _| {
-        let body = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        vec![Step::Send(head.into_bytes()), Step::Send(body.into_bytes())]
+        let body = format!("{{\"a\":\"{}\"}}", "x".repeat(256 << 10));
+        vec![Step::Send(json(200, &body))]
     });
     let gate = Gate::start(
         &config(
@@ -430,20 +442,23 @@ fn a_client_that_opens_no_window_is_disconnected_after_write_stall() {
         ),
         &[],
     );
-    // SETTINGS_INITIAL_WINDOW_SIZE 0: not one byte of a body may come.
-    let mut frames = Frames::open(gate.data, &[(4, 0)]);
-    let began = Instant::now();
-    for stream in (1..200).step_by(2) {
-        frames.headers(stream, &list(""), false);
-        frames.send(h2::DATA, h2::END_STREAM, stream, b"{}");
-    }
-    // Nothing can be sent on a stream without a window, so the connection is closed.
-    assert!(matches!(frames.ended(1), Ended::Reset(_) | Ended::Closed));
-    assert!(
-        began.elapsed() < Duration::from_secs(15),
-        "{:?}",
-        began.elapsed()
-    );
+    let calls: Vec<u8> = (1..200)
+        .step_by(2)
+        .flat_map(|stream| whole(stream, b"{}"))
+        .collect();
+    // Nothing can be sent on a stream without a window, so the connection is closed. Where this process stands still, an
+    // idle one may be closed before its calls come.
+    found("a connection with calls is closed", || {
+        // SETTINGS_INITIAL_WINDOW_SIZE 0: not one byte of a body may come.
+        let mut frames = Frames::open(gate.data, &[(4, 0)]);
+        frames.write(&calls);
+        let ended = frames.ended(1);
+        assert!(
+            matches!(ended, Ended::Reset(_) | Ended::GoAway(_) | Ended::Closed),
+            "{ended:?}"
+        );
+        (upstream.count() > 0).then_some(())
+    });
     let records = gate.records(100);
     assert!(
         records.iter().all(|r| r["outcome"] == "aborted"),

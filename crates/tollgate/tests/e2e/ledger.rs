@@ -88,5 +88,5 @@ fn refused(config: &str) -> String {
 
 pub(crate) fn stop(mut gate: Gate) {
     gate.signal(libc::SIGTERM);
-    assert_eq!(gate.wait(Duration::from_secs(20)).code(), Some(0));
+    assert_eq!(gate.wait(testing::PATIENCE).code(), Some(0));
 }

@@ -7,9 +7,8 @@ mod cpu_quota;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, post};
+use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
 
 const PAGES: [&str; 7] = [
     "/livez",
@@ -313,7 +312,7 @@ fn the_metrics_page_is_well_formed_and_documented() {
     let counted = format!("{}\ntokenizers: {{ \"*\": o200k }}\n", config(&upstream));
     let gate = Gate::start(&counted, &[]);
     traffic(&gate);
-    eventually("something was counted", Duration::from_secs(10), || {
+    testing::eventually("something was counted", || {
         gate.metrics().contains("tollgate_token_drift_ratio{")
     });
     let page = gate.metrics();
@@ -464,7 +463,7 @@ fn a_client_cannot_create_metric_series() {
     };
     batch(0..100);
     let before = gate.metrics();
-    batch(100..10_000);
+    batch(100..2_000);
     let after = gate.metrics();
     let series = |page: &str| {
         let lines = page.lines().filter(|l| !l.starts_with('#'));
@@ -476,10 +475,7 @@ fn a_client_cannot_create_metric_series() {
         .difference(&series(&before))
         .cloned()
         .collect();
-    assert!(
-        new.is_empty(),
-        "10,000 model names made new series: {new:?}"
-    );
+    assert!(new.is_empty(), "2,000 model names made new series: {new:?}");
     assert!(!after.contains("model-of-my-own") && !after.contains("nobody-"));
     assert_eq!(gate.metric("tollgate_series_folded_total", &[]), 0.0);
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use testing::found;
+
 use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
 
 const HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-/// Its half is longer than a machine stands still.
-const PAUSE: Duration = Duration::from_millis(1500);
+const PAUSE: Duration = Duration::from_millis(400);
 
 #[test]
 fn waiting_for_the_first_event_is_not_gate_overhead() {
@@ -31,9 +32,15 @@ fn waiting_for_the_first_event_is_not_gate_overhead() {
         &["x-workload-app: w"],
         &chat("m", true),
     );
-    assert_eq!(Connection::open(gate.data).call(&request).status, 200);
-    let record = &gate.records(1)[0];
-    let us = |name: &str| Duration::from_micros(record[name].as_u64().expect("a time"));
-    assert!(us("first_byte_us") >= PAUSE, "{record}");
-    assert!(us("own_us") < PAUSE / 2, "{record}");
+    let mut calls = 0;
+    // Where the gate stands still for so long, that counts too, and another call is made.
+    found("the gate's own time is less than the upstream's", || {
+        assert_eq!(Connection::open(gate.data).call(&request).status, 200);
+        calls += 1;
+        let record = gate.records(calls).pop().expect("a record");
+        let us = |name: &str| Duration::from_micros(record[name].as_u64().expect("a time"));
+        assert!(us("first_byte_us") >= PAUSE, "{record}");
+        println!("{record}");
+        (us("own_us") < PAUSE / 2).then_some(())
+    });
 }

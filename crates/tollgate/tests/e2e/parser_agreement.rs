@@ -3,7 +3,7 @@
 //!
 //! Invariant: for a request that reached the engine, each parser finds the operation, the model and the caps of
 //! the gate's record and reservation; all other requests were refused. The seed is printed first, the counts last.
-//! `SEED=<number>` repeats a run, `TOLLGATE_READING_CASES=100000` makes it a long one.
+//! `TOLLGATE_SEED=<number>` repeats a run, `TOLLGATE_READING_CASES=100000` makes it a long one.
 //! Not here: single rules (`bodies`, `framing`, `http2`).
 
 mod cases;
@@ -14,10 +14,9 @@ mod languages;
 mod senders;
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::Duration;
 
 use serde_json::Value;
+use testing::{eventually, number_of, seed};
 
 use self::cases::{Case, Rng};
 use self::decoders::{Call, DECODERS};
@@ -26,7 +25,7 @@ use self::senders::{Answer, Sender};
 use crate::harness::Gate;
 
 /// Requests of a run of the default length.
-const CASES: u64 = 4000;
+const CASES: u64 = 1500;
 /// Concurrent clients, each with workloads and limits of its own.
 const CLIENTS: u64 = 4;
 /// The paths of backends' addresses; an engine at the root serves its API under `/v1` too.
@@ -39,16 +38,6 @@ const REPORTED_TOKENS: u64 = 2;
 const PROMPT_TOKENS: u64 = 900;
 /// More than the limits are refilled during a run.
 const RENEWED_TOKENS: u64 = 50;
-
-/// The seed of a run, given or new; it is printed.
-fn seed() -> u64 {
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| RandomState::new().build_hasher().finish());
-    println!("SEED={seed}");
-    seed
-}
 
 fn config(engine: &Engine) -> String {
     let mut text = String::from("workers: 1\nbackends:\n");
@@ -84,16 +73,15 @@ struct ClientResult {
 
 #[test]
 fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
-    let seed = seed();
-    let asked = std::env::var("TOLLGATE_READING_CASES").ok();
-    let cases = asked.map_or(CASES, |n| n.parse().expect("a number"));
+    let seed = seed("every_engine_parser_agrees");
+    let cases = number_of("TOLLGATE_READING_CASES", CASES);
     let engine = Engine::start();
     let gate = Gate::start(&config(&engine), &[]);
     let address = gate.data;
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             std::thread::spawn(move || {
-                let rng = Rng(seed.wrapping_add(client.wrapping_mul(0x1234_5678_9abc_def1)));
+                let rng = Rng::new(seed.wrapping_add(client.wrapping_mul(0x1234_5678_9abc_def1)));
                 run(address, client, cases.div_ceil(CLIENTS), rng)
             })
         })
@@ -106,9 +94,15 @@ fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
     let sum = |of: fn(&ClientResult) -> u64| results.iter().map(of).sum::<u64>();
     let (sent, refused) = (sum(|t| t.sent), sum(|t| t.refused));
     let reached: usize = results.iter().map(|result| result.reached.len()).sum();
-    // The log is written after the answers.
-    gate.records(reached);
-    std::thread::sleep(Duration::from_secs(2));
+    // The log is written after the answers. One worker writes it, so that the last of each client is behind its others.
+    let last: Vec<&str> = results
+        .iter()
+        .filter_map(|result| Some(result.reached.last()?.1.as_str()))
+        .collect();
+    eventually("every call is in the log", || {
+        let log = std::fs::read_to_string(gate.path("access.jsonl")).expect("a log");
+        last.iter().all(|id| log.contains(id))
+    });
     let records = gate.records(reached);
     let records: BTreeMap<&str, &Value> = records
         .iter()
@@ -133,7 +127,7 @@ fn every_engine_parser_agrees_with_what_was_judged_and_metered() {
         *codes.entry(code).or_default() += count;
     }
     println!(
-        "SEED={seed}: {sent} requests, {refused} refused, {reached} reached the engine, {checks} readings \
+        "{sent} requests, {refused} refused, {reached} reached the engine, {checks} readings \
          compared, of {compared} the reservation; refusals: {codes:?}"
     );
     assert_eq!(

@@ -9,11 +9,10 @@ mod secret;
 mod streams;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Gate, Response, chat, eventually, post};
+use crate::harness::{Gate, Response, chat, post};
 
 /// One backend and one workload `w`.
 fn one_route(upstream: SocketAddr) -> String {
@@ -43,11 +42,7 @@ fn reload(gate: &Gate, config: &str) {
     let before = version(gate);
     gate.reconfigure(config);
     gate.signal(libc::SIGHUP);
-    eventually(
-        "the configuration is taken",
-        Duration::from_secs(10),
-        || version(gate) != before,
-    );
+    testing::eventually("the configuration is taken", || version(gate) != before);
 }
 
 #[test]

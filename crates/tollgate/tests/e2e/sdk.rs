@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use serde_json::{Value, json};
+use testing::eventually;
 
-use crate::harness::{Gate, Sdk, eventually, free_address};
+use crate::harness::{Gate, Sdk, free_address};
 
 /// The checks that both scripts must report, so that neither can omit one.
 const SHOWN: [&str; 11] = [
@@ -101,11 +102,9 @@ fn the_records_say_what_the_engine_says(gate: &Gate, engine: &EngineHandle, leas
         let reported = |r: &Value| r["prompt_source"] == "reported";
         gate.records(1).into_iter().filter(reported).collect()
     };
-    eventually(
-        "every answer has its record",
-        Duration::from_secs(10),
-        || generated().len() as u64 >= ended,
-    );
+    eventually("every answer has its record", || {
+        generated().len() as u64 >= ended
+    });
     let records = generated();
     assert!(
         records

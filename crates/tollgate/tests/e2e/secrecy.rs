@@ -5,9 +5,8 @@
 //! Not here: that credentials are replaced correctly (`credentials`).
 
 use std::process::{Command, Output};
-use std::time::Duration;
 
-use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, eventually, post};
+use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, post};
 
 /// Part of every canary, so that one search finds all.
 const CANARY: &str = "cAnArY7f3a";
@@ -230,11 +229,9 @@ fn secrets_credentials_and_prompts_do_not_leak() {
     ];
     let gate = Gate::start_env(&config, &[("key", own("file").as_bytes())], &environment);
     let exchanges = answered(&gate) + refused(&gate);
-    eventually(
-        "each exchange has its record",
-        Duration::from_secs(10),
-        || gate.metric("tollgate_exchanges_total", &[]) as usize >= exchanges,
-    );
+    testing::eventually("each exchange has its record", || {
+        gate.metric("tollgate_exchanges_total", &[]) as usize >= exchanges
+    });
     assert_eq!(
         gate.records(exchanges).len(),
         exchanges,
@@ -269,7 +266,7 @@ fn secrets_credentials_and_prompts_do_not_leak() {
     let gate_dir = gate.dir.path().to_owned();
     gate.signal(libc::SIGTERM);
     let mut gate = gate;
-    assert_eq!(gate.wait(Duration::from_secs(20)).code(), Some(0));
+    assert_eq!(gate.wait(testing::PATIENCE).code(), Some(0));
     let log = gate.log();
     assert!(log.contains(" TRACE "), "the log is at its most talkative");
     clean("the log", &log);
@@ -509,9 +506,7 @@ fn reload_with_faults(gate: &Gate, config: &str) {
         let before = refused();
         gate.reconfigure(&faulty);
         gate.signal(libc::SIGHUP);
-        eventually("it is refused", Duration::from_secs(10), || {
-            refused() > before
-        });
+        testing::eventually("it is refused", || refused() > before);
         clean(&format!("the log after {faulty}"), &gate.log());
         clean("/config", &gate.admin("/config").text());
     }
@@ -718,11 +713,9 @@ fn tls_keys_and_tls_traffic_do_not_leak() {
     let failed = || gate.metric("tollgate_config_last_reload_success", &[]) == 0.0;
     for broken in [&key.as_bytes()[..key.len() / 2], secret.as_bytes(), b""] {
         gate.replace("key.pem", broken);
-        eventually("a broken key is refused", Duration::from_secs(10), failed);
+        testing::eventually("a broken key is refused", failed);
         gate.replace("key.pem", key.as_bytes());
-        eventually("the repaired key is taken", Duration::from_secs(10), || {
-            !failed()
-        });
+        testing::eventually("the repaired key is taken", || !failed());
     }
     // Clear text with a credential on the TLS port.
     let request = post(

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address, post};
+use crate::harness::{Connection, Gate, Step, Upstream, chat, free_address, post};
 
 mod context;
 mod grpc;
@@ -87,9 +87,7 @@ fn spans(collector: &Upstream) -> Vec<Span> {
 /// Waits for this many spans.
 fn some_spans(collector: &Upstream, count: usize) -> Vec<Span> {
     let what = format!("{count} spans arrive");
-    eventually(&what, Duration::from_secs(10), || {
-        spans(collector).len() >= count
-    });
+    testing::eventually(&what, || spans(collector).len() >= count);
     spans(collector)
 }
 
@@ -174,7 +172,7 @@ fn one_span_for_the_exchange_and_one_for_each_attempt() {
     assert_eq!(post.header("content-type"), ["application/x-protobuf"]);
     assert_eq!(gate.records(1)[0]["trace_id"], TRACE);
     // Once the gate has read that they were taken.
-    eventually("they are counted", Duration::from_secs(10), || {
+    testing::eventually("they are counted", || {
         gate.metric("tollgate_trace_spans_sent_total", &[]) == 3.0
     });
     assert_eq!(row(gate)["trace_id"], TRACE);
@@ -183,7 +181,7 @@ fn one_span_for_the_exchange_and_one_for_each_attempt() {
 /// The one row of a gate's ledger, after its end.
 fn row(mut gate: Gate) -> serde_json::Value {
     gate.signal(libc::SIGTERM);
-    assert_eq!(gate.wait(Duration::from_secs(20)).code(), Some(0));
+    assert_eq!(gate.wait(testing::PATIENCE).code(), Some(0));
     let ledger = gate.path("usage.db").display().to_string();
     let args = ["usage", "--ledger", &ledger, "export", "--form", "jsonl"];
     let ended = crate::harness::tollgate(gate.dir.path(), &args, &[]);
@@ -199,7 +197,7 @@ fn open_and_queued_spans_are_flushed_at_shutdown() {
         assert_eq!(connection.call(&call(&[])).status, 200);
     }
     gate.signal(libc::SIGTERM);
-    assert_eq!(gate.wait(Duration::from_secs(10)).code(), Some(0));
+    assert_eq!(gate.wait(testing::PATIENCE).code(), Some(0));
     assert_eq!(spans(&collector).len(), 200);
     assert_eq!(collector.connections(), 1, "one connection is kept");
 }
@@ -207,31 +205,23 @@ fn open_and_queued_spans_are_flushed_at_shutdown() {
 #[test]
 fn an_unreachable_or_hung_collector_delays_no_call() {
     let upstream = upstream(0);
-    let hangs = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(60))]);
+    let hangs = Upstream::start(|_, _| vec![Step::Sleep(Duration::from_secs(3600))]);
     for collector in [free_address(), hangs.address] {
         let mut gate = traced(&upstream, collector, "");
         let mut connection = Connection::open(gate.data);
-        let mut slowest = Duration::ZERO;
-        for _ in 0..3000 {
-            let began = Instant::now();
+        // A call that waited for the collector would wait for an hour.
+        for _ in 0..600 {
             assert_eq!(connection.call(&call(&[])).status, 200);
-            slowest = slowest.max(began.elapsed());
         }
-        assert!(slowest < Duration::from_secs(1), "a call took {slowest:?}");
-        eventually("it is said", Duration::from_secs(15), || {
+        testing::eventually("it is said", || {
             gate.metric("tollgate_trace_failures_total", &[]) > 0.0
                 && gate.log().contains("traces are not delivered")
         });
         assert_eq!(gate.metric("tollgate_trace_spans_sent_total", &[]), 0.0);
         assert_eq!(gate.admin("/readyz").status, 200);
-        let ending = Instant::now();
+        // Nor does the end wait for the collector.
         gate.signal(libc::SIGTERM);
-        assert_eq!(gate.wait(Duration::from_secs(15)).code(), Some(0));
-        assert!(
-            ending.elapsed() < Duration::from_secs(8),
-            "{:?}",
-            ending.elapsed()
-        );
+        assert_eq!(gate.wait(testing::PATIENCE).code(), Some(0));
     }
 }
 
@@ -249,7 +239,7 @@ fn a_batch_refused_by_the_collector_is_not_retried() {
         ", credential: { inline: canary, header: x-key }",
     );
     assert_eq!(gate.call(&call(&[])).status, 200);
-    eventually("they are counted", Duration::from_secs(10), || {
+    testing::eventually("they are counted", || {
         gate.metric("tollgate_trace_spans_lost_total", &["reason=\"collector\""]) == 2.0
     });
     assert_eq!(collector.seen().len(), 1);

@@ -16,7 +16,7 @@ fn the_corpus_of_http1_request_breaks_no_invariant() {
 fn random_requests_break_no_invariant() {
     let mut random = Draw::new(seed("random_requests"));
     let (mut input, mut accepted) = (Vec::new(), 0);
-    for _ in 0..20_000 {
+    for _ in 0..10_000 {
         input.clear();
         if random.below(4) > 0 {
             input.extend_from_slice(b"POST /v1 HTTP/1.1\r\nHost: a\r\n");
@@ -32,7 +32,7 @@ fn random_requests_break_no_invariant() {
         }
         check::fuzz_one(&input);
     }
-    assert!(accepted > 500, "too few inputs reach the body: {accepted}");
+    assert!(accepted > 250, "too few inputs reach the body: {accepted}");
 }
 
 /// A lenient parser finds the same parts in every head that we accept.

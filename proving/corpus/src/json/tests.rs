@@ -113,7 +113,7 @@ fn any_json() -> impl Strategy<Value = Json> {
 }
 
 proptest! {
-    #![proptest_config(seeded(256))]
+    #![proptest_config(seeded("json", 256))]
 
     #[test]
     fn what_is_written_is_read_again_here_and_by_serde(value in any_json()) {

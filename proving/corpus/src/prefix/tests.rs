@@ -31,7 +31,7 @@ fn sessions() -> impl Strategy<Value = Vec<Vec<Vec<u32>>>> {
 }
 
 proptest! {
-    #![proptest_config(seeded(256))]
+    #![proptest_config(seeded("prefix", 256))]
 
     #[test]
     fn hits_are_those_of_a_cache_that_keeps_everything(sessions in sessions()) {

@@ -1,6 +1,7 @@
 //! What was written is read back, and damage of any kind is refused.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use proptest::prelude::*;
 
@@ -182,15 +183,15 @@ fn a_byte_that_changed_anywhere_is_refused() {
     for name in [BODIES, INDEX, MANIFEST] {
         let path = dir.join(name);
         let whole = fs::read(&path).unwrap();
-        for at in 0..whole.len() {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1 << (at % 8);
-            fs::write(&path, &bytes).unwrap();
+        // Written in place: a file that is made anew for each byte takes the kernel longer than all else here.
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        for (at, byte) in (0..).zip(&whole) {
+            file.write_all_at(&[byte ^ 1 << (at % 8)], at).unwrap();
             let error = checked(&dir).expect_err(&format!("{name} at {at}"));
             assert!(error.is_damage(), "{name} at {at}: {error}");
             assert!(error.to_string().contains(name), "{name} at {at}: {error}");
+            file.write_all_at(&[*byte], at).unwrap();
         }
-        fs::write(&path, &whole).unwrap();
     }
     checked(&dir).unwrap();
 }
@@ -201,10 +202,9 @@ fn a_file_that_was_cut_or_grew_is_refused() {
     for name in [BODIES, INDEX, MANIFEST] {
         let path = dir.join(name);
         let whole = fs::read(&path).unwrap();
-        for length in 0..=whole.len() + 1 {
-            let mut bytes = whole.clone();
-            bytes.resize(length, 0);
-            fs::write(&path, &bytes).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        for length in (0..=whole.len() + 1).rev() {
+            file.set_len(length as u64).unwrap();
             assert_eq!(
                 checked(&dir).is_ok(),
                 length == whole.len(),
@@ -280,7 +280,7 @@ fn another_version_is_named() {
 }
 
 proptest! {
-    #![proptest_config(seeded(256))]
+    #![proptest_config(seeded("an_index_that_lies", 96))]
 
     /// An index whose checksums were made to fit is still not believed: nothing outside is reached.
     #[test]

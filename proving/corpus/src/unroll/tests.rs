@@ -122,7 +122,7 @@ fn what_asks_nothing_or_names_nothing_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(seeded(256))]
+    #![proptest_config(seeded("every_request_is_the_json_of_its_messages", 256))]
 
     #[test]
     fn every_request_is_the_json_of_its_messages(

@@ -1,7 +1,6 @@
 //! Fixtures with bytes changed: no reader panics, loops or hands on what cannot be repaired.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use corpus::reader::{Format, Settings};
 use corpus::repair::{Mode, Options, repair};
@@ -73,9 +72,10 @@ impl Change {
     }
 }
 
-/// Reads and repairs all; panics where a reader does, and where it takes longer than any fixture may.
+/// Reads and repairs all; panics where a reader does, and where it makes more than a file of that length can say.
 fn survives(format: Format, path: &Path) {
-    let begun = Instant::now();
+    let bytes = std::fs::metadata(path).expect("a file").len();
+    let mut messages = 0;
     let read = read(format, &Settings::default(), &[path.to_owned()]);
     for session in read
         .records
@@ -91,6 +91,7 @@ fn survives(format: Format, path: &Path) {
                 },
             );
         }
+        messages += session.messages.len() as u64;
         let places = session
             .decisions
             .iter()
@@ -101,7 +102,7 @@ fn survives(format: Format, path: &Path) {
                 .all(|place| *place < session.messages.len())
         );
     }
-    assert!(begun.elapsed() < Duration::from_secs(20), "takes too long");
+    assert!(messages <= bytes, "{messages} of {bytes}");
 }
 
 fn changed(from: &Path, to: PathBuf, changes: &[Change]) -> PathBuf {
@@ -112,7 +113,7 @@ fn changed(from: &Path, to: PathBuf, changes: &[Change]) -> PathBuf {
 }
 
 proptest! {
-    #![proptest_config(seeded(256))]
+    #![proptest_config(seeded("mutated", 64))]
 
     #[test]
     fn changed_text_is_survived(changes in proptest::collection::vec(change(), 1..4)) {

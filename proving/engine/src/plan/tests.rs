@@ -36,13 +36,23 @@ fn settle_as(
     lengths: &LengthSpec,
     overrides: Overrides,
 ) -> Result<Plan, Refusal> {
+    settle_of(&model(harmony), harmony, prompt, lengths, overrides)
+}
+
+fn settle_of(
+    model: &Model,
+    harmony: bool,
+    prompt: usize,
+    lengths: &LengthSpec,
+    overrides: Overrides,
+) -> Result<Plan, Refusal> {
     let config = EngineConfig {
         max_model_len: 100,
         ..EngineConfig::default()
     };
     Plan::settle(
         &config,
-        &model(harmony),
+        model,
         vec![vec![1; prompt]],
         lengths,
         &spec(harmony),
@@ -126,11 +136,13 @@ fn a_prompt_or_cap_beyond_the_context_is_refused() {
 
 #[test]
 fn harmony_counts_its_marks_in_every_length() {
+    let (model, tokenizer) = (model(true), Tokenizer::o200k());
     for tokens in 1..=60 {
-        let plan = settle_as(true, 10, &LengthSpec::default(), exactly(tokens)).unwrap();
+        let lengths = LengthSpec::default();
+        let plan = settle_of(&model, true, 10, &lengths, exactly(tokens)).unwrap();
         assert_eq!(plan.completion_tokens(), tokens);
         let turn = &plan.choices[0].turn;
-        let said = |text: &str| Tokenizer::o200k().count(text) as usize;
+        let said = |text: &str| tokenizer.count(text) as usize;
         let (reasoning, content) = (said(turn.reasoning()), said(turn.content()));
         assert_eq!(reasoning, turn.reasoning_tokens());
         let marks = if reasoning > 0 { 10 } else { tokens.min(4) };

@@ -52,9 +52,9 @@ fn message(rng: &mut Rng, i: usize) -> Value {
 
 #[test]
 fn a_prompt_counted_message_by_message_is_that_of_the_whole_body() {
-    let seed = std::env::var("SEED").map_or(11, |seed| seed.parse().unwrap());
-    println!("seed {seed}");
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::new(testing::seed(
+        "a_prompt_counted_message_by_message_is_that_of_the_whole_body",
+    ));
     let models = [
         PromptModel::new("gpt-oss-120b", None, DATE).unwrap(),
         PromptModel::new("llama", None, DATE).unwrap(),
@@ -63,7 +63,7 @@ fn a_prompt_counted_message_by_message_is_that_of_the_whole_body() {
     let tools = json!([{"type": "function", "function": {"name": "look", "description": "looks",
         "parameters": {"type": "object", "properties": {"q": {"type": "integer"}}}}}]);
     let mut memo: Vec<Memo> = models.iter().map(|_| Memo::default()).collect();
-    for round in 0..40 {
+    for round in 0..16 {
         let with_tools = round % 2 == 0;
         let messages: Vec<Value> = (0..12).map(|i| message(&mut rng, i)).collect();
         let texts: Vec<String> = messages.iter().map(Value::to_string).collect();

@@ -15,7 +15,13 @@ use serde::Serialize;
 use crate::json::{Json, Spaced};
 
 /// Steps after which a template is taken to be endless.
-const MAX_STEPS: u64 = 50_000_000;
+pub(super) const MAX_STEPS: u64 = 50_000_000;
+
+#[cfg(test)]
+thread_local! {
+    /// What the templates of a test's own thread have instead.
+    pub(super) static STEPS_OF_TEST: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
+}
 
 /// An environment as transformers 5.19 sets it up, without the functions that it adds.
 pub(super) fn environment() -> Result<Environment<'static>, Error> {
@@ -26,6 +32,8 @@ pub(super) fn environment() -> Result<Environment<'static>, Error> {
         .build();
     environment.set_syntax(syntax?);
     environment.set_fuel(Some(MAX_STEPS));
+    #[cfg(test)]
+    environment.set_fuel(STEPS_OF_TEST.get().or(Some(MAX_STEPS)));
     environment.set_unknown_method_callback(methods::of_text);
     environment.add_filter("tojson", to_json);
     environment.add_test("iterable", is_iterable);

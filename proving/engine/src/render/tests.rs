@@ -136,9 +136,18 @@ fn a_template_may_refuse_and_its_words_are_given() {
 
 #[test]
 fn a_template_without_an_end_is_stopped() {
-    let source =
-        "{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}"
-            .to_owned();
-    let template = template::Template::from_config("{}", Some(source), "2025-06-28").unwrap();
-    assert!(template.render(&hello()).is_err());
+    let rendered = |source: &str| {
+        let source = Some(source.to_owned());
+        let template = template::Template::from_config("{}", source, "2025-06-28").unwrap();
+        template.render(&hello())
+    };
+    let endless =
+        "{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}";
+    // What it takes to use up all that a template has is a matter of seconds; that it is used up is not.
+    let real = python::environment().unwrap().fuel();
+    assert_eq!(real, Some(python::MAX_STEPS));
+    python::STEPS_OF_TEST.set(Some(20_000));
+    let stopped = rendered(endless).unwrap_err();
+    assert!(stopped.contains("out of fuel"), "{stopped}");
+    assert!(rendered("{% for i in range(900) %}x{% endfor %}").is_ok());
 }

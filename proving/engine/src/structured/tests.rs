@@ -1,8 +1,9 @@
 //! What is made is accepted by a validator of somebody else's; what is not supported is refused by its name.
 
-use serde_json::{Map, Value, json};
+mod work;
 
-use std::time::{Duration, Instant};
+use serde_json::{Map, Value, json};
+use testing::{number_of, seed};
 
 use super::*;
 
@@ -113,7 +114,7 @@ fn a_value_of_every_format_is_accepted_by_another_validator() {
             !judge.is_valid(&json!("\u{7f} {")) || format.starts_with("uri"),
             "{format} is checked"
         );
-        for seed in 0..200 {
+        for seed in 0..60 {
             let text = text(&schema, seed).unwrap();
             let value: Value = serde_json::from_str(&text).unwrap();
             assert!(judge.is_valid(&value), "{format}: {text}");
@@ -175,36 +176,6 @@ fn what_is_not_supported_is_refused_by_its_name_and_place() {
     ] {
         let why = text(&schema, 1).expect_err(&schema.to_string());
         assert!(why.contains(says), "{schema}: {why}");
-    }
-}
-
-#[test]
-fn what_nothing_satisfies_is_refused_and_ends() {
-    let mut deep = json!({});
-    for _ in 0..70 {
-        deep = json!({"items": deep});
-    }
-    for schema in [
-        json!(false),
-        json!({"type": "integer", "minimum": 3, "maximum": 2}),
-        json!({"allOf": [{"type": "string"}, {"type": "integer"}]}),
-        json!({"type": "string", "minLength": 3, "maxLength": 2}),
-        json!({"type": "object", "required": ["a"], "additionalProperties": false}),
-        json!({"$ref": "#"}),
-        json!({"oneOf": [{}, {}]}),
-        json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}),
-        json!({"type": "array", "items": {"$ref": "#"}, "minItems": 2}),
-        json!({"type": "array", "minItems": 1_000_000_000}),
-        json!({"enum": ["a"], "type": "integer"}),
-        deep,
-    ] {
-        let began = std::time::Instant::now();
-        assert!(text(&schema, 1).is_err(), "{schema}");
-        assert!(
-            began.elapsed().as_secs() < 20,
-            "{schema} took {:?}",
-            began.elapsed()
-        );
     }
 }
 
@@ -276,11 +247,10 @@ fn object(rng: &mut Rng, depth: usize) -> Value {
 
 #[test]
 fn values_of_made_up_schemas_are_accepted_by_another_validator() {
-    let seed =
-        std::env::var("ENGINE_SCHEMAS_SEED").map_or(0x5c4e_3a5e, |seed| seed.parse().unwrap());
-    let count = std::env::var("ENGINE_SCHEMAS").map_or(400, |count| count.parse().unwrap());
-    println!("ENGINE_SCHEMAS_SEED={seed} ENGINE_SCHEMAS={count}");
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::new(seed(
+        "values_of_made_up_schemas_are_accepted_by_another_validator",
+    ));
+    let count = number_of("ENGINE_SCHEMAS", 150);
     let mut refused = 0;
     for case in 0..count {
         let mut schema = made_up(&mut rng, 3);
@@ -483,22 +453,17 @@ fn a_call_has_one_constraint_at_most() {
     assert_eq!(asked(&both).unwrap().unwrap().text(1).unwrap(), "5");
 }
 
-/// Why a call is refused, and how long that took.
-fn refused(body: &Value) -> (String, Duration) {
-    let began = Instant::now();
+/// Why a call is refused.
+fn refused(body: &Value) -> String {
     let made = parse(body).into_typed::<Asked>().unwrap().constraint();
     let made = made.and_then(|constraint| constraint.expect("a constraint").text(1));
-    let took = began.elapsed();
     let why = made.expect_err(&body.to_string()[..body.to_string().len().min(200)]);
-    (why.message().to_owned(), took)
+    why.message().to_owned()
 }
 
 fn json_of(schema: &Value) -> Value {
     json!({"structured_outputs": {"json": schema}})
 }
-
-/// A debug build takes about twenty times as long as a release build.
-const LONGEST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3000 } else { 150 });
 
 #[test]
 fn schemas_that_come_back_to_themselves_without_a_value_between_are_refused() {
@@ -527,7 +492,7 @@ fn schemas_that_come_back_to_themselves_without_a_value_between_are_refused() {
             "properties": {"a": {"anyOf": [{"$ref": "#/x-own/properties/a"}]}}}}),
         chain(3_000),
     ] {
-        let (why, _) = refused(&json_of(&schema));
+        let why = refused(&json_of(&schema));
         assert!(why.contains("comes back to itself"), "{why}");
     }
     assert_eq!(text(&chain(20), 1).unwrap(), "null");
@@ -536,110 +501,7 @@ fn schemas_that_come_back_to_themselves_without_a_value_between_are_refused() {
 #[test]
 fn what_a_reference_leads_to_is_looked_through_wherever_it_stands() {
     let schema = json!({"$ref": "#/x-own", "x-own": {"not": {"type": "null"}}});
-    assert!(refused(&json_of(&schema)).0.contains("not at #/x-own"));
-}
-
-#[test]
-fn schemas_that_take_too_much_work_are_refused_soon() {
-    let doubling = |keyword: &str, levels: usize| {
-        let one = |i: usize| {
-            let below = json!({"$ref": format!("#/$defs/r{}", i + 1)});
-            (format!("r{i}"), json!({keyword: [below, below]}))
-        };
-        let mut all: Map<String, Value> = (0..levels).map(one).collect();
-        all.insert(format!("r{levels}"), json!({"type": "integer"}));
-        json!({"$ref": "#/$defs/r0", "$defs": all})
-    };
-    let wide = |keyword: &str| {
-        let many: Map<String, Value> = (0..8000).map(|i| (format!("m{i}"), json!(true))).collect();
-        let names: Vec<&String> = many.keys().collect();
-        json!({"type": "object", keyword: many, "required": names})
-    };
-    for schema in [
-        doubling("allOf", 30),
-        doubling("oneOf", 30),
-        json!({"$defs": {"a": {"type": "object", "required": ["l", "r"], "properties":
-            {"l": {"$ref": "#/$defs/a"}, "r": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"}),
-        wide("properties"),
-        wide("patternProperties"),
-        json!({"type": "object", "minProperties": 100_000}),
-        json!({"type": "array", "minItems": 1_000_000}),
-        json!({"type": "array", "minItems": 100, "items": {"type": "string", "minLength": 100_000}}),
-        json!({"type": "array", "minItems": 5000, "items": {"pattern": "^(a|b)*a(a|b){200}$"}}),
-        json!({"type": "integer", "minimum": 1, "multipleOf": 0.000_001, "allOf":
-            (0..900).map(|i| json!({"multipleOf": 0.7 + f64::from(i)})).collect::<Vec<_>>()}),
-        json!({"enum": [vec![vec!["x"; 300]; 300]]}),
-        json!({"allOf": [{"enum": (0..5000).collect::<Vec<_>>()}, {"enum": (5000..10_000).collect::<Vec<_>>()}]}),
-        json!({"properties": (0..3000).map(|i| (format!("p{i}"), json!({"pattern": format!("{i}[\\w]{{5}}")})))
-            .collect::<Map<_, _>>()}),
-    ] {
-        let (why, took) = refused(&json_of(&schema));
-        eprintln!("{took:?} {}", &why[..why.len().min(70)]);
-        assert!(
-            why.contains("steps") || why.contains("no value") || why.contains("larger"),
-            "{why}"
-        );
-        assert!(took < LONGEST, "{took:?}");
-    }
-}
-
-#[test]
-fn grammars_that_take_too_much_work_are_refused_soon() {
-    let chain: String = (0..4_000)
-        .map(|i| format!("r{i} ::= r{}\n", i + 1))
-        .collect();
-    let wide: String = (0..4_000).map(|i| format!("r{i} ::= \"{i}\"\n")).collect();
-    let ways = vec!["(root | \"a\")"; 4000].join(" | ");
-    let groups = format!("{}\"a\"{}", "(".repeat(60), ")".repeat(60));
-    for (grammar, says) in [
-        (
-            "root ::= (((\"\"{10000}){10000}){10000})".to_owned(),
-            "steps",
-        ),
-        (
-            "root ::= ((\"ab\"{10000}){10000})".to_owned(),
-            "longer than",
-        ),
-        (format!("root ::= r0\n{chain}r4000 ::= \"x\""), "never ends"),
-        (format!("{wide}root ::= ({ways}){{10000}}"), "steps"),
-        (
-            format!("root ::= {groups} root | {groups} root"),
-            "never ends",
-        ),
-    ] {
-        let (why, took) = refused(&json!({"guided_grammar": grammar}));
-        eprintln!("{took:?} {why}");
-        assert!(why.contains(says), "{why}");
-        assert!(took < LONGEST, "{took:?}");
-    }
-    // Sixty groups at each of sixty levels are more than the stack is given.
-    let tower: String = (0..60)
-        .map(|i| format!("r{i} ::= {}r{}{}\n", "(".repeat(60), i + 1, ")".repeat(60)))
-        .collect();
-    let (why, _) =
-        refused(&json!({"guided_grammar": format!("root ::= r0\n{tower}r60 ::= \"x\"")}));
-    assert!(why.contains("nest deeper"), "{why}");
-}
-
-#[test]
-fn expressions_that_take_too_much_work_are_refused_soon() {
-    let ways = |n: usize| (0..n).map(|i| format!("{i}")).collect::<Vec<_>>().join("|");
-    for (pattern, says) in [
-        ("(a{1000}){1000}".to_owned(), "states"),
-        ("((a{0,1000}){0,1000}){0,1000}".to_owned(), "states"),
-        ("(".repeat(200) + &")".repeat(200), "nested parentheses"),
-        (ways(100_000), "longer than"),
-        ("[a-z]".repeat(2000), "longer than"),
-        (r"\w{5000}".to_owned(), "states"),
-        (r"(?i)\pL".repeat(500), "states"),
-        (r"\b\B.*".to_owned(), "no text"),
-        (format!("({}){{40}}\\b\\B", ways(200)), "steps"),
-    ] {
-        let (why, took) = refused(&json!({"guided_regex": pattern}));
-        eprintln!("{took:?} {}", &why[..why.len().min(70)]);
-        assert!(why.contains(says), "{why}");
-        assert!(took < LONGEST, "{took:?}");
-    }
+    assert!(refused(&json_of(&schema)).contains("not at #/x-own"));
 }
 
 #[test]
@@ -662,25 +524,4 @@ fn a_refusal_names_the_member_that_asked() {
     let text = parse(&json!({"type": "json_schema", "schema": nothing}));
     let made = Asked::of_text(&text).unwrap().unwrap().text(1);
     assert_eq!(made.unwrap_err().param(), Some("text"));
-}
-
-#[test]
-fn texts_that_cost_much_to_match_or_to_split_are_bounded() {
-    for pattern in [
-        "(a|b)*a(a|b){200}",
-        "a{3000}",
-        "(a|b){20,}a(a|b){14}",
-        r"([a-z]{1,8} ){1,3}",
-    ] {
-        let body = json!({"guided_regex": pattern});
-        let made = parse(&body).into_typed::<Asked>().unwrap().constraint();
-        let constraint = made.unwrap().expect("a constraint");
-        let began = Instant::now();
-        let made = (0..128)
-            .map_while(|seed| constraint.text(seed).ok())
-            .count();
-        let took = began.elapsed();
-        eprintln!("{took:?} {pattern}: {made}");
-        assert!(took < LONGEST, "{took:?}");
-    }
 }

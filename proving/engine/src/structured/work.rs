@@ -8,7 +8,32 @@
 use std::cell::Cell;
 
 /// Steps of one call, all choices together.
-const MAX_STEPS: u64 = 4_000_000;
+pub(super) const MAX_STEPS: u64 = 4_000_000;
+
+/// How often steps were asked for.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    pub(super) paid: u64,
+    /// When there were not as many: who is told so is to stop.
+    pub(super) in_vain: u64,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// By the tests of this thread.
+    pub(super) static ASKED: Cell<Times> = const { Cell::new(Times { paid: 0, in_vain: 0 }) };
+}
+
+#[cfg(test)]
+impl Times {
+    fn and(self, is_paid: bool) -> Self {
+        Self {
+            paid: self.paid + u64::from(is_paid),
+            in_vain: self.in_vain + u64::from(!is_paid),
+        }
+    }
+}
 
 /// The steps that are left.
 #[derive(Debug)]
@@ -23,6 +48,8 @@ impl Work {
     pub(super) fn spend(&self, steps: usize) -> Option<()> {
         let left = self.0.get().saturating_sub(steps as u64);
         self.0.set(left);
+        #[cfg(test)]
+        ASKED.set(ASKED.get().and(left > 0));
         (left > 0).then_some(())
     }
 

@@ -40,12 +40,25 @@ fn an_id_that_there_is_not_is_named() {
     assert_eq!(Tokenizer::o200k().decode(&[1, 9_999_999]), Err(9_999_999));
 }
 
+/// How many tokens a run of so many of each of these characters has.
+fn long_runs(length: usize) -> [u64; 4] {
+    ["a", " ", "\n", "🙂"].map(|character| Tokenizer::o200k().count(&character.repeat(length)))
+}
+
 #[test]
-fn long_runs_of_one_character_take_no_long_time() {
-    let began = std::time::Instant::now();
-    for character in ["a", " ", "\n", "🙂"] {
-        assert!(Tokenizer::o200k().count(&character.repeat(100_000)) > 0);
+fn long_runs_of_one_character_have_tokens_by_their_length() {
+    let (short, long) = (long_runs(1_600), long_runs(16_000));
+    for (few, many) in short.into_iter().zip(long) {
+        assert!(few > 0 && many.abs_diff(10 * few) <= 10, "{few} {many}");
     }
+}
+
+#[test]
+#[ignore = "timing"]
+fn timing_long_runs_of_one_character_take_no_long_time() {
+    let began = std::time::Instant::now();
+    let counts = long_runs(100_000);
+    println!("{counts:?} in {:?}", began.elapsed());
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
 

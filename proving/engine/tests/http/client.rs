@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use engine::{EngineConfig, EngineHandle, spawn_thread};
+use engine::{EngineConfig, EngineHandle, Stats, spawn_thread};
 use serde_json::{Value, json};
 
 pub(crate) struct Reply {
@@ -47,6 +47,11 @@ pub(crate) fn start(config: EngineConfig) -> EngineHandle {
     spawn_thread(config).expect("a free port")
 }
 
+/// Waits until the engine's totals are so, and gives them.
+pub(crate) fn wait_for(engine: &EngineHandle, what: &str, is_so: impl Fn(&Stats) -> bool) -> Stats {
+    testing::found(what, || Some(engine.stats()).filter(&is_so))
+}
+
 pub(crate) fn chat(extra: Value) -> Value {
     let mut body =
         json!({"model": "gpt-oss-120b", "messages": [{"role": "user", "content": "How are you?"}]});
@@ -86,9 +91,7 @@ pub(crate) fn open(
     body: &str,
 ) -> TcpStream {
     let mut stream = TcpStream::connect(addr).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    stream.set_read_timeout(Some(testing::PATIENCE)).unwrap();
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: engine\r\nconnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));

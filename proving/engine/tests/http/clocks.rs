@@ -1,9 +1,10 @@
 //! Real time agrees with virtual time: the same users with the same prompts, over HTTP and in a soak.
 //!
+//! It measures, and is a test of the lane for that (`cargo xtask timing`).
 //! `ENGINE_CLOCKS=gpt-oss-120b.h100x4,40,60` sets preset, users and seconds; `--nocapture` shows the figures.
 //! Invariant: both sides use the same random numbers, so that only the clock differs. The noise is measured as the
 //! spread of soaks in which other users send the same prompts.
-//! Not here: what a soak reports (`simulator::soak`).
+//! Not here: what a soak reports (`simulator::soak`); that the same steps run in the same order (`engine::real_time`).
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -34,7 +35,8 @@ fn given() -> (String, u32, f64) {
 }
 
 #[test]
-fn real_time_agrees_with_virtual_time() {
+#[ignore = "timing"]
+fn timing_real_time_agrees_with_virtual_time() {
     let (name, users, seconds) = given();
     let preset = Preset::named(&name).unwrap();
     let plan = Plan {

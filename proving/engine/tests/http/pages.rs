@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine::{EngineConfig, ModelFiles, VLLM_VERSION};
 use serde_json::{Value, json};
+use testing::eventually;
 
 use crate::client::{chat, fast, get, open, post, post_chat, send, start};
 use crate::machine::machine;
@@ -106,7 +107,7 @@ fn the_version_is_that_of_the_vllm_that_is_imitated() {
 #[test]
 fn load_is_the_calls_in_flight() {
     let engine = start(EngineConfig {
-        ttft: Duration::from_secs(20),
+        ttft: Duration::from_secs(3600),
         ..fast()
     });
     let load = || {
@@ -119,18 +120,9 @@ fn load_is_the_calls_in_flight() {
     let held: Vec<_> = (0..3)
         .map(|_| open(engine.addr(), "POST", "/v1/chat/completions", &[], &body))
         .collect();
-    let wait = |wanted: u64| {
-        for _ in 0..400 {
-            if load() == wanted {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("{} and not {wanted}", load());
-    };
-    wait(3);
+    eventually("three calls", || load() == 3);
     drop(held);
-    wait(0);
+    eventually("no call", || load() == 0);
 }
 
 #[test]
@@ -272,7 +264,7 @@ fn a_stream_is_counted_when_it_has_ended() {
         )
     });
     let took: f64 = sum.unwrap().parse().unwrap();
-    assert!((0.28..5.0).contains(&took), "{took}");
+    assert!(took >= 0.28, "{took}");
     assert!(page.contains("http_response_size_bytes_sum{handler=\"/v1/completions\"} 0.0"));
 }
 

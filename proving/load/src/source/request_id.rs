@@ -133,6 +133,7 @@ mod tests {
     //! Its text, there and back.
 
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::{IdHeader, NotAnId, RequestId};
     use crate::source::{Head, HeadError};
@@ -182,7 +183,16 @@ mod tests {
         }
     }
 
+    fn seeded() -> ProptestConfig {
+        ProptestConfig {
+            rng_seed: RngSeed::Fixed(testing::seed("a_text_gives_its_id_back")),
+            ..ProptestConfig::default()
+        }
+    }
+
     proptest! {
+        #![proptest_config(seeded())]
+
         #[test]
         fn a_text_gives_its_id_back(profile: u32, user: u64, session: u64, turn: u32, intended_ns: u64) {
             let id = RequestId { profile, user, session, turn, intended_ns };

@@ -6,31 +6,68 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use experiment::arrivals::{Process, Scope};
+use experiment::workload::{Enter, Load, Profile, Stay};
 use load::client::{Failure, Target};
-use load::run::{Plan, Shape, start};
+use load::run::{Plan, start};
 use load::source::{Fixed, Payload};
+use testing::{eventually, pace};
 
-use super::server::{self, Server};
+use super::server::{self, Gate, Server};
 use super::{ENOUGH, closed, head, plan, seen};
 
-fn pausing() -> Shape {
-    Shape::Closed {
-        users: 1,
-        think: Duration::from_millis(600),
-    }
+/// As many users who come in one by one and only think: that one has come shows that a wish has been carried out.
+fn witnesses(plan: &mut Plan, users: u32) {
+    plan.workload.profiles.push(Profile {
+        name: "witnesses".into(),
+        load: Load::Closed {
+            users,
+            think: Process::Constant { mean_s: 1_800.0 },
+            enter: Enter::Thinking,
+            stay: Stay::Always,
+        },
+        scope: Scope::User,
+    });
+    let mut traffic = plan.traffic[0].clone();
+    traffic.users_at_first = Some(0);
+    plan.traffic.push(traffic);
 }
 
 #[test]
 fn a_kept_connection_that_closed_in_the_pause_is_opened_anew_and_counted() {
+    const ROUNDS: u32 = 4;
+    let gates: Vec<Gate> = (0..ROUNDS).map(|_| Gate::default()).collect();
+    let theirs = gates.clone();
     // It says that it keeps the connection, and does not.
-    let server = Server::new(|_| vec![server::whole(b"hello"), server::close()]);
-    let plan = Plan {
-        most: Some(4),
+    let server = Server::new(move |index| {
+        let until = server::until(&theirs[usize::try_from(index).expect("few")]);
+        vec![until, server::whole(b"hello"), server::close()]
+    });
+    let mut plan = Plan {
         warm_up: Duration::ZERO,
-        measure: ENOUGH,
-        ..plan(&server, pausing())
+        measure: Duration::from_secs(3600),
+        ..plan(&server, closed(1))
     };
-    let seen = seen(plan);
+    witnesses(&mut plan, ROUNDS);
+    let running = start(plan).expect("threads");
+    let control = running.control();
+    for (round, gate) in (1..=ROUNDS).zip(&gates) {
+        let users = |profile: usize| running.counters()[profile].users;
+        eventually("a request", || server.requests() == u64::from(round));
+        // The user goes with this answer.
+        control.set_users(0, 0);
+        control.set_users(1, round);
+        eventually("a wish", || users(1) == u64::from(round));
+        gate.open();
+        eventually("a pause", || {
+            users(0) == 0 && server.closed() == u64::from(round)
+        });
+        if round < ROUNDS {
+            control.set_users(0, 1);
+        }
+    }
+    control.stop();
+    let seen = running.finish().expect("a run").total();
     assert_eq!((seen.answered, seen.failed(), seen.reopened), (4, 0, 3));
     assert_eq!((server.requests(), server.connections()), (4, 4));
 }
@@ -84,7 +121,7 @@ fn a_refusal_before_the_body_was_taken_is_an_answer() {
             b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
         stream.write_all(refusal).expect("a client");
         // Closed with bytes unread, the connection is reset, and a client that is late never reads the answer.
-        std::thread::sleep(ENOUGH);
+        std::mem::forget(stream);
     });
     let body = Bytes::from(vec![b'x'; 64 << 20]);
     let mut plan = super::to(address, closed(1));
@@ -134,7 +171,7 @@ fn slow(body: usize) -> (std::net::SocketAddr, Arc<Mutex<Vec<u8>>>) {
             let read = stream.read(&mut piece).expect("bytes");
             assert!(read > 0, "closed in the middle");
             all.extend_from_slice(&piece[..read]);
-            std::thread::sleep(Duration::from_millis(1));
+            pace(Duration::from_millis(1));
         }
         *theirs.lock().expect("no panic") = all;
         let answer = format!(
@@ -143,7 +180,7 @@ fn slow(body: usize) -> (std::net::SocketAddr, Arc<Mutex<Vec<u8>>>) {
         );
         for piece in answer.as_bytes().chunks(100) {
             stream.write_all(piece).expect("a client");
-            std::thread::sleep(Duration::from_millis(2));
+            pace(Duration::from_millis(2));
         }
     });
     (address, taken)
@@ -162,8 +199,7 @@ fn a_body_in_parts_that_is_no_json_reaches_a_slow_reader_byte_for_byte() {
     let (address, taken) = slow(whole.len());
     let mut plan = super::to(address, closed(1));
     (plan.most, plan.warm_up) = (Some(1), Duration::ZERO);
-    plan.reach.timeout = Duration::from_secs(20);
-    (plan.measure, plan.drain) = (Duration::from_secs(20), Duration::from_secs(20));
+    (plan.measure, plan.drain) = (ENOUGH, ENOUGH);
     let payload = Payload::new(&parts).expect("four parts");
     let source = Fixed::in_turn(vec![head()], payload, Arc::default());
     plan.source = Arc::new(source.expect("a head"));

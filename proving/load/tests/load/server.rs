@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// Returns the steps for the request of this number.
@@ -18,7 +18,27 @@ pub(crate) const EVENTS: &[u8] =
 pub(crate) enum Step {
     Bytes(Vec<u8>),
     Wait(Duration),
+    Until(Gate),
     Close,
+}
+
+/// What answers wait for until the test has seen what it waits for itself.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    /// For all who wait, and whoever comes.
+    pub(crate) fn open(&self) {
+        let (is_open, opened) = &*self.0;
+        *is_open.lock().expect("no panic") = true;
+        opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let (is_open, opened) = &*self.0;
+        let is_open = is_open.lock().expect("no panic");
+        drop(opened.wait_while(is_open, |is_open| !*is_open));
+    }
 }
 
 pub(crate) fn bytes(bytes: &[u8]) -> Step {
@@ -27,6 +47,15 @@ pub(crate) fn bytes(bytes: &[u8]) -> Step {
 
 pub(crate) fn wait(millis: u64) -> Step {
     Step::Wait(Duration::from_millis(millis))
+}
+
+pub(crate) fn until(gate: &Gate) -> Step {
+    Step::Until(gate.clone())
+}
+
+/// Nothing more, and the connection stays.
+pub(crate) fn never() -> Step {
+    until(&Gate::default())
 }
 
 pub(crate) fn close() -> Step {
@@ -59,17 +88,22 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct Counts {
     connections: AtomicU64,
+    closed: AtomicU64,
     requests: AtomicU64,
 }
 
 impl Server {
     /// Answers request number `index` with the steps of `script(index)`.
-    pub(crate) fn new(script: Script) -> Self {
+    pub(crate) fn new(script: impl Fn(u64) -> Vec<Step> + Send + Sync + 'static) -> Self {
         Self::over(None, script)
     }
 
     /// The same, over TLS where there is a configuration.
-    pub(crate) fn over(tls: Option<Arc<rustls::ServerConfig>>, script: Script) -> Self {
+    pub(crate) fn over(
+        tls: Option<Arc<rustls::ServerConfig>>,
+        script: impl Fn(u64) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
+        let script = Arc::new(script);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let counts = Arc::new(Counts::default());
@@ -79,13 +113,16 @@ impl Server {
                 counting.connections.fetch_add(1, Ordering::Relaxed);
                 let counts = Arc::clone(&counting);
                 stream.set_nodelay(true).expect("a socket");
-                let tls = tls.clone();
-                std::thread::spawn(move || match tls {
-                    None => serve(stream, script, &counts),
-                    Some(config) => {
-                        let tls = rustls::ServerConnection::new(config).expect("a state");
-                        serve(rustls::StreamOwned::new(tls, stream), script, &counts);
+                let (tls, script) = (tls.clone(), Arc::clone(&script));
+                std::thread::spawn(move || {
+                    match tls {
+                        None => serve(stream, &*script, &counts),
+                        Some(config) => {
+                            let tls = rustls::ServerConnection::new(config).expect("a state");
+                            serve(rustls::StreamOwned::new(tls, stream), &*script, &counts);
+                        }
                     }
+                    counts.closed.fetch_add(1, Ordering::Relaxed);
                 });
             }
         });
@@ -94,6 +131,11 @@ impl Server {
 
     pub(crate) fn connections(&self) -> u64 {
         self.counts.connections.load(Ordering::Relaxed)
+    }
+
+    /// Connections that have ended.
+    pub(crate) fn closed(&self) -> u64 {
+        self.counts.closed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -120,7 +162,7 @@ impl ClosedPort {
 }
 
 /// Requests of these tests end with `{}`.
-fn serve(mut stream: impl Read + Write, script: Script, counts: &Counts) {
+fn serve(mut stream: impl Read + Write, script: impl Fn(u64) -> Vec<Step>, counts: &Counts) {
     let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         match stream.read(&mut buffer) {
@@ -142,7 +184,8 @@ fn serve(mut stream: impl Read + Write, script: Script, counts: &Counts) {
                     return;
                 }
                 Step::Bytes(_) => {}
-                Step::Wait(time) => std::thread::sleep(time),
+                Step::Wait(time) => testing::pace(time),
+                Step::Until(gate) => gate.pass(),
                 Step::Close => return,
             }
         }

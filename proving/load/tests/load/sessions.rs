@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use experiment::arrivals::{Process, Scope};
 use experiment::certificate::{Of, Verdict};
 use experiment::workload::{Enter, Load, Profile, Stay, Workload};
-use load::observer::{Answers, Measure};
+use load::observer::{Answers, Counters, Measure};
 use load::run::{Plan, Shape, Traffic, start};
 use load::source::{Source, Turn};
+use testing::eventually;
 
 use super::server::{self, Server};
-use super::{closed, head, plan, seen};
+use super::{ENOUGH, closed, head, plan, seen};
 
 /// Sessions of five turns with a pause of 20 ms before each.
 struct Turns {
@@ -68,7 +69,7 @@ fn sessions(server: &Server, load: Load) -> Plan {
         },
         traffic: vec![traffic.clone(), traffic],
         warm_up: Duration::ZERO,
-        measure: Duration::from_secs(1),
+        measure: Duration::from_secs(3600),
         ..plan(server, closed(1))
     }
 }
@@ -85,16 +86,25 @@ fn turns_are_sent_after_the_answer_before_and_the_recorded_pause() {
     let plan = Plan {
         certify: true,
         threads: 2,
+        most: Some(40),
         ..sessions(&server, load)
     };
     let outcome = start(plan).expect("threads").finish().expect("a run");
+    // Of four users one at least asks ten times: ten answers of 10 ms and eight pauses of 20 ms. No machine is faster.
+    assert!(outcome.measured >= Duration::from_millis(260));
+    let mut all = 0;
     for profile in &outcome.profiles {
-        // Five turns of 10 ms and four pauses of 20 ms: 130 ms a session, two users, one second. No machine is faster.
         let (answered, sessions) = (profile.observations.answered, profile.sessions);
-        assert!((5..=80).contains(&answered), "{answered}");
-        assert!((1..=16).contains(&sessions.sessions), "{sessions:?}");
+        all += answered;
+        // Each of two users may be at its first turn of the last.
+        let whole = sessions.sessions - sessions.sessions.min(2);
+        assert!(
+            answered >= 5 * whole && answered <= 5 * sessions.sessions,
+            "{answered} {sessions:?}"
+        );
         assert_eq!((profile.observations.failed(), sessions.abandoned), (0, 0));
     }
+    assert_eq!(all, 40);
     let certificate = outcome.certificate().expect("it was asked for");
     for (profile, seen) in certificate.profiles.iter().zip(&outcome.profiles) {
         // Each of two users has at most one that it drew and did not send, or that is not answered in time.
@@ -120,36 +130,41 @@ fn what_left_when_it_was_due_is_certified_and_what_never_left_is_told() {
         arrivals: Process::Exponential { mean_s: 1.0 / rate },
         think: Process::Recorded,
     };
-    let certificate = |server: &Server, load| {
-        let mut plan = Plan {
-            certify: true,
-            threads: 2,
-            drain: Duration::from_secs(1),
-            ..sessions(server, load)
-        };
-        plan.reach.timeout = Duration::from_millis(500);
+    let certificate = |plan: Plan| {
         let outcome = start(plan).expect("threads").finish().expect("a run");
         outcome.certificate().expect("it was asked for")
     };
-    let honest = certificate(&server, load(150.0));
-    let [one, other] = honest.profiles.as_slice() else {
-        panic!("two profiles: {honest:?}");
+    let plan = |server: &Server| Plan {
+        certify: true,
+        threads: 2,
+        ..sessions(server, load(150.0))
     };
-    assert!(
-        one.tested.abs_diff(150) < 75 && other.tested.abs_diff(150) < 75,
-        "{honest:?}"
-    );
+    let honest = certificate(Plan {
+        most: Some(150),
+        ..plan(&server)
+    });
+    let tested: usize = honest.profiles.iter().map(|profile| profile.tested).sum();
+    // Further turns of sessions are sent too, and are of no law.
+    assert!((2..=150).contains(&tested), "{honest:?}");
     let of_intended = honest
         .failures()
         .filter(|(_, check)| check.of == Of::Intended);
     assert_eq!(of_intended.count(), 0, "{honest:?}");
-    eprintln!(
-        "verdict {:?}, lags {:?} {:?}",
-        honest.verdict, one.lag, other.lag
+    assert!(
+        honest
+            .profiles
+            .iter()
+            .all(|profile| profile.lag.overdue == 0)
     );
+    let lags: Vec<_> = honest.profiles.iter().map(|profile| profile.lag).collect();
+    println!("verdict {:?}, lags {lags:?}", honest.verdict);
     // Ten connections that are never answered: whatever is due later never leaves.
-    let silent = Server::new(|_| vec![server::wait(5_000)]);
-    let stalled = certificate(&silent, load(150.0));
+    let silent = Server::new(|_| vec![server::never()]);
+    let stalled = certificate(Plan {
+        measure: Duration::from_millis(400),
+        drain: Duration::from_millis(100),
+        ..plan(&silent)
+    });
     assert_eq!(stalled.verdict, Verdict::Void);
     assert!(
         stalled
@@ -172,49 +187,40 @@ fn a_session_whose_turn_fails_is_given_up_and_counted() {
         arrivals: Process::Constant { mean_s: 0.02 },
         think: Process::Recorded,
     };
-    let outcome = start(sessions(&server, load))
-        .expect("threads")
-        .finish()
-        .expect("a run");
+    let running = start(sessions(&server, load)).expect("threads");
+    let sum = |of: fn(&Counters) -> u64| running.counters().iter().map(of).sum::<u64>();
+    // A fifth of what is answered are first turns, unless many are given up.
+    eventually("failures, and further turns of other sessions", || {
+        let failed = sum(|counters| counters.failures.iter().map(|(_, count)| count).sum());
+        failed >= 10 && sum(|counters| counters.answered) >= 100
+    });
+    running.control().stop();
+    let outcome = running.finish().expect("a run");
     let total = outcome.total();
     let sessions = outcome.profiles.iter().map(|profile| profile.sessions);
     let (begun, abandoned) = sessions.fold((0, 0), |(begun, abandoned), one| {
         (begun + one.sessions, abandoned + one.abandoned)
     });
-    assert!(
-        (80..=100).contains(&begun),
-        "50 a second for each of two profiles: {begun}"
-    );
-    assert!(
-        total.failed() > 0 && abandoned == total.failed(),
-        "{abandoned} {}",
-        total.failed()
-    );
-    assert!(total.answered > begun, "sessions have further turns");
+    // Two profiles, each of which has drawn one more that is not due. No machine is faster.
+    let due = outcome.ended.as_millis() / 20 + 2;
+    assert!(u128::from(begun) <= 2 * due, "{begun} of {due}");
+    assert_eq!(abandoned, total.failed());
     let lag = total.quantiles(Measure::Lag).expect("requests");
-    eprintln!("lag of an open loop in microseconds: {lag:?}");
+    println!("{begun} begun, lag of an open loop in microseconds: {lag:?}");
 }
 
 #[test]
 fn users_come_and_go_while_a_run_goes_on_and_it_ends_at_once_when_told() {
     let server = Server::new(|_| vec![server::wait(5), server::whole(b"hello")]);
     let mut plan = Plan {
-        measure: Duration::from_secs(600),
+        measure: Duration::from_secs(3600),
         threads: 2,
         ..plan(&server, closed(10))
     };
     plan.traffic[0].users_at_first = Some(1);
     let running = start(plan).expect("threads");
     let settles_at = |users: u64| {
-        let began = Instant::now();
-        while running.counters()[0].users != users {
-            assert!(
-                began.elapsed() < Duration::from_secs(10),
-                "{:?}",
-                running.counters()
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("so many users", || running.counters()[0].users == users);
     };
     settles_at(1);
     let control = running.control();
@@ -223,44 +229,33 @@ fn users_come_and_go_while_a_run_goes_on_and_it_ends_at_once_when_told() {
     assert_eq!(control.set_users(0, 3), 3);
     settles_at(3);
     assert_eq!(control.set_users(1, 3), 0, "there is no such profile");
-    let began = Instant::now();
-    while running.counters()[0].answered <= 10 {
-        assert!(
-            began.elapsed() < Duration::from_secs(10),
-            "{:?}",
-            running.counters()
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually("answers", || running.counters()[0].answered > 10);
     let counters = running.counters();
     assert!(counters[0].failures.is_empty());
     assert!(counters[0].latency.quantile(0.5).expect("answers") >= 4_500);
-    let told = Instant::now();
     control.stop();
+    // At once: the rest of the hour is not waited for.
     let outcome = running.finish().expect("a run");
-    assert!(
-        told.elapsed() < Duration::from_secs(5),
-        "at once: {:?}",
-        told.elapsed()
-    );
-    assert!(outcome.total().left <= 3 && outcome.measured < Duration::from_secs(60));
+    assert!(outcome.total().left <= 3 && outcome.measured < Duration::from_secs(3600));
     assert_eq!(server.connections(), 10);
 }
 
 #[test]
 fn what_is_under_way_when_the_time_to_drain_is_over_is_left_and_counted() {
-    let server = Server::new(|_| vec![server::wait(30_000), server::whole(b"late")]);
-    let mut plan = Plan {
-        warm_up: Duration::ZERO,
-        measure: Duration::from_millis(50),
-        drain: Duration::from_millis(50),
-        ..plan(&server, closed(3))
-    };
-    plan.reach.timeout = Duration::from_secs(30);
-    let began = Instant::now();
-    let seen = seen(plan);
-    assert_eq!((seen.answered, seen.failed(), seen.left), (0, 0, 3));
-    assert!(began.elapsed() < Duration::from_secs(5));
+    eventually("a run in which all three came to ask", || {
+        let server = Server::new(|_| vec![server::never()]);
+        let mut plan = Plan {
+            warm_up: Duration::ZERO,
+            measure: Duration::from_millis(50),
+            drain: Duration::from_millis(50),
+            ..plan(&server, closed(3))
+        };
+        // It is not waited for.
+        plan.reach.timeout = Duration::from_secs(3600);
+        let seen = seen(plan);
+        assert_eq!((seen.answered, seen.failed()), (0, 0));
+        seen.left == 3
+    });
 }
 
 #[test]
@@ -300,7 +295,7 @@ fn a_run_in_which_every_session_is_asked_once_ends_with_the_last_answer() {
     };
     let outcome = start(plan).expect("threads").finish().expect("a run");
     assert!(
-        outcome.measured < Duration::from_secs(60),
+        outcome.measured < Duration::from_secs(3600),
         "{:?}",
         outcome.measured
     );
@@ -336,7 +331,7 @@ fn a_run_of_so_many_requests_ends_with_the_last_of_them_and_is_certified() {
         let outcome = start(plan).expect("threads").finish().expect("a run");
         assert_eq!(outcome.total().answered, 400);
         assert!(
-            outcome.measured < Duration::from_secs(600),
+            outcome.measured < Duration::from_secs(3600),
             "{:?}",
             outcome.measured
         );
@@ -353,7 +348,7 @@ fn an_answer_that_ends_after_the_measured_time_is_measured_and_not_completed_in_
     let plan = Plan {
         warm_up: Duration::ZERO,
         measure: Duration::from_millis(200),
-        drain: Duration::from_secs(60),
+        drain: ENOUGH,
         ..plan(&server, closed(3))
     };
     let seen = seen(plan);

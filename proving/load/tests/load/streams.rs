@@ -4,10 +4,11 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use load::client::Failure;
-use load::observer::Measure;
+use load::observer::{Measure, Record};
 use load::run::Plan;
+use testing::{eventually, nothing_happens_for};
 
-use super::server::{self, Server};
+use super::server::{self, Gate, Server};
 use super::{closed, plan, seen};
 
 const ROLE: &[u8] =
@@ -17,17 +18,21 @@ const FINISH: &[u8] = b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"st
 const USAGE: &[u8] =
     b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
 
+/// Between two gates.
+const PAUSE: Duration = Duration::from_millis(30);
+
 #[test]
 fn a_stream_is_timed_by_its_tokens_and_its_row_says_what_it_reported() {
-    let server = Server::new(|_| {
+    let [first, others] = [(); 2].map(|()| Gate::default());
+    let gates = [&first, &others].map(server::until);
+    let server = Server::new(move |_| {
         vec![
             server::bytes(server::EVENTS),
             server::chunk(ROLE),
-            server::wait(40),
+            gates[0].clone(),
             server::chunk(TOKEN),
-            server::wait(20),
+            gates[1].clone(),
             server::chunk(TOKEN),
-            server::wait(20),
             server::chunk(&[TOKEN, FINISH].concat()),
             server::chunk(USAGE),
             server::last_chunk(),
@@ -35,33 +40,28 @@ fn a_stream_is_timed_by_its_tokens_and_its_row_says_what_it_reported() {
     });
     let (sink, rows) = sync_channel(64);
     let plan = Plan {
-        // The machine may stand still in some, not in half of them.
-        most: Some(40),
+        most: Some(2),
         warm_up: Duration::ZERO,
-        measure: Duration::from_secs(20),
+        measure: super::ENOUGH,
         usage: true,
         records: Some(sink),
         ..plan(&server, closed(2))
     };
     let running = load::run::start(plan).expect("threads");
+    // What was heard before a gate opened was so at least as long before what came behind it.
+    eventually("two bodies", || running.open() == 2);
+    nothing_happens_for(PAUSE);
+    first.open();
+    eventually("two tokens", || running.counters()[0].outputs == 2);
+    nothing_happens_for(PAUSE);
+    others.open();
     let outcome = running.finish().expect("a run");
     let seen = outcome.total();
-    assert_eq!((seen.answered, seen.outputs, seen.tokens), (40, 120, 120));
-    let at_least = |measure, ms: u64| {
-        let found = seen.quantiles(measure).expect("times");
-        assert!(
-            found.p50 >= ms * 1000 && found.p50 < ms * 1000 + 25_000,
-            "{measure:?} {found:?}"
-        );
-    };
-    at_least(Measure::FirstToken, 40);
-    at_least(Measure::FirstVisible, 40);
-    at_least(Measure::BetweenTokens, 20);
-    at_least(Measure::TimePerToken, 20);
-    assert!(seen.quantiles(Measure::Head).expect("heads").p50 < 35_000);
+    assert_eq!((seen.answered, seen.outputs, seen.tokens), (2, 6, 6));
     let rows: Vec<_> = rows.iter().flatten().collect();
-    assert_eq!(rows.len(), 40);
-    for row in rows {
+    assert_eq!(rows.len(), 2);
+    let pause = u64::try_from(PAUSE.as_nanos()).expect("little");
+    for row in &rows {
         assert_eq!((row.status, row.failure, row.bytes_up), (200, None, 2));
         assert_eq!(
             (row.prompt_tokens, row.completion_tokens, row.cached_tokens),
@@ -78,7 +78,35 @@ fn a_stream_is_timed_by_its_tokens_and_its_row_says_what_it_reported() {
         ];
         let moments = moments.map(|moment| moment.expect("it came to that"));
         assert!(moments.is_sorted(), "{moments:?}");
+        let [_, _, _, body, first, last, _] = moments;
+        assert!(
+            body + pause <= first && first + pause <= last,
+            "{moments:?}"
+        );
+        assert_eq!(row.first_visible_ns, Some(first));
+        assert_eq!(row.time_per_token_ns, Some((last - first) / 2));
+        let gap = row.longest_gap_ns.expect("three tokens");
+        assert!(gap >= pause && gap <= last - first, "{gap} {moments:?}");
     }
+    // What is told of all of them is what their rows say, to a hundredth.
+    let longest = |measure, of: fn(&Record) -> Option<u64>| {
+        let told = seen.quantiles(measure).expect("times").max;
+        let row = rows.iter().map(|row| of(row).expect("a time")).max();
+        let row = row.expect("two rows") / 1000;
+        assert!(
+            told.abs_diff(row) <= 1 + row / 100,
+            "{measure:?} {told} {row}"
+        );
+    };
+    longest(Measure::Head, |row| Some(row.head_ns? - row.intended_ns));
+    longest(Measure::FirstToken, |row| {
+        Some(row.first_token_ns? - row.intended_ns)
+    });
+    longest(Measure::FirstVisible, |row| {
+        Some(row.first_visible_ns? - row.intended_ns)
+    });
+    longest(Measure::BetweenTokens, |row| row.longest_gap_ns);
+    longest(Measure::TimePerToken, |row| row.time_per_token_ns);
 }
 
 #[test]

@@ -37,9 +37,8 @@ fn over_tls(server: &Server, trust: Trust) -> Plan {
     let mut plan = plan(server, closed(2));
     plan.reach.targets = vec![Target::parse(&url).expect("a target")];
     plan.reach.trust = trust;
-    plan.reach.timeout = Duration::from_secs(5);
     (plan.most, plan.warm_up) = (Some(10), Duration::ZERO);
-    plan.measure = Duration::from_secs(5);
+    plan.measure = super::ENOUGH;
     plan
 }
 

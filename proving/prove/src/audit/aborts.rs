@@ -32,10 +32,11 @@ use crate::race::check;
 const MODEL: &str = "audit";
 const FIRST_TOKEN: Duration = Duration::from_millis(10);
 const NEXT_TOKEN: Duration = Duration::from_millis(2);
-/// An upstream must know within this that its client has left.
+/// An upstream knows within this that its client has left, where times are judged.
 const CANCELLED_WITHIN: Duration = Duration::from_millis(100);
-/// Tokens of an answer that nobody leaves.
-const TOKENS: u64 = 400;
+/// Tokens of an answer that nobody leaves: it would take 40 s, which no machine stands still, so that one which ran to its
+/// end was not cancelled.
+const TOKENS: u64 = 20_000;
 /// What the limit's bucket holds at first.
 const BUCKET: u64 = 900_000_000;
 /// It fills as slowly as the gate takes it, so that what is missing of it at the end was spent.
@@ -121,11 +122,12 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     let stalls = stalls.end();
     eprintln!("reading the ledger");
     let route = (options.drain, manner.tokens);
-    let mut tally = Tally::new(route, left, ground_truth.take(), stalls);
+    let account = ground_truth.take();
+    let mut tally = Tally::new(route, common.times, left, account, stalls);
     let rows = rows::each(&gate, |row| tally.row(&row))?;
     let chain = rows::verify(&gate)?;
 
-    let mut verdict = Verdict::new("aborts", seed);
+    let mut verdict = Verdict::new("aborts", seed, common.times);
     verdict.tell(
         "the route",
         if options.drain { "drains" } else { "cancels" },

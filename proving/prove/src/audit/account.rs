@@ -3,12 +3,12 @@
 //! Invariant: every call is on one of the lists: what the engine counted, what a row says, what a client heard.
 //! Not here: reading them (`rows`, `engine::ground_truth`), what is allowed on which route (`kills`, `disk`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use engine::ground_truth::Entry;
 
-use super::calls::Status;
+use super::calls::{Heard, Status};
 use super::rows::Row;
 use super::verdict::{Found, Verdict};
 
@@ -39,6 +39,8 @@ struct Call {
     rows: u32,
     completed: bool,
     heard: Status,
+    /// The connection that it was sent on, and its place there.
+    place: Option<(u64, u64)>,
 }
 
 /// Tokens of settled rows that say what the engine said: theirs, and the engine's own.
@@ -55,6 +57,9 @@ pub(super) struct Missing {
     pub(super) lost: Found,
     /// When the engine had answered them.
     pub(super) lost_at: Vec<Instant>,
+    /// Calls with a row, sent on a connection after the answer of a call that has none: whatever was lost there was not the
+    /// last.
+    pub(super) outlived: Found,
     /// Calls whose client has a whole answer, and no row or not one of a completed call.
     pub(super) unsettled: Found,
     /// Whole answers of which the engine knows nothing.
@@ -74,9 +79,11 @@ impl Account {
     }
 
     /// What clients heard.
-    pub(super) fn heard(&mut self, heard: Vec<(Box<str>, Status)>) {
-        for (id, status) in heard {
-            self.calls.entry(id).or_default().heard = status;
+    pub(super) fn heard(&mut self, heard: Vec<Heard>) {
+        for one in heard {
+            let call = self.calls.entry(one.id).or_default();
+            call.heard = one.status;
+            call.place = Some((one.connection, one.number));
         }
     }
 
@@ -129,6 +136,7 @@ impl Account {
     /// What is missing now that every row was given, of the calls whose ids begin so.
     pub(super) fn missing(&self, prefix: &str) -> Missing {
         let mut missing = Missing::default();
+        let mut by_place = BTreeMap::new();
         for (id, call) in self.calls.iter().filter(|(id, _)| id.starts_with(prefix)) {
             if let (Some((_, _, at)), 0) = (call.engine, call.rows) {
                 missing.lost.add(|| id.to_string());
@@ -139,6 +147,18 @@ impl Account {
             }
             if call.heard == 200 && call.rows > 0 && !call.completed {
                 missing.unsettled.add(|| id.to_string());
+            }
+            by_place.extend(call.place.map(|place| (place, (id, call))));
+        }
+        let mut lost = None;
+        for ((connection, _), (id, call)) in by_place {
+            lost = lost.filter(|(of, _)| *of == connection);
+            match lost {
+                None if call.rows == 0 && call.heard == 200 => lost = Some((connection, id)),
+                Some((_, first)) if call.rows > 0 => {
+                    missing.outlived.add(|| format!("{id}, and not {first}"));
+                }
+                _ => {}
             }
         }
         missing

@@ -23,9 +23,21 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A call that takes longer came to nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BUFFER_BYTES: usize = 16 << 10;
+/// Beyond the number of any call.
+const NONE: u64 = u64::MAX;
 
 /// What a call came to: 0 for nothing, else the status of a whole answer.
 pub(super) type Status = u16;
+
+/// A call that was sent.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) id: Box<str>,
+    /// Its place among all calls; on one connection they were sent in this order, each after the answer before.
+    pub(super) number: u64,
+    pub(super) connection: u64,
+    pub(super) status: Status,
+}
 
 /// Users at work.
 pub(super) struct Callers {
@@ -37,11 +49,14 @@ struct Shared {
     target: SocketAddr,
     workload: String,
     next: AtomicU64,
+    connections: AtomicU64,
+    /// The number of the call that each user waits for, or [`NONE`].
+    under_way: Box<[AtomicU64]>,
     answered: AtomicU64,
     /// Answers that said that the ledger is unavailable.
     unavailable: AtomicU64,
     stop: AtomicBool,
-    heard: Mutex<Vec<(u64, Status)>>,
+    heard: Mutex<Vec<Heard>>,
 }
 
 impl Callers {
@@ -51,6 +66,8 @@ impl Callers {
             target,
             workload: workload.to_owned(),
             next: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            under_way: (0..users).map(|_| AtomicU64::new(NONE)).collect(),
             answered: AtomicU64::new(0),
             unavailable: AtomicU64::new(0),
             stop: AtomicBool::new(false),
@@ -65,7 +82,8 @@ impl Callers {
             .spawn(move || {
                 runtime.block_on(async {
                     let mut all = JoinSet::new();
-                    (0..users).for_each(|_| drop(all.spawn(user(Arc::clone(&theirs)))));
+                    let users = 0..usize::from(users);
+                    users.for_each(|n| drop(all.spawn(user(Arc::clone(&theirs), n))));
                     while all.join_next().await.is_some() {}
                 });
                 Ok(())
@@ -83,8 +101,20 @@ impl Callers {
         self.shared.unavailable.load(Ordering::Relaxed)
     }
 
-    /// Lets calls under way end, and gives what each came to, by its id.
-    pub(super) fn finish(self) -> io::Result<Vec<(Box<str>, Status)>> {
+    /// How many calls have begun.
+    pub(super) fn begun(&self) -> u64 {
+        self.shared.next.load(Ordering::SeqCst)
+    }
+
+    /// Whether none of the first so many calls is under way.
+    pub(super) fn have_ended(&self, first: u64) -> bool {
+        let all = self.shared.under_way.iter();
+        all.map(|call| call.load(Ordering::SeqCst))
+            .all(|call| call >= first)
+    }
+
+    /// Lets calls under way end, and gives what each came to.
+    pub(super) fn finish(self) -> io::Result<Vec<Heard>> {
         self.shared.stop.store(true, Ordering::Relaxed);
         match self.thread.join() {
             Ok(ended) => ended?,
@@ -95,16 +125,18 @@ impl Callers {
             .heard
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let named = |(n, status): (u64, Status)| (id(&self.shared.workload, n), status);
-        Ok(std::mem::take(&mut *heard).into_iter().map(named).collect())
+        Ok(std::mem::take(&mut *heard))
     }
 }
 
-async fn user(shared: Arc<Shared>) {
+async fn user(shared: Arc<Shared>, user: usize) {
     let mut heard = Vec::new();
     while !shared.stop.load(Ordering::Relaxed) {
         match TcpStream::connect(shared.target).await {
-            Ok(tcp) => calls(&shared, tcp, &mut heard).await,
+            Ok(tcp) => {
+                calls(&shared, tcp, &shared.under_way[user], &mut heard).await;
+                shared.under_way[user].store(NONE, Ordering::SeqCst);
+            }
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
@@ -113,20 +145,29 @@ async fn user(shared: Arc<Shared>) {
 }
 
 /// Calls on one connection until it breaks.
-async fn calls(shared: &Shared, mut tcp: TcpStream, heard: &mut Vec<(u64, Status)>) {
+async fn calls(shared: &Shared, mut tcp: TcpStream, under_way: &AtomicU64, heard: &mut Vec<Heard>) {
     // Without it only latency suffers.
     let _ = tcp.set_nodelay(true);
     let mut buffer = vec![0; BUFFER_BYTES];
+    let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
     while !shared.stop.load(Ordering::Relaxed) {
-        let n = shared.next.fetch_add(1, Ordering::Relaxed);
-        let request = request(&shared.workload, &id(&shared.workload, n));
+        // Before it has a number it waits for none that is lower than this.
+        under_way.store(shared.next.load(Ordering::SeqCst), Ordering::SeqCst);
+        let number = shared.next.fetch_add(1, Ordering::SeqCst);
+        let id = id(&shared.workload, number);
+        let request = request(&shared.workload, &id);
         let call = call(&mut tcp, &request, &mut buffer);
         let answer = tokio::time::timeout(PATIENCE, call).await.ok().flatten();
+        let status = answer.as_ref().map_or(0, |answer| answer.status);
+        heard.push(Heard {
+            id,
+            number,
+            connection,
+            status,
+        });
         let Some(answer) = answer else {
-            heard.push((n, 0));
             return;
         };
-        heard.push((n, answer.status));
         if answer.status == 200 {
             shared.answered.fetch_add(1, Ordering::Relaxed);
         } else {

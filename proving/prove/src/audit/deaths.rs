@@ -76,7 +76,7 @@ pub(super) fn deaths(options: &Deaths) -> Result<bool, AuditError> {
     let rows = rows::each(&gate, |row| held.row(&row))?;
     let chain = rows::verify(&gate)?;
 
-    let mut verdict = Verdict::new("deaths", seed);
+    let mut verdict = Verdict::new("deaths", seed, common.times);
     verdict.tell("upstream", protocol);
     verdict.tell("seconds", seconds.round());
     verdict.tell("calls", answers.values().sum::<u64>());

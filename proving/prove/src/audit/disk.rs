@@ -21,10 +21,10 @@ use super::{AuditError, Common, rows};
 
 /// Less than any ledger has: nothing can be written.
 const NOTHING_BYTES: u64 = 4096;
-/// Calls of a strict route that were let in before the disk was full end meanwhile.
-const SETTLE: Duration = Duration::from_secs(1);
 /// How long a strict route may take to serve again.
 const RECOVERY: Duration = Duration::from_secs(15);
+/// What does not come for so long does not come at all.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Most answers that the account takes.
 const ANSWERS_MAX: usize = 4_000_000;
 
@@ -74,20 +74,22 @@ pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
     };
     let phase = Duration::from_secs(options.seconds);
     thread::sleep(phase);
+    until(|| now().strict > 0);
     let before = now();
     eprintln!("the disk is full");
     gate.limit_files(Some(NOTHING_BYTES))?;
-    thread::sleep(SETTLE);
+    // Those of a strict route that were let in before end meanwhile.
+    let let_in = strict.begun();
+    until(|| strict.have_ended(let_in));
     let full_from = now();
     thread::sleep(phase);
+    until(|| now().refused > full_from.refused && now().loose > full_from.loose);
     let full_to = now();
     let was_available = gate.metric("tollgate_ledger_available", "")?;
     eprintln!("the disk is back");
     gate.limit_files(None)?;
     let back = Instant::now();
-    while strict.answered() == full_to.strict && back.elapsed() < RECOVERY {
-        thread::sleep(Duration::from_millis(10));
-    }
+    until(|| strict.answered() > full_to.strict);
     let recovered = back.elapsed();
     thread::sleep(phase);
     let after = now();
@@ -102,7 +104,7 @@ pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
     account.heard(heard);
     let rows = rows::each(&gate, |row| account.row(&row))?;
     let chain = rows::verify(&gate)?;
-    let mut verdict = Verdict::new("disk", seed);
+    let mut verdict = Verdict::new("disk", seed, common.times);
     verdict.hold("strict answers before", before.strict, before.strict > 0);
     let ran = full_to.strict - full_from.strict;
     verdict.hold("strict answers while the disk was full", ran, ran == 0);
@@ -120,7 +122,7 @@ pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
         was_available < 0.5,
     );
     let ms = u64::try_from(recovered.as_millis()).unwrap_or(u64::MAX);
-    verdict.hold("strict serves again after, ms", ms, recovered < RECOVERY);
+    verdict.in_time("strict serves again after, ms", ms, recovered < RECOVERY);
     let again = after.strict - full_to.strict;
     verdict.hold("strict answers after", again, again > 0);
     verdict.tell("rows", rows);
@@ -134,4 +136,12 @@ pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
     verdict.hold("grouped rows lost", missing, is_told);
     verdict.hold("the chain of hashes", chain.1, chain.0);
     Ok(verdict.print(common.json))
+}
+
+/// Waits until it is so, or for too long.
+fn until(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -1,6 +1,7 @@
 //! What an audit found: a line for each thing that it looked at, and whether it holds.
 //!
-//! Invariant: what is only told has no verdict; one line that does not hold makes the whole not hold.
+//! Invariant: what is only told has no verdict; one line that does not hold makes the whole not hold. Times are told, and
+//! judged where that was asked for: a machine that is busy with something else makes any of them longer.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +21,8 @@ pub(super) struct Verdict {
     audit: &'static str,
     seed: u64,
     pub(super) holds: bool,
+    /// Whether times have to be kept, too.
+    judges_times: bool,
     lines: Vec<Line>,
     /// The first violations, in words.
     violations: Vec<String>,
@@ -34,11 +37,12 @@ struct Line {
 }
 
 impl Verdict {
-    pub(super) fn new(audit: &'static str, seed: u64) -> Self {
+    pub(super) fn new(audit: &'static str, seed: u64, judges_times: bool) -> Self {
         Self {
             audit,
             seed,
             holds: true,
+            judges_times,
             lines: Vec::new(),
             violations: Vec::new(),
         }
@@ -69,6 +73,24 @@ impl Verdict {
         let first = found.first.iter().map(|one| format!("{what}: {one}"));
         self.violations.extend(first);
         self.violations.truncate(SHOWN);
+    }
+
+    /// A time, which must be kept where times are judged.
+    pub(super) fn in_time(&mut self, what: &str, value: impl Into<Value>, is_kept: bool) {
+        if self.judges_times {
+            self.hold(what, value, is_kept);
+        } else {
+            self.tell(what, value);
+        }
+    }
+
+    /// Something that happens where a machine is slow, and must not where times are judged.
+    pub(super) fn none_in_time(&mut self, what: &str, found: &Found) {
+        if self.judges_times {
+            self.none(what, found);
+        } else {
+            self.tell(what, found.count);
+        }
     }
 
     /// How often the machine stood still, and how long at most.

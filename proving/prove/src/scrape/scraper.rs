@@ -24,6 +24,9 @@ pub(crate) use super::page::Fault;
 use super::page::Pages;
 use super::targets::{MOST_TARGETS, Target};
 
+#[cfg(test)]
+mod tests;
+
 /// Samples and events that may wait for whoever receives them.
 pub(crate) const WAITING: usize = 256;
 /// Events of one target that may wait for room; more than begin and end in so many ticks there are not.

@@ -3,21 +3,31 @@
 //! Not here: what a race measures without faults (`main`).
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{PROVE, SAME, race, result, row, subjects};
+use testing::{eventually, found};
+
+use super::{PROVE, SAME, race, raced, raced_by, result, row, subjects};
 
 #[test]
 fn failing_subjects_become_error_rows_and_fail_the_race() {
     let leaky = format!(
         r#"setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & exec {PROVE} upstream --port {{port}}"#
     );
-    let dying = format!("timeout -s KILL 2 {PROVE} upstream --port {{port}}; exit 3");
+    let home = tempfile::tempdir().expect("a directory");
+    let end = home.path().join("end");
+    // It is measured once before it dies, and dies before it is measured for the last time.
+    let dying = format!(
+        "{PROVE} upstream --port {{port}} & while [ ! -e {} ]; do sleep 0.02; done; kill -KILL $!; exit 3",
+        end.display()
+    );
     let dir = subjects(&[
         ("ends", "sh", &["-c", "echo no such option; exit 3"]),
-        ("silent", "sleep", &["60"]),
+        ("silent", "sleep", &["600"]),
         ("gone", "no-such-program-here", &["x"]),
         ("dying", "sh", &["-c", &dying]),
         ("leaky", "sh", &["-c", &leaky]),
@@ -33,15 +43,19 @@ fn failing_subjects_become_error_rows_and_fail_the_race() {
             ],
         ),
     ]);
+    impatient(&dir.path().join("silent/subject.toml"));
     let all = "direct,ends,silent,gone,dying,leaky,wrong";
-    let output = race(
-        dir.path(),
-        "1",
-        &["--scenarios", "small", "--subjects", all],
-    )
-    .output();
-    let output = output.expect("prove");
-    let result = result(&output);
+    let further = ["--scenarios", "small", "--subjects", all];
+    let ends_it = |line: &str| {
+        if line.contains("small round 1/2 dying") {
+            fs::write(&end, "").expect("a file");
+        }
+    };
+    let (output, result) = raced_by(|| {
+        // Of an attempt before.
+        let _none = fs::remove_file(&end);
+        seen(&mut race(dir.path(), 2, &further), ends_it)
+    });
     assert_eq!(
         (output.status.code(), &result["trusted"]),
         (Some(1), &false.into())
@@ -49,7 +63,7 @@ fn failing_subjects_become_error_rows_and_fail_the_race() {
     let expected = [
         ("ends", "ended before it was ready"),
         ("ends", "no such option"),
-        ("silent", "not ready within 2 s"),
+        ("silent", "not ready within 1 s"),
         ("gone", "not found: none of no-such-program-here on PATH"),
         ("wrong", "the unary answer differs from the upstream's"),
         ("dying", "died"),
@@ -76,10 +90,28 @@ fn failing_subjects_become_error_rows_and_fail_the_race() {
     assert_eq!(row(&result, "direct", "small")["status"], "measured");
 }
 
+/// A subject that is waited for no longer than it takes to see that it never answers.
+fn impatient(manifest: &Path) {
+    let text = fs::read_to_string(manifest).expect("a manifest");
+    let patient = "ready_seconds = 100";
+    assert!(text.contains(patient), "{text}");
+    fs::write(manifest, text.replace(patient, "ready_seconds = 1")).expect("a file");
+}
+
+/// Runs a race and looks at each line that it says meanwhile.
+fn seen(race: &mut Command, look: impl Fn(&str) + Sync) -> Output {
+    let mut child = race.spawn().expect("prove runs");
+    let lines = BufReader::new(child.stderr.take().expect("its words")).lines();
+    thread::scope(|scope| {
+        scope.spawn(|| lines.map_while(Result::ok).for_each(|line| look(&line)));
+        child.wait_with_output().expect("its output")
+    })
+}
+
 #[test]
 fn too_few_descriptors_is_one_error_row_instead_of_many_failures() {
     let dir = subjects(&[]);
-    let output = race(dir.path(), "0.3", &["--scenarios", "many"])
+    let output = race(dir.path(), 1, &["--scenarios", "many"])
         .output()
         .expect("prove");
     let problem = row(&result(&output), "direct", "many")["problem"]
@@ -96,7 +128,7 @@ fn a_missing_build_of_an_own_binary_refuses_the_whole_race() {
     fs::create_dir(dir.path().join("ours")).expect("a directory");
     let toml = "summary = 'x'\nfind = { cargo = 'no-such-package' }\nstart = ['run']\n";
     fs::write(dir.path().join("ours/subject.toml"), toml).expect("a file");
-    let output = race(dir.path(), "0.3", &["--scenarios", "small"])
+    let output = race(dir.path(), 1, &["--scenarios", "small"])
         .output()
         .expect("prove");
     let says = String::from_utf8_lossy(&output.stderr);
@@ -112,7 +144,7 @@ fn a_typo_in_a_scenario_is_reported_with_its_location_and_a_suggestion() {
     let dir = subjects(&[]);
     let path = dir.path().join("race.toml");
     fs::write(&path, "[[scenario]]\nname = 'x'\nusres = 4\n").expect("a file");
-    let output = race(dir.path(), "0.3", &[]).output().expect("prove");
+    let output = race(dir.path(), 1, &[]).output().expect("prove");
     let says = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     for part in [&*path.to_string_lossy(), "line 3", "usres", "`users`"] {
@@ -126,23 +158,23 @@ fn a_binary_that_is_older_than_its_sources_is_measured_with_a_warning() {
     let release = dir.path().join("target/release");
     fs::create_dir_all(&release).expect("a directory");
     fs::copy(PROVE, release.join("gate")).expect("a binary");
-    let built = fs::File::open(release.join("gate")).expect("the binary");
-    built
-        .set_modified(std::time::SystemTime::now() - Duration::from_secs(60))
-        .expect("a time");
     let source = dir.path().join("main.rs");
     fs::write(&source, "").expect("a file");
+    let written = fs::metadata(&source).and_then(|about| about.modified());
+    let built = fs::File::open(release.join("gate")).expect("the binary");
+    built
+        .set_modified(written.expect("a time") - Duration::from_secs(60))
+        .expect("a time");
     let list = format!("{}: {}\n", release.join("gate").display(), source.display());
     fs::write(release.join("gate.d"), list).expect("a file");
     fs::create_dir(dir.path().join("ours")).expect("a directory");
     let toml =
         "summary = 'x'\nfind = { cargo = 'gate' }\nstart = ['upstream', '--port', '{port}']\n";
     fs::write(dir.path().join("ours/subject.toml"), toml).expect("a file");
-    let output = race(dir.path(), "0.7", &["--scenarios", "small"])
-        .env("CARGO_TARGET_DIR", dir.path().join("target"))
-        .output()
-        .expect("prove");
-    let result = result(&output);
+    let further = ["--scenarios", "small", "--subjects", "ours"];
+    let mut race = race(dir.path(), 1, &further);
+    race.env("CARGO_TARGET_DIR", dir.path().join("target"));
+    let (output, result) = raced(&mut race);
     assert_eq!(row(&result, "ours", "small")["status"], "measured");
     let reported = result["subjects"].to_string();
     assert!(reported.contains("the binary is older than"), "{reported}");
@@ -153,9 +185,9 @@ fn a_binary_that_is_older_than_its_sources_is_measured_with_a_warning() {
 #[test]
 fn without_permission_for_cgroups_a_quota_is_an_error_row() {
     let dir = subjects(&[SAME]);
-    let further = ["--scenarios", "quota_small,small", "--cgroup", "/proc/self"];
-    let output = race(dir.path(), "0.7", &further).output().expect("prove");
-    let result = result(&output);
+    let scenarios = ["--scenarios", "quota_small,small", "--subjects", "same"];
+    let further = [&scenarios[..], &["--cgroup", "/proc/self"]].concat();
+    let (output, result) = raced(&mut race(dir.path(), 1, &further));
     let problem = row(&result, "same", "quota_small")["problem"].to_string();
     assert!(problem.contains("no permission for cgroups"), "{problem}");
     assert_eq!(output.status.code(), Some(1));
@@ -165,10 +197,9 @@ fn without_permission_for_cgroups_a_quota_is_an_error_row() {
 #[test]
 fn without_perf_a_profile_says_what_is_missing_and_the_race_succeeds() {
     let dir = subjects(&[("same", PROVE, &["upstream", "--port", "{port}"])]);
-    let output = race(dir.path(), "0.7", &["--scenarios", "small", "--profile"])
-        .env("PATH", "/nowhere")
-        .output()
-        .expect("prove");
+    let further = ["--scenarios", "small", "--subjects", "same", "--profile"];
+    let mut race = race(dir.path(), 1, &further);
+    let (output, _) = raced(race.env("PATH", "/nowhere"));
     let table = String::from_utf8_lossy(&output.stderr);
     assert!(
         table.contains("perf cannot be run") && table.contains("linux-perf"),
@@ -181,20 +212,19 @@ fn without_perf_a_profile_says_what_is_missing_and_the_race_succeeds() {
 fn subjects_end_however_prove_ends() {
     for signal in ["INT", "TERM", "KILL"] {
         let dir = subjects(&[SAME]);
-        let mut child = race(dir.path(), "30", &["--scenarios", "small"])
-            .spawn()
-            .expect("prove");
-        let port = wait_for(|| upstream_ports(child.id()).into_iter().next()).expect("an upstream");
+        let child = race(dir.path(), 1_000, &["--scenarios", "small"]).spawn();
+        let mut child = child.expect("prove");
+        let ports = || upstream_ports(child.id()).into_iter().next();
+        let port = found("an upstream", ports);
         let kill = Command::new("kill")
             .args(["-s", signal, &child.id().to_string()])
             .status();
         assert!(kill.expect("kill").success());
         child.wait().expect("an end");
-        let free = || std::net::TcpListener::bind(("127.0.0.1", port)).ok();
-        assert!(
-            wait_for(free).is_some(),
-            "SIG{signal}: something still listens on {port}"
-        );
+        let nobody = format!("SIG{signal}: nobody listens on {port} any more");
+        eventually(&nobody, || {
+            std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
+        });
     }
 }
 
@@ -219,15 +249,4 @@ pub(super) fn started_by(prove: u32) -> Vec<u32> {
             .collect()
     };
     children(prove).into_iter().flat_map(children).collect()
-}
-
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(10) {
-        if let Some(found) = look() {
-            return Some(found);
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    None
 }

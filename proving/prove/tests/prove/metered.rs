@@ -8,13 +8,17 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::thread;
 
+use serde_json::Value;
+
 use super::ports::Closed;
-use super::{PROVE, SAME, race, result, row, subjects};
+use super::{PROVE, SAME, race, raced, result, row, subjects};
 
 const TRAFFIC: &str = "[[scenario]]\nname = 'not_asked_for'\nusers = 4\n\
-    [[scenario]]\nname = 'free'\nusers = 4\nbodies = 'code'\nbody_bytes = 4096\nmeter = true\n\
+    [[scenario]]\nname = 'free'\nusers = 4\nlatency_ms = 20\nbodies = 'code'\nbody_bytes = 4096\nmeter = true\n\
     [[scenario]]\nname = 'steady'\nusers = 4\nbodies = 'conversation'\nfirst_bytes = 2048\nturn_bytes = 1024\n\
-    body_bytes = 4096\nper_second = 200.0\nmeter = true\n";
+    body_bytes = 4096\nper_second = 50.0\nmeter = true\n";
+/// Requests that are due in one measurement and in the warm-up before it, at 50 a second.
+const DUE: (u64, u64) = (60, 26);
 
 /// Serves a page on which, each time, 1000 more calls have ended, of which so many are `counted`; `waiting` stays as it is.
 /// It serves until the process ends.
@@ -61,22 +65,31 @@ pub(crate) fn with_counts(dir: &Path, subject: &str, unmetered: &str, page: Sock
     fs::write(path, manifest + &counting).expect("a file");
 }
 
+/// Requests that the client came too late for; nothing else may fail.
+fn unsent(row: &Value) -> u64 {
+    let failures = row["failures"].as_object().expect("by kind");
+    assert!(failures.keys().all(|kind| kind == "unsent"), "{row:#}");
+    failures.get("unsent").and_then(Value::as_u64).unwrap_or(0)
+}
+
 #[test]
 fn the_meter_is_raced_with_its_own_subjects_and_scenarios_and_the_ratio_is_told() {
     let dir = subjects(&[SAME, ("bare", PROVE, SAME.2), ("other", PROVE, SAME.2)]);
     fs::write(dir.path().join("race.toml"), TRAFFIC).expect("a file");
     with_counts(dir.path(), "same", "bare", page(990, 0));
-    let output = race(dir.path(), "1", &["--meter"]).output();
-    let output = output.expect("prove");
+    let (output, result) = raced(&mut race(dir.path(), 2, &["--meter"]));
     let table = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{table}");
-    let result = result(&output);
-    assert_eq!(result["rows"].as_array().map(Vec::len), Some(4), "{table}");
+    let rows = result["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 4, "{table}");
+    // A busy machine may keep the client from sending some in time, which the race does not trust.
+    let is_late = |row: &Value| unsent(row) > 0;
+    let code = output.status.code();
+    assert!(
+        code == Some(0) || code == Some(1) && rows.iter().any(is_late),
+        "{table}"
+    );
     for scenario in ["free", "steady"] {
         let metered = row(&result, "same", scenario);
-        // A busy machine may keep the client from sending one in time.
-        let failures = metered["failures"].as_object().expect("by kind");
-        assert!(failures.keys().all(|kind| kind == "unsent"), "{metered:#}");
         assert_eq!(metered["counted_percent"]["median"], 99.0);
         assert_eq!(metered["counted_in_the_end_percent"]["median"], 99.0);
         assert_eq!(metered["counting"]["hit_percent"]["median"], 75.0);
@@ -85,8 +98,13 @@ fn the_meter_is_raced_with_its_own_subjects_and_scenarios_and_the_ratio_is_told(
         let bare = row(&result, "bare", scenario);
         assert!(bare["counted_percent"].is_null() && bare["over_unmetered"].is_null());
     }
-    let rate = row(&result, "same", "steady")["rps"]["median"].as_f64();
-    assert!(rate > Some(150.0) && rate < Some(250.0), "{rate:?}");
+    // As many as are due, and no more, whatever an answer takes.
+    let steady = row(&result, "same", "steady");
+    let [least, most] = ["min", "max"].map(|of| steady["answered"][of].as_f64().expect("a count"));
+    let due = least as u64 + most as u64 + unsent(steady);
+    let (measured, warm_up) = DUE;
+    let all = 2 * measured - 2..=2 * (measured + warm_up) + 2;
+    assert!(all.contains(&due), "{due}: {steady:#}");
     assert!(
         table.contains("the meter: CPU") && table.contains("99.00"),
         "{table}"
@@ -101,9 +119,7 @@ fn the_meter_is_raced_with_its_own_subjects_and_scenarios_and_the_ratio_is_told(
 fn without_a_subject_that_meters_there_is_nothing_to_race() {
     let dir = subjects(&[SAME]);
     fs::write(dir.path().join("race.toml"), TRAFFIC).expect("a file");
-    let output = race(dir.path(), "0.3", &["--meter"])
-        .output()
-        .expect("prove");
+    let output = race(dir.path(), 1, &["--meter"]).output().expect("prove");
     let says = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{says}");
     assert!(says.contains("no subject says in `unmetered`"), "{says}");
@@ -114,7 +130,8 @@ fn a_page_that_is_not_there_is_a_row_that_says_so() {
     let dir = subjects(&[SAME]);
     let nobody = Closed::new();
     with_counts(dir.path(), "same", "direct", nobody.address);
-    let output = race(dir.path(), "0.7", &["--scenarios", "small"]).output();
+    let further = ["--scenarios", "small", "--subjects", "same"];
+    let output = race(dir.path(), 1, &further).output();
     let output = output.expect("prove");
     let problem = row(&result(&output), "same", "small")["problem"].to_string();
     assert!(problem.contains("/metrics: unreachable"), "{problem}");

@@ -7,22 +7,21 @@ use std::fs;
 use serde_json::Value;
 
 use super::metered::{page, with_counts};
-use super::{SAME, race, result, subjects};
+use super::{SAME, race, raced, subjects};
 
 const DOCUMENT: &str = include_str!("../../../../docs/race.md");
 const EVERY_KIND: &str = "[[scenario]]\nname = 'closed'\nusers = 4\nlatency_ms = 20\n\
     [[scenario]]\nname = 'open'\nusers = 4\nper_second = 50.0\n\
     [[scenario]]\nname = 'streams'\nusers = 4\nevents = 5\ninterval_ms = 10\n\
     [[scenario]]\nname = 'held'\nusers = 4\nhold = true\ninterval_ms = 100\n\
-    [[scenario]]\nname = 'quota'\nusers = 4\ncpu_quota = 0.2\n";
+    [[scenario]]\nname = 'quota'\nusers = 4\nlatency_ms = 20\ncpu_quota = 0.2\n";
 
 #[test]
 fn the_result_file_holds_what_is_documented_and_nothing_else() {
     let dir = subjects(&[SAME]);
     fs::write(dir.path().join("race.toml"), EVERY_KIND).expect("a file");
     with_counts(dir.path(), "same", "direct", page(100, 0));
-    let output = race(dir.path(), "0.4", &[]).output().expect("prove");
-    let result = result(&output);
+    let (_, result) = raced(&mut race(dir.path(), 1, &[]));
     let may_limit = !result.to_string().contains("no permission for cgroups");
     let names = |value: &Value| -> BTreeSet<String> {
         let object = value.as_object().expect("an object");

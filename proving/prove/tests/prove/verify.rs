@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use testing::{Began, eventually, found};
 
 use super::ports::Closed;
 use super::{PROVE, faults};
 
-const SUITE: &str = "name = 'small'\ntimeout = '10s'\n\
+const SUITE: &str = "name = 'small'\ntimeout = '100s'\n\
     [[case]]\nname = 'first'\nsays = 'it answers'\n[[case.call]]\n\
     [[case]]\nname = 'second'\nsays = 'it still does'\n[[case.call]]\n";
 const GOOD: &str =
@@ -24,7 +25,7 @@ const GOOD: &str =
 
 /// The suite with little patience, for who is silent on purpose.
 fn impatient(timeout: &str) -> String {
-    SUITE.replace("'10s'", timeout)
+    SUITE.replace("'100s'", timeout)
 }
 
 fn suite(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -137,11 +138,20 @@ fn a_target_that_is_gone_slow_or_a_web_page_is_an_error_of_its_own_and_all_cases
 
 #[test]
 fn a_target_that_dies_between_two_cases_leaves_one_pass_and_one_error() {
-    let (_dir, file) = suite(&impatient("'3s'"));
-    let target = gateway(|number| (number == 0).then(|| GOOD.into()));
+    let (_dir, file) = suite(SUITE);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = format!("http://{}", listener.local_addr().expect("bound"));
+    let mortal = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a call");
+        let _ = stream.read(&mut [0; 8192]);
+        // Whoever has the answer finds nobody any more.
+        drop(listener);
+        stream.write_all(GOOD.as_bytes()).expect("a client");
+    });
     let output = verify(&file, &["--target", &target]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert_eq!(outcomes(&output), ["passed", "error"]);
+    mortal.join().expect("no panic");
 }
 
 #[test]
@@ -160,23 +170,33 @@ fn a_metric_that_never_existed_fails_its_case_and_the_nearest_names_are_told() {
         body.len()
     );
     let page = gateway(move |_| Some(head.clone()));
-    let metrics = format!("refused={page}/metrics");
-    let output = verify(&file, &["--target", &target, "--metrics", &metrics]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert_eq!(outcomes(&output), ["failed", "passed"]);
-    assert!(
-        said(&output).contains("refused_total is not there; nearest: refusals_total"),
-        "{}",
-        said(&output)
-    );
-    let named = format!("refused={page}/metrics#refusals_total");
-    let output = verify(&file, &["--target", &target, "--metrics", &named]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     // A page that is not there is no metric that did not move.
     let gone = gateway(|_| Some("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()));
-    let gone = format!("refused={gone}/metrics");
-    let output = verify(&file, &["--target", &target, "--metrics", &gone]);
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let places = [
+        format!("{page}/metrics"),
+        format!("{page}/metrics#refusals_total"),
+        format!("{gone}/metrics"),
+    ];
+    // Each waits for seconds.
+    let [misnamed, named, gone] = thread::scope(|scope| {
+        let verify = |place: &String| {
+            let metrics = format!("refused={place}");
+            verify(&file, &["--target", &target, "--metrics", &metrics])
+        };
+        places
+            .each_ref()
+            .map(|place| scope.spawn(move || verify(place)))
+            .map(|run| run.join().expect("no panic"))
+    });
+    assert_eq!(misnamed.status.code(), Some(1), "{}", said(&misnamed));
+    assert_eq!(outcomes(&misnamed), ["failed", "passed"]);
+    assert!(
+        said(&misnamed).contains("refused_total is not there; nearest: refusals_total"),
+        "{}",
+        said(&misnamed)
+    );
+    assert_eq!(named.status.code(), Some(0), "{}", said(&named));
+    assert_eq!(gone.status.code(), Some(5), "{}", said(&gone));
 }
 
 /// A page of metrics whose counter is at 3, at 3 and `first` once it was read a second time, and later at `then`.
@@ -186,8 +206,8 @@ fn counting(first: u64, then: u64) -> String {
     gateway(move |number| {
         let grown = match number {
             0 => 0,
-            _ if second.get_or_init(Instant::now).elapsed() < LATER => first,
-            _ => then,
+            _ if second.get_or_init(Began::now).is_over(LATER) => then,
+            _ => first,
         };
         let body = format!("refused_total {}\n", 3 + grown);
         let length = body.len();
@@ -200,26 +220,35 @@ fn counting(first: u64, then: u64) -> String {
 #[test]
 fn a_counter_that_moves_late_or_further_than_it_should_is_caught() {
     let target = gateway(|_| Some(GOOD.into()));
-    for (wanted, first, then, says) in [
+    let cases = [
         (0, 0, 1, Some("refused_total grew by 1; expected 0")),
         (4, 4, 8, Some("refused_total grew by 8; expected 4")),
         (4, 4, 4, None),
         (4, 1, 4, None),
-    ] {
-        let text = format!("{SUITE}[metric.refused]\nseries = 'refused_total'\n");
-        let metric =
-            format!("metric = [{{ name = 'refused', grows_by = {wanted} }}]\n[[case.call]]\n");
-        let (_dir, file) = suite(&text.replacen("[[case.call]]\n", &metric, 1));
-        let metrics = format!("refused={}/metrics", counting(first, then));
-        let output = verify(&file, &["--target", &target, "--metrics", &metrics]);
-        let code = if says.is_some() { 1 } else { 0 };
-        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
-        assert!(
-            said(&output).contains(says.unwrap_or("2 of 2 cases passed")),
-            "{}",
-            said(&output)
-        );
-    }
+    ];
+    // Each waits for seconds.
+    thread::scope(|scope| {
+        for (wanted, first, then, says) in cases {
+            let target = &target;
+            scope.spawn(move || counts(target, wanted, (first, then), says));
+        }
+    });
+}
+
+/// Runs the suite where a counter is to grow by `wanted` and does so first, and then.
+fn counts(target: &str, wanted: u64, (first, then): (u64, u64), says: Option<&str>) {
+    let text = format!("{SUITE}[metric.refused]\nseries = 'refused_total'\n");
+    let metric = format!("metric = [{{ name = 'refused', grows_by = {wanted} }}]\n[[case.call]]\n");
+    let (_dir, file) = suite(&text.replacen("[[case.call]]\n", &metric, 1));
+    let metrics = format!("refused={}/metrics", counting(first, then));
+    let output = verify(&file, &["--target", target, "--metrics", &metrics]);
+    let code = if says.is_some() { 1 } else { 0 };
+    assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+    assert!(
+        said(&output).contains(says.unwrap_or("2 of 2 cases passed")),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
@@ -286,7 +315,7 @@ fn what_cannot_be_run_at_all_ends_with_2_and_says_why() {
 fn shell(script: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let toml = format!(
-        "summary = 'x'\nready_seconds = 2\nfind = {{ path = ['sh'] }}\nstart = ['-c', '{script}']\n"
+        "summary = 'x'\nready_seconds = 100\nfind = {{ path = ['sh'] }}\nstart = ['-c', '{script}']\n"
     );
     fs::write(dir.path().join("subject.toml"), toml).expect("a file");
     dir
@@ -311,7 +340,7 @@ fn a_gateway_that_ends_at_its_start_is_unreachable_with_its_last_words() {
 
 #[test]
 fn an_interrupt_ends_the_gateway_that_was_started() {
-    let (_dir, file) = suite(&SUITE.replacen("says =", "wait = '30s'\nsays =", 1));
+    let (_dir, file) = suite(&SUITE.replacen("says =", "wait = '600s'\nsays =", 1));
     let gateway = shell(&format!("exec {PROVE} upstream --port {{port}}"));
     let child = Command::new(PROVE)
         .args(["verify", "--suite"])
@@ -322,23 +351,18 @@ fn an_interrupt_ends_the_gateway_that_was_started() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("prove runs");
-    let began = Instant::now();
-    let mut started = Vec::new();
-    while started.is_empty() && began.elapsed() < Duration::from_secs(20) {
-        started = faults::started_by(child.id());
-        thread::sleep(Duration::from_millis(50));
-    }
-    assert!(!started.is_empty(), "no gateway was started");
+    let started = found("a gateway that was started", || {
+        let started = faults::started_by(child.id());
+        (!started.is_empty()).then_some(started)
+    });
     let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).expect("a pid");
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
     let output = child.wait_with_output().expect("its output");
     assert_eq!(output.status.code(), Some(130));
     let alive = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
-    let began = Instant::now();
-    while started.iter().any(alive) && began.elapsed() < Duration::from_secs(10) {
-        thread::sleep(Duration::from_millis(50));
-    }
-    assert!(!started.iter().any(alive), "processes were left behind");
+    eventually("nothing that was started is left", || {
+        !started.iter().any(alive)
+    });
 }
 
 #[test]

@@ -213,23 +213,24 @@ fn a_sliding_window_frees_the_blocks_it_has_passed() {
 
 #[test]
 fn aborts_at_any_moment_leave_nothing_behind() {
-    for (seed, window) in [(1, None), (2, Some(25)), (3, None)] {
-        println!("seed {seed}");
-        random_aborts(seed, window);
+    let seed = testing::seed("aborts_at_any_moment_leave_nothing_behind");
+    let requests = testing::number_of("SCHEDULER_REQUESTS", 3_000);
+    for window in [None, Some(25)] {
+        random_aborts(seed, requests, window);
     }
 }
 
-/// 10,000 requests, sharing beginnings at random, in a cache too small for them; half are aborted at a random
+/// So many requests, sharing beginnings at random, in a cache too small for them; half are aborted at a random
 /// moment, some of them between a step and its end.
-fn random_aborts(seed: u64, sliding_window: Option<u32>) {
+fn random_aborts(seed: u64, requests: u64, sliding_window: Option<u32>) {
     let mut config = config();
     config.kv.blocks = 60;
     config.kv.sliding_window = sliding_window;
     let mut rng = Rng::new(seed);
     let mut s = Scheduler::new(config);
     let (mut next, mut under_way) = (0, VecDeque::new());
-    while next < 10_000 || s.unfinished() > 0 {
-        while next < 10_000 && s.stats().waiting < 5 {
+    while next < requests || s.unfinished() > 0 {
+        while next < requests && s.stats().waiting < 5 {
             next += 1;
             let family = rng.below(4) * 1000;
             let known = (0..rng.below(12))
@@ -262,12 +263,16 @@ fn random_aborts(seed: u64, sliding_window: Option<u32>) {
         (stats.running, stats.waiting, stats.kv_blocks_used),
         (0, 0, 0)
     );
-    assert_eq!(stats.totals.submitted, 10_000);
+    assert_eq!(stats.totals.submitted, requests);
     for happened in [
         stats.totals.aborted,
         stats.totals.preemptions,
         stats.totals.prefix_hits,
     ] {
-        assert!(happened > 500, "nothing was tried: {:?}", stats.totals);
+        assert!(
+            happened > requests / 20,
+            "nothing was tried: {:?}",
+            stats.totals
+        );
     }
 }

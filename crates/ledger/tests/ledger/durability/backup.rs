@@ -1,12 +1,14 @@
 //! Backups during writes, WAL checkpoints, and restored backups.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::Duration;
 
 use ledger::{BackupError, Expected, Finding, Ledger, OpenError, Options, Reader};
+use testing::{PATIENCE, eventually};
 
 use super::salvage::salvaged;
-use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
+use crate::rows::{admitted, flushed, opened, options, settlement};
 
 #[test]
 fn a_backup_made_during_writes_is_complete_and_opens() {
@@ -59,7 +61,7 @@ fn a_backup_of_a_damaged_ledger_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let db = rusqlite::Connection::open(ledger.path()).expect("opens");
     db.execute("UPDATE settled SET workload = 'other' WHERE seq = 40", [])
         .expect("writes");
@@ -78,7 +80,7 @@ fn a_backup_of_a_damaged_ledger_is_refused() {
 }
 
 /// Asserts that the error names the ledger and a remedy, and not the copy.
-fn blames_the_ledger(refused: &BackupError, ledger: &std::path::Path) {
+fn blames_the_ledger(refused: &BackupError, ledger: &Path) {
     let says = refused.to_string();
     let ledger = ledger.display().to_string();
     for what in ["verify", "salvage"] {
@@ -94,7 +96,7 @@ fn a_backup_of_a_ledger_with_a_damaged_page_blames_the_ledger() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let mut bytes = std::fs::read(ledger.path()).expect("reads");
     let middle = bytes.len() / 8192 * 4096;
     bytes[middle..middle + 4 * 4096].fill(0xa5);
@@ -118,7 +120,7 @@ fn a_restored_backup_is_refused_until_its_loss_is_accepted() {
         .backup(&copy)
         .expect("copies");
     (101..=150).for_each(|n| ledger.intake().settle(settlement(n)));
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let head = ledger.head();
     drop(ledger);
     std::fs::rename(&copy, &path).expect("puts back");
@@ -149,7 +151,7 @@ fn a_restored_backup_is_refused_until_its_loss_is_accepted() {
     );
     let ledger = opened(options(dir.path()));
     ledger.intake().settle(settlement(151));
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     assert_eq!(ledger.head().seq, 151);
     let verified = Reader::open(&path)
         .expect("opens")
@@ -158,35 +160,38 @@ fn a_restored_backup_is_refused_until_its_loss_is_accepted() {
     assert_eq!((verified.rows, verified.findings), (101, vec![]));
 }
 
+/// How often a log was begun anew, as its header says (<https://sqlite.org/fileformat2.html#walformat>).
+fn beginnings(ledger: &Path) -> u32 {
+    let log = std::fs::read(ledger.with_extension("db-wal")).expect("is there");
+    let number = log[12..].first_chunk().expect("a header");
+    u32::from_be_bytes(*number)
+}
+
 #[test]
-fn the_wal_is_checkpointed_on_a_schedule() {
+fn the_wal_is_checkpointed_on_a_schedule_and_begun_anew() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(Options {
-        checkpoint_every: Duration::from_millis(300),
+        checkpoint_every: Duration::from_millis(100),
         ..options(dir.path())
     });
-    (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
-    flushed(&ledger.intake()).expect("is on disk");
     let alone = tempfile::tempdir().expect("a directory");
-    eventually("the file alone has all rows", || {
-        let copy = alone.path().join("ledger.db");
-        std::fs::copy(ledger.path(), &copy).expect("copies");
-        let read = Reader::open(&copy).and_then(|reader| reader.verify(None));
-        read.is_ok_and(|verified| verified.rows == 500 && verified.findings.is_empty())
-    });
-    // The WAL is reset and does not grow with the number of rows.
-    let before = std::fs::metadata(dir.path().join("ledger.db-wal"))
-        .expect("is there")
-        .len();
-    for round in 0..5 {
-        std::thread::sleep(Duration::from_millis(500));
-        (1..=300).for_each(|n| ledger.intake().settle(settlement(1000 + round * 1000 + n)));
+    let mut before = None;
+    for round in 1..=4 {
+        (1..=200).for_each(|n| ledger.intake().settle(settlement(round * 1000 + n)));
         flushed(&ledger.intake()).expect("is on disk");
+        // All of the one before is in the file, so it goes on from the log's beginning.
+        let now = beginnings(ledger.path());
+        assert!(before < Some(now), "{before:?} to {now}");
+        before = Some(now);
+        eventually("the file alone has all rows", || {
+            let copy = alone.path().join("ledger.db");
+            std::fs::copy(ledger.path(), &copy).expect("copies");
+            let head = Reader::open(&copy).and_then(|reader| reader.head());
+            head.is_ok_and(|head| head.seq.unsigned_abs() == round * 200)
+        });
     }
-    std::thread::sleep(Duration::from_millis(300));
-    let after = std::fs::metadata(dir.path().join("ledger.db-wal"))
-        .expect("is there")
-        .len();
-    assert!(after <= before * 2, "{before} to {after}");
-    assert!(ledger.stats().log_bytes > 0);
+    let copy = Reader::open(&alone.path().join("ledger.db")).expect("opens");
+    let verified = copy.verify(None).expect("reads");
+    assert_eq!((verified.rows, verified.findings), (800, vec![]));
+    eventually("its length is told", || ledger.stats().log_bytes > 0);
 }

@@ -1,14 +1,13 @@
 //! A ledger that is found damaged while it is open: nothing more is written to it.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ledger::{Ledger, OpenError, Options, Reader};
 use rusqlite::Connection;
+use testing::{PATIENCE, eventually, nothing_happens_for};
 
-use crate::rows::{admitted, eventually, flushed, opened, options, settlement};
+use crate::rows::{admitted, flushed, now_ms, opened, options, settlement};
 
 /// A ledger with durable rows, possibly only in the WAL.
 fn with_rows(dir: &Path, rows: u64) -> Ledger {
@@ -23,21 +22,6 @@ fn with_rows(dir: &Path, rows: u64) -> Ledger {
 
 fn length(ledger: &Path) -> u64 {
     std::fs::metadata(ledger).expect("is there").len()
-}
-
-/// The greatest length of the file since this call; it is measured until the result is dropped.
-fn longest(ledger: &Path) -> Arc<AtomicU64> {
-    let longest = Arc::new(AtomicU64::new(0));
-    let (ledger, asked) = (ledger.to_owned(), Arc::downgrade(&longest));
-    std::thread::spawn(move || {
-        while let Some(longest) = asked.upgrade() {
-            let length = std::fs::metadata(&ledger).map_or(0, |file| file.len());
-            longest.fetch_max(length, Ordering::Relaxed);
-            drop(longest);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-    longest
 }
 
 fn files(dir: &Path) -> [Option<Vec<u8>>; 3] {
@@ -67,10 +51,7 @@ fn rows_written_by_another_process_stop_writes() {
     assert!(why.contains("another process has written rows"), "{why}");
     let stats = ledger.stats();
     assert_eq!((stats.refused, stats.spilled), (0, 1), "{stats:?}");
-    assert!(
-        !ledger.close(Duration::from_secs(5)),
-        "row 11 is in memory alone"
-    );
+    assert!(!ledger.close(PATIENCE), "row 11 is in memory alone");
     let refused = Ledger::open(options(dir.path())).expect_err("is not as it was written");
     assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
 }
@@ -85,8 +66,7 @@ fn an_open_ledger_found_damaged_is_not_modified() {
         clocks_agree_for: Duration::ZERO,
         ..options(dir.path())
     });
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = u64::try_from(now.expect("a clock").as_millis()).expect("fits");
+    let now = now_ms();
     for n in 1..=100 {
         let mut young = settlement(n);
         // After two seconds it is old enough to be pruned; from the last one age is reckoned.
@@ -104,10 +84,10 @@ fn an_open_ledger_found_damaged_is_not_modified() {
     let before = files(dir.path());
     assert!(before[1].as_ref().is_some_and(|log| !log.is_empty()));
     (101..=200).for_each(|n| ledger.intake().settle(settlement(n)));
-    std::thread::sleep(Duration::from_millis(2500));
+    nothing_happens_for(Duration::from_millis(2500));
     assert!(before == files(dir.path()), "it was written to");
     assert_eq!(ledger.stats().spilled, 100, "{:?}", ledger.stats());
-    assert!(!ledger.close(Duration::from_secs(5)), "rows are in memory");
+    assert!(!ledger.close(PATIENCE), "rows are in memory");
     drop(ledger);
     assert!(before == files(dir.path()), "closing wrote to it");
 }
@@ -135,7 +115,7 @@ fn a_truncated_file_is_detected_and_not_overwritten() {
         admitted(&ledger.intake(), 5000).expect_err("nothing is promised");
         let before = files(dir.path());
         ledger.intake().settle(settlement(2000));
-        assert!(!ledger.close(Duration::from_secs(5)), "a row is in memory");
+        assert!(!ledger.close(PATIENCE), "a row is in memory");
         assert!(before == files(dir.path()), "it was written to");
         // The WAL may have every page that the file lacks.
         match Ledger::open(options(dir.path())) {
@@ -152,28 +132,34 @@ fn a_truncated_file_is_detected_and_not_overwritten() {
 #[test]
 fn a_file_that_shrinks_by_pruning_is_not_reported_as_truncated() {
     let dir = tempfile::tempdir().expect("a directory");
-    let most = 300_000;
-    let ledger = opened(Options {
+    let most = 150_000;
+    let with = |bytes_max| Options {
         checkpoint_every: Duration::from_millis(50),
-        bytes_max: Some(most),
+        bytes_max,
         ..options(dir.path())
-    });
-    let mut n = 0;
+    };
+    let (grown, mut n) = (2 * most, 0);
     for _ in 0..3 {
-        let longest = longest(ledger.path());
-        for _ in 0..5000 {
+        // It grows where nothing is pruned, and what was written last is long when the first rows go.
+        let ledger = opened(with(None));
+        while length(ledger.path()) < grown {
+            for _ in 0..500 {
+                n += 1;
+                ledger.intake().settle(settlement(n));
+            }
+            flushed(&ledger.intake()).expect("is on disk");
+            copied(ledger.path());
+        }
+        assert!(ledger.close(PATIENCE));
+        drop(ledger);
+        let ledger = opened(with(Some(most)));
+        for _ in 0..500 {
             n += 1;
             ledger.intake().settle(settlement(n));
         }
-        flushed(&ledger.intake()).expect("is on disk");
-        eventually("the file grew", || {
-            longest.load(Ordering::Relaxed) > 2 * most
-        });
         eventually("the file shrank", || {
             // Other processes may checkpoint the WAL, too.
-            if let Ok(db) = Connection::open(ledger.path()) {
-                drop(db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(())));
-            }
+            copied(ledger.path());
             length(ledger.path()) < most + 100_000
         });
         assert!(
@@ -181,10 +167,18 @@ fn a_file_that_shrinks_by_pruning_is_not_reported_as_truncated() {
             "{:?}",
             ledger.intake().unavailable()
         );
+        assert!(ledger.close(PATIENCE));
     }
-    assert!(ledger.close(Duration::from_secs(5)));
-    let verified = Reader::open(ledger.path()).and_then(|reader| reader.verify(None));
+    let verified =
+        Reader::open(&dir.path().join("ledger.db")).and_then(|reader| reader.verify(None));
     assert_eq!(verified.expect("reads").findings, []);
+}
+
+/// Copies what is in the log into the file, where nobody is in the way.
+fn copied(ledger: &Path) {
+    if let Ok(db) = Connection::open(ledger) {
+        drop(db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(())));
+    }
 }
 
 #[test]
@@ -210,7 +204,7 @@ fn a_head_that_cannot_be_written_is_reported_and_so_is_its_recovery() {
     eventually("it is there again", || ledger.head_fault().is_none());
     let failures = ledger.stats().head_failures;
     ledger.intake().settle(settlement(2));
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     assert_eq!(ledger.stats().head_failures, failures);
     let (_, recovered) = Ledger::open(options(dir.path())).expect("opens");
     assert!(!recovered.without_head, "{recovered:?}");
@@ -232,7 +226,7 @@ fn a_truncated_wal_is_detected_and_the_file_not_modified() {
         let why = ledger.intake().unavailable().expect("takes no rows").why;
         assert!(why.contains("log was cut short"), "{why}");
         admitted(&ledger.intake(), 5000).expect_err("nothing is promised");
-        ledger.close(Duration::from_secs(5));
+        ledger.close(PATIENCE);
         assert!(before == std::fs::read(ledger.path()).expect("reads"));
         assert_eq!(length(&log), keeps, "nothing is written to it");
     }
@@ -248,18 +242,19 @@ fn a_wal_checkpointed_by_another_process_is_not_reported_as_truncated() {
         rows.for_each(|n| ledger.intake().settle(settlement(n)));
         flushed(&ledger.intake()).expect("is on disk");
         let other = Connection::open(ledger.path()).expect("opens");
+        other.busy_timeout(PATIENCE).expect("is set");
         let copied = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
             row.get::<_, i64>(0)
         });
         assert_eq!(copied.expect("copies"), 0);
         drop(other);
-        std::thread::sleep(Duration::from_millis(500));
+        nothing_happens_for(Duration::from_millis(500));
         assert!(
             ledger.intake().is_available(),
             "{:?}",
             ledger.intake().unavailable()
         );
     }
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     assert_eq!(ledger.head().seq, 300);
 }

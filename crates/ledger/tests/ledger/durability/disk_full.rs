@@ -1,11 +1,11 @@
 //! A full disk: simulated by the database's page limit, and real.
 
 use std::process::Command;
-use std::time::Duration;
 
 use ledger::{Ledger, Options, Period, ReadError, Reader};
+use testing::{PATIENCE, eventually};
 
-use crate::rows::{admitted, eventually, flushed, id, opened, options, settlement};
+use crate::rows::{admitted, flushed, id, opened, options, settlement};
 
 #[test]
 fn a_full_disk_is_reported_at_once_and_dropped_rows_are_counted() {
@@ -40,10 +40,7 @@ fn a_full_disk_is_reported_at_once_and_dropped_rows_are_counted() {
         stats.lost_settlements > 0 && stats.failures > 0 && !stats.available,
         "{stats:?}"
     );
-    assert!(
-        !ledger.close(Duration::from_secs(5)),
-        "what is in memory was not written"
-    );
+    assert!(!ledger.close(PATIENCE), "what is in memory was not written");
 }
 
 /// A file system of one megabyte, filled by another file and emptied again. It needs the right to mount;
@@ -103,7 +100,7 @@ fn fill_and_empty(dir: &std::path::Path) {
         (0, 0, 0),
         "{stats:?}"
     );
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let (ledger, recovered) = Ledger::open(options(dir)).expect("opens");
     assert_eq!(recovered.indeterminate, 0, "who was refused is not open");
     drop(ledger);

@@ -9,40 +9,32 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use ledger::{Ledger, Period, Progress, ReadError, Reader};
+use testing::{Draw, PATIENCE, number_of, pace, seed};
 
-use crate::rows::{admission, id, open_count, opened, options, settlement, tokens};
+use super::opening::open_count;
+use crate::rows::{admission, id, opened, options, settlement, tokens};
 
 /// Where the child writes, and the number of its first record.
 const CHILD: &str = "LEDGER_KILL_CHILD";
 const FIRST: &str = "LEDGER_KILL_FIRST";
-/// How often the parent kills; a few times by default.
-const KILLS: &str = "LEDGER_KILLS";
 const ROUND: u64 = 64;
+/// The most that is acknowledged to a child before it is killed.
+const LIFE: usize = 600;
 
 #[test]
 fn a_killed_writer_neither_loses_nor_duplicates_a_row() {
-    let kills = std::env::var(KILLS)
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(5);
-    let seed = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("a clock")
-        .subsec_nanos();
-    println!("seed {seed}");
+    let mut draw = Draw::new(seed("a_killed_writer"));
     let dir = tempfile::tempdir().expect("a directory");
     let mut promised: BTreeMap<String, (u64, &str)> = BTreeMap::new();
-    let (mut random, mut indeterminate) = (u64::from(seed), 0);
-    for kill in 0..kills {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let after = Duration::from_millis(20 + (random >> 33) % 300);
+    let mut indeterminate = 0;
+    for kill in 0..number_of("LEDGER_KILLS", 5) {
+        // Some way into what comes after the last acknowledgement: a commit takes some milliseconds.
+        let (promises, more) = (1 + draw.below(LIFE), draw.next() % 20_000);
         let first = (kill + 1) * 100_000_000;
-        for (kind, n) in child_lives(dir.path(), first, after) {
+        for (kind, n) in child_lives(dir.path(), first, promises, Duration::from_micros(more)) {
             let what = if kind == "S" { "settled" } else { "either" };
             promised.insert(id(n).to_string(), (n, what));
         }
@@ -57,8 +49,8 @@ fn a_killed_writer_neither_loses_nor_duplicates_a_row() {
     check(&dir.path().join("ledger.db"), promised, indeterminate);
 }
 
-/// Starts a child, kills it `after` that time, and returns what was acknowledged to it.
-fn child_lives(dir: &Path, first: u64, after: Duration) -> Vec<(String, u64)> {
+/// Starts a child, kills it so long after so many acknowledgements, and returns all that it was given.
+fn child_lives(dir: &Path, first: u64, promises: usize, more: Duration) -> Vec<(String, u64)> {
     let mut child = Command::new(std::env::current_exe().expect("a name"))
         .args([
             "--exact",
@@ -70,23 +62,23 @@ fn child_lives(dir: &Path, first: u64, after: Duration) -> Vec<(String, u64)> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("is piped")).lines();
-    // The time runs from the first acknowledgement on, so that every child is killed while it writes.
-    let begun = lines
-        .by_ref()
-        .find_map(|line| promise(&line.expect("reads")));
+    let lines = BufReader::new(child.stdout.take().expect("is piped")).lines();
+    let (tell, told) = channel();
     let reading = std::thread::spawn(move || {
-        lines
-            .map_while(Result::ok)
+        let promises = lines.map_while(Result::ok);
+        promises
             .filter_map(|line| promise(&line))
-            .collect::<Vec<_>>()
+            .for_each(|promise| drop(tell.send(promise)));
     });
-    std::thread::sleep(after);
+    let mut given: Vec<_> = (0..promises)
+        .map(|_| told.recv_timeout(PATIENCE).expect("it goes on writing"))
+        .collect();
+    pace(more);
     child.kill().expect("kills");
     child.wait().expect("ends");
-    let mut promises = reading.join().expect("reads");
-    promises.extend(begun);
-    promises
+    given.extend(told);
+    reading.join().expect("reads");
+    given
 }
 
 /// Parses a whole line `A 17.` or `S 17.`; a torn line acknowledges nothing.

@@ -1,10 +1,9 @@
 //! A file of an older build: readable without a change, and migrated by the next writer.
 
-use std::time::Duration;
-
 use ledger::{Ledger, OpenError, Period, ReadError, Reader, under_new_name};
 use policy::attribution::Attribution;
 use rusqlite::Connection;
+use testing::PATIENCE;
 
 use crate::rows::{admission, admitted, flushed, id, opened, options, settlement};
 
@@ -102,7 +101,7 @@ fn a_file_of_an_older_layout_is_readable_and_migrated_by_a_writer() {
         let verified = reader.verify(None).expect("a walk");
         assert_eq!((verified.rows, verified.findings.len()), (6, 0), "{layout}");
         drop(reader);
-        assert!(ledger.close(Duration::from_secs(5)));
+        assert!(ledger.close(PATIENCE));
         drop(opened(options(dir.path())));
 
         let reader = Reader::open(&path).expect("opens");
@@ -205,7 +204,7 @@ fn a_layout_that_is_not_that_of_the_tables_is_damage() {
         let dir = tempfile::tempdir().expect("a directory");
         let ledger = opened(options(dir.path()));
         ledger.intake().settle(settlement(1));
-        assert!(ledger.close(Duration::from_secs(5)));
+        assert!(ledger.close(PATIENCE));
         let db = Connection::open(dir.path().join("ledger.db")).expect("opens");
         db.pragma_update(None, "user_version", layout)
             .expect("another layout");
@@ -254,7 +253,7 @@ fn a_changed_or_removed_value_of_an_added_column_is_detected() {
         open.named.who = who();
         ledger.intake().admit(open);
         flushed(&ledger.intake()).expect("on disk");
-        assert!(ledger.close(Duration::from_secs(5)));
+        assert!(ledger.close(PATIENCE));
         let path = dir.path().join("ledger.db");
         let db = Connection::open(&path).expect("opens");
         db.execute_batch(damage).expect("done");

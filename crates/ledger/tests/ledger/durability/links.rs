@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ledger::{Ledger, OpenError, SalvageError, SalvageOutcome, salvage, under_new_name};
+use testing::PATIENCE;
 
 use crate::rows::{flushed, opened, options, settlement};
 
@@ -14,7 +14,7 @@ fn written() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let ledger = opened(options(dir.path()));
     (1..=100).for_each(|n| ledger.intake().settle(settlement(n)));
     flushed(&ledger.intake()).expect("is on disk");
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let other = dir.path().join("other");
     std::fs::write(&other, "canary").expect("writes");
     let path = dir.path().join("ledger.db");
@@ -84,7 +84,7 @@ fn a_head_that_is_a_link_is_reported_and_not_followed() {
             fault.contains("ledger.db.head is a link") && fault.contains("remove it"),
             "{fault}"
         );
-        assert!(ledger.close(Duration::from_secs(5)));
+        assert!(ledger.close(PATIENCE));
         // Before anything is moved.
         let refused = under_new_name(&path).expect_err("a link");
         assert!(
@@ -157,7 +157,7 @@ fn a_ledger_reached_through_links_is_opened_and_salvaged_where_it_is() {
         let (ledger, recovered) = Ledger::open(ledger::Options::at(&through)).expect("opens");
         assert!(!recovered.is_new && !recovered.without_head);
         assert_eq!(ledger.head_fault(), None);
-        assert!(ledger.close(Duration::from_secs(5)));
+        assert!(ledger.close(PATIENCE));
         drop(ledger);
         let outcome = salvage(&through).expect("is whole");
         assert!(matches!(outcome, SalvageOutcome::Whole { rows: 100, .. }));

@@ -1,10 +1,18 @@
 //! Opening a ledger: one writer, migration, and open exchanges that become indeterminate.
 
-use std::time::Duration;
+use std::path::Path;
 
 use ledger::{Finding, Ledger, OpenError, Period, Progress, ReadError, Reader, salvage};
+use testing::PATIENCE;
 
-use crate::rows::{admitted, flushed, id, open_count, opened, options, settlement};
+use crate::rows::{admitted, flushed, id, opened, options, settlement};
+
+/// Exchanges that are open on disk.
+pub(crate) fn open_count(path: &Path) -> i64 {
+    let db = rusqlite::Connection::open(path).expect("opens");
+    let sql = "SELECT count(*) FROM open";
+    db.query_row(sql, [], |row| row.get(0)).expect("reads")
+}
 
 #[test]
 fn a_second_writer_is_refused_and_the_writing_process_named() {
@@ -21,7 +29,7 @@ fn a_second_writer_is_refused_and_the_writing_process_named() {
             .contains(&std::process::id().to_string()),
         "{refused}"
     );
-    assert!(first.close(Duration::from_secs(5)));
+    assert!(first.close(PATIENCE));
     drop(opened(options(dir.path())));
 }
 
@@ -40,7 +48,7 @@ fn open_exchanges_become_indeterminate_with_bounds_and_only_once() {
     });
     intake.settle(settlement(3));
     flushed(&intake).expect("is on disk");
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     for expected in [2, 0] {
         let (ledger, recovered) = Ledger::open(options(dir.path())).expect("opens");
         assert_eq!(recovered.indeterminate, expected);
@@ -87,7 +95,7 @@ fn a_ledger_of_an_earlier_build_is_migrated_when_opened() {
     let ledger = opened(options(dir.path()));
     ledger.intake().settle(settlement(1));
     admitted(&ledger.intake(), 2).expect("is on disk");
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     std::fs::remove_file(dir.path().join("ledger.db.head")).expect("removes");
     let db = rusqlite::Connection::open(&path).expect("opens");
     db.execute_batch(
@@ -103,7 +111,7 @@ fn a_ledger_of_an_earlier_build_is_migrated_when_opened() {
     assert!(recovered.without_head && !recovered.is_new, "{recovered:?}");
     assert_eq!((recovered.indeterminate, ledger.head().seq), (1, 2));
     admitted(&ledger.intake(), 3).expect("is on disk");
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let (ledger, recovered) = Ledger::open(options(dir.path())).expect("opens");
     assert!(!recovered.without_head, "{recovered:?}");
     assert_eq!((recovered.indeterminate, ledger.head().seq), (1, 3));
@@ -135,7 +143,7 @@ fn a_ledger_with_two_hard_links_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
     ledger.intake().settle(settlement(1));
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let other = dir.path().join("other.db");
     std::fs::hard_link(ledger.path(), &other).expect("links");
     let before = std::fs::read(&other).expect("reads");

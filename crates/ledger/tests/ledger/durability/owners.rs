@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ledger::{SalvageError, salvage, under_new_name};
+use testing::{PATIENCE, skip};
 
 use super::salvage::salvaged;
 use crate::rows::{flushed, opened, options, settlement};
-use testing::skip;
 
 /// A user that is not this one.
 const SERVICE: u32 = 4_321;
@@ -24,9 +23,9 @@ fn of_a_service() -> Option<(tempfile::TempDir, PathBuf)> {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = opened(options(dir.path()));
-    (1..=2000).for_each(|n| ledger.intake().settle(settlement(n)));
+    (1..=500).for_each(|n| ledger.intake().settle(settlement(n)));
     flushed(&ledger.intake()).expect("is on disk");
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let path = dir.path().join("ledger.db");
     let file = std::fs::OpenOptions::new().write(true).open(&path);
     let file = file.expect("opens");

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use ledger::{Options, Reader};
+use testing::{eventually, nothing_happens_for};
 
-use crate::rows::{eventually, flushed, opened, options, settlement};
+use crate::rows::{flushed, now_ms, opened, options, settlement};
 
 #[test]
 fn expired_rows_are_pruned_and_the_chain_still_verifies() {
@@ -18,12 +19,10 @@ fn expired_rows_are_pruned_and_the_chain_still_verifies() {
     for n in 1..=1200 {
         intake.settle(settlement(n));
     }
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .expect("a clock");
+    let now = now_ms();
     let young = |n| {
         let mut young = settlement(n);
-        young.ended_unix_ms = u64::try_from(now.as_millis()).expect("fits");
+        young.ended_unix_ms = now;
         young
     };
     intake.settle(young(1201));
@@ -33,7 +32,7 @@ fn expired_rows_are_pruned_and_the_chain_still_verifies() {
     intake.settle(young(1203));
     flushed(&intake).expect("is on disk");
     eventually("1200 rows are pruned", || ledger.stats().pruned == 1200);
-    std::thread::sleep(Duration::from_millis(500));
+    nothing_happens_for(Duration::from_millis(500));
     let verified = Reader::open(ledger.path())
         .expect("opens")
         .verify(None)
@@ -56,7 +55,7 @@ fn nothing_is_pruned_for_its_age_in_the_first_hour() {
     (1..=100).for_each(|n| intake.settle(settlement(n * 10_000)));
     flushed(&intake).expect("is on disk");
     // The writer looks five times a second.
-    std::thread::sleep(Duration::from_millis(700));
+    nothing_happens_for(Duration::from_millis(700));
     assert_eq!((ledger.stats().pruned, ledger.pruned_until()), (0, None));
     assert_eq!(ledger.clock_step(), None);
 }
@@ -64,13 +63,13 @@ fn nothing_is_pruned_for_its_age_in_the_first_hour() {
 #[test]
 fn a_file_beyond_its_size_limit_loses_its_oldest_rows() {
     let dir = tempfile::tempdir().expect("a directory");
-    let most = 300_000;
+    let most = 200_000;
     let ledger = opened(Options {
         bytes_max: Some(most),
         ..options(dir.path())
     });
     let intake = ledger.intake();
-    for n in 1..=3000 {
+    for n in 1..=1500 {
         intake.settle(settlement(n));
     }
     flushed(&intake).expect("is on disk");
@@ -82,7 +81,7 @@ fn a_file_beyond_its_size_limit_loses_its_oldest_rows() {
         .verify(None)
         .expect("reads");
     assert!(
-        verified.anchor >= 500 && verified.rows + verified.anchor.unsigned_abs() == 3000,
+        verified.anchor >= 500 && verified.rows + verified.anchor.unsigned_abs() == 1500,
         "{verified:?}"
     );
     assert_eq!(verified.findings, []);

@@ -9,10 +9,11 @@ use ledger::{
     Expected, Head, Ledger, Lost, OpenError, Options, Reader, SalvageOutcome, Salvaged, Settlement,
     salvage, under_new_name,
 };
+use testing::{PATIENCE, eventually};
 
-use crate::rows::{eventually, flushed, opened, options, settlement};
+use crate::rows::{at, flushed, in_memory, opened, options, settlement};
 
-const ROWS: u64 = 2000;
+const ROWS: u64 = 1000;
 
 /// Salvages a damaged ledger.
 pub(crate) fn salvaged(path: &Path) -> Salvaged {
@@ -31,7 +32,7 @@ fn written_as(dir: &Path, rows: impl Iterator<Item = Settlement>) -> Head {
     let ledger = opened(options(dir));
     rows.for_each(|row| ledger.intake().settle(row));
     flushed(&ledger.intake()).expect("is on disk");
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     ledger.head()
 }
 
@@ -90,7 +91,7 @@ fn rows_lost_by_a_salvage_stay_on_record_when_pruned() {
     written(dir.path(), 1..=ROWS);
     let bytes = std::fs::metadata(&path).expect("is there").len();
     // Row 500, where a step of pruning ends, is among those lost.
-    overwrite(&path, bytes / 5 / 4096 * 4096, bytes as usize / 10);
+    overwrite(&path, bytes * 9 / 20 / 4096 * 4096, bytes as usize / 10);
     let done = salvaged(&path);
     assert!(
         done.lost
@@ -109,7 +110,7 @@ fn rows_lost_by_a_salvage_stay_on_record_when_pruned() {
         let reader = Reader::open(&path).expect("opens");
         reader.after(0, 10).expect("reads").len() == 1
     });
-    assert!(ledger.close(Duration::from_secs(5)));
+    assert!(ledger.close(PATIENCE));
     let verified = Reader::open(&path)
         .expect("opens")
         .verify(None)
@@ -240,13 +241,16 @@ const PAGE: usize = 4096;
 /// The database reads some of these without an error and returns fewer rows.
 #[test]
 fn rows_lost_with_an_interior_page_are_reported_as_lost() {
-    const MANY: u64 = 3000;
+    const MANY: u64 = 1000;
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
-    // Three to a page, so that few rows make a tree with interior pages.
+    // One to a page, so that few rows make a tree with interior pages.
     let long = |n| {
         let mut row = settlement(n);
-        row.record.id = format!("{n:01000}").into();
+        let text: Box<str> = format!("{n}{}", "é".repeat(500)).into();
+        row.endpoint = Some(text.clone());
+        row.named.backend = Some(text.clone());
+        row.record.id = text;
         row
     };
     written_as(dir.path(), (1..=MANY).map(long));
@@ -289,7 +293,7 @@ fn rows_lost_with_an_interior_page_are_reported_as_lost() {
         for (what, within, with) in cases {
             for has_head in [true, false] {
                 let what = format!("page {branch} is {what}, with a head: {has_head}");
-                let dir = tempfile::tempdir().expect("a directory");
+                let dir = in_memory();
                 let path = dir.path().join("ledger.db");
                 let mut damaged = bytes.clone();
                 damaged[at + within..at + within + with.len()].copy_from_slice(with);
@@ -372,7 +376,7 @@ fn salvage_of_a_truncated_backup_keeps_its_rows() {
         let done = salvaged(&cut);
         assert!(done.settled > ROWS / 2, "{pages}: {done:?}");
         assert_eq!(done.settled + done.rows_lost, ROWS, "{pages}: {done:?}");
-        let (ledger, _) = Ledger::open(Options::at(&cut)).expect("opens");
+        let (ledger, _) = Ledger::open(at(cut.clone())).expect("opens");
         assert_eq!(ledger.head().seq, ROWS.cast_signed());
     }
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use testing::PATIENCE;
 
 /// Stopped when dropped.
 pub(crate) struct Server {
@@ -101,15 +102,22 @@ impl Server {
             self.port,
             self.dir.path().display()
         );
+        let patience = PATIENCE.as_secs().to_string();
         let log = self.dir.path().join("log").display().to_string();
         self.run(
             "pg_ctl",
-            &["start", "-w", "-t", "30", "-l", &log, "-o", &options, "-D"],
+            &[
+                "start", "-w", "-t", &patience, "-l", &log, "-o", &options, "-D",
+            ],
         );
     }
 
     pub(crate) fn stop(&mut self) {
-        self.run("pg_ctl", &["stop", "-w", "-m", "immediate", "-D"]);
+        let patience = PATIENCE.as_secs().to_string();
+        self.run(
+            "pg_ctl",
+            &["stop", "-w", "-t", &patience, "-m", "immediate", "-D"],
+        );
     }
 
     fn run(&self, program: &str, args: &[&str]) {

@@ -16,8 +16,8 @@ fn whole(pairs: &Pairs<'_>, text: &[u8]) -> Vec<(u32, usize)> {
 #[test]
 fn few_symbols_merge_as_many_do() {
     let pairs = Pairs::read(O200K).expect("a block");
-    let mut random = Random::announced();
-    for round in 0..20_000 {
+    let mut random = Random::of("few_symbols_merge_as_many_do");
+    for round in 0..5_000 {
         let text = random.text(1 + round % 12);
         let text = &text.as_bytes()[..text.len().min(FEW)];
         let mut few = Vec::new();
@@ -39,8 +39,8 @@ fn few_symbols_merge_as_many_do() {
 #[test]
 fn a_long_piece_in_windows_has_the_tokens_of_the_whole() {
     let pairs = Pairs::read(O200K).expect("a block");
-    let mut random = Random::announced();
-    for round in 0..300 {
+    let mut random = Random::of("a_long_piece_in_windows_has_the_tokens_of_the_whole");
+    for round in 0..120 {
         let mut text = Vec::new();
         while text.len() < 50 * (1 + round % 60) {
             match random.below(4) {

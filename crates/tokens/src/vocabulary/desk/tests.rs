@@ -42,7 +42,7 @@ fn more_vocabularies_than_can_be_told_apart_begin_anew() {
 #[test]
 fn many_threads_at_once_count_as_one() {
     let vocabularies = [Vocabulary::o200k(), Vocabulary::cl100k()];
-    let mut random = Random::announced();
+    let mut random = Random::of("many_threads_at_once_count_as_one");
     let texts: Vec<String> = (0..50).map(|_| random.text(40)).collect();
     let counts = || -> Vec<u64> {
         let counts = texts.iter().flat_map(|text| {

@@ -8,6 +8,7 @@
 use super::super::processor::Level;
 use super::super::window::{self, Masks};
 use super::Grammar;
+use crate::work;
 
 pub(super) const BYTES: usize = window::BYTES;
 /// With those behind the window that are handed on with the last piece in it.
@@ -23,6 +24,7 @@ pub(super) fn pieces<L: Level>(
     at: usize,
     mut tell: impl FnMut(usize, usize, &[u8; 16]),
 ) -> usize {
+    work::note(SEEN);
     let rest = text.get(at..).unwrap_or_default();
     let mut ending;
     let (seen, length) = match rest.first_chunk::<SEEN>() {

@@ -1,8 +1,10 @@
-//! Whole vocabularies beside their references, on texts of files and on random strings, as many as are asked for:
+//! Vocabularies beside their references, on texts of files and on random strings, as many as are asked for:
 //!
-//! `TOLLGATE_DIFFERENTIAL_KB=1000000 TOLLGATE_DIFFERENTIAL_STRINGS=10000000 TOLLGATE_DIFFERENTIAL_FILES=DIR cargo test
-//! --release -p tokens differential`
+//! `TOLLGATE_DIFFERENTIAL_KB=1000000 TOLLGATE_DIFFERENTIAL_STRINGS=10000000 TOLLGATE_DIFFERENTIAL_TOKENS=1000000
+//! TOLLGATE_DIFFERENTIAL_FILES=DIR cargo test --release -p tokens differential`
 //!
+//! Most of a run is reading files of a hundred thousand tokens. So one of them is read whole, and the others have their
+//! first tokens alone unless more are asked for: to merge fewer is no other way to merge.
 //! Not here: small vocabularies with merges of their own (`huggingface`).
 
 use std::collections::HashMap;
@@ -10,50 +12,42 @@ use std::path::{Path, PathBuf};
 
 use bpe_openai::Tokenizer as OpenAi;
 use serde_json::{Map, Value, json};
+use testing::number_of;
 use tokenizers::Tokenizer;
 
 use super::super::Vocabulary;
-use super::super::huggingface::{DEEPSEEK, PATTERNS, byte_letters};
+use super::super::huggingface::{DEEPSEEK, HuggingFace, PATTERNS, byte_letters};
 use super::super::pieces::Grammar;
 use crate::tests::random::Random;
 
 /// The longest slice of a file, bytes.
 const LONGEST: usize = 64 << 10;
 
-#[expect(clippy::disallowed_methods, reason = "who runs the test says how long")]
-fn asked(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-fn asked_number(name: &str, otherwise: usize) -> usize {
-    let number = |text: String| {
-        let number = text.parse();
-        number.unwrap_or_else(|_| panic!("{name}={text}: no number"))
-    };
-    asked(name).map_or(otherwise, number)
-}
+/// Tokens of a file that is not read whole: all bytes, and most words of few letters.
+const TOKENS: u64 = 10_000;
 
 /// What is counted: slices of files, some of them damaged, then random strings.
 struct Texts {
     random: Random,
     files: Vec<PathBuf>,
-    bytes: usize,
-    strings: usize,
+    bytes: u64,
+    strings: u64,
 }
 
 impl Texts {
-    fn asked_for() -> Self {
+    #[expect(clippy::disallowed_methods, reason = "who runs the test says of what")]
+    fn asked_for(test: &str) -> Self {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let folder = asked("TOLLGATE_DIFFERENTIAL_FILES").map_or(own, PathBuf::from);
+        let folder = std::env::var_os("TOLLGATE_DIFFERENTIAL_FILES").map_or(own, PathBuf::from);
         let mut files = Vec::new();
         collect(&folder, &mut files);
         assert!(!files.is_empty(), "{}: no files", folder.display());
         files.sort();
         Self {
-            random: Random::announced(),
+            random: Random::of(test),
             files,
-            bytes: asked_number("TOLLGATE_DIFFERENTIAL_KB", 300) * 1_000,
-            strings: asked_number("TOLLGATE_DIFFERENTIAL_STRINGS", 2_000),
+            bytes: number_of("TOLLGATE_DIFFERENTIAL_KB", 100) * 1_000,
+            strings: number_of("TOLLGATE_DIFFERENTIAL_STRINGS", 800),
         }
     }
 
@@ -69,11 +63,12 @@ impl Texts {
             // A few slices of each, so that reading is not what takes the time.
             for _ in 0..1 + file.len() / LONGEST {
                 let text = self.slice(&file);
-                left = left.saturating_sub(text.len().max(1));
+                left = left.saturating_sub(text.len().max(1) as u64);
                 check(&text);
             }
         }
         for round in 0..self.strings {
+            let round = usize::try_from(round).expect("few");
             let text = match round % 4 {
                 0 => self.random.text(1 + round % 60),
                 1 => self.random.ascii(1 + round % 200),
@@ -133,10 +128,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// Counts all texts by the processor at hand, as any processor would, and by the reference.
-fn differential(vocabulary: impl Fn() -> Vocabulary, reference: impl Fn(&str) -> u64) {
+fn differential(test: &str, vocabulary: impl Fn() -> Vocabulary, reference: impl Fn(&str) -> u64) {
     let (at_hand, mut any) = (vocabulary(), vocabulary());
     any.on_any_processor();
-    Texts::asked_for().each(|text| {
+    Texts::asked_for(test).each(|text| {
         let expected = reference(text);
         for vocabulary in [&at_hand, &any] {
             let count = vocabulary.count(text).expect("countable");
@@ -148,18 +143,22 @@ fn differential(vocabulary: impl Fn() -> Vocabulary, reference: impl Fn(&str) ->
 #[test]
 fn differential_o200k() {
     let reference = bpe_openai::o200k_base();
-    differential(Vocabulary::o200k, |text| reference.count(text) as u64);
+    differential("differential_o200k", Vocabulary::o200k, |text| {
+        reference.count(text) as u64
+    });
 }
 
 #[test]
 fn differential_cl100k() {
     let reference = bpe_openai::cl100k_base();
-    differential(Vocabulary::cl100k, |text| reference.count(text) as u64);
+    differential("differential_cl100k", Vocabulary::cl100k, |text| {
+        reference.count(text) as u64
+    });
 }
 
-/// A `tokenizer.json` of a whole vocabulary, as published models have theirs: made of ranks, with every way in which two
-/// tokens make a third.
-fn file(of: &OpenAi, pre_tokenizer: &Value, normalizer: &Value) -> Value {
+/// A `tokenizer.json` of a vocabulary's first tokens, as published models have theirs: made of ranks, with every way in
+/// which two tokens make a third.
+fn file(of: &OpenAi, tokens: u64, pre_tokenizer: &Value, normalizer: &Value) -> Value {
     let letters = byte_letters();
     let shown = |bytes: &[u8]| -> String {
         bytes
@@ -167,7 +166,8 @@ fn file(of: &OpenAi, pre_tokenizer: &Value, normalizer: &Value) -> Value {
             .map(|byte| letters[usize::from(*byte)])
             .collect()
     };
-    let count = u32::try_from(of.bpe.num_tokens()).expect("a vocabulary");
+    let count = (of.bpe.num_tokens() as u64).min(tokens);
+    let count = u32::try_from(count).expect("a vocabulary");
     let numbers: HashMap<&[u8], u32> = (0..count).map(|id| (of.bpe.token_bytes(id), id)).collect();
     let (mut vocab, mut merges) = (Map::new(), Vec::new());
     for id in 0..count {
@@ -213,54 +213,74 @@ fn splits(patterns: &[&str]) -> Value {
     json!({"type": "Sequence", "pretokenizers": all})
 }
 
-fn differential_file(of: &OpenAi, pre_tokenizer: &Value, normalizer: &Value) {
-    let file = file(of, pre_tokenizer, normalizer).to_string();
+/// What a file puts before its merges.
+struct Kind {
+    pre_tokenizer: Value,
+    normalizer: Value,
+}
+
+fn kind(pre_tokenizer: Value) -> Kind {
+    Kind {
+        pre_tokenizer,
+        normalizer: Value::Null,
+    }
+}
+
+fn differential_file(test: &str, of: &OpenAi, tokens: u64, kind: &Kind) {
+    let file = file(of, tokens, &kind.pre_tokenizer, &kind.normalizer).to_string();
     let reference = Tokenizer::from_bytes(&file).unwrap_or_else(|error| panic!("{error}"));
     let vocabulary = || {
-        let vocabulary = Vocabulary::own(file.as_bytes()).expect("a vocabulary");
-        assert!(
-            matches!(vocabulary, Vocabulary::HuggingFace(_)),
-            "not known"
-        );
-        vocabulary
+        let known = HuggingFace::read(file.as_bytes(), &reference);
+        Vocabulary::HuggingFace(Box::new(known.expect("known")))
     };
-    differential(vocabulary, |text| {
+    differential(test, vocabulary, |text| {
         let encoding = reference.encode_fast(text, false);
         encoding.expect("a count").len() as u64
     });
 }
 
+/// The same of the first tokens.
+fn differential_part(test: &str, of: &OpenAi, kind: &Kind) {
+    let tokens = number_of("TOLLGATE_DIFFERENTIAL_TOKENS", TOKENS);
+    differential_file(test, of, tokens, kind);
+}
+
 #[test]
-fn differential_llama_3() {
-    differential_file(
-        bpe_openai::cl100k_base(),
-        &split(Grammar::Cl100k),
-        &Value::Null,
-    );
+fn differential_llama_3_whole() {
+    let kind = kind(split(Grammar::Cl100k));
+    let of = bpe_openai::cl100k_base();
+    differential_file("differential_llama_3_whole", of, u64::MAX, &kind);
 }
 
 #[test]
 fn differential_qwen_2() {
-    let nfc = json!({"type": "NFC"});
-    differential_file(bpe_openai::cl100k_base(), &split(Grammar::Qwen2), &nfc);
+    let kind = Kind {
+        pre_tokenizer: split(Grammar::Qwen2),
+        normalizer: json!({"type": "NFC"}),
+    };
+    let of = bpe_openai::cl100k_base();
+    differential_part("differential_qwen_2", of, &kind);
 }
 
 #[test]
 fn differential_gpt_2() {
-    let gpt2 = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
-    differential_file(bpe_openai::cl100k_base(), &gpt2, &Value::Null);
+    let kind = kind(
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
+    );
+    let of = bpe_openai::cl100k_base();
+    differential_part("differential_gpt_2", of, &kind);
 }
 
 #[test]
 fn differential_o200k_as_a_file() {
-    differential_file(
-        bpe_openai::o200k_base(),
-        &split(Grammar::O200k),
-        &Value::Null,
-    );
+    let kind = kind(split(Grammar::O200k));
+    let of = bpe_openai::o200k_base();
+    differential_part("differential_o200k_as_a_file", of, &kind);
 }
 
 #[test]
 fn differential_deepseek_3() {
-    differential_file(bpe_openai::cl100k_base(), &splits(&DEEPSEEK), &Value::Null);
+    let kind = kind(splits(&DEEPSEEK));
+    let of = bpe_openai::cl100k_base();
+    differential_part("differential_deepseek_3", of, &kind);
 }

@@ -2,14 +2,11 @@
 //!
 //! Not here: what bodies are taken, page for page (`admin`'s own tests).
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use crate::fixture::answer;
-use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, eventually, post};
+use crate::harness::{Connection, Gate, Response, Step, Upstream, chat, post};
 
-const SOON: Duration = Duration::from_secs(5);
 const BEARERS: &str = "admin:\n  bearer: { inline: canary-all }\n  bearers:\n    \
      prometheus: { inline: canary-read, roles: read }\n    \
      ops: { inline: canary-operate, roles: [operate] }\n    \
@@ -109,7 +106,7 @@ fn a_credential_opens_what_its_roles_say_and_the_log_names_it() {
     );
     // A secret that is rotated keeps its roles.
     gate.replace("secrets/portal", b"canary-next\n");
-    eventually("the new secret counts", SOON, || {
+    testing::eventually("the new secret counts", || {
         ask(&gate, "GET /api/v1/keys", "canary-next", "", "").status == 200
     });
     assert_eq!(
@@ -202,7 +199,7 @@ fn a_key_is_made_used_rotated_and_revoked_over_the_api() {
         assert_eq!(call(&gate, good).status, 200);
     }
     let line = format!("DELETE /api/v1/keys/{id}");
-    let begun = Instant::now();
+    let begun = testing::Began::now();
     let revoked = ask(&gate, &line, secret, "", "");
     assert_eq!(
         (revoked.status, &revoked.json()["state"]),
@@ -211,7 +208,7 @@ fn a_key_is_made_used_rotated_and_revoked_over_the_api() {
     for bad in [&key, &next] {
         assert_eq!(told(&call(&gate, bad)), (401, "invalid_api_key".to_owned()));
     }
-    println!("refused {:?} after it was revoked", begun.elapsed());
+    println!("refused {} after it was revoked", begun.shown());
     let line = format!("POST /api/v1/keys/{id}/rotate");
     let refused = ask(&gate, &line, secret, "", "");
     assert_eq!(told(&refused), (409, "key_revoked".to_owned()));
@@ -386,7 +383,7 @@ fn a_gate_that_is_told_to_drain_ends() {
         (told.status, told.json()),
         (202, json!({ "draining": true }))
     );
-    assert!(gate.wait(SOON).success());
+    assert!(gate.wait(testing::PATIENCE).success());
     let log = gate.log();
     assert!(
         log.contains("told to stop over the admin API") && log.contains("by=\"ops\""),

@@ -4,13 +4,12 @@
 //! Not here: the flow with all that may go wrong in it (`identity_sources::login`), a real provider and a real browser.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::changes::ask;
 use crate::fixture::answer;
-use crate::harness::{Connection, Gate, Response, Step, Upstream, eventually};
+use crate::harness::{Connection, Gate, Response, Step, Upstream};
 use crate::identity_sources::provider::{Provider, REDIRECT};
 
 const OWN: &str = "origin: https://ai.example\r\n";
@@ -217,7 +216,7 @@ fn a_session_changes_what_its_roles_say_for_pages_of_this_endpoint_alone() {
 
     // What her roles are, the configuration says now.
     gate.reconfigure(&config(&provider, &upstream, "{ search: operate }"));
-    eventually("her roles are others", Duration::from_secs(5), || {
+    testing::eventually("her roles are others", || {
         ada.sends("GET /api/v1/caller", OWN, "").json()["roles"] == json!(["operate"])
     });
     assert_eq!(ada.sends("POST /api/v1/reload", OWN, "").status, 200);

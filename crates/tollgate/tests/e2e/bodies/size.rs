@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use crate::fixture::{After, Fixture, IDENTITY, call, is_closed};
-use crate::harness::{Connection, Gate};
+use crate::harness::Connection;
 
 const MIB: usize = 1 << 20;
 
@@ -66,14 +66,14 @@ fn b8_a_refusal_reaches_a_client_that_is_still_sending() {
 #[test]
 fn b8_memory_stays_within_the_bound() {
     let fixture = Fixture::new();
-    let before = peak_mib(&fixture.gate);
+    let before = fixture.gate.peak_kib() / 1024;
     let body = sized(32 * MIB);
     for request in [call(&body), chunked(&body, 64 << 10)] {
         let response = Connection::open(fixture.gate.data).call(&request);
         let seen = fixture.forwarded("32 MiB", &response);
         assert!(seen.body == body.as_bytes(), "the body changed");
     }
-    let passed = peak_mib(&fixture.gate);
+    let passed = fixture.gate.peak_kib() / 1024;
     assert!(
         passed - before < 3 * 32,
         "{before} MiB, then {passed} MiB for bodies of 32 MiB"
@@ -102,7 +102,7 @@ fn b8_memory_stays_within_the_bound() {
         413,
         "request_too_large",
     );
-    let after = peak_mib(&fixture.gate);
+    let after = fixture.gate.peak_kib() / 1024;
     assert!(
         after - passed < 64,
         "{passed} MiB, then {after} MiB for bodies of 33 MiB"
@@ -129,19 +129,4 @@ fn chunked(body: &str, size: usize) -> Vec<u8> {
     }
     request.extend_from_slice(b"0\r\n\r\n");
     request
-}
-
-/// The peak resident memory of the gate.
-fn peak_mib(gate: &Gate) -> i64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", gate.id())).expect("it runs");
-    let line = status
-        .lines()
-        .find_map(|l| l.strip_prefix("VmHWM:"))
-        .expect("Linux says so");
-    let kib: i64 = line
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .expect("a number");
-    kib / 1024
 }

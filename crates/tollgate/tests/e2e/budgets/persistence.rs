@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{call, config, engine, left, status, stop};
-use crate::harness::{Connection, Gate, eventually};
+use crate::harness::{Connection, Gate};
 
 const DAY: &str = "company: { tokens: 1000, per: month }";
 
@@ -26,20 +26,20 @@ fn budget_spending_survives_a_restart() {
 
 #[test]
 fn a_call_open_at_a_kill_is_charged_its_reservation() {
-    let upstream = engine(Duration::from_secs(20));
+    let upstream = engine(Duration::from_hours(1));
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
     let config = config(&upstream, &ledger, DAY);
     let mut gate = Gate::start(&config, &[]);
     let mut client = Connection::open(gate.data);
     client.send(&call("a", 100, "1,1"));
-    eventually("it is on disk", Duration::from_secs(5), || {
+    testing::eventually("it is on disk", || {
         gate.metric("tollgate_ledger_admissions_total", &[]) == 1.0
     });
     let before = left(&gate, "company");
     assert!(before < 900.0, "{before}");
     gate.signal(libc::SIGKILL);
-    gate.wait(Duration::from_secs(10));
+    gate.wait(testing::PATIENCE);
     let gate = Gate::start(&config, &[]);
     assert_eq!(left(&gate, "company"), before);
     assert!(
@@ -57,15 +57,11 @@ fn a_reload_keeps_spending_and_a_new_budget_starts_from_the_ledger() {
     let ledger = dir.path().join("usage.db");
     let gate = Gate::start(&config(&upstream, &ledger, DAY), &[]);
     assert_eq!(status(&gate, "a", 10, "300,40"), 200);
-    eventually("it is settled", Duration::from_secs(5), || {
-        left(&gate, "company") == 660.0
-    });
+    testing::eventually("it is settled", || left(&gate, "company") == 660.0);
     let next = "company: { tokens: 2000, per: month }, a: { workload: a, tokens: 400, per: day }, \
                 b: { workload: b, tokens: 400, per: day }";
     gate.reconfigure(&config(&upstream, &ledger, next));
-    eventually("it is taken", Duration::from_secs(10), || {
-        left(&gate, "company") == 1660.0
-    });
+    testing::eventually("it is taken", || left(&gate, "company") == 1660.0);
     assert_eq!((left(&gate, "a"), left(&gate, "b")), (60.0, 400.0));
     assert_eq!(status(&gate, "a", 100, "1,1"), 402);
     assert_eq!(status(&gate, "b", 100, "1,1"), 200);

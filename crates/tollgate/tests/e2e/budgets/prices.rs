@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{call, engine, left, status, stop};
-use crate::harness::{Gate, Upstream, eventually, tollgate};
+use crate::harness::{Gate, Upstream, tollgate};
 
 /// Ten dollars for a million tokens: one cent for a thousand.
 fn config(upstream: &Upstream, ledger: &Path) -> String {
@@ -59,7 +59,7 @@ fn calls_are_priced_by_model_and_backend_until_the_budget_is_exceeded() {
     let gate = Gate::start(&config, &[]);
     // 0.001 + 1000 × 0.00001 + 500 × 0.00003 = 0.026 dollars.
     assert_eq!(status(&gate, "a", 10, "1000,500"), 200);
-    eventually("it is settled", Duration::from_secs(5), || {
+    testing::eventually("it is settled", || {
         (left(&gate, "dollars") - 0.074).abs() < 1e-12
     });
     assert_eq!(gate.call(&to("m", "b", "1,1")).status, 200);
@@ -72,7 +72,7 @@ fn calls_are_priced_by_model_and_backend_until_the_budget_is_exceeded() {
     );
     assert_eq!(status(&gate, "a", 2500, "1,1"), 402, "0.075 and more");
     let cost = |currency: &str| gate.metric("tollgate_cost_total", &[currency]);
-    eventually("costs are counted", Duration::from_secs(5), || {
+    testing::eventually("costs are counted", || {
         (cost("currency=\"USD\"") - 0.02704).abs() < 1e-12
             && (cost("currency=\"EUR\"") - 0.0004).abs() < 1e-12
             && gate.metric("tollgate_unpriced_total", &["workload=\"b\""]) == 1.0

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{call, config, engine, left, status};
-use crate::harness::{Gate, Sdk, eventually, post};
+use crate::harness::{Gate, Sdk, post};
 
 #[test]
 fn an_exceeded_budget_is_402_without_retry_after() {
@@ -21,9 +21,7 @@ fn an_exceeded_budget_is_402_without_retry_after() {
         200,
         "more than was reserved"
     );
-    eventually("it is settled", Duration::from_secs(5), || {
-        left(&gate, "a-month") == 0.0
-    });
+    testing::eventually("it is settled", || left(&gate, "a-month") == 0.0);
     let refused = gate.call(&call("a", 1, "1,1"));
     assert_eq!(refused.status, 402, "{refused:?}");
     let error = &refused.json()["error"];
@@ -57,7 +55,7 @@ fn an_exceeded_budget_is_402_without_retry_after() {
         "the refused call never went there"
     );
     let refusals = ["workload=\"a\"", "code=\"insufficient_quota\""];
-    eventually("it is counted", Duration::from_secs(5), || {
+    testing::eventually("it is counted", || {
         gate.metric("tollgate_refusals_total", &refusals) == 2.0
     });
     let budget = ["budget=\"a-month\""];
@@ -74,7 +72,7 @@ fn no_sdk_retries_an_exceeded_budget() {
         let upstream = engine(Duration::ZERO);
         let dir = tempfile::tempdir().expect("a temporary directory");
         let budgets = "company: { tokens: 10, per: day }";
-        let gate = Gate::start(
+        let mut gate = Gate::start(
             &config(&upstream, &dir.path().join("usage.db"), budgets),
             &[],
         );
@@ -92,7 +90,9 @@ fn no_sdk_retries_an_exceeded_budget() {
         let ended = sdk.run("calls", &input);
         assert_eq!(ended[0]["status"], 402, "{sdk:?}: {ended}");
         assert_eq!(ended[0]["code"], "insufficient_quota", "{sdk:?}: {ended}");
-        std::thread::sleep(Duration::from_millis(300));
+        // The program has ended, and so has the gate: no further call can come, and every record is written.
+        gate.signal(libc::SIGTERM);
+        gate.wait(testing::PATIENCE);
         assert_eq!(gate.records(1).len(), 1, "{sdk:?} tried again");
         assert!(upstream.seen().is_empty());
     }

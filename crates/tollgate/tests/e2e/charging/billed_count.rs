@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{AuditedGate, number};
 use crate::harness::answer::json as json_answer;
-use crate::harness::{Connection, Step, Upstream, eventually};
+use crate::harness::{Connection, Step, Upstream};
 
 const TOKENIZER: &str = "tokenizers: { m: cl100k }\nprices: { m: { input: 2, output: 8 } }\n\
      budgets: { all: { money: 100, per: month }, tokens: { tokens: 1M, per: month } }";
@@ -136,9 +136,7 @@ fn limits_budgets_metrics_log_and_ledger_agree_however_exchanges_end() {
             let mut leaving = Connection::open(audited.gate.data);
             leaving.send(&call(&format!("left-{events}"), events > 0, 400, "none"));
             if events == 0 {
-                eventually("it runs", Duration::from_secs(5), || {
-                    engine.stats().running == 1
-                });
+                testing::eventually("it runs", || engine.stats().running == 1);
             }
             while String::from_utf8_lossy(leaving.unread())
                 .matches("data:")
@@ -148,9 +146,7 @@ fn limits_budgets_metrics_log_and_ledger_agree_however_exchanges_end() {
                 assert!(leaving.more(), "events come");
             }
             drop(leaving);
-            eventually("it is cancelled", Duration::from_secs(5), || {
-                engine.stats().running == 0
-            });
+            testing::eventually("it is cancelled", || engine.stats().running == 0);
         }
         audited.gate.records(calls);
         let (money, tokens) = (left(&audited, "all"), left(&audited, "tokens"));

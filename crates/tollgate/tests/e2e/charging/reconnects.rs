@@ -3,13 +3,12 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use super::{AuditedGate, body, named, number};
 use crate::harness::answer::{COMPLETION, json};
 use crate::harness::{Connection, Step, Upstream, post};
 
-/// Answers the first request of a connection; reads the second one whole, waits, and ends the connection.
+/// Answers the first request of a connection; reads the second one whole, and ends the connection.
 fn dying(how: Step) -> Upstream {
     let served = std::sync::Mutex::new(std::collections::HashSet::new());
     Upstream::start(move |_, seen| {
@@ -17,7 +16,7 @@ fn dying(how: Step) -> Upstream {
         if served.insert(seen.connection) {
             vec![Step::Send(json(200, COMPLETION))]
         } else {
-            vec![Step::Sleep(Duration::from_millis(300)), how.clone()]
+            vec![how.clone()]
         }
     })
 }
@@ -122,7 +121,7 @@ fn a_connection_closed_before_the_call_is_replaced_without_a_counted_retry() {
         assert_eq!(answer.text(), COMPLETION);
         close.send(()).expect("the upstream listens");
         closed
-            .recv_timeout(Duration::from_secs(10))
+            .recv_timeout(testing::PATIENCE)
             .expect("the gate ends its side of a connection that the upstream ended");
     }
     assert_eq!(counted.try_iter().count(), 20, "none ran twice");

@@ -2,9 +2,10 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::Duration;
 
-use crate::harness::{Connection, Demo, Ended, Gate, chat, eventually, post, tollgate};
+use testing::eventually;
+
+use crate::harness::{Connection, Demo, Ended, Gate, chat, post, tollgate};
 
 #[test]
 fn demo_prints_an_example_call_for_each_identity() {
@@ -63,7 +64,7 @@ fn a_port_in_use_is_reported_with_the_option_that_chooses_another() {
 fn every_signal_that_ends_it_has_it_tell_and_take_its_directory_away() {
     for signal in ["TERM", "HUP", "QUIT"] {
         let mut demo = Demo::start();
-        let status = demo.signal(signal, Duration::from_secs(20));
+        let status = demo.signal(signal);
         assert_eq!(status.code(), Some(0), "{signal}");
         let said = demo.read("stdout");
         assert!(said.contains("Served for"), "{signal}: {said}");
@@ -143,7 +144,7 @@ fn ctrl_c_drains_and_prints_a_summary_to_the_last_call() {
     while streaming.unread().is_empty() {
         assert!(streaming.more(), "the stream begins");
     }
-    let status = demo.interrupt(Duration::from_secs(20));
+    let status = demo.interrupt();
     assert_eq!(status.code(), Some(0));
     let last = streaming.response();
     assert!(
@@ -207,7 +208,7 @@ fn ctrl_c_drains_and_prints_a_summary_to_the_last_call() {
 fn a_workload_drives_itself_ends_and_keeps_its_ledger_where_that_is_asked_for() {
     let words = ["--workload", "mixed", "--calls", "30", "--every-ms", "10"];
     let mut demo = Demo::start_with(&[&words[..], &["--seed", "7", "--keep"]].concat());
-    let status = demo.ended(Duration::from_secs(30));
+    let status = demo.ended();
     assert_eq!(status.code(), Some(0), "{}", demo.read("stderr"));
     let said = demo.read("stdout");
     assert!(said.contains("--seed 7\n"), "{said}");
@@ -236,10 +237,10 @@ fn ctrl_c_lets_the_calls_that_a_workload_made_end() {
         "50",
     ];
     let mut demo = Demo::start_with(&[&words[..], &["--plain", "--seed", "7"]].concat());
-    eventually("a call is open", Duration::from_secs(20), || {
+    eventually("a call is open", || {
         demo.metric("tollgate_open_exchanges", &[]) >= 1.0
     });
-    let status = demo.interrupt(Duration::from_secs(20));
+    let status = demo.interrupt();
     assert_eq!(status.code(), Some(0), "{}", demo.read("stderr"));
     let said = demo.read("stdout");
     let agent = said
@@ -255,7 +256,7 @@ fn ctrl_c_lets_the_calls_that_a_workload_made_end() {
 fn ctrl_c_at_the_first_moment_leaves_nothing_behind() {
     for _ in 0..5 {
         let mut demo = Demo::start_with(&["--plain"]);
-        let status = demo.interrupt(Duration::from_secs(20));
+        let status = demo.interrupt();
         assert_eq!(status.code(), Some(0), "{}", demo.read("stderr"));
         assert_eq!(demo.leftovers(), Vec::<String>::new());
     }

@@ -4,14 +4,16 @@
 
 use std::net::SocketAddr;
 
-use crate::harness::{Connection, Gate, Pane, chat, eventually, post};
+use testing::{eventually, found};
+
+use crate::harness::{Connection, Gate, Pane, chat, post};
 
 /// A script that runs the demo, and tells what is left of the terminal.
 fn script(words: &str) -> String {
     format!(
         "before=$(stty -g); {}; \
          echo \"ended with $?\"; [ \"$before\" = \"$(stty -g)\" ] && echo \"keys as before\"; \
-         exec sleep 60",
+         exec sleep 600",
         command(words)
     )
 }
@@ -55,14 +57,22 @@ fn assert_restored(pane: &Pane) -> String {
 
 #[test]
 fn a_workload_is_a_picture_at_80_columns_that_leaves_a_report() {
-    let words = "--workload mixed --calls 100 --every-ms 60 --seed 7";
-    let Some(pane) = Pane::run(80, 24, &script(words)) else {
+    let words = "--workload mixed --calls 60 --every-ms 60 --seed 7";
+    let script = script(words);
+    if Pane::run(80, 24, "true").is_none() {
         return testing::skip("there is no tmux");
-    };
-    let shown = pane.until("calls are shown", |shown| {
-        shown.contains("404 workload_not_registered") && shown.matches("200 stream").count() > 3
+    }
+    // Where this process stands still meanwhile, the picture may be gone before it is looked at.
+    let (pane, shown) = found("calls are shown", || {
+        let pane = Pane::run(80, 24, &script).expect("there is a tmux");
+        let shown = pane.until("calls are shown, or over", |shown| {
+            let is_over = shown.contains("keys as before");
+            is_over
+                || shown.contains("404 workload_not_registered")
+                    && shown.matches("200 stream").count() > 3
+        });
+        (pane.value("alternate_on") == "1").then_some((pane, shown))
     });
-    assert_eq!(pane.value("alternate_on"), "1");
     assert_fits(&shown, 80, 24);
     for part in [
         "Tollgate demo  http://127.0.0.1:",
@@ -76,7 +86,7 @@ fn a_workload_is_a_picture_at_80_columns_that_leaves_a_report() {
         assert!(shown.contains(part), "no {part:?} in\n{shown}");
     }
     let all = assert_restored(&pane);
-    assert!(all.contains("100 calls of the workload mixed"), "{all}");
+    assert!(all.contains("60 calls of the workload mixed"), "{all}");
 }
 
 #[test]
@@ -134,9 +144,7 @@ fn a_demo_whose_window_is_closed_ends() {
     let process = format!("/proc/{}", pane.value("pane_pid"));
     assert!(std::path::Path::new(&process).exists());
     drop(pane);
-    eventually("the demo ends", std::time::Duration::from_secs(10), || {
-        !std::path::Path::new(&process).exists()
-    });
+    eventually("the demo ends", || !std::path::Path::new(&process).exists());
 }
 
 #[test]

@@ -6,10 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};
+use testing::eventually;
 
-use crate::harness::{
-    Connection, Gate, Response, chat, eventually, free_address, get, post, tollgate,
-};
+use crate::harness::{Connection, Gate, Response, chat, free_address, get, post, tollgate};
 
 #[test]
 fn an_invalid_configuration_stops_run_before_it_listens() {
@@ -140,7 +139,7 @@ fn the_last_records_are_flushed_before_exit() {
         assert_eq!(connection.call(&request).status, 200);
     }
     gate.signal(libc::SIGTERM);
-    assert_eq!(gate.wait(Duration::from_secs(10)).code(), Some(0));
+    assert_eq!(gate.ended().code(), Some(0));
     let log = fs::read_to_string(gate.path("access.jsonl")).expect("the log");
     assert_eq!(log.lines().count(), 50);
     assert!(log.ends_with("}\n"), "the last line is whole");
@@ -179,7 +178,7 @@ impl FromEnvironment {
             .spawn()
             .expect("the binary starts");
         let gate = Self { data, admin, child };
-        eventually("the gate listens", Duration::from_secs(20), || {
+        eventually("the gate listens", || {
             TcpStream::connect(admin).is_ok() && get(admin, "/readyz").status == 200
         });
         gate

@@ -3,7 +3,6 @@
 //! Not here: tables of the ledger, which have unit tests beside their queries.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::harness::{Connection, Demo, chat, post, tollgate};
 
@@ -63,7 +62,7 @@ fn the_demo_fits_eighty_columns_from_its_first_line_to_its_summary() {
         );
         Connection::open(demo.data).call(&call);
     }
-    demo.interrupt(Duration::from_secs(20));
+    demo.interrupt();
     let said = demo.read("stdout");
     assert!(
         said.contains("terminal-bench-ci") && said.contains("(unregistered)"),

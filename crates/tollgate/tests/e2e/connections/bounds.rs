@@ -4,15 +4,14 @@
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
+use testing::{Began, eventually, found, pace};
 
-use super::DEADLINE;
 use crate::fixture::{Fixture, IDENTITY, answer, call};
 use crate::harness::h2::{self, Frames};
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, post};
-use crate::http2::resident_mib;
+use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
 
 /// The head of a call that declares this content length.
 fn head(length: usize, lines: &str) -> Vec<u8> {
@@ -32,12 +31,13 @@ fn body_of(length: usize) -> Vec<u8> {
 
 #[test]
 fn c1_a_declared_length_costs_no_memory_before_it_arrives() {
-    let fixture = Fixture::new();
+    // None of them is silent for too long before all have begun.
+    let fixture = Fixture::with("bounds: { body_idle: 10m, body_time: 10m }\n");
     let some: Vec<_> = (0..50)
         .map(|_| Connection::open(fixture.gate.data))
         .collect();
     drop(some);
-    let before = resident_mib(&fixture.gate);
+    let before = fixture.gate.resident_kib();
     let many = 600;
     let clients: Vec<_> = (0..many)
         .map(|_| {
@@ -46,11 +46,10 @@ fn c1_a_declared_length_costs_no_memory_before_it_arrives() {
             client
         })
         .collect();
-    eventually("all have begun", Duration::from_secs(20), || {
+    eventually("all have begun", || {
         fixture.gate.metric("tollgate_open_exchanges", &[]) > 599.5
     });
-    let after = resident_mib(&fixture.gate);
-    let each_kib = (after - before) * 1024 / many;
+    let each_kib = (fixture.gate.resident_kib() - before) / many;
     assert!(each_kib < 48, "{each_kib} KiB for each of {many}");
     drop(clients);
 }
@@ -75,7 +74,7 @@ fn c6_bodies_beyond_the_memory_budget_are_refused_until_memory_is_released() {
     };
     let mut clients: Vec<_> = (0..3).map(|_| begin()).collect();
     let three = f64::from(3 * (600 << 10));
-    eventually("three are kept", DEADLINE, || kept() > three - 1.0);
+    eventually("three are kept", || kept() > three - 1.0);
     let refused = begin().response();
     fixture.refused("the fourth", &refused, 503, "overloaded");
     assert!(refused.header("retry-after").is_some());
@@ -83,13 +82,13 @@ fn c6_bodies_beyond_the_memory_budget_are_refused_until_memory_is_released() {
     assert!(kept() <= most, "{} bytes", kept());
     clients.pop();
     clients.pop();
-    eventually("their room is free", DEADLINE, || kept() < most / 2.0);
+    eventually("their room is free", || kept() < most / 2.0);
     let mut last = clients.pop().expect("one is left");
     last.send(format!("\r\n{:x}\r\n", body.len() - part).as_bytes());
     last.send(&body[part..]);
     last.send(b"\r\n0\r\n\r\n");
     fixture.forwarded("the first", &last.response());
-    eventually("nothing is kept", DEADLINE, || kept() < 0.5);
+    eventually("nothing is kept", || kept() < 0.5);
     fixture.forwards_on("refusals", &mut Connection::open(fixture.gate.data));
 }
 
@@ -115,7 +114,6 @@ fn c6_a_workload_over_its_limit_is_refused_before_it_uploads() {
     first.send(body.as_bytes());
     assert_eq!(first.response().status, 200);
     for lines in ["expect: 100-continue\r\n", ""] {
-        let began = Instant::now();
         let mut client = Connection::open(gate.data);
         client.send(&head(20_000_000, lines));
         client.more();
@@ -130,7 +128,6 @@ fn c6_a_workload_over_its_limit_is_refused_before_it_uploads() {
                 .is_some_and(|left| left == "0"),
             "{lines}"
         );
-        assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
     }
     // Over HTTP/2 too, before any DATA.
     let mut frames = Frames::open(gate.data, &[]);
@@ -162,22 +159,18 @@ fn c1_a_steady_but_slow_body_is_refused_after_body_time() {
     let fixture = Fixture::with("bounds: { body_time: 2s }\n");
     let mut client = Connection::open(fixture.gate.data);
     let mut writer = client.tcp.try_clone().expect("a second handle");
-    let began = Instant::now();
+    let began = Began::now();
     client.send(&head(200_000, ""));
     std::thread::spawn(move || {
         for piece in body_of(200_000).chunks(2000) {
-            std::thread::sleep(Duration::from_millis(80));
+            pace(Duration::from_millis(80));
             if writer.write_all(piece).is_err() {
                 return;
             }
         }
     });
     fixture.refused("steadily", &client.response(), 408, "request_timeout");
-    assert!(
-        began.elapsed() > Duration::from_millis(1800) && began.elapsed() < DEADLINE,
-        "{:?}",
-        began.elapsed()
-    );
+    began.took_at_least(Duration::from_millis(1800));
     fixture.end();
 }
 
@@ -213,7 +206,7 @@ fn c4_connections_of_one_address_are_bounded_and_other_addresses_served() {
     let warned = |log: &str| log.matches("bounds.source_connections").count();
     assert_eq!(warned(&fixture.gate.log()), 1, "one line for both");
     drop(kept);
-    eventually("there is room again", DEADLINE, || {
+    eventually("there is room again", || {
         let mut again = open_from([127, 0, 0, 2], data);
         again
             .call(&post("/v1/chat/completions", &[IDENTITY], "{}"))
@@ -226,29 +219,29 @@ fn c4_connections_of_one_address_are_bounded_and_other_addresses_served() {
 
 #[test]
 fn c9_a_body_that_is_costly_to_scan_does_not_block_other_calls() {
+    // Others are served between steps of 64 KiB of the scan. 16 MB have 240 of them, and come in some ten pieces.
+    const SERVED: usize = 20;
     let fixture = Fixture::new();
     // Escaped names are decoded byte by byte, which is slow.
-    let mut body = String::from(r#"{"model":"m","messages":[]"#);
-    while body.len() < 30_000_000 {
-        body.push_str(r#","\u0061\u0062\u0063\u0064":1"#);
-    }
-    body.push('}');
-    let request = call(&body);
+    let names = r#","\u0061\u0062\u0063\u0064":1"#;
+    let names = names.repeat(16_000_000 / names.len());
+    let request = call(&[r#"{"model":"m","messages":[]"#, &names, "}"].concat());
     let data = fixture.gate.data;
-    let uploading = std::thread::spawn(move || Connection::open(data).call(&request).status);
-    eventually("it begins", DEADLINE, || {
-        fixture.gate.metric("tollgate_body_bytes", &[]) > 1.0e6
+    // Where this process stands still while the body is read, it is read again.
+    found("others are served while a body is read", || {
+        let body = request.clone();
+        let uploading = std::thread::spawn(move || Connection::open(data).call(&body).status);
+        let mut bystander = Connection::open(data);
+        let mut served = 0;
+        while !uploading.is_finished() {
+            let response = bystander.call(&post("/v1/models", &["x-workload-app: nobody"], ""));
+            assert_eq!(response.status, 404, "{}", response.text());
+            served += 1;
+        }
+        assert_eq!(uploading.join().expect("no panic"), 200);
+        println!("{served} calls while a body was read");
+        (served >= SERVED).then_some(())
     });
-    let mut bystander = Connection::open(data);
-    let mut served = 0;
-    while !uploading.is_finished() {
-        let response = bystander.call(&post("/v1/models", &["x-workload-app: nobody"], ""));
-        assert_eq!(response.status, 404, "{}", response.text());
-        served += 1;
-    }
-    assert_eq!(uploading.join().expect("no panic"), 200);
-    // One call for every few 64 KiB steps of the scan: 30 MB have 450 steps.
-    assert!(served >= 60, "{served} calls while one body was read");
 }
 
 #[test]

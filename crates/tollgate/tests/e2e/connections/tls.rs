@@ -3,11 +3,13 @@
 //! Invariant: after a TLS fault the gate never retries in clear text; the reason appears only in the log.
 //! Not here: rotation of the gate's own certificate.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use testing::{Began, eventually};
 
 use crate::fixture::{call, config, is_closed};
 use crate::harness::tls::{self, Authority, Leaf, TlsUpstream};
-use crate::harness::{Connection, Gate, Response, chat, eventually};
+use crate::harness::{Connection, Gate, Response, chat};
 
 /// A gate before this upstream, trusting `authority` alone.
 fn gate(upstream: &TlsUpstream, host: &str, authority: &Authority, lines: &str) -> Gate {
@@ -82,7 +84,7 @@ fn a_long_body_reaches_an_upstream_that_reads_late() {
             &upstream,
             "localhost",
             &authority,
-            ", timeouts: { first_byte: 10s }",
+            ", timeouts: { first_byte: 5m }",
         );
         // More than the socket buffers of both sides hold, so that its last bytes wait in the TLS session.
         let text = "all work and no play makes a long prompt. ".repeat(200_000);
@@ -117,7 +119,7 @@ fn an_invalid_certificate_becomes_502_and_nothing_is_sent() {
         }
         assert!(upstream.connections() >= 1, "{what}: nobody called");
         assert_eq!(upstream.requests(), 0, "{what}");
-        eventually("the log says why", Duration::from_secs(3), || {
+        eventually("the log says why", || {
             let log = gate.log();
             let line = log.lines().find(|line| line.contains("an endpoint fails"));
             line.is_some_and(|line| line.contains("upstream_tls_error: "))
@@ -135,7 +137,7 @@ fn an_invalid_certificate_becomes_502_and_nothing_is_sent() {
 fn an_upstream_without_tls_is_never_called_in_clear_text() {
     let upstream = crate::harness::Upstream::start(|_, _| vec![crate::harness::Step::Close]);
     let config = format!(
-        "backends: {{ up: {{ url: \"https://127.0.0.1:{}/v1\", timeouts: {{ connect: 2s }}, credential: {{ inline: canary }} }} }}\n\
+        "backends: {{ up: {{ url: \"https://127.0.0.1:{}/v1\", timeouts: {{ connect: 1s }}, credential: {{ inline: canary }} }} }}\n\
          routes: [ {{ workload: w, backend: up }} ]\n",
         upstream.address.port()
     );
@@ -169,17 +171,13 @@ fn a_stalled_handshake_times_out_on_both_sides() {
          routes: [ {{ workload: w, backend: up }} ]\n"
     );
     let plain = Gate::start(&config, &[]);
-    let began = Instant::now();
+    let began = Began::now();
     let response = ask(&plain);
     assert_eq!(
         (response.status, response.code().as_str()),
         (504, "upstream_connect_timeout")
     );
-    assert!(
-        began.elapsed() < Duration::from_secs(6),
-        "{:?}",
-        began.elapsed()
-    );
+    began.took_at_least(Duration::from_millis(900));
     // Client: connects and sends nothing, or sends clear text.
     let files = [
         ("cert.pem", leaf.certificate.as_bytes()),
@@ -188,17 +186,10 @@ fn a_stalled_handshake_times_out_on_both_sides() {
     let served = Gate::start_tls(&config_of(&silent), &files);
     let clear = served_in_clear(&served);
     assert!(!clear.starts_with(b"HTTP/"), "answered in clear");
+    let began = Began::now();
     let mut mute = Connection::open(served.data);
-    let began = Instant::now();
-    mute.tcp
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .expect("a socket option");
     assert!(!mute.more());
-    let after = began.elapsed();
-    assert!(
-        after > Duration::from_secs(5) && after < Duration::from_secs(18),
-        "{after:?}"
-    );
+    began.took_at_least(Duration::from_secs(5));
     assert!(is_closed(&mut mute));
 }
 

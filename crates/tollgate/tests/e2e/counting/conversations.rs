@@ -4,11 +4,13 @@
 
 use engine::{EngineConfig, ModelFiles};
 use serde_json::{Value, json};
+use testing::Draw;
 
-use super::{CountingGate, Random, engine, number};
+use super::{CountingGate, engine, number};
 use crate::harness::{Step, Upstream};
 
-const CONVERSATIONS: usize = 240;
+/// In each test, unless `TOLLGATE_CONVERSATIONS` says.
+const CONVERSATIONS: u64 = 120;
 
 const WORDS: [&str; 32] = [
     "compile",
@@ -52,7 +54,7 @@ struct Kind {
     has_calls: bool,
 }
 
-fn text(random: &mut Random) -> String {
+fn text(random: &mut Draw) -> String {
     let mut text = String::new();
     for _ in 0..1 + random.below(30) {
         text.push_str(WORDS[random.below(WORDS.len())]);
@@ -61,7 +63,7 @@ fn text(random: &mut Random) -> String {
     text
 }
 
-fn tool(random: &mut Random, index: usize) -> Value {
+fn tool(random: &mut Draw, index: usize) -> Value {
     let parameters = [
         json!({"type": "object", "properties": {}}),
         json!({"type": "object", "properties": {"city": {"type": "string", "description": "Where? Größe"},
@@ -75,15 +77,15 @@ fn tool(random: &mut Random, index: usize) -> Value {
         {"name": name, "description": text(random), "parameters": parameters}})
 }
 
-fn conversation(random: &mut Random, kind: Kind) -> Value {
+fn conversation(random: &mut Draw, kind: Kind) -> Value {
     let mut messages = Vec::new();
-    if random.once_in(2) {
+    if random.below(2) == 0 {
         messages.push(json!({"role": "system", "content": text(random)}));
     }
-    let has_tools = kind.has_calls && random.once_in(3);
+    let has_tools = kind.has_calls && random.below(3) == 0;
     for turn in 0..random.below(4) {
         messages.push(json!({"role": "user", "content": text(random)}));
-        if has_tools && random.once_in(2) {
+        if has_tools && random.below(2) == 0 {
             let id = format!("call_{turn}");
             let call = json!({"id": id, "type": "function", "function":
                 {"name": "tool_0", "arguments": "{\"city\": \"東京\", \"n\": [1, 2]}"}});
@@ -91,28 +93,28 @@ fn conversation(random: &mut Random, kind: Kind) -> Value {
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": text(random)}));
         }
         let mut answer = json!({"role": "assistant", "content": text(random)});
-        if kind.has_calls && random.once_in(2) {
+        if kind.has_calls && random.below(2) == 0 {
             answer["reasoning"] = text(random).into();
         }
         messages.push(answer);
     }
     messages.push(json!({"role": "user", "content": text(random)}));
     let mut body = json!({"model": kind.model, "messages": messages,
-        "stream": random.once_in(2), "max_tokens": 1 + random.below(60)});
+        "stream": random.below(2) == 0, "max_tokens": 1 + random.below(60)});
     if has_tools {
         body["tools"] = (0..1 + random.below(3)).map(|i| tool(random, i)).collect();
     }
-    if kind.has_calls && random.once_in(3) {
+    if kind.has_calls && random.below(3) == 0 {
         body["reasoning_effort"] = ["low", "medium", "high"][random.below(3)].into();
     }
     body
 }
 
 /// Sends all conversations and asserts that both counts are equal.
-fn assert_no_drift(mut counted: CountingGate, kind: Kind) {
-    let mut random = Random::announced();
+fn assert_no_drift(test: &str, mut counted: CountingGate, kind: Kind) {
+    let mut random = Draw::new(testing::seed(test));
     let mut sent = Vec::new();
-    for n in 0..CONVERSATIONS {
+    for n in 0..testing::number_of("TOLLGATE_CONVERSATIONS", CONVERSATIONS) {
         let body = conversation(&mut random, kind);
         counted.chat(&format!("c{n}"), &[], &body);
         sent.push(body);
@@ -149,14 +151,14 @@ fn assert_no_drift(mut counted: CountingGate, kind: Kind) {
 }
 
 #[test]
-fn two_hundred_and_forty_conversations_with_gpt_oss_have_no_drift() {
+fn conversations_with_gpt_oss_have_no_drift() {
     let engine = engine(EngineConfig::default());
     let counted = CountingGate::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
     let kind = Kind {
         model: "gpt-oss-120b",
         has_calls: true,
     };
-    assert_no_drift(counted, kind);
+    assert_no_drift("conversations_with_gpt_oss", counted, kind);
     engine.stop();
 }
 
@@ -168,7 +170,7 @@ const HEADERS: &str = "{{ bos_token }}{% for message in messages %}\
     {% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}";
 const SETTINGS: &str = r#"{"bos_token":"<s>","eos_token":{"content":"</s>"}}"#;
 
-fn by_template(template: &str) {
+fn by_template(test: &str, template: &str) {
     let engine = engine(EngineConfig {
         models: vec!["own".into()],
         files: Some(ModelFiles {
@@ -187,18 +189,19 @@ fn by_template(template: &str) {
         model: "own",
         has_calls: false,
     };
-    assert_no_drift(CountingGate::start(engine.addr(), FILES, &files), kind);
+    let counted = CountingGate::start(engine.addr(), FILES, &files);
+    assert_no_drift(test, counted, kind);
     engine.stop();
 }
 
 #[test]
-fn two_hundred_and_forty_conversations_in_chatml_have_no_drift() {
-    by_template(CHATML);
+fn conversations_in_chatml_have_no_drift() {
+    by_template("conversations_in_chatml", CHATML);
 }
 
 #[test]
-fn two_hundred_and_forty_conversations_with_headers_have_no_drift() {
-    by_template(HEADERS);
+fn conversations_with_headers_have_no_drift() {
+    by_template("conversations_with_headers", HEADERS);
 }
 
 /// Reports the prompt tokens that other implementations counted: `vectors/tokens`.

@@ -1,20 +1,20 @@
 //! Drift alarms: what is flagged, and after how many calls.
 
-use std::time::Duration;
-
 use engine::EngineConfig;
 use serde_json::{Value, json};
 
 use super::{CountingGate, engine};
-use crate::harness::eventually;
 
 /// Calls that agree before anything is done to them: three make a prompt's shape exact.
 const HONEST: usize = 3;
+/// After so many calls the alarms are looked at.
+const LOOK_EVERY: usize = 10;
+const DIRECTIONS: [&str; 2] = ["input", "output"];
 
 /// What came of up to a hundred calls.
 struct Watched {
-    /// The number of the call at which the alarm of this direction was raised.
-    at: Option<usize>,
+    /// After how many calls the alarm of each direction was seen.
+    at: [Option<usize>; 2],
     log: String,
     /// By how many tokens prompts of chat completions differ, as a metric.
     differ_by: f64,
@@ -22,39 +22,37 @@ struct Watched {
     last_doubt: Value,
 }
 
-/// The number of the call at which the alarm of this direction is raised, of at most a hundred.
-fn flagged(counting: &str, model: &str, headers: &[&str], direction: &str) -> Option<usize> {
-    let Watched { at, log, .. } = watched(counting, model, headers, direction, HONEST);
+/// After how many calls, of at most a hundred, the alarm of each direction is seen.
+fn flagged(counting: &str, model: &str, headers: &[&str]) -> [Option<usize>; 2] {
+    let Watched { at, log, .. } = watched(counting, model, headers, HONEST);
     let messages = [
         "the engine's tokens are not those that the gate counts",
         "the engine reports other tokens than it makes",
     ];
-    if at.is_some() {
+    if at != [None; 2] {
         assert!(messages.iter().any(|message| log.contains(message)));
         assert!(log.contains("#the-engines-tokens-are-not-those-that-the-gate-counts"));
     }
     at
 }
 
-/// Calls until the alarm of this direction is raised, or a hundred; the first `honest` of them have no headers.
-fn watched(
-    counting: &str,
-    model: &str,
-    headers: &[&str],
-    direction: &str,
-    honest: usize,
-) -> Watched {
+/// Calls until the alarms of both directions are raised, or a hundred; the first `honest` of them have no headers.
+fn watched(counting: &str, model: &str, headers: &[&str], honest: usize) -> Watched {
     let engine = engine(EngineConfig {
         models: vec![model.into()],
         ..EngineConfig::default()
     });
     let mut counted = CountingGate::start(engine.addr(), counting, &[]);
-    let labels = [
-        format!("model=\"{model}\""),
-        format!("direction=\"{direction}\""),
-    ];
-    let labels = [labels[0].as_str(), labels[1].as_str()];
-    let (mut at, mut last) = (None, 0);
+    let of = |gate: &crate::harness::Gate, name: &str| {
+        DIRECTIONS.map(|direction| {
+            let labels = [
+                format!("model=\"{model}\""),
+                format!("direction=\"{direction}\""),
+            ];
+            gate.metric(name, &[&labels[0], &labels[1]])
+        })
+    };
+    let (mut at, mut last) = ([None; 2], 0);
     for n in 1..=100 {
         let question = format!("Why does the build fail in the third module, for the {n}th time?");
         let body = json!({"model": model, "stream": n % 2 == 0, "max_tokens": 40,
@@ -62,24 +60,24 @@ fn watched(
         let headers = if n > honest { headers } else { &[] };
         counted.chat(&format!("c{n}"), headers, &body);
         last = n;
-        let results = |gate: &crate::harness::Gate| {
-            gate.metric("tollgate_token_drift_exchanges_total", &labels)
-        };
-        eventually("it is counted", Duration::from_secs(10), || {
-            results(&counted.gate) >= n as f64
+        if n % LOOK_EVERY != 0 {
+            continue;
+        }
+        testing::eventually("they are counted", || {
+            let counted = of(&counted.gate, "tollgate_token_drift_exchanges_total");
+            counted.iter().all(|exchanges| *exchanges >= n as f64)
         });
-        if counted.gate.metric("tollgate_token_drift_alarm", &labels) == 1.0 {
-            at = Some(n);
+        let alarms = of(&counted.gate, "tollgate_token_drift_alarm");
+        for (at, alarm) in at.iter_mut().zip(alarms) {
+            *at = at.or_else(|| (alarm == 1.0).then_some(n));
+        }
+        if at.iter().all(Option::is_some) {
             break;
         }
     }
-    if at.is_some() {
-        assert_eq!(
-            counted
-                .gate
-                .metric("tollgate_token_drift_alarms_total", &labels),
-            1.0
-        );
+    let raised = of(&counted.gate, "tollgate_token_drift_alarms_total");
+    for (raised, at) in raised.into_iter().zip(at) {
+        assert_eq!(raised, f64::from(u8::from(at.is_some())));
     }
     let labels = ["feature=\"chat\""];
     let differ_by = counted
@@ -101,22 +99,19 @@ const HARMONY: &str = "tokenizers: { \"*\": harmony }\n";
 #[test]
 fn u7_an_engine_that_misreports_usage_is_flagged_within_a_hundred_calls() {
     for lie in ["x-fault: usage=x0.5", "x-fault: usage=x10"] {
-        for direction in ["input", "output"] {
-            let counting = "tokenizers: { gpt-oss-120b: harmony }";
-            let at = flagged(counting, "gpt-oss-120b", &[lie], direction);
-            println!("{lie} {direction}: {at:?}");
-            assert!(at.is_some(), "{lie} {direction}");
-        }
+        let counting = "tokenizers: { gpt-oss-120b: harmony }";
+        let at = flagged(counting, "gpt-oss-120b", &[lie]);
+        assert!(at.iter().all(Option::is_some), "{lie}: {at:?}");
     }
 }
 
 #[test]
 fn u7_a_wrong_tokenizer_is_told_of_and_accuses_nobody() {
     // For any model but gpt-oss, the engine uses cl100k and ChatML.
-    let told = watched("tokenizers: { other: harmony }", "other", &[], "input", 0);
+    let told = watched("tokenizers: { other: harmony }", "other", &[], 0);
     let message = "the gate and the engine count prompts with this otherwise";
     assert_eq!(told.log.matches(message).count(), 1, "{}", told.log);
-    assert_eq!(told.at, None);
+    assert_eq!(told.at[0], None, "for its prompts");
     assert!(told.differ_by != 0.0);
     assert_eq!(told.last_doubt, "differs");
 }
@@ -142,15 +137,11 @@ fn a_prompt_is_exact_once_three_calls_like_it_agreed() {
 
 #[test]
 fn u7_an_honest_engine_is_not_flagged() {
-    for direction in ["input", "output"] {
-        let counting = "tokenizers: { gpt-oss-120b: harmony }";
-        assert_eq!(flagged(counting, "gpt-oss-120b", &[], direction), None);
-    }
-    // The template of another model stands in for one that is not public; it is close enough.
-    assert_eq!(
-        flagged("tokenizers: { other: cl100k }", "other", &[], "output"),
-        None
-    );
+    let counting = "tokenizers: { gpt-oss-120b: harmony }";
+    assert_eq!(flagged(counting, "gpt-oss-120b", &[]), [None; 2]);
+    // The template of another model stands in for one that is not public; for answers it is close enough.
+    let other = flagged("tokenizers: { other: cl100k }", "other", &[]);
+    assert_eq!(other[1], None);
 }
 
 #[test]
@@ -164,7 +155,7 @@ fn an_unconfigured_model_does_not_become_a_metric_label() {
         let body = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]});
         counted.chat(model, &[], &body);
     }
-    eventually("both are counted", Duration::from_secs(10), || {
+    testing::eventually("both are counted", || {
         let labels = ["model=\"*\"", "direction=\"input\""];
         counted
             .gate

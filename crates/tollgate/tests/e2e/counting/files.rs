@@ -1,12 +1,10 @@
 //! Tokenizer files: at start, in `tollgate check`, and on reload.
 
-use std::time::Duration;
-
 use engine::EngineConfig;
 use serde_json::json;
 
 use super::{CountingGate, TOKENIZER, engine};
-use crate::harness::{eventually, tollgate};
+use crate::harness::tollgate;
 
 #[test]
 fn check_reports_an_invalid_tokenizer_with_its_location() {
@@ -46,7 +44,7 @@ fn a_changed_template_is_reloaded_and_an_invalid_one_refused() {
         "messages": [{"role": "user", "content": "Hello"}]});
     let taken = |counted: &CountingGate, result: &str, n: f64| {
         let label = format!("result=\"{result}\"");
-        eventually("the change is seen", Duration::from_secs(10), || {
+        testing::eventually("the change is seen", || {
             counted
                 .gate
                 .metric("tollgate_config_reloads_total", &[&label])

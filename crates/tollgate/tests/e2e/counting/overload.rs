@@ -1,27 +1,25 @@
 //! More prompts than can be counted: answers are held back for a while, no row is lost, and the record says `estimated`.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use engine::{EngineConfig, EngineHandle};
+use engine::EngineConfig;
 use serde_json::{Value, json};
 
 use super::{CountingGate, TOKENIZER, engine};
-use crate::harness::{Connection, eventually, post};
+use crate::harness::answer::json as answer;
+use crate::harness::{Connection, Step, Upstream, post};
 
 /// Goes through loops for longer than a call takes, well within what a template may do.
 const SLOW_TEMPLATE: &[u8] =
-    b"{% for a in range(1000) %}{% for b in range(5000) %}{% endfor %}{% endfor %}{{ messages[0]['content'] }}";
+    b"{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}{{ messages[0]['content'] }}";
 
-const CALLS: usize = 6;
+const CALLS: usize = 3;
 const CLIENTS: usize = 4;
 
-/// An engine that takes long prompts.
-fn patient_engine() -> EngineHandle {
-    engine(EngineConfig {
-        max_model_len: 1 << 22,
-        ..EngineConfig::default()
-    })
+/// Answers at once, however long a prompt is, and reports no usage.
+fn silent() -> Upstream {
+    let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}"#;
+    Upstream::start(move |_, _| vec![Step::Send(answer(200, body))])
 }
 
 /// Calls at once, each of more than half of a queue of 1 MiB.
@@ -35,7 +33,7 @@ fn call_all(data: SocketAddr) {
                     let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
                         "messages": [{"role": "user", "content": text}]});
                     let id = format!("x-request-id: {client}-{n}");
-                    let headers = ["x-workload-app: w", id.as_str(), "x-fault: usage=missing"];
+                    let headers = ["x-workload-app: w", id.as_str()];
                     let request = post("/v1/chat/completions", &headers, &body.to_string());
                     assert_eq!(connection.call(&request).status, 200);
                 }
@@ -59,29 +57,26 @@ fn prompts(counted: &CountingGate, result: &str) -> f64 {
 
 #[test]
 fn answers_are_held_back_until_there_is_room_and_every_prompt_is_counted() {
-    let engine = patient_engine();
+    let upstream = silent();
     let counting = "tokenizers: { \"*\": harmony }\ncounting: { queue: 1MiB, backpressure: 10s }";
-    let counted = CountingGate::start(engine.addr(), counting, &[]);
+    let counted = CountingGate::start(upstream.address, counting, &[]);
     call_all(counted.gate.data);
     let all = (CALLS * CLIENTS) as f64;
-    eventually("all are counted", Duration::from_secs(30), || {
-        counted_prompts(&counted) >= all
-    });
+    testing::eventually("all are counted", || counted_prompts(&counted) >= all);
     assert_eq!(prompts(&counted, "busy"), 0.0);
     let rows = counted.end();
     assert!(rows.values().all(|row| row["prompt_counted"].is_u64()));
     assert!(rows.values().all(|row| row["prompt_uncounted"].is_null()));
-    engine.stop();
 }
 
 #[test]
 fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
-    let engine = patient_engine();
+    let upstream = silent();
     let counting = "tokenizers: { \"*\": { file: tokenizer.json, template: t.jinja } }\ncounting: { queue: 1MiB, backpressure: off }";
     let files = [("tokenizer.json", TOKENIZER), ("t.jinja", SLOW_TEMPLATE)];
-    let counted = CountingGate::start(engine.addr(), counting, &files);
+    let counted = CountingGate::start(upstream.address, counting, &files);
     call_all(counted.gate.data);
-    eventually("all are counted or not", Duration::from_secs(30), || {
+    testing::eventually("all are counted or not", || {
         counted_prompts(&counted) + prompts(&counted, "busy") >= (CALLS * CLIENTS) as f64
     });
     let (own, busy) = (counted_prompts(&counted), prompts(&counted, "busy"));
@@ -102,7 +97,6 @@ fn prompts_beyond_the_counting_queue_are_estimated_and_no_row_is_lost() {
     let is_marked =
         |row: &Value| (row["prompt_uncounted"] == "busy") == (row["prompt_source"] == "estimated");
     assert!(rows.values().all(is_marked));
-    engine.stop();
 }
 
 #[test]
@@ -126,10 +120,10 @@ fn a_prompt_longer_than_the_bound_is_not_counted_but_its_completion_is() {
 
 #[test]
 fn shutdown_waits_until_every_row_is_counted() {
-    let engine = engine(EngineConfig::default());
-    let mut counted =
-        CountingGate::start(engine.addr(), "tokenizers: { gpt-oss-120b: harmony }", &[]);
-    for n in 0..30 {
+    let upstream = silent();
+    let counting = "tokenizers: { gpt-oss-120b: harmony }";
+    let mut counted = CountingGate::start(upstream.address, counting, &[]);
+    for n in 0..15 {
         let text = "words that take a while to count ".repeat(3000);
         let body = json!({"model": "gpt-oss-120b", "max_tokens": 1,
             "messages": [{"role": "user", "content": text}]});
@@ -137,7 +131,6 @@ fn shutdown_waits_until_every_row_is_counted() {
     }
     // Ends at once, with most of them not counted yet.
     let rows = counted.end();
-    assert_eq!(rows.len(), 30);
+    assert_eq!(rows.len(), 15);
     assert!(rows.values().all(|row| row["prompt_counted"].is_u64()));
-    engine.stop();
 }

@@ -190,7 +190,7 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
         seen.extend_from_slice(&buffer[..n]);
     }
     drop(client);
-    crate::harness::eventually("it is seen to leave", Duration::from_secs(10), || {
+    testing::eventually("it is seen to leave", || {
         let aborted = ["outcome=\"aborted\""];
         counted.gate.metric("tollgate_exchanges_total", &aborted) >= 1.0
     });

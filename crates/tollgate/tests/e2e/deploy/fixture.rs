@@ -1,10 +1,9 @@
 //! A gate with every feature enabled, an engine with GPUs behind it, and traffic with every outcome.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use crate::harness::answer::json;
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually, free_address, post};
+use crate::harness::{Connection, Gate, Step, Upstream, chat, free_address, post};
 use crate::identity_sources::issuer::jwks;
 
 pub(super) struct Fixture {
@@ -108,14 +107,13 @@ impl Fixture {
             leaves.send(&call(workload, true));
             assert!(leaves.more());
         }
-        let within = Duration::from_secs(10);
         let of = |name: &str, label: &str| self.gate.metric(name, &[label]);
-        eventually("those that left are counted", within, || {
+        testing::eventually("those that left are counted", || {
             of("tollgate_exchanges_total", "outcome=\"aborted\"") == 2.0
                 && of("tollgate_abandoned_total", "rest=\"cancelled\"") == 1.0
                 && of("tollgate_abandoned_total", "rest=\"read_to_end\"") == 1.0
         });
-        eventually("keys and a credential were fetched", within, || {
+        testing::eventually("keys and a credential were fetched", || {
             of("tollgate_identity_issuer_available", "issuer") == 1.0
                 && of("tollgate_upstream_credential_left_seconds", "account") > 0.0
                 && of("tollgate_identity_key_file_ok", "source=\"identity[1]\"") == 1.0
@@ -124,7 +122,7 @@ impl Fixture {
                     &["service=\"introspection\"", "result=\"answered\""],
                 ) == 1.0
         });
-        eventually("money and counts are there", within, || {
+        testing::eventually("money and counts are there", || {
             of("tollgate_cost_total", "currency=\"USD\"") > 0.0
                 && of("tollgate_unpriced_total", "workload=\"odd\"") > 0.0
                 && of("tollgate_budget_refused_total", "budget=\"spent\"") == 1.0

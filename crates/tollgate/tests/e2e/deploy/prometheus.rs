@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Connection, eventually, free_address};
+use crate::harness::{Connection, free_address};
 
 /// Metrics with their labels and the values of each.
 pub(super) type Known = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
@@ -66,10 +65,10 @@ impl Prometheus {
             address,
             _dir: dir,
         };
-        eventually("Prometheus listens", Duration::from_secs(30), || {
+        testing::eventually("Prometheus listens", || {
             std::net::TcpStream::connect(address).is_ok()
         });
-        eventually("all targets are scraped", Duration::from_secs(30), || {
+        testing::eventually("all targets are scraped", || {
             let up = prometheus.get("query", "count_over_time(up[1m]) >= 3 and up == 1");
             up.is_some_and(|up| {
                 up["result"]

@@ -7,11 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-
-use crate::harness::eventually;
 
 /// Another's answer on the gate's port comes when the gate that fails has failed.
 const CURL: &str = r#"#!/bin/sh
@@ -39,10 +36,8 @@ mv "$STANDS/NAME.new" "$STANDS/NAME.pid"
 [ ! -e "$STANDS/NAME.fails" ] || { echo "NAME cannot bind" >&2; exit 1; }
 echo "$STACK_LEDGER" > "$STANDS/NAME.ledger"
 for port in PORTS; do : > "$STANDS/on-$port"; done
-exec sleep 120
+exec sleep 3600
 "#;
-
-const WITHIN: Duration = Duration::from_secs(20);
 
 struct Stack {
     dir: TempDir,
@@ -119,17 +114,10 @@ impl Drop for Stack {
 
 /// The exit code of a script that has to end.
 fn code(mut stack: Child) -> Option<i32> {
-    let until = Instant::now() + WITHIN;
-    loop {
-        if let Some(status) = stack.try_wait().expect("the child can be asked") {
-            return status.code();
-        }
-        if Instant::now() > until {
-            drop(stack.kill());
-            panic!("stack.sh does not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let status = testing::found("stack.sh ends", || {
+        stack.try_wait().expect("the child can be asked")
+    });
+    status.code()
 }
 
 fn lives(pid: &str) -> bool {
@@ -141,7 +129,7 @@ fn ctrl_c_and_the_end_of_the_terminal_end_every_process() {
     for (signal, ends_with) in [("HUP", 129), ("QUIT", 131), ("TERM", 143)] {
         let stack = Stack::new();
         let script = stack.start("my-stack");
-        eventually("the stack is up", WITHIN, || {
+        testing::eventually("the stack is up", || {
             stack.said("out").contains("Ctrl-C ends everything")
         });
         let pids = stack.pids();
@@ -195,7 +183,7 @@ fn a_directory_may_be_relative_and_have_any_characters() {
     for name in ["my-stack", "a&b #c 'd\"e$f", "-x"] {
         let stack = Stack::new();
         let script = stack.start(name);
-        eventually("the stack is up", WITHIN, || {
+        testing::eventually("the stack is up", || {
             stack.said("out").contains("Ctrl-C ends everything")
         });
         let ledger = stack.said("tollgate.ledger");

@@ -1,10 +1,10 @@
 //! Several endpoints: weights, ejection, and a gate without free descriptors.
 
-use std::time::Duration;
+use testing::eventually;
 
 use super::{bad, good, siblings};
 use crate::harness::answer::COMPLETION;
-use crate::harness::{Connection, Gate, Step, Upstream, chat, h2};
+use crate::harness::{Connection, Gate, Signal, Step, Upstream, chat, h2};
 use crate::upstream_faults::{call, one};
 
 #[test]
@@ -39,15 +39,22 @@ fn an_endpoint_that_keeps_failing_is_ejected() {
 
 #[test]
 fn running_out_of_descriptors_does_not_count_against_the_endpoint() {
-    let slow = Upstream::start(|_, _| {
+    let refused = Signal::default();
+    let until = refused.clone();
+    let slow = Upstream::start(move |_, _| {
         vec![
-            Step::Sleep(Duration::from_millis(1500)),
+            Step::Until(until.clone()),
             Step::Send(crate::harness::answer::json(200, COMPLETION)),
         ]
     });
     let config = format!("workers: 1\n{}", one(slow.address));
     let gate = Gate::start_with_descriptors(128, &config);
-    let answers = h2::run(async {
+    let exhausted = || {
+        let label = "result=\"connections_exhausted\"";
+        gate.metric("tollgate_attempts_total", &[label])
+    };
+    // No call is answered before so many were refused.
+    let ask = async {
         let (mut asked, mut clients, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..4 {
             let mut client = h2::connect(gate.data).await;
@@ -62,6 +69,13 @@ fn running_out_of_descriptors_does_not_count_against_the_endpoint() {
             answers.push(h2::whole(answer).await.expect("whole"));
         }
         answers
+    };
+    let answers = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            eventually("many are refused", || exhausted() >= 20.0);
+            refused.give();
+        });
+        h2::run(ask)
     });
     let good = answers.iter().filter(|a| a.status == 200).count();
     let full: Vec<_> = answers.iter().filter(|a| a.status != 200).collect();
@@ -71,12 +85,8 @@ fn running_out_of_descriptors_does_not_count_against_the_endpoint() {
         assert_eq!(answer.code(), "connections_exhausted");
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
-    let counted = gate.metric(
-        "tollgate_attempts_total",
-        &["result=\"connections_exhausted\""],
-    );
     assert_eq!(
-        counted.to_string(),
+        exhausted().to_string(),
         full.len().to_string(),
         "under a label of its own"
     );

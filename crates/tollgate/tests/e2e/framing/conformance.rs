@@ -7,6 +7,8 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
+use testing::pace;
+
 use super::framed;
 use crate::fixture::{After, Fixture, IDENTITY, answer, call, config, is_closed};
 use crate::harness::answer::{COMPLETION, LAST_CHUNK, chunk, delta, events_head, json};
@@ -138,28 +140,30 @@ fn h9_a_target_in_absolute_form_is_served_as_its_path() {
 
 #[test]
 fn empty_lines_before_a_request_are_skipped_and_bounded() {
-    let fixture = Fixture::with("bounds: { keep_alive: 1s }\n");
+    let fixture = Fixture::new();
     let mut connection = Connection::open(fixture.gate.data);
     for lines in [1, 3, 8] {
         let request = ["\r\n".repeat(lines).into_bytes(), call(&chat("m", false))].concat();
         let response = connection.call(&request);
         fixture.forwarded(&format!("{lines} empty lines"), &response);
     }
-    connection.send(b"\r\n");
-    assert!(
-        is_closed(&mut connection),
-        "an empty line alone begins no request: idle, and closed without a word"
-    );
     let many = [b"\r\n".repeat(9), call(&chat("m", false))].concat();
     fixture.refuses("nine", &many, 400, "bad_start_line", After::Closed);
     let mut trickling = Connection::open(fixture.gate.data);
     for _ in 0..9 {
         trickling.send(b"\r\n");
-        std::thread::sleep(Duration::from_millis(20));
+        pace(Duration::from_millis(20));
     }
     let response = trickling.response();
     fixture.refused("nine, one by one", &response, 400, "bad_start_line");
     fixture.end();
+    let brief = Fixture::with("bounds: { keep_alive: 1s }\n");
+    let mut alone = Connection::open(brief.gate.data);
+    alone.send(b"\r\n");
+    assert!(
+        is_closed(&mut alone),
+        "an empty line alone begins no request: idle, and closed without a word"
+    );
 }
 
 #[test]
@@ -173,7 +177,8 @@ fn an_http2_preface_after_a_request_is_refused() {
             let response = connection.response();
             fixture.forwarded("a call", &response);
         } else {
-            std::thread::sleep(Duration::from_millis(100));
+            // So that it is read by itself.
+            pace(Duration::from_millis(100));
         }
         connection.send(preface);
         let response = connection.response();

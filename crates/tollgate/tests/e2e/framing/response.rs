@@ -3,10 +3,10 @@
 //! Invariant: an ambiguous response becomes 502 and its connection is never used again.
 //! Not here: streams that break off, retries, slow upstreams.
 
-use std::time::Duration;
+use testing::eventually;
 
 use crate::fixture::{answer, call, config};
-use crate::harness::{Connection, Gate, Step, Upstream, chat, eventually};
+use crate::harness::{Connection, Gate, Step, Upstream, chat};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
@@ -188,14 +188,10 @@ fn h13_an_early_answer_is_forwarded_and_its_connection_not_reused() {
         assert_eq!(response.status, 200, "{}", response.text());
     }
     let mut connections = Vec::new();
-    eventually(
-        "each call had a connection of its own",
-        Duration::from_secs(10),
-        || {
-            connections.extend(counted.try_iter());
-            connections.len() == 2
-        },
-    );
+    eventually("each call had a connection of its own", || {
+        connections.extend(counted.try_iter());
+        connections.len() == 2
+    });
 }
 
 #[test]

@@ -5,14 +5,11 @@
 //! Not here: what the scripts do, which each of them documents.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::command::run;
 use super::sdk::{installed, node};
-
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs `openid/<script>.mjs` with this input; gives what it printed.
 pub(crate) fn in_browser(script: &str, mut input: Value) -> Value {
@@ -24,7 +21,7 @@ pub(crate) fn in_browser(script: &str, mut input: Value) -> Value {
     // The distribution's Chromium is a shell script, and browsers keep things where they are at home.
     command.env("PATH", "/usr/bin:/bin");
     command.env("HOME", home.path()).env("TMPDIR", home.path());
-    let ended = run(&mut command, &input.to_string(), TIMEOUT);
+    let ended = run(&mut command, &input.to_string());
     let said = format!("{}\n{}", ended.out, ended.err);
     let picture = screenshot.display();
     assert_eq!(ended.code, Some(0), "{script}, see {picture}:\n{said}");

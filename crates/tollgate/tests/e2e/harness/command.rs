@@ -1,10 +1,13 @@
 //! A command run to its end.
 //!
-//! Invariant: the command has only the environment that the test gives it, and ends within a bound or the test fails.
+//! Invariant: the command has only the environment that the test gives it, and ends within the patience of tests or the
+//! test fails and shows what it said.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+use testing::found;
 
 use super::Gate;
 
@@ -22,39 +25,51 @@ pub(crate) fn tollgate(dir: &Path, args: &[&str], environment: &[(&str, &str)]) 
     let mut command = Command::new(Gate::binary());
     command.args(args).current_dir(dir).env_clear();
     command.envs(environment.iter().copied());
-    run(&mut command, "", Duration::from_secs(20))
+    run(&mut command, "")
 }
 
 /// Runs a command with `input` on its standard input.
-pub(super) fn run(command: &mut Command, input: &str, timeout: Duration) -> Ended {
+pub(super) fn run(command: &mut Command, input: &str) -> Ended {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let at = |name| dir.path().join(name);
     std::fs::write(at("in"), input).expect("a file");
     let create = |name| std::fs::File::create(at(name)).expect("a file");
-    let read = |name| std::fs::read(at(name)).expect("a file");
-    let text = |name| String::from_utf8_lossy(&read(name)).into_owned();
-    let mut child = command
+    let child = command
         .stdin(Stdio::from(std::fs::File::open(at("in")).expect("a file")))
         .stdout(create("out"))
         .stderr(create("err"))
         .spawn()
         .unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
-    let until = Instant::now() + timeout;
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("the child can be asked") {
-            break status;
-        }
-        if Instant::now() > until {
-            drop(child.kill());
-            drop(child.wait());
-            let (out, err) = (text("out"), text("err"));
-            panic!("{command:?} did not end within {timeout:?}:\n{out}\n{err}");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let mut running = Running { dir, child };
+    let status = found(&format!("{command:?} ends"), || {
+        running.child.try_wait().expect("the child can be asked")
+    });
     Ended {
         code: status.code(),
-        out: text("out"),
-        err: text("err"),
+        out: running.said("out"),
+        err: running.said("err"),
+    }
+}
+
+/// Ended when dropped, as it is where it does not end by itself.
+struct Running {
+    dir: TempDir,
+    child: Child,
+}
+
+impl Running {
+    fn said(&self, name: &str) -> String {
+        let said = std::fs::read(self.dir.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&said).into_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            println!("{}\n{}", self.said("out"), self.said("err"));
+        }
     }
 }

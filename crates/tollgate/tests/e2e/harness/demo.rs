@@ -6,12 +6,12 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use testing::{eventually, found};
 
-use super::{Connection, Gate, Response, eventually};
+use super::{Connection, Gate, Response};
 
 /// A running demo.
 pub(crate) struct Demo {
@@ -47,18 +47,14 @@ impl Demo {
             .spawn()
             .expect("the binary starts");
         let read = |name| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
-        eventually(
-            "the demo introduces itself",
-            Duration::from_secs(20),
-            || {
-                let ended = child.try_wait().expect("the child can be asked");
-                let is_introduced = read("stdout").contains("Ctrl-C");
-                if let Some(status) = ended.filter(|_| !is_introduced) {
-                    panic!("the demo ended with {status}:\n{}", read("stderr"));
-                }
-                is_introduced
-            },
-        );
+        eventually("the demo introduces itself", || {
+            let ended = child.try_wait().expect("the child can be asked");
+            let is_introduced = read("stdout").contains("Ctrl-C");
+            if let Some(status) = ended.filter(|_| !is_introduced) {
+                panic!("the demo ended with {status}:\n{}", read("stderr"));
+            }
+            is_introduced
+        });
         let said = read("stdout");
         let demo = Self {
             data: address(&said, "data"),
@@ -69,7 +65,7 @@ impl Demo {
             child,
         };
         if further.is_empty() {
-            eventually("the demo is ready", Duration::from_secs(10), || {
+            eventually("the demo is ready", || {
                 get(demo.admin, "/readyz").status == 200
             });
         }
@@ -107,14 +103,10 @@ impl Demo {
     /// The access log, once it has at least `n` lines.
     pub(crate) fn records(&self, n: usize) -> Vec<Value> {
         let mut text = String::new();
-        eventually(
-            "the access log has its lines",
-            Duration::from_secs(10),
-            || {
-                text = self.read("access.jsonl");
-                text.ends_with('\n') && text.lines().count() >= n
-            },
-        );
+        eventually("the access log has its lines", || {
+            text = self.read("access.jsonl");
+            text.ends_with('\n') && text.lines().count() >= n
+        });
         text.lines()
             .map(|l| serde_json::from_str(l).expect("a line is JSON"))
             .collect()
@@ -126,26 +118,23 @@ impl Demo {
     }
 
     /// Sends SIGINT, as Ctrl-C does, and waits for the exit.
-    pub(crate) fn interrupt(&mut self, limit: Duration) -> ExitStatus {
-        self.signal("INT", limit)
+    pub(crate) fn interrupt(&mut self) -> ExitStatus {
+        self.signal("INT")
     }
 
     /// Sends a signal by its name, and waits for the exit.
-    pub(crate) fn signal(&mut self, name: &str, limit: Duration) -> ExitStatus {
+    pub(crate) fn signal(&mut self, name: &str) -> ExitStatus {
         let id = self.child.id().to_string();
         let signalled = Command::new("kill").args(["-s", name, &id]).status();
         assert!(signalled.expect("kill runs").success());
-        self.ended(limit)
+        self.ended()
     }
 
     /// Waits for it to end.
-    pub(crate) fn ended(&mut self, limit: Duration) -> ExitStatus {
-        let mut ended = None;
-        eventually("the demo ends", limit, || {
-            ended = self.child.try_wait().expect("the child can be asked");
-            ended.is_some()
-        });
-        ended.expect("it ended")
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        found("the demo ends", || {
+            self.child.try_wait().expect("the child can be asked")
+        })
     }
 
     /// Directories of the demo's own that are there.

@@ -14,10 +14,9 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::Response;
+use testing::{Began, PATIENCE};
 
-/// Longest wait for anything.
-const TIMEOUT: Duration = Duration::from_secs(20);
+use super::{Response, patiently};
 
 /// Frame types and error codes (RFC 9113, 6 and 7).
 pub(crate) const DATA: u8 = 0;
@@ -71,7 +70,7 @@ impl Frames {
         let tcp = TcpStream::connect(address).expect("something listens there");
         tcp.set_nodelay(true).expect("a socket option");
         let mut frames = Self::over(tcp, settings);
-        frames.timeout(TIMEOUT);
+        frames.timeout(PATIENCE);
         frames
     }
 
@@ -190,8 +189,13 @@ impl<S: Read + Write> Frames<S> {
     fn fill(&mut self, wanted: usize) -> Option<()> {
         let mut buffer = [0; 16384];
         while self.unread.len() < wanted {
+            let began = Began::now();
             match self.stream.read(&mut buffer) {
-                Ok(0) | Err(_) => return None,
+                Ok(0) => return None,
+                Err(_) => {
+                    assert!(!began.is_over(PATIENCE), "neither a frame nor an end");
+                    return None;
+                }
                 Ok(read) => self.unread.extend_from_slice(&buffer[..read]),
             }
         }
@@ -291,15 +295,14 @@ pub(crate) fn string(to: &mut Vec<u8>, text: &[u8]) {
     to.extend_from_slice(text);
 }
 
-/// Runs a test that waits, within a bound.
+/// Runs a test that waits, within the patience of tests.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.expect("a runtime");
     runtime
-        .block_on(async { tokio::time::timeout(Duration::from_secs(60), test).await })
-        .expect("the test ends in time")
+        .expect("a runtime")
+        .block_on(patiently("the test ends", test))
 }
 
 /// A client over this stream, which speaks HTTP/2 at once.

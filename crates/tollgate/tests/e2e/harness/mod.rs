@@ -10,8 +10,10 @@ mod gate;
 pub(crate) mod h2;
 pub(crate) mod openid;
 mod partial_upstream;
+mod patience;
 mod raw;
 mod sdk;
+mod signal;
 pub(crate) mod streams;
 pub(crate) mod tls;
 pub(crate) mod tls_client;
@@ -24,14 +26,15 @@ pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::Gate;
 pub(crate) use openid::OpenId;
 pub(crate) use partial_upstream::PartialUpstream;
+pub(crate) use patience::{pace, patiently};
 pub(crate) use raw::{Connection, Response, connect_from};
 pub(crate) use sdk::Sdk;
+pub(crate) use signal::Signal;
 pub(crate) use tmux::Pane;
 pub(crate) use upstream::{Seen, Step, Upstream};
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 /// Ports that [`free_address`] chooses from.
 const PORTS: u32 = 20_000;
@@ -49,15 +52,6 @@ pub(crate) fn free_address() -> SocketAddr {
         }
     }
     panic!("no port of {PORTS} is free");
-}
-
-/// Waits until `done` returns true; panics with `what` after `limit`.
-pub(crate) fn eventually(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + limit;
-    while !done() {
-        assert!(Instant::now() < until, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// A chat call's body.

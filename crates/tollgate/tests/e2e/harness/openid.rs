@@ -6,13 +6,13 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
+use testing::eventually;
 
 use super::sdk::node;
-use super::{Connection, Response, eventually};
+use super::{Connection, Response};
 
 /// Whom its tokens for the gate are for.
 pub(crate) const AUDIENCE: &str = "https://gate.test/";
@@ -48,7 +48,7 @@ impl OpenId {
     }
 
     fn until_ready(&mut self) {
-        eventually("the provider is ready", Duration::from_secs(60), || {
+        eventually("the provider is ready", || {
             if let Some(status) = self.child.try_wait().expect("the child can be asked") {
                 panic!("the provider ended with {status}:\n{}", self.read("err"));
             }

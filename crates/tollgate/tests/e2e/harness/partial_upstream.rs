@@ -6,13 +6,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+
+use testing::PATIENCE;
 
 /// The upstream; its threads end with the test's process.
 pub(crate) struct PartialUpstream {
     pub(crate) address: SocketAddr,
     reached: Receiver<()>,
-    closed: Receiver<Instant>,
+    closed: Receiver<()>,
 }
 
 impl PartialUpstream {
@@ -38,7 +39,7 @@ impl PartialUpstream {
     /// Waits until a request has arrived and the answer is sent.
     pub(crate) fn reached(&self) {
         self.reached
-            .recv_timeout(Duration::from_secs(20))
+            .recv_timeout(PATIENCE)
             .expect("the gate calls its upstream");
     }
 
@@ -47,15 +48,15 @@ impl PartialUpstream {
         self.reached.try_recv().is_ok()
     }
 
-    /// Waits until the gate has closed a connection, and says when that was.
-    pub(crate) fn closed(&self) -> Instant {
+    /// Waits until the gate has closed a connection.
+    pub(crate) fn closed(&self) {
         self.closed
-            .recv_timeout(Duration::from_secs(20))
+            .recv_timeout(PATIENCE)
             .expect("the gate closes its upstream connection")
     }
 }
 
-fn watch(mut tcp: TcpStream, answer: &[u8], reached: &Sender<()>, closed: &Sender<Instant>) {
+fn watch(mut tcp: TcpStream, answer: &[u8], reached: &Sender<()>, closed: &Sender<()>) {
     let mut request = Vec::new();
     let mut buffer = [0; 16384];
     while !is_whole(&request) {
@@ -71,7 +72,7 @@ fn watch(mut tcp: TcpStream, answer: &[u8], reached: &Sender<()>, closed: &Sende
         return; // The test no longer waits for it.
     }
     while matches!(tcp.read(&mut buffer), Ok(1..)) {}
-    let _: Result<(), _> = closed.send(Instant::now());
+    let _: Result<(), _> = closed.send(());
 }
 
 fn is_whole(request: &[u8]) -> bool {

@@ -2,10 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
 
-/// Longest wait for anything.
-const TIMEOUT: Duration = Duration::from_secs(20);
+use testing::{Began, PATIENCE};
 
 /// A connection to a gate or an engine.
 pub(crate) struct Connection<S = TcpStream> {
@@ -77,12 +75,12 @@ pub(crate) fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
     tcp
 }
 
-/// Sends at once, and waits no longer than [`TIMEOUT`].
+/// Sends at once, and waits no longer than [`PATIENCE`].
 fn patient(tcp: &TcpStream) {
     tcp.set_nodelay(true).expect("a socket option");
-    tcp.set_read_timeout(Some(TIMEOUT))
+    tcp.set_read_timeout(Some(PATIENCE))
         .expect("a socket option");
-    tcp.set_write_timeout(Some(TIMEOUT))
+    tcp.set_write_timeout(Some(PATIENCE))
         .expect("a socket option");
 }
 
@@ -147,6 +145,7 @@ impl<S: Read + Write> Connection<S> {
                 body: Vec::new(),
                 whole: false,
             };
+            let has_body = has_body && !matches!(status, 204 | 304);
             response.whole = !has_body || self.body(&mut response);
             return response;
         }
@@ -200,11 +199,16 @@ impl<S: Read + Write> Connection<S> {
         }
     }
 
-    /// Reads more bytes; `false` at the end.
+    /// Reads more bytes; `false` at the end, and where a test has set a shorter timeout.
     pub(crate) fn more(&mut self) -> bool {
         let mut buffer = [0; 16384];
+        let began = Began::now();
         match self.tcp.read(&mut buffer) {
-            Ok(0) | Err(_) => false,
+            Ok(0) => false,
+            Err(_) => {
+                assert!(!began.is_over(PATIENCE), "neither a byte nor an end");
+                false
+            }
             Ok(n) => {
                 self.unread.extend_from_slice(&buffer[..n]);
                 true

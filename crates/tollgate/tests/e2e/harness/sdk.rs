@@ -5,13 +5,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::command::{Ended, run};
-
-const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The language of an SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +50,7 @@ impl Sdk {
         command.arg(&file).env_clear();
         command.env(modules, installed(modules));
         command.env("PYTHONDONTWRITEBYTECODE", "1");
-        run(&mut command, &input.to_string(), TIMEOUT)
+        run(&mut command, &input.to_string())
     }
 }
 

@@ -19,8 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
-/// Longest wait of a client for the next bytes.
-const TIMEOUT: Duration = Duration::from_secs(60);
+use super::{pace, patiently};
 
 /// The upstream; its thread ends with the test's process.
 pub(crate) struct Streams {
@@ -216,8 +215,8 @@ async fn talk(
     };
     let mut has_begun = false;
     loop {
-        let read = tokio::time::timeout(TIMEOUT, stream.read_buf(&mut raw)).await;
-        let ended = !matches!(read.expect("the gate says something"), Ok(1..));
+        let read = patiently("the gate says something", stream.read_buf(&mut raw)).await;
+        let ended = !matches!(read, Ok(1..));
         if !has_begun && raw.windows(6).any(|w| w == b"data: ") {
             has_begun = true;
             begun.fetch_add(1, Ordering::SeqCst);
@@ -319,8 +318,8 @@ async fn stream(tcp: &mut TcpStream, n: u64, usage: bool, shared: &Shared) -> st
         if finish {
             break;
         }
-        let pace = shared.pace.as_millis() as u64;
-        tokio::time::sleep(Duration::from_millis(pace / 2 + next() % (pace + 1))).await;
+        let mean = shared.pace.as_millis() as u64;
+        pace(Duration::from_millis(mean / 2 + next() % (mean + 1))).await;
     }
     if usage {
         let event = format!(

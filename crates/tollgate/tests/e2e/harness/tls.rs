@@ -235,7 +235,7 @@ async fn serve(
             let Ok(tls) = acceptor.accept(tcp).await else {
                 return;
             };
-            tokio::time::sleep(pause).await;
+            super::pace(pause).await;
             let is_h2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
             let service = service_fn(move |request| answer(request, Arc::clone(&requests)));
             let io = TokioIo::new(tls);

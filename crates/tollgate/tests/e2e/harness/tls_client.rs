@@ -157,7 +157,7 @@ impl TlsClient {
                 for part in ["GET /v1/models HTTP/1.1\r\n", "host: gate.test\r\n", "\r\n"] {
                     tls.write_all(part.as_bytes()).await?;
                     tls.flush().await?;
-                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    super::pace(Duration::from_millis(5)).await;
                 }
                 let mut all = Vec::new();
                 tls.read_to_end(&mut all).await?;

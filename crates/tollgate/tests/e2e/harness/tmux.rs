@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use testing::{eventually, pace};
 
-use super::eventually;
+/// Between two looks, each of which is a process.
+const LOOK: Duration = Duration::from_millis(40);
 
 /// One pane.
 pub(crate) struct Pane {
@@ -59,15 +61,16 @@ impl Pane {
 
     /// Waits until it shows something.
     pub(crate) fn until(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
-        let mut shown = String::new();
-        let mut looks = 0;
-        eventually(what, Duration::from_secs(20), || {
-            shown = self.shows();
-            looks += 1;
-            assert!(looks < 1_900, "{what}:\n{shown}");
-            is_there(&shown)
+        let mut shown = Shown(self.shows());
+        eventually(what, || {
+            let is_so = is_there(&shown.0);
+            if !is_so {
+                pace(LOOK);
+                shown.0 = self.shows();
+            }
+            is_so
         });
-        shown
+        std::mem::take(&mut shown.0)
     }
 
     fn ask(&self, words: &[&str]) -> String {
@@ -79,6 +82,17 @@ impl Pane {
         let complained = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "tmux {words:?}: {complained}");
         String::from_utf8_lossy(&ended.stdout).into_owned()
+    }
+}
+
+/// Printed where a test fails that waits for something else.
+struct Shown(String);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}", self.0);
+        }
     }
 }
 

@@ -4,15 +4,25 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use super::Signal;
 
 /// One step of the answer to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),
+    /// Send the same bytes so many times.
+    Repeat(Vec<u8>, usize),
+    /// Pause at least so long.
     Sleep(Duration),
+    /// Go on when the test says so.
+    Until(Signal),
+    /// Say nothing until the gate closes the connection, and then tell.
+    Hang(Signal),
     /// Close with FIN.
     Close,
     /// Close with RST.
@@ -33,6 +43,14 @@ pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
     connections: Arc<Mutex<usize>>,
+    repeated: Arc<AtomicUsize>,
+}
+
+impl Step {
+    /// Silence, of which nobody wants to know when it ends.
+    pub(crate) fn silence() -> Self {
+        Self::Hang(Signal::default())
+    }
 }
 
 impl Upstream {
@@ -53,21 +71,25 @@ impl Upstream {
         let address = listener.local_addr().expect("it is bound");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(Mutex::new(0));
+        let repeated = Arc::<AtomicUsize>::default();
         let script = Arc::new(script);
         let (to, count) = (Arc::clone(&seen), Arc::clone(&connections));
+        let all_repeated = Arc::clone(&repeated);
         thread::spawn(move || {
             for tcp in listener.incoming().flatten() {
                 let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
                 let connection = *count;
                 *count += 1;
                 let (script, seen) = (Arc::clone(&script), Arc::clone(&to));
-                thread::spawn(move || serve(tcp, connection, &*script, &seen));
+                let repeated = Arc::clone(&all_repeated);
+                thread::spawn(move || serve(tcp, connection, &*script, &seen, &repeated));
             }
         });
         Self {
             address,
             seen,
             connections,
+            repeated,
         }
     }
 
@@ -77,6 +99,25 @@ impl Upstream {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// How many requests have come so far.
+    pub(crate) fn count(&self) -> usize {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
+    /// The nth request, from 0.
+    pub(crate) fn nth(&self, n: usize) -> Option<Seen> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(n).cloned()
+    }
+
+    /// How often bytes of a [`Step::Repeat`] were taken so far.
+    pub(crate) fn repeated(&self) -> usize {
+        self.repeated.load(Ordering::SeqCst)
     }
 
     /// Connections accepted so far.
@@ -113,6 +154,7 @@ fn serve(
     connection: usize,
     script: &(impl Fn(usize, &Seen) -> Vec<Step> + ?Sized),
     all: &Mutex<Vec<Seen>>,
+    repeated: &AtomicUsize,
 ) {
     drop(tcp.set_nodelay(true));
     while let Some(seen) = read(&mut tcp, connection) {
@@ -128,7 +170,24 @@ fn serve(
                         return;
                     }
                 }
-                Step::Sleep(time) => thread::sleep(time),
+                Step::Repeat(bytes, times) => {
+                    for _ in 0..times {
+                        if tcp.write_all(&bytes).is_err() {
+                            return;
+                        }
+                        repeated.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+                Step::Sleep(time) => testing::pace(time),
+                Step::Until(signal) => {
+                    if !signal.wait() {
+                        return;
+                    }
+                }
+                Step::Hang(closed) => {
+                    while matches!(tcp.read(&mut [0; 1024]), Ok(1..)) {}
+                    return closed.give();
+                }
                 Step::Close => return,
                 Step::Reset => {
                     let reset = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));

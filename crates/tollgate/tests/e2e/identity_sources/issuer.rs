@@ -30,7 +30,8 @@ pub(crate) fn jwks(kids: &[&str]) -> String {
     json!({ "keys": kept }).to_string()
 }
 
-pub(super) fn now() -> u64 {
+/// The time of this machine, in seconds since 1970: tokens and signatures have it.
+pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()
 }

@@ -1,16 +1,12 @@
 //! `tollgate keys`, and a gate that is told of each change while it runs.
 
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-use serde_json::{Value, json};
 
 use super::{assert_invalid, bearer, call, config, echo, told};
 use crate::harness::answer::json as json_answer;
-use crate::harness::{Gate, Sdk, Step, Upstream, eventually, tollgate};
-
-const SOON: Duration = Duration::from_secs(5);
+use crate::harness::{Gate, Sdk, Step, Upstream, tollgate};
 
 /// Runs `tollgate keys …` with the configuration of a directory.
 pub(super) fn keys(dir: &Path, args: &[&str]) -> String {
@@ -62,7 +58,7 @@ fn a_key_is_made_used_by_both_sdks_rotated_and_revoked_while_the_gate_runs() {
         gate.dir.path(),
         &["create", "--workload", "chat", "--user", "ada"],
     );
-    eventually("the gate knows the key", SOON, || is_let_in(&gate, &key));
+    testing::eventually("the gate knows the key", || is_let_in(&gate, &key));
     for sdk in Sdk::BOTH {
         let call = json!({
             "api_key": key,
@@ -92,13 +88,13 @@ fn a_key_is_made_used_by_both_sdks_rotated_and_revoked_while_the_gate_runs() {
 
     let (same, next) = made(gate.dir.path(), &["rotate", &id, "--overlap", "1h"]);
     assert_eq!(same, id);
-    eventually("the new secret is good", SOON, || is_let_in(&gate, &next));
+    testing::eventually("the new secret is good", || is_let_in(&gate, &next));
     assert!(is_let_in(&gate, &key), "the old one is good for an hour");
 
-    let began = Instant::now();
+    let began = testing::Began::now();
     keys(gate.dir.path(), &["revoke", &id]);
-    eventually("the key is refused", SOON, || !is_let_in(&gate, &next));
-    println!("refused {:?} after it was revoked", began.elapsed());
+    testing::eventually("the key is refused", || !is_let_in(&gate, &next));
+    println!("refused {} after it was revoked", began.shown());
     assert_invalid(&call(&gate, &[&bearer(&key)]), "the old secret");
     assert_invalid(&call(&gate, &[&bearer(&next)]), "the new secret");
 }
@@ -120,22 +116,22 @@ fn a_key_is_revoked_and_one_with_a_budget_is_made_while_the_ledger_is_away() {
     for file in std::fs::read_dir(ledger.path()).expect("lists").flatten() {
         std::fs::remove_file(file.path()).expect("removes");
     }
-    eventually("the ledger is away", SOON, || {
+    testing::eventually("the ledger is away", || {
         gate.metric("tollgate_ledger_available", &[]) == 0.0
     });
     keys(gate.dir.path(), &["revoke", &id]);
-    eventually("the key is refused", SOON, || !is_let_in(&gate, &key));
+    testing::eventually("the key is refused", || !is_let_in(&gate, &key));
     assert!(is_let_in(&gate, &other), "that of the other key is known");
     let (id, third) = made(gate.dir.path(), &budgeted);
     let (_, plain) = made(gate.dir.path(), &["create", "--workload", "chat"]);
-    eventually("the new key is good", SOON, || is_let_in(&gate, &plain));
+    testing::eventually("the new key is good", || is_let_in(&gate, &plain));
     assert!(is_let_in(&gate, &third), "so is the one with a budget");
-    eventually("the log says what begins", SOON, || {
+    testing::eventually("the log says what begins", || {
         gate.log()
             .contains("budgets that keys bring from now on begin with nothing spent")
     });
     keys(gate.dir.path(), &["revoke", &id]);
-    eventually("it is refused", SOON, || !is_let_in(&gate, &third));
+    testing::eventually("it is refused", || !is_let_in(&gate, &third));
 }
 
 #[test]
@@ -150,7 +146,7 @@ fn a_budget_that_a_key_brings_while_the_ledger_is_away_is_read_once_it_is_back()
     let plain = std::fs::read_to_string(dir.path().join("keys.jsonl")).expect("a file");
     let gate = Gate::start_with_private(&config, &[("keys.jsonl", plain.as_bytes())]);
     assert!(is_let_in(&gate, &key), "it spends what it likes");
-    eventually("that is in the ledger", SOON, || {
+    testing::eventually("that is in the ledger", || {
         gate.metric("tollgate_ledger_rows_total", &[]) == 1.0
     });
     let moved = |from: &Path, to: &Path| {
@@ -160,7 +156,7 @@ fn a_budget_that_a_key_brings_while_the_ledger_is_away_is_read_once_it_is_back()
     };
     let is_available = || gate.metric("tollgate_ledger_available", &[]) == 1.0;
     moved(ledger.path(), away.path());
-    eventually("the ledger is away", SOON, || !is_available());
+    testing::eventually("the ledger is away", || !is_available());
 
     // The budget of another key, written into this one.
     made(
@@ -178,15 +174,15 @@ fn a_budget_that_a_key_brings_while_the_ledger_is_away_is_read_once_it_is_back()
     let mut line: Value = serde_json::from_str(plain.trim()).expect("JSON");
     line["budgets"] = with["budgets"].clone();
     std::fs::write(gate.path("keys.jsonl"), format!("{line}\n")).expect("a file");
-    eventually("the keys are taken", SOON, || {
+    testing::eventually("the keys are taken", || {
         gate.log()
             .contains("budgets that keys bring from now on begin with nothing spent")
     });
     moved(away.path(), ledger.path());
-    eventually("the ledger is back", SOON, is_available);
+    testing::eventually("the ledger is back", is_available);
     let file = std::fs::read_to_string(gate.path("tollgate.yaml")).expect("a file");
     gate.replace("tollgate.yaml", (file + "# again\n").as_bytes());
-    eventually("a reload reads what it spent", SOON, || {
+    testing::eventually("a reload reads what it spent", || {
         gate.metric("tollgate_config_last_reload_success", &[]) == 1.0
     });
     let refused = told(&call(&gate, &[&bearer(&key)]));
@@ -198,11 +194,11 @@ fn a_key_is_revoked_whatever_is_wrong_with_the_rest_of_the_configuration() {
     let upstream = echo();
     let gate = gate(&upstream);
     let (id, key) = made(gate.dir.path(), &["create", "--workload", "chat"]);
-    eventually("the gate knows the key", SOON, || is_let_in(&gate, &key));
+    testing::eventually("the gate knows the key", || is_let_in(&gate, &key));
     let config = gate.path("tollgate.yaml");
     let good = std::fs::read_to_string(&config).expect("a file");
     std::fs::write(&config, good.clone() + "ledgr: {}\n").expect("a file");
-    eventually("the configuration is refused", SOON, || {
+    testing::eventually("the configuration is refused", || {
         gate.log().contains("configuration refused")
     });
     let see = "docs/troubleshooting.md#configuration-refused-the-old-one-serves-on";
@@ -211,11 +207,11 @@ fn a_key_is_revoked_whatever_is_wrong_with_the_rest_of_the_configuration() {
     let listed = keys(gate.dir.path(), &["list", "--json"]);
     assert!(listed.contains(&id), "{listed}");
     keys(gate.dir.path(), &["revoke", &id]);
-    eventually("the key is refused", SOON, || !is_let_in(&gate, &key));
+    testing::eventually("the key is refused", || !is_let_in(&gate, &key));
     assert_invalid(&call(&gate, &[&bearer(&key)]), "a revoked key");
     // A damaged file of keys closes its source then, too.
     std::fs::write(gate.path("keys.jsonl"), "damaged\n").expect("a file");
-    eventually("nobody is let in", SOON, || {
+    testing::eventually("nobody is let in", || {
         told(&call(&gate, &[&bearer(&key)])).0 == 503
     });
 }
@@ -256,7 +252,7 @@ fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
     let upstream = echo();
     let gate = gate(&upstream);
     let (_, key) = made(gate.dir.path(), &["create", "--workload", "ci"]);
-    eventually("the gate knows the key", SOON, || is_let_in(&gate, &key));
+    testing::eventually("the gate knows the key", || is_let_in(&gate, &key));
     let path = gate.path("keys.jsonl");
     let good = std::fs::read(&path).expect("a file");
     let unavailable = || {
@@ -267,7 +263,7 @@ fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
         std::fs::write(&path, &good).expect("a file");
         let private = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&path, private).expect("permissions");
-        eventually("the key is good again", SOON, || is_let_in(&gate, &key));
+        testing::eventually("the key is good again", || is_let_in(&gate, &key));
     };
     let damage = |bytes: &[u8]| std::fs::write(&path, bytes).expect("a file");
     let damages: [(&str, &dyn Fn()); 4] = [
@@ -285,23 +281,21 @@ fn keys_that_cannot_be_trusted_let_nobody_in_until_they_are_well_again() {
     };
     let is_well = || gate.metric("tollgate_identity_key_file_ok", &["source=\"identity[0]\""]);
     // What is shown follows what is done, by a moment.
-    eventually("both keys are shown", SOON, || shown().1[0]["keys"] == 2);
+    testing::eventually("both keys are shown", || shown().1[0]["keys"] == 2);
     let (version, well) = shown();
     assert_eq!((is_well(), &well[0]["keys"]), (1.0, &json!(2)), "{well}");
     assert_eq!(well[0]["source"], "identity[0]");
     let unwell = json!([{ "source": "identity[0]", "keys": 0, "version": null }]);
     for (what, damaged) in damages {
         damaged();
-        eventually(what, SOON, unavailable);
-        eventually(what, SOON, || {
-            (is_well(), shown().1) == (0.0, unwell.clone())
-        });
+        testing::eventually(what, unavailable);
+        testing::eventually(what, || (is_well(), shown().1) == (0.0, unwell.clone()));
         heal();
-        eventually(what, SOON, || (is_well(), shown().1) == (1.0, well.clone()));
+        testing::eventually(what, || (is_well(), shown().1) == (1.0, well.clone()));
     }
     // What another key changes is the file's version, and the file's alone.
     keys(gate.dir.path(), &["create", "--workload", "ci"]);
-    eventually("the file has another version", SOON, || {
+    testing::eventually("the file has another version", || {
         let keys = &shown().1[0];
         keys["keys"] == 3 && keys["version"] != well[0]["version"]
     });
@@ -404,7 +398,7 @@ fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
     );
     let ledger = gate.path("usage.db");
     let ledger = ledger.to_str().expect("UTF-8");
-    eventually("the ledger has the rows", SOON, || {
+    testing::eventually("the ledger has the rows", || {
         let args = [
             "usage", "report", "--by", "key,user", "--json", "--ledger", ledger,
         ];

@@ -3,7 +3,7 @@
 //! Each attempt puts a credential into a place, perhaps twice, perhaps in another case, beside identity headers and a
 //! client's certificate, on a path in some spelling. What must come of it is decided from the parts alone, without the
 //! gate's code. The upstream says whose credential it got, so that who is let in is let in as who it is.
-//! `TOLLGATE_MATRIX_CASES` and `TOLLGATE_MATRIX_SEED` repeat a run, or make a longer one.
+//! `TOLLGATE_MATRIX_CASES` makes a longer run.
 //! Not here: what an attempt is made of (`attempt`), what must come of it (`expected`), lists of sources (`scene`).
 
 mod attempt;
@@ -20,7 +20,7 @@ use self::expected::Expected;
 use self::scene::{CLEARTEXT, OVER_TLS, Peer, Scene, Source, World};
 
 /// Attempts of each test, unless `TOLLGATE_MATRIX_CASES` says.
-const CASES: usize = 4_000;
+const CASES: u64 = 1_600;
 /// Attempts from one address: fewer than the bad credentials after which none of it is looked at.
 const LOT: usize = 40;
 
@@ -31,17 +31,12 @@ struct Tally {
     refused: usize,
 }
 
-fn number(name: &str, default: usize) -> usize {
-    let said = std::env::var(name).ok();
-    said.map_or(default, |text| text.parse().expect("a number"))
-}
-
 /// As many attempts as are asked for, spread over these lists of sources.
-fn run(lists: &[&[Source]]) {
-    let cases = number("TOLLGATE_MATRIX_CASES", CASES);
-    let seed = number("TOLLGATE_MATRIX_SEED", 0x5eed_0001);
-    println!("{cases} attempts or a few more, TOLLGATE_MATRIX_SEED={seed}");
-    let mut chance = Chance::new(seed as u64);
+fn run(test: &str, lists: &[&[Source]]) {
+    let cases = testing::number_of("TOLLGATE_MATRIX_CASES", CASES);
+    let cases = usize::try_from(cases).expect("a number of cases");
+    println!("{cases} attempts or a few more");
+    let mut chance = Chance::new(testing::seed(test));
     let world = World::new();
     let lots = cases.div_ceil(LOT * lists.len());
     let mut tallies = [Tally::default(); 2];
@@ -118,12 +113,12 @@ fn one_lot(
 
 #[test]
 fn no_attempt_gets_in_that_should_not_and_none_is_refused_that_is_good() {
-    run(CLEARTEXT);
+    run("matrix", CLEARTEXT);
 }
 
 #[test]
 fn no_attempt_beside_a_certificate_gets_in_that_should_not_and_none_is_refused_that_is_good() {
-    run(OVER_TLS);
+    run("matrix_over_tls", OVER_TLS);
 }
 
 /// What keeps the tests above honest: sources in another order than they are judged by are seen.

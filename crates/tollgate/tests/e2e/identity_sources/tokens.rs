@@ -2,16 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::issuer::{claims, jwks, now, signed};
 use super::{assert_invalid, bearer, call, config, echo, told};
 use crate::harness::answer::json as answer;
-use crate::harness::{Gate, Step, Upstream, eventually};
-
-const SOON: Duration = Duration::from_secs(5);
+use crate::harness::{Gate, Step, Upstream};
 
 /// Signed tokens of the test's issuer, whose keys are there.
 fn source(keys: &str) -> String {
@@ -101,7 +98,7 @@ fn keys_that_rotate_are_fetched_once_for_a_key_that_is_not_known() {
     let keys = format!("url: http://{}/keys", server.address);
     let gate = Gate::start(&config(&upstream, &source(&keys)), &[]);
     let (old, new) = (signed(&claims(), "rsa"), signed(&claims(), "p256"));
-    eventually("the keys are there", SOON, || {
+    testing::eventually("the keys are there", || {
         call(&gate, &[&bearer(&old)]).status == 200
     });
 
@@ -164,7 +161,7 @@ fn an_opaque_token_is_asked_about_once_and_a_revoked_one_ends_within_the_cache()
         "a token that is not active",
     );
     *active.lock().expect("a lock") = false;
-    eventually("the revoked token is refused", SOON, || {
+    testing::eventually("the revoked token is refused", || {
         call(&gate, &[&bearer("opaque-1")]).status == 401
     });
 }

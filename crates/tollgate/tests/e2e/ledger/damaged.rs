@@ -1,10 +1,9 @@
 //! A gate does not start on a damaged, rolled back or missing ledger, and says what to do.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::{answer, call, refused, rows, stop, usage};
-use crate::harness::{Gate, Step, Upstream, eventually, tollgate};
+use crate::harness::{Gate, Step, Upstream, tollgate};
 
 const CALLS: u64 = 300;
 
@@ -37,7 +36,7 @@ impl Fixture {
         for n in ids {
             assert_eq!(gate.call(&call(&format!("c{n}"), "m")).status, 200);
         }
-        eventually("all is settled", Duration::from_secs(10), || {
+        testing::eventually("all is settled", || {
             gate.metric("tollgate_ledger_rows_total", &[]) >= rows_of(&gate)
         });
         let left = left(&gate);
@@ -193,7 +192,7 @@ fn a_saved_head_detects_a_ledger_rolled_back_together_with_its_head() {
     let early = [&ledger, &beside].map(|file| std::fs::read(file).expect("reads"));
     let gate = Gate::start(&fixture.config(), &[]);
     assert_eq!(gate.call(&call("last", "m")).status, 200);
-    eventually("it is settled", Duration::from_secs(10), || {
+    testing::eventually("it is settled", || {
         gate.metric("tollgate_ledger_rows_total", &[]) == 1.0
     });
     let page = gate.admin("/ledger").json();
@@ -206,7 +205,7 @@ fn a_saved_head_detects_a_ledger_rolled_back_together_with_its_head() {
     let log = gate.path("gate.log");
     let mut gate = gate;
     gate.signal(libc::SIGTERM);
-    gate.wait(Duration::from_secs(20));
+    gate.wait(testing::PATIENCE);
     let log = std::fs::read_to_string(log).expect("reads");
     assert!(log.contains(&head), "the log says where it ends: {log}");
     usage(&ledger, &["verify", "--head", &head]);
@@ -229,7 +228,7 @@ fn a_backup_taken_while_running_is_restored_after_its_loss_is_accepted() {
     for n in 0..20 {
         assert_eq!(gate.call(&call(&format!("c{n}"), "m")).status, 200);
     }
-    eventually("all is settled", Duration::from_secs(10), || {
+    testing::eventually("all is settled", || {
         gate.metric("tollgate_ledger_rows_total", &[]) == 20.0
     });
     let copy = fixture.dir.path().join("copy.db");

@@ -1,20 +1,32 @@
 //! A gate that is killed under load repeatedly on the same ledger.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{call, config, engine, rows, stop, usage};
+use super::{answer, call, config, rows, stop, usage};
 use crate::harness::answer::{chunk, delta, events_head};
-use crate::harness::{Connection, Gate, Step, Upstream, eventually, post};
+use crate::harness::{Connection, Gate, Seen, Step, Upstream, post};
 
 const KILLS: usize = 4;
 const CLIENTS: usize = 4;
+/// How the id of a call ends that gets no answer.
+const OPEN: &str = "-open";
 
 #[test]
 fn a_strict_route_killed_under_load_neither_loses_nor_duplicates_a_row() {
-    let upstream = engine(5, 4, Duration::from_millis(5));
+    // A call of this id is open at every kill.
+    let upstream = Upstream::start(|_, seen| {
+        let is_open = seen.header("x-request-id")[0].ends_with(OPEN);
+        let after = if is_open {
+            Duration::from_hours(1)
+        } else {
+            Duration::from_millis(5)
+        };
+        vec![Step::Sleep(after), Step::Send(answer(5, 4))]
+    });
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ledger = dir.path().join("usage.db");
     let config = config(upstream.address, &ledger, "strict");
@@ -39,11 +51,16 @@ fn a_strict_route_killed_under_load_neither_loses_nor_duplicates_a_row() {
                     }
                 });
             }
-            eventually("there is load", Duration::from_secs(20), || {
+            let open = format!("{round}{OPEN}");
+            let id = open.clone();
+            scope.spawn(move || assert_eq!(status_of(data, &call(&id, "m")), None));
+            testing::eventually("there is load", || {
+                let runs = |seen: &Seen| seen.header("x-request-id") == [open.as_str()];
                 answered.lock().expect("no panic").len() >= before + 50
+                    && upstream.seen().iter().any(runs)
             });
             gate.signal(libc::SIGKILL);
-            gate.wait(Duration::from_secs(10));
+            gate.wait(testing::PATIENCE);
             ended.store(true, Ordering::SeqCst);
         });
     }
@@ -79,10 +96,10 @@ fn a_strict_route_killed_under_load_neither_loses_nor_duplicates_a_row() {
         answered.len(),
         rows.len()
     );
-    assert!(
-        states.contains_key("indeterminate"),
-        "no kill met an open exchange: {states:?}"
-    );
+    for round in 0..KILLS {
+        let row = &rows[&format!("{round}{OPEN}")];
+        assert_eq!(row["state"], "indeterminate", "{row}");
+    }
     usage(&ledger, &["verify"]);
 }
 
@@ -105,28 +122,43 @@ fn a_stream_open_at_a_kill_keeps_its_last_checkpoint() {
     let body = r#"{"model":"m","stream":true,"max_tokens":1000,"messages":[]}"#;
     connection.send(&post("/v1/chat/completions", &headers, body));
     // A checkpoint is written every five seconds.
-    let until = std::time::Instant::now() + Duration::from_millis(7500);
-    while std::time::Instant::now() < until {
+    let noted = testing::found("a checkpoint", || {
+        assert!(connection.more());
+        Some(progress(&ledger)).filter(|tokens| *tokens > 0)
+    });
+    let events = |connection: &Connection| {
+        let text = String::from_utf8_lossy(connection.unread());
+        text.matches("data: ").count() as u64
+    };
+    while events(&connection) < noted {
         assert!(connection.more());
     }
-    let got = String::from_utf8_lossy(connection.unread())
-        .matches("data: ")
-        .count() as u64;
     gate.signal(libc::SIGKILL);
-    gate.wait(Duration::from_secs(10));
+    gate.wait(testing::PATIENCE);
+    while connection.more() {}
+    let got = events(&connection);
     stop(Gate::start(&config, &[]));
     let row = &rows(&ledger)["open"];
     assert_eq!(row["state"], "indeterminate", "{row}");
     let least = row["at_least_tokens"].as_u64().expect("a bound");
-    assert!((10..=got).contains(&least), "{got} events came: {row}");
+    assert!((noted..=got).contains(&least), "{got} events came: {row}");
     assert!(row["at_most_tokens"].as_u64() > Some(1000), "{row}");
+}
+
+/// The tokens that the ledger has of exchanges that are under way.
+fn progress(ledger: &Path) -> u64 {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let file = rusqlite::Connection::open_with_flags(ledger, flags).expect("a ledger");
+    let sql = "SELECT coalesce(sum(progress_tokens), 0) FROM open";
+    let sum: i64 = file.query_row(sql, [], |row| row.get(0)).expect("a sum");
+    u64::try_from(sum).expect("a count")
 }
 
 /// The status of one call on a connection of its own; `None` when its answer is incomplete.
 fn status_of(gate: std::net::SocketAddr, request: &[u8]) -> Option<u16> {
     use std::io::{Read, Write};
     let mut tcp = std::net::TcpStream::connect(gate).ok()?;
-    tcp.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    tcp.set_read_timeout(Some(testing::PATIENCE)).ok()?;
     tcp.write_all(request).ok()?;
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];

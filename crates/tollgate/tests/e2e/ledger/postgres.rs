@@ -12,13 +12,10 @@ use ::postgres::{Client, NoTls};
 
 use self::server::Server;
 use super::{call, config, engine, rows, stop};
-use crate::harness::{Connection, Gate, Upstream, eventually};
+use crate::harness::{Connection, Gate, Upstream};
 
 #[path = "../../../../ledger/tests/ledger/postgres/server.rs"]
 mod server;
-
-/// The shipper retries after at most thirty seconds.
-const WITHIN: Duration = Duration::from_secs(60);
 
 /// A row as both have it: request id, state, outcome, tokens in and out, cost.
 type Row = (
@@ -120,7 +117,7 @@ fn every_row_reaches_postgres_once_despite_server_outages_and_kills() {
     let secure = postgres.secure_address();
     let gate = fixture.gate(&secure);
     calls(&gate, 0..30);
-    eventually("thirty rows", WITHIN, || {
+    testing::eventually("thirty rows", || {
         metric(&gate, "shipped_total") == 30.0 && metric(&gate, "unshipped") == 0.0
     });
     assert!(in_postgres(&server).iter().all(|row| {
@@ -129,7 +126,7 @@ fn every_row_reaches_postgres_once_despite_server_outages_and_kills() {
 
     postgres.stop();
     calls(&gate, 30..70);
-    eventually("the server is missed", WITHIN, || {
+    testing::eventually("the server is missed", || {
         metric(&gate, "ship_failures_total") > 0.0 && metric(&gate, "unshipped") == 40.0
     });
     // An outage has no effect on calls: strict calls succeed, and the gate is ready.
@@ -138,7 +135,7 @@ fn every_row_reaches_postgres_once_despite_server_outages_and_kills() {
     assert_eq!(metric(&gate, "available"), 1.0);
     assert_eq!(metric(&gate, "lost_total"), 0.0);
     postgres.start_again();
-    eventually("eighty rows", WITHIN, || {
+    testing::eventually("eighty rows", || {
         metric(&gate, "shipped_total") == 80.0 && metric(&gate, "unshipped") == 0.0
     });
 
@@ -152,11 +149,9 @@ fn every_row_reaches_postgres_once_despite_server_outages_and_kills() {
     let data = gate.data;
     std::thread::scope(|scope| {
         let load = scope.spawn(move || load(data));
-        eventually("there is load", WITHIN, || {
-            metric(&gate, "rows_total") >= 50.0
-        });
+        testing::eventually("there is load", || metric(&gate, "rows_total") >= 50.0);
         gate.signal(libc::SIGKILL);
-        gate.wait(Duration::from_secs(10));
+        gate.wait(testing::PATIENCE);
         load.join().expect("the load ends with the gate");
     });
     stop(fixture.gate(&secure));
@@ -186,7 +181,7 @@ fn an_unresponsive_postgres_delays_neither_calls_nor_shutdown() {
     let gate = fixture.gate(&format!("postgres://gate@127.0.0.1:{port}/usage"));
     calls(&gate, 0..10);
     let (held, _) = silent.accept().expect("the shipper comes");
-    eventually("all wait", WITHIN, || metric(&gate, "unshipped") == 10.0);
+    testing::eventually("all wait", || metric(&gate, "unshipped") == 10.0);
     stop(gate);
     drop(held);
     assert_eq!(rows(&fixture.ledger()).len(), 10);

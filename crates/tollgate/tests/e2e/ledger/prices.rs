@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{call, config, engine, rows, stop, usage};
-use crate::harness::{Gate, eventually};
+use crate::harness::Gate;
 
 #[test]
 fn each_kind_of_token_is_charged_at_the_price_of_its_time() {
@@ -18,7 +18,7 @@ fn each_kind_of_token_is_charged_at_the_price_of_its_time() {
     assert_eq!(gate.call(&call("before", "m")).status, 200);
     let taken = || gate.metric("tollgate_config_reloads_total", &["result=\"taken\""]);
     gate.reconfigure(&priced(3));
-    eventually("the new price", Duration::from_secs(10), || taken() >= 1.0);
+    testing::eventually("the new price", || taken() >= 1.0);
     assert_eq!(gate.call(&call("after", "m")).status, 200);
     stop(gate);
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{call, config, engine, rows, stop};
-use crate::harness::{Gate, eventually, free_address, tollgate};
+use crate::harness::{Gate, free_address, tollgate};
 
 #[test]
 fn a_strict_route_refuses_calls_that_it_cannot_record_and_other_routes_continue() {
@@ -29,7 +29,7 @@ fn a_strict_route_refuses_calls_that_it_cannot_record_and_other_routes_continue(
     assert!(!ran("refused") && ran("loose"), "{seen:?}");
 
     gate.limit_files("unlimited");
-    eventually("strict calls run again", Duration::from_secs(10), || {
+    testing::eventually("strict calls run again", || {
         gate.call(&call("after", "m")).status == 200
     });
     stop(gate);
@@ -57,7 +57,7 @@ fn a_gate_with_only_strict_routes_is_not_ready_while_the_disk_is_full() {
     let ready = gate.admin("/readyz");
     assert_eq!(ready.status, 503, "{ready:?}");
     gate.limit_files("unlimited");
-    eventually("it is ready again", Duration::from_secs(10), || {
+    testing::eventually("it is ready again", || {
         gate.call(&call("after", "m"));
         gate.admin("/readyz").status == 200
     });

@@ -4,9 +4,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use crate::harness::{Connection, Gate, eventually, free_address};
+use crate::harness::{Connection, Gate, free_address};
 
 /// A cgroup of the test, removed when dropped.
 struct Cgroup(PathBuf);
@@ -37,12 +36,10 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        for _ in 0..200 {
-            if std::fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        // Its last process may be a moment from its end.
+        testing::eventually("the cgroup is empty", || {
+            std::fs::remove_dir(&self.0).is_ok() || std::thread::panicking()
+        });
     }
 }
 
@@ -91,9 +88,7 @@ fn the_worker_count_follows_the_cgroup_cpu_quota() {
             .expect("a shell");
         let child = KillOnDrop(child);
         let read = || std::fs::read_to_string(dir.path().join("log")).unwrap_or_default();
-        eventually("the gate is ready", Duration::from_secs(20), || {
-            read().contains(" ready ")
-        });
+        testing::eventually("the gate is ready", || read().contains(" ready "));
         let workers = by_quota.min(cpus);
         let log = read();
         assert!(

@@ -3,21 +3,19 @@
 //! Invariant: a case depends only on the state of the generator.
 //! Not here: how it is sent (`senders`), what it means (`decoders`).
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-pub(super) struct Rng(pub(super) u64);
+use testing::Draw;
+
+/// What is drawn from a seed.
+pub(super) struct Rng(Draw);
 
 impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(super) fn new(seed: u64) -> Self {
+        Self(Draw::new(seed))
     }
 
     /// A number below `n`.
     pub(super) fn below(&mut self, n: usize) -> usize {
-        usize::try_from((self.next() >> 32) % n as u64).expect("it is below")
+        self.0.below(n)
     }
 
     /// Whether this happens once in `n` times.

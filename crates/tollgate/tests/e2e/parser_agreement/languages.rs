@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 
 use super::cases::{Case, Rng};
 use super::decoders::{Call, Decoder};
-use super::seed;
 
 /// Bodies and paths of a run, half of each.
 const LINES: usize = 20_000;
@@ -132,8 +131,7 @@ func main() {
 
 #[test]
 fn the_decoders_agree_with_the_languages_they_model() {
-    let seed = seed();
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(testing::seed("the_decoders_agree_with_the_languages"));
     let mut corpus = String::new();
     let mut lines = Vec::new();
     while lines.len() < LINES {
@@ -197,7 +195,7 @@ fn the_decoders_agree_with_the_languages_they_model() {
             compared += 1;
         }
     }
-    println!("SEED={seed}: {compared} readings compared");
+    println!("{compared} readings compared");
     if !missing.is_empty() {
         testing::skip(&format!("{} not installed", missing.join(" and ")));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{call, one_route, reload, version};
 use crate::harness::streams::{self, Streams};
-use crate::harness::{Connection, Gate, chat, eventually, post};
+use crate::harness::{Connection, Gate, chat, post};
 
 #[test]
 fn an_exchange_keeps_the_configuration_version_it_started_with() {
@@ -23,7 +23,7 @@ fn an_exchange_keeps_the_configuration_version_it_started_with() {
     );
     assert_eq!(kept.call(&request).status, 200);
     let clients = streams::open(gate.data, None, 0..20);
-    eventually("all streams are open", Duration::from_secs(20), || {
+    testing::eventually("all streams are open", || {
         gate.metric("tollgate_open_streams", &[]) == 20.0
     });
     let first = version(&gate);
@@ -147,9 +147,7 @@ fn a_changed_listen_address_does_not_move_the_listener() {
         "tollgate.yaml",
         (moved + &one_route(upstream.address)).as_bytes(),
     );
-    eventually("it is taken", Duration::from_secs(10), || {
-        version(&gate) != before
-    });
+    testing::eventually("it is taken", || version(&gate) != before);
     assert_eq!(call(&gate, "w").status, 200);
     assert_eq!(gate.admin("/readyz").status, 200);
 }

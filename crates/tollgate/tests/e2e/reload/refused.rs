@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{call, one_route, reload, version};
+use crate::harness::Gate;
 use crate::harness::streams::Streams;
-use crate::harness::{Gate, eventually};
 
 #[test]
 fn an_invalid_configuration_is_refused_whole_and_every_fault_is_named() {
@@ -19,7 +19,7 @@ fn an_invalid_configuration_is_refused_whole_and_every_fault_is_named() {
     );
     gate.reconfigure(&faulty);
     let failed = || gate.metric("tollgate_config_last_reload_success", &[]) == 0.0;
-    eventually("the watcher refuses it", Duration::from_secs(10), failed);
+    testing::eventually("the watcher refuses it", failed);
     for path in [
         "backends.up",
         "routes[1].backend",
@@ -50,18 +50,14 @@ fn an_invalid_configuration_is_refused_whole_and_every_fault_is_named() {
     }
     std::fs::remove_file(gate.path("tollgate.yaml")).expect("it was there");
     gate.signal(libc::SIGHUP);
-    eventually("it is refused too", Duration::from_secs(10), || {
+    testing::eventually("it is refused too", || {
         gate.metric("tollgate_config_reloads_total", &["result=\"refused\""]) >= 3.0
     });
     assert_eq!(call(&gate, "w").status, 200);
     assert!(failed());
 
     gate.reconfigure(&one_route(upstream.address));
-    eventually(
-        "the repaired file is taken",
-        Duration::from_secs(10),
-        || !failed(),
-    );
+    testing::eventually("the repaired file is taken", || !failed());
     assert_eq!(call(&gate, "w").status, 200);
 }
 
@@ -77,7 +73,7 @@ fn the_version_is_a_metric_and_sighup_reloads_an_unchanged_configuration() {
     let first = version(&gate);
     let taken = || gate.metric("tollgate_config_reloads_total", &["result=\"taken\""]);
     gate.signal(libc::SIGHUP);
-    eventually("SIGHUP reloads", Duration::from_secs(10), || taken() == 1.0);
+    testing::eventually("SIGHUP reloads", || taken() == 1.0);
     reload(
         &gate,
         &one_route(upstream.address).replace("workload: w", "workload: [w, v]"),
@@ -97,7 +93,7 @@ fn sighup_reopens_the_access_log() {
     assert_eq!(gate.records(1).len(), 1);
     std::fs::rename(gate.path("access.jsonl"), gate.path("access.old")).expect("a rename");
     gate.signal(libc::SIGHUP);
-    eventually("the log is there again", Duration::from_secs(10), || {
+    testing::eventually("the log is there again", || {
         gate.path("access.jsonl").exists()
     });
     assert_eq!(call(&gate, "w").status, 200);
@@ -117,9 +113,7 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
     let reload = |config: String| {
         let before = version(&gate);
         gate.reconfigure(&config);
-        eventually("it is taken", Duration::from_secs(10), || {
-            version(&gate) != before
-        });
+        testing::eventually("it is taken", || version(&gate) != before);
     };
     let warning = |settings: &str| {
         reload(format!("{settings}{route}"));

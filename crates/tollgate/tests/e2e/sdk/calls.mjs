@@ -12,7 +12,7 @@ function client(given, call) {
     defaultHeaders: call.headers,
     defaultQuery: call.query,
     maxRetries: given.retries ?? 0,
-    timeout: 20_000,
+    timeout: 120_000,
   });
 }
 

@@ -16,7 +16,7 @@ def client(given, call):
         api_key=call.get("api_key", "client-key"),
         default_query=call.get("query") or None,
         max_retries=given.get("retries", 0),
-        timeout=20,
+        timeout=120,
     )
 
 

@@ -27,7 +27,7 @@ def client(workload):
         api_key="client-key",
         default_headers={"x-workload-app": workload},
         max_retries=0,
-        timeout=20,
+        timeout=120,
     )
 
 

@@ -22,7 +22,7 @@ const clientOf = (workload) =>
     apiKey: 'client-key',
     defaultHeaders: { 'x-workload-app': workload },
     maxRetries: 0,
-    timeout: 30_000,
+    timeout: 120_000,
   });
 const client = clientOf('open');
 const chat = (more) => client.chat.completions.create({ model, messages, ...more });

@@ -32,7 +32,7 @@ def settings(workload):
         "api_key": "client-key",
         "default_headers": {"x-workload-app": workload},
         "max_retries": 0,
-        "timeout": 30,
+        "timeout": 120,
     }
 
 

@@ -82,7 +82,7 @@ def main():
         api_key="client-key",
         default_headers={"x-workload-app": "toolbench-agent"},
         max_retries=0,
-        timeout=30,
+        timeout=120,
     )
     answers = []
     for path in given["files"]:

@@ -1,7 +1,5 @@
 //! Propagation and sampling of the trace context.
 
-use std::time::Duration;
-
 use super::{
     PARENT, TRACE, attributes, call, collector, config, some_spans, spans, traced, upstream,
 };
@@ -26,7 +24,7 @@ fn without_tracing_the_trace_context_passes_unchanged() {
 #[test]
 fn the_callers_sampling_decision_is_kept_and_the_ratio_applies_otherwise() {
     let (upstream, collector) = (upstream(0), collector());
-    let gate = traced(&upstream, collector.address, ", ratio: 0");
+    let mut gate = traced(&upstream, collector.address, ", ratio: 0");
     let mut connection = Connection::open(gate.data);
     for _ in 0..20 {
         assert_eq!(connection.call(&call(&[])).status, 200);
@@ -68,7 +66,9 @@ fn the_callers_sampling_decision_is_kept_and_the_ratio_applies_otherwise() {
             .status,
         200
     );
-    std::thread::sleep(Duration::from_millis(1500));
+    // At its end a gate delivers what it has.
+    gate.signal(libc::SIGTERM);
+    assert_eq!(gate.wait(testing::PATIENCE).code(), Some(0));
     let spans = spans(&collector);
     assert_eq!(
         spans.len(),

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -20,8 +19,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 
 use super::{call, config, decoded, upstream};
+use crate::harness::Gate;
 use crate::harness::tls::{Authority, Leaf};
-use crate::harness::{Gate, eventually};
 
 /// The spans that it received, and the path of each request.
 #[derive(Default)]
@@ -114,7 +113,7 @@ fn sent(gate: &Gate, received: &Mutex<Received>, calls: usize) {
     for _ in 0..calls {
         assert_eq!(gate.call(&call(&[])).status, 200);
     }
-    eventually("the spans arrive", Duration::from_secs(10), || {
+    testing::eventually("the spans arrive", || {
         received.lock().expect("nobody panicked").spans.len() == 2 * calls
     });
     let received = received.lock().expect("nobody panicked");
@@ -137,7 +136,7 @@ fn spans_are_exported_over_grpc_and_retried_when_unavailable() {
     assert_eq!(gate.metric("tollgate_trace_failures_total", &[]), 1.0);
     assert_eq!(gate.metric("tollgate_trace_spans_lost_total", &[]), 0.0);
     // The collector has received them before the gate has its answer.
-    eventually("the log says so", Duration::from_secs(10), || {
+    testing::eventually("the log says so", || {
         gate.log().contains("traces are delivered again")
     });
 }
@@ -158,7 +157,7 @@ fn the_collectors_tls_certificate_is_verified() {
     let stranger = Authority::new();
     let gate = Gate::start(&config, &[("roots.pem", stranger.certificate.as_bytes())]);
     assert_eq!(gate.call(&call(&[])).status, 200);
-    eventually("it is said", Duration::from_secs(10), || {
+    testing::eventually("it is said", || {
         gate.log().contains("traces are not delivered")
     });
     assert_eq!(

@@ -5,12 +5,11 @@
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{PARENT, TRACE, call, config, upstream};
-use crate::harness::{Connection, Gate, eventually, free_address};
+use crate::harness::{Connection, Gate, free_address};
 
 struct Jaeger {
     child: Child,
@@ -52,7 +51,7 @@ impl Jaeger {
             .stderr(Stdio::null())
             .spawn()
             .expect("Jaeger starts");
-        eventually("Jaeger listens", Duration::from_secs(30), || {
+        testing::eventually("Jaeger listens", || {
             [query, grpc, http]
                 .iter()
                 .all(|at| std::net::TcpStream::connect(at).is_ok())
@@ -108,9 +107,7 @@ fn jaeger_shows_the_exchange_with_its_attempts() {
                 .cloned()
                 .unwrap_or_default()
         };
-        eventually("Jaeger has three spans", Duration::from_secs(20), || {
-            spans().len() == 3
-        });
+        testing::eventually("Jaeger has three spans", || spans().len() == 3);
         let spans = spans();
         let named = |name: &str| -> Vec<&Value> {
             let fits = |span: &&Value| {

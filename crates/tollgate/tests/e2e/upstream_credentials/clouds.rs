@@ -3,6 +3,7 @@
 use jose::{KeySet, Rules, Token};
 
 use super::*;
+use crate::identity_sources::issuer::now;
 
 const RSA: &str = include_str!("../../../../../vectors/jose/keys/rsa.pem");
 const RSA_PUBLIC: &str = include_str!("../../../../../vectors/jose/keys/rsa.public.pem");
@@ -37,10 +38,8 @@ fn proven(token: &str, issuer: &str, audience: &str) -> (serde_json::Value, serd
         leeway_s: 5,
         requires_expiry: true,
     };
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.expect("after 1970").as_secs();
     let read = Token::read(token.as_bytes()).expect("a token");
-    jose::verify(&read, &rules, &keys, now).expect("a good signature");
+    jose::verify(&read, &rules, &keys, now()).expect("a good signature");
     let part = |index: usize| {
         let part = token.split('.').nth(index).expect("a part");
         serde_json::from_slice(&base64(part)).expect("JSON")

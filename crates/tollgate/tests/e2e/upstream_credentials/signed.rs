@@ -1,11 +1,10 @@
 //! Requests that are signed for AWS: what was signed is what arrived.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use sigv4::{Keys, Request, Scope};
 
 use super::recorder::{Got, Recorder};
 use super::*;
+use crate::identity_sources::issuer::now;
 
 const ID: &str = "AKIAIOSFODNN7EXAMPLE";
 
@@ -42,11 +41,7 @@ fn assert_signed(got: &Got, keys: &Keys, region: &str) {
     let headers: Vec<_> = further
         .map(|name| (name.as_bytes().to_vec(), header(name).into_bytes()))
         .collect();
-    let (date, now) = (
-        header("x-amz-date"),
-        SystemTime::now().duration_since(UNIX_EPOCH),
-    );
-    let now = now.expect("after 1970").as_secs();
+    let (date, now) = (header("x-amz-date"), now());
     let request = Request {
         method: &got.method,
         authority: &got.authority,
@@ -59,7 +54,7 @@ fn assert_signed(got: &Got, keys: &Keys, region: &str) {
         region: region.to_owned(),
         service: "bedrock".to_owned(),
     };
-    let is_same = (now - 20..=now).any(|at| {
+    let is_same = (now - testing::PATIENCE.as_secs()..=now).rev().any(|at| {
         let lines = sigv4::sign(keys, &scope, &request, at);
         lines
             .iter()

@@ -2,13 +2,11 @@
 //!
 //! Invariant: received bytes are forwarded, and missing ones are not invented: no final chunk, no `[DONE]`.
 
-use std::time::Duration;
-
 use super::{assert_error, call, case, one, record};
 use crate::harness::answer::{
     COMPLETION, DONE, LAST_CHUNK, chunk, delta, events_head, usage_event,
 };
-use crate::harness::{Connection, Gate, Step, Upstream};
+use crate::harness::{Connection, Gate, Response, Signal, Step, Upstream};
 
 /// The chunks of a stream up to where it breaks, by case.
 fn chunks(case: &str) -> Vec<String> {
@@ -23,26 +21,52 @@ fn chunks(case: &str) -> Vec<String> {
 
 const CASES: [&str; 4] = ["after-headers", "mid-event", "mid-usage", "before-done"];
 
-fn breaking(end: Step) -> Upstream {
-    Upstream::start(move |_, seen| {
-        let mut steps = vec![Step::Send(events_head())];
-        let chunks = chunks(&case(seen));
-        steps.extend(chunks.iter().map(|c| Step::Send(chunk(c.as_bytes()))));
-        // A head alone is taken back while nobody has it: the gate sends it on before the end comes.
-        let pause = if chunks.is_empty() { 2000 } else { 30 };
-        steps.push(Step::Sleep(Duration::from_millis(pause)));
-        steps.push(end.clone());
-        steps
-    })
+/// An upstream whose nth answer breaks when the client has what came before.
+struct Breaking {
+    upstream: Upstream,
+    seen: [Signal; CASES.len()],
+}
+
+impl Breaking {
+    fn start(end: Step) -> Self {
+        let seen: [Signal; CASES.len()] = Default::default();
+        let until = seen.clone();
+        let upstream = Upstream::start(move |n, request| {
+            let chunks = chunks(&case(request)).into_iter();
+            let chunks = chunks.flat_map(|part| chunk(part.as_bytes()));
+            vec![
+                Step::Send(events_head().into_iter().chain(chunks).collect()),
+                Step::Until(until[n].clone()),
+                end.clone(),
+            ]
+        });
+        Self { upstream, seen }
+    }
+
+    /// The nth call. A head alone is taken back while nobody has it, and an event that is not whole is sent on at the end.
+    fn call(&self, gate: &Gate, n: usize, case: &str) -> Response {
+        let mut connection = Connection::open(gate.data);
+        connection.send(&call(case, true));
+        let mark = if chunks(case).is_empty() {
+            "\r\n\r\n".to_owned()
+        } else {
+            delta("one")
+        };
+        while !String::from_utf8_lossy(connection.unread()).contains(&mark) {
+            assert!(connection.more(), "what the upstream has sent comes");
+        }
+        self.seen[n].give();
+        connection.response()
+    }
 }
 
 #[test]
 fn a_broken_stream_is_visibly_incomplete() {
     for end in [Step::Reset, Step::Close] {
-        let upstream = breaking(end.clone());
-        let gate = Gate::start(&one(upstream.address), &[]);
+        let breaking = Breaking::start(end.clone());
+        let gate = Gate::start(&one(breaking.upstream.address), &[]);
         for (n, case) in CASES.into_iter().enumerate() {
-            let response = Connection::open(gate.data).call(&call(case, true));
+            let response = breaking.call(&gate, n, case);
             let sent = chunks(case).concat();
             assert_eq!(response.status, 200, "{case}, {end:?}");
             assert!(!response.whole, "{case}, {end:?}: a made-up end");
@@ -84,16 +108,16 @@ fn a_stream_with_an_error_event_passes_whole_and_is_recorded_as_failed() {
 
 #[test]
 fn a_break_after_the_head_is_never_retried() {
-    let bad = breaking(Step::Reset);
+    let bad = Breaking::start(Step::Reset);
     let good =
         Upstream::start(|_, _| vec![Step::Send(crate::harness::answer::json(200, COMPLETION))]);
     let config = format!(
         "backends: {{ bad: {{ url: http://{}/v1 }}, good: {{ url: http://{}/v1 }} }}\n\
          routes: [ {{ workload: w, backend: [bad, good] }} ]\n",
-        bad.address, good.address
+        bad.upstream.address, good.address
     );
     let gate = Gate::start(&config, &[]);
-    let response = gate.call(&call("mid-event", true));
+    let response = bad.call(&gate, 0, "mid-event");
     assert!(!response.whole);
     assert_eq!(
         good.seen().len(),
@@ -146,18 +170,26 @@ fn a_body_shorter_than_declared_is_incomplete() {
 
 #[test]
 fn malformed_chunks_make_a_response_incomplete() {
-    let upstream = Upstream::start(|_, _| {
+    let seen = Signal::default();
+    let until = seen.clone();
+    let upstream = Upstream::start(move |_, _| {
         let good = chunk(delta("one").as_bytes());
         let bad = b"zz\r\nnot a chunk\r\n".to_vec();
         let end = [chunk(DONE.as_bytes()), LAST_CHUNK.to_vec()].concat();
         vec![
             Step::Send([events_head(), good].concat()),
-            Step::Sleep(Duration::from_millis(30)),
+            Step::Until(until.clone()),
             Step::Send([bad, end].concat()),
         ]
     });
     let gate = Gate::start(&one(upstream.address), &[]);
-    let response = gate.call(&call("m", true));
+    let mut connection = Connection::open(gate.data);
+    connection.send(&call("m", true));
+    while !String::from_utf8_lossy(connection.unread()).contains("one") {
+        assert!(connection.more(), "the good chunk comes");
+    }
+    seen.give();
+    let response = connection.response();
     assert!(!response.whole);
     assert_eq!(response.text(), delta("one"));
     assert_eq!(record(&gate, 1, "m")["code"], "upstream_cut");

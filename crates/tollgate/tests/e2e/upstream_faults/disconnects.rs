@@ -5,17 +5,17 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use testing::eventually;
+
 use super::{call, record};
 use crate::harness::answer::{chunk, delta, events_head};
-use crate::harness::{Connection, Gate, PartialUpstream, eventually, post};
+use crate::harness::{Connection, Gate, PartialUpstream, post};
 
-/// The upstream's connection is closed within this time; a busy machine may miss it once.
-const PROMISED: Duration = Duration::from_millis(100);
 const TOKENS: u64 = 100_000;
 
 fn gate(upstream: &PartialUpstream) -> Gate {
     let config = format!(
-        "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
+        "backends: {{ up: {{ url: http://{}/v1, timeouts: {{ first_byte: 10m, idle: 10m }} }} }}\n\
          routes: [ {{ workload: w, backend: up, limits: [ {{ tokens: {TOKENS}, per: 366d }} ] }} ]\n",
         upstream.address
     );
@@ -36,13 +36,12 @@ fn remaining(gate: &Gate) -> u64 {
     left.parse().expect("a number")
 }
 
-/// Disconnects when the upstream has the request and the client has received `mark`, three times;
-/// returns the gate afterwards.
-fn disconnect(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
+/// Disconnects when the upstream has the request and the client has received `mark`, three times; returns the gate
+/// afterwards, and what the fastest took until the upstream's connection was closed. No timeout closes it.
+fn disconnect(answer: Vec<u8>, stream: bool, mark: &str) -> (Gate, Duration) {
     let upstream = PartialUpstream::start(answer);
     let gate = gate(&upstream);
-    let mut fastest = Duration::MAX;
-    for n in 0..3 {
+    let took = (0..3).map(|n| {
         let mut connection = Connection::open(gate.data);
         connection.send(&call(&format!("case{n}"), stream));
         upstream.reached();
@@ -51,15 +50,39 @@ fn disconnect(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
         }
         let left = Instant::now();
         drop(connection);
-        fastest = fastest.min(upstream.closed().saturating_duration_since(left));
+        upstream.closed();
+        left.elapsed()
+    });
+    let fastest = took.min().expect("three");
+    (gate, fastest)
+}
+
+/// Some of a stream, and some of a JSON answer.
+fn begun() -> (Vec<u8>, Vec<u8>) {
+    let deltas = ["one", "two"].map(|text| chunk(delta(text).as_bytes()));
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9000\r\n\r\n\
+         {\"choices\":[";
+    ([events_head(), deltas.concat()].concat(), head.into())
+}
+
+#[test]
+#[ignore = "timing"]
+fn timing_a_disconnect_closes_the_upstream_connection_within_100_ms() {
+    let (stream, json) = begun();
+    for (answer, is_stream, mark) in [
+        (Vec::new(), true, ""),
+        (stream, true, "two"),
+        (json, false, "choices"),
+    ] {
+        let (_, fastest) = disconnect(answer, is_stream, mark);
+        println!("{mark:?}: {fastest:?}");
+        assert!(fastest <= Duration::from_millis(100), "{fastest:?}");
     }
-    assert!(fastest <= PROMISED, "closed only after {fastest:?}");
-    gate
 }
 
 #[test]
 fn a_disconnect_before_the_first_byte_cancels_the_call_and_charges_its_prompt() {
-    let gate = disconnect(Vec::new(), true, "");
+    let (gate, _) = disconnect(Vec::new(), true, "");
     let mut spent = 0;
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
@@ -75,12 +98,7 @@ fn a_disconnect_before_the_first_byte_cancels_the_call_and_charges_its_prompt() 
 
 #[test]
 fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
-    let stream = [
-        chunk(delta("one").as_bytes()),
-        chunk(delta("two").as_bytes()),
-    ]
-    .concat();
-    let gate = disconnect([events_head(), stream].concat(), true, "two");
+    let (gate, _) = disconnect(begun().0, true, "two");
     let mut spent = 0;
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
@@ -98,9 +116,7 @@ fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
 
 #[test]
 fn a_disconnect_during_a_json_answer_closes_the_upstream_connection() {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9000\r\n\r\n\
-         {\"choices\":[";
-    let gate = disconnect(head.into(), false, "choices");
+    let (gate, _) = disconnect(begun().1, false, "choices");
     assert!(gate.records(3).iter().all(|r| r["outcome"] == "aborted"));
     assert_eq!(gate.records(3).len(), 3);
 }
@@ -126,7 +142,7 @@ fn a_disconnect_during_an_upload_reaches_no_upstream() {
     }
     assert!(!upstream.is_reached());
     assert_eq!(remaining(&gate), TOKENS);
-    eventually("no exchange is open", Duration::from_secs(5), || {
+    eventually("no exchange is open", || {
         gate.metric("tollgate_open_exchanges", &[]) < 0.5
     });
 }

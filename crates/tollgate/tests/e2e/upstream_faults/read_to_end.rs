@@ -5,15 +5,20 @@
 //! Not here: routes that cancel (`disconnects`).
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use testing::{Began, eventually};
 
 use super::{call, record};
-use crate::harness::answer::{chunk, delta, events_head, json};
-use crate::harness::{Connection, Gate, PartialUpstream, Step, Upstream, eventually, h2};
+use crate::harness::answer::{
+    DONE, LAST_CHUNK, chunk, counts, delta, events_head, json, usage_event,
+};
+use crate::harness::{Connection, Gate, PartialUpstream, Signal, Step, Upstream, h2};
 
 const TOKENS: u64 = 100_000;
+/// Bounds that nothing here comes to.
+const WIDE: &str = "{ tokens: 1K, seconds: 3600 }";
 
 fn gate(address: SocketAddr, drain: &str, more: &str) -> Gate {
     let config = format!(
@@ -24,20 +29,34 @@ fn gate(address: SocketAddr, drain: &str, more: &str) -> Gate {
     Gate::start(&config, &[])
 }
 
-/// An engine that makes a token in so many milliseconds.
-fn engine(each: u64) -> engine::EngineHandle {
-    engine::spawn_thread(engine::EngineConfig {
-        ttft: Duration::ZERO,
-        inter_token: Duration::from_millis(each),
-        ..engine::EngineConfig::default()
+/// An upstream that begins its answer, and says the rest, with usage at its end, when the gate reads for nobody.
+fn in_two_parts(until: Signal) -> Upstream {
+    Upstream::start(move |_, seen| {
+        let usage = counts(7, 300);
+        if seen.json()["stream"] != true {
+            let body = format!(r#"{{"id":"c","choices":[],"usage":{usage}}}"#);
+            return vec![Step::Until(until.clone()), Step::Send(json(200, &body))];
+        }
+        let rest = [delta("two").repeat(200), usage_event(&usage), DONE.into()].concat();
+        vec![
+            Step::Send([events_head(), chunk(delta("one").as_bytes())].concat()),
+            Step::Until(until.clone()),
+            Step::Send([&chunk(rest.as_bytes())[..], LAST_CHUNK].concat()),
+        ]
     })
-    .expect("an engine")
 }
 
 fn body(stream: bool, tokens: u32) -> String {
     format!(
         r#"{{"model":"gpt-oss-120b","stream":{stream},"min_tokens":{tokens},"max_tokens":{tokens},"messages":[{{"role":"user","content":"Hello"}}]}}"#
     )
+}
+
+/// Waits until so many answers are read for nobody.
+fn drains(gate: &Gate, many: f64) {
+    eventually("an answer is read for nobody", || {
+        gate.metric("tollgate_open_drains", &[]) == many
+    });
 }
 
 /// Remaining tokens, from the refusal of a call that is too large.
@@ -55,13 +74,11 @@ fn outcomes(gate: &Gate) -> [f64; 4] {
     })
 }
 
-/// Asserts an aborted record with the usage that the engine reported, and that nothing is still open.
-fn assert_read_to_end(gate: &Gate, engine: &engine::EngineHandle, record: &Value, tokens: u64) {
+/// Asserts an aborted record with the usage that the upstream reported, and that nothing is still open.
+fn assert_read_to_end(gate: &Gate, record: &Value, tokens: u64) {
     assert_eq!(record["outcome"], "aborted", "{record}");
     assert_eq!(record["completion_source"], "reported", "{record}");
     assert_eq!(record["completion_tokens"], tokens, "{record}");
-    let stats = engine.stats();
-    assert_eq!((stats.running, stats.finished_abort), (0, 0), "{stats:?}");
     let spent = record["prompt_tokens"].as_u64().expect("reported") + tokens;
     assert_eq!(remaining(gate), TOKENS - spent);
     assert_eq!(outcomes(gate), [0.0, 1.0, 0.0, 0.0]);
@@ -73,143 +90,179 @@ fn assert_read_to_end(gate: &Gate, engine: &engine::EngineHandle, record: &Value
 
 #[test]
 fn an_abandoned_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
-    for protocol in ["http1", "http2"] {
-        let engine = engine(10);
-        let more = format!(", protocol: {protocol}");
-        let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", &more);
-        let mut connection = Connection::open(gate.data);
-        connection.send(&crate::fixture::call(&body(true, 300)));
-        while !String::from_utf8_lossy(connection.unread()).contains("data: ") {
-            assert!(connection.more());
-        }
-        drop(connection);
-        let record = gate.records(1).remove(0);
-        let sent = record["bytes_out"].as_u64().expect("a count");
-        // All of it has more than 150 bytes for each token.
-        assert!(sent < 150 * 150, "{sent} forwarded");
-        assert_read_to_end(&gate, &engine, &record, 300);
+    let abandoned = Signal::default();
+    let upstream = in_two_parts(abandoned.clone());
+    let gate = gate(upstream.address, WIDE, "");
+    leave_a_stream(&gate);
+    drains(&gate, 1.0);
+    abandoned.give();
+    let record = gate.records(1).remove(0);
+    let sent = record["bytes_out"].as_u64().expect("a count");
+    assert!(sent < 200, "the first event is forwarded: {record}");
+    assert_read_to_end(&gate, &record, 300);
+}
+
+#[test]
+fn an_abandoned_stream_of_an_http2_upstream_is_read_to_its_end() {
+    // Some seconds long, so that its client leaves long before its end.
+    let engine = engine::spawn_thread(engine::EngineConfig {
+        ttft: Duration::ZERO,
+        inter_token: Duration::from_millis(50),
+        ..engine::EngineConfig::default()
+    });
+    let engine = engine.expect("an engine");
+    let gate = gate(engine.addr(), WIDE, ", protocol: http2");
+    leave_a_stream(&gate);
+    let record = gate.records(1).remove(0);
+    assert_read_to_end(&gate, &record, 100);
+    let stats = engine.stats();
+    assert_eq!((stats.running, stats.finished_abort), (0, 0), "{stats:?}");
+}
+
+/// Leaves when a stream has begun.
+fn leave_a_stream(gate: &Gate) {
+    let mut connection = Connection::open(gate.data);
+    connection.send(&crate::fixture::call(&body(true, 100)));
+    while !String::from_utf8_lossy(connection.unread()).contains("data: ") {
+        assert!(connection.more());
     }
 }
 
 #[test]
 fn an_abandoned_http2_stream_read_to_its_end_is_recorded_with_the_reported_usage() {
-    let engine = engine(10);
-    let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", "");
-    h2::run(async {
+    let abandoned = Signal::default();
+    let upstream = in_two_parts(abandoned.clone());
+    let gate = gate(upstream.address, WIDE, "");
+    let told = abandoned.clone();
+    let leave = async {
         let mut client = h2::connect(gate.data).await;
         let request = h2::post("/v1/chat/completions", body(true, 300));
         let response = client.send_request(request).await.expect("an answer");
         assert_eq!(response.status().as_u16(), 200);
-        // Dropping it resets the stream; the connection stays open.
+        // Resets the stream; the connection stays open.
+        drop(response);
+        tokio::task::spawn_blocking(move || told.wait()).await
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            drains(&gate, 1.0);
+            abandoned.give();
+        });
+        assert!(h2::run(leave).expect("it waits"), "it is read for nobody");
     });
     let record = gate.records(1).remove(0);
-    assert_read_to_end(&gate, &engine, &record, 300);
+    assert_read_to_end(&gate, &record, 300);
 }
 
 #[test]
 fn an_abandoned_unary_answer_is_read_to_its_end() {
-    let engine = engine(10);
-    let gate = gate(engine.addr(), "{ tokens: 1K, seconds: 20 }", "");
+    let abandoned = Signal::default();
+    let upstream = in_two_parts(abandoned.clone());
+    let gate = gate(upstream.address, WIDE, "");
     let mut connection = Connection::open(gate.data);
     connection.send(&crate::fixture::call(&body(false, 300)));
-    eventually("it runs", Duration::from_secs(5), || {
-        engine.stats().running == 1
-    });
+    eventually("it runs", || upstream.count() == 1);
     drop(connection);
+    drains(&gate, 1.0);
+    abandoned.give();
     let record = gate.records(1).remove(0);
     assert_eq!(
         (&record["status"], &record["bytes_out"]),
         (&Value::Null, &0.into())
     );
-    assert_read_to_end(&gate, &engine, &record, 300);
+    assert_read_to_end(&gate, &record, 300);
 }
 
 #[test]
 fn reading_to_the_end_stops_at_its_token_bound_and_counts_forwarded_tokens() {
-    let engine = engine(300);
-    let gate = gate(engine.addr(), "{ tokens: 5, seconds: 20 }", "");
-    let mut connection = Connection::open(gate.data);
-    connection.send(&crate::fixture::call(&body(true, 2000)));
-    while !String::from_utf8_lossy(connection.unread()).contains("data: ") {
-        assert!(connection.more());
-    }
-    drop(connection);
+    let (abandoned, closed) = <(Signal, Signal)>::default();
+    let (until, when_closed) = (abandoned.clone(), closed.clone());
+    let upstream = Upstream::start(move |_, _| {
+        let more = chunk(delta("x").as_bytes()).repeat(10);
+        vec![
+            Step::Send([events_head(), chunk(delta("one").as_bytes())].concat()),
+            Step::Until(until.clone()),
+            Step::Send(more),
+            Step::Hang(when_closed.clone()),
+        ]
+    });
+    let gate = gate(upstream.address, "{ tokens: 5, seconds: 3600 }", "");
+    leave_a_stream(&gate);
+    drains(&gate, 1.0);
+    abandoned.give();
+    assert!(closed.wait(), "the upstream is told");
     let record = gate.records(1).remove(0);
     assert_eq!(record["completion_source"], "estimated", "{record}");
-    let counted = record["completion_tokens"].as_u64().expect("an estimate");
-    assert!((1..=4).contains(&counted), "{record}");
-    eventually("the engine is told", Duration::from_secs(2), || {
-        engine.stats().finished_abort == 1
-    });
-    let made = engine.stats().generation_tokens;
-    assert!((5..20).contains(&made), "{made}");
+    assert_eq!(record["completion_tokens"], 1, "{record}");
     assert_eq!(outcomes(&gate), [0.0, 0.0, 1.0, 0.0]);
 }
 
 #[test]
 fn reading_to_the_end_is_bounded_in_time_and_concurrency() {
-    let upstream = PartialUpstream::start([events_head(), chunk(delta("one").as_bytes())].concat());
-    let gate = gate(upstream.address, "{ tokens: 1K, seconds: 6 }", "");
-    let mut closed = Vec::new();
-    for n in 0..3 {
+    let begun = [events_head(), chunk(delta("one").as_bytes())].concat();
+    let assert_aborted = |gate: &Gate, calls, case| {
+        let record = record(gate, calls, case);
+        assert_eq!(record["outcome"], "aborted", "{record}");
+        assert_eq!(record["completion_tokens"], 1, "{record}");
+    };
+    let leave = |gate: &Gate, upstream: &PartialUpstream, case| {
         let mut connection = Connection::open(gate.data);
-        connection.send(&call(&format!("case{n}"), true));
+        connection.send(&call(case, true));
         upstream.reached();
         while !String::from_utf8_lossy(connection.unread()).contains("one") {
             assert!(connection.more());
         }
-        drop(connection);
-        if n < 2 {
-            eventually("it drains", Duration::from_secs(2), || {
-                gate.metric("tollgate_open_drains", &[]) > f64::from(n) + 0.5
-            });
-        }
+    };
+    // For the third there is no room while two are read, which goes on for an hour.
+    let upstream = PartialUpstream::start(begun.clone());
+    let wide = gate(upstream.address, WIDE, "");
+    for (case, many) in [("case0", 1.0), ("case1", 2.0)] {
+        leave(&wide, &upstream, case);
+        drains(&wide, many);
     }
-    let began = Instant::now();
-    for _ in 0..3 {
-        closed.push(upstream.closed().saturating_duration_since(began));
-    }
-    assert!(closed[0] < Duration::from_secs(2), "{closed:?}");
-    assert!(closed[1] > Duration::from_secs(3), "{closed:?}");
-    assert!(closed[2] < Duration::from_secs(9), "{closed:?}");
-    for n in 0..3 {
-        let record = record(&gate, 3, &format!("case{n}"));
-        assert_eq!(record["outcome"], "aborted", "{record}");
-        assert_eq!(record["completion_tokens"], 1, "{record}");
-    }
-    assert_eq!(outcomes(&gate), [0.0, 0.0, 2.0, 1.0]);
+    leave(&wide, &upstream, "case2");
+    upstream.closed();
+    assert_aborted(&wide, 1, "case2");
+    assert_eq!(outcomes(&wide), [0.0, 0.0, 0.0, 1.0]);
+    drains(&wide, 2.0);
+
+    let upstream = PartialUpstream::start(begun);
+    let brief = gate(upstream.address, "{ tokens: 1K, seconds: 1 }", "");
+    let began = Began::now();
+    leave(&brief, &upstream, "case");
+    upstream.closed();
+    began.took_at_least(Duration::from_millis(900));
+    assert_aborted(&brief, 1, "case");
+    assert_eq!(outcomes(&brief), [0.0, 0.0, 1.0, 0.0]);
 }
 
 #[test]
 fn a_call_whose_client_disconnected_is_not_retried() {
-    let upstream = Upstream::start(|n, _| {
+    let left = Signal::default();
+    let until = left.clone();
+    let upstream = Upstream::start(move |_, _| {
         let sorry = json(503, r#"{"error":{"message":"later"}}"#);
-        // Of the first call the client leaves meanwhile.
-        let after = Duration::from_secs(if n == 0 { 3 } else { 0 });
-        vec![Step::Sleep(after), Step::Send(sorry)]
+        vec![Step::Until(until.clone()), Step::Send(sorry)]
     });
     let config = format!(
         "backends: {{ up: {{ endpoints: [ {{ url: http://{0}/v1 }}, {{ url: http://{0}/v1 }} ] }} }}\n\
-         routes: [ {{ workload: w, backend: up, abandon: {{ read_to_end: {{ tokens: 9, seconds: 9 }} }} }} ]\n",
+         routes: [ {{ workload: w, backend: up, abandon: {{ read_to_end: {{ tokens: 9, seconds: 3600 }} }} }} ]\n",
         upstream.address
     );
     let gate = Gate::start(&config, &[]);
     let mut connection = Connection::open(gate.data);
     connection.send(&call("m", false));
-    eventually("it is under way", Duration::from_secs(5), || {
-        !upstream.seen().is_empty()
-    });
+    eventually("it is under way", || upstream.count() == 1);
     drop(connection);
+    drains(&gate, 1.0);
+    left.give();
     let record = gate.records(1).remove(0);
     assert_eq!(
         (&record["outcome"], &record["attempts"]),
         (&"aborted".into(), &1.into())
     );
-    assert_eq!(upstream.seen().len(), 1);
+    assert_eq!(upstream.count(), 1);
     // A client that stays connected is served by whichever endpoint answers.
     let stayed = gate.call(&call("m", false));
-    assert!(
-        stayed.status >= 500 && upstream.seen().len() > 2,
-        "{stayed:?}"
-    );
+    assert!(stayed.status >= 500 && upstream.count() > 2, "{stayed:?}");
 }

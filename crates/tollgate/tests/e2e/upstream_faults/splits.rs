@@ -2,9 +2,10 @@
 //!
 //! Invariant: for every split, client bytes and record are those of the unsplit stream.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::Value;
+use testing::{Draw, seed};
 
 use super::one;
 use crate::harness::answer::{
@@ -120,22 +121,12 @@ fn a_split_at_every_byte_changes_nothing() {
 
 #[test]
 fn random_splits_change_nothing() {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("after 1970");
-    let seed = since.as_secs();
-    println!("seed {seed}");
-    let mut state = seed | 1;
+    let mut draw = Draw::new(seed("random_splits_change_nothing"));
     let response = response();
     let mut splits = Vec::new();
-    for round in 0..150 {
+    for round in 0..80 {
         let mut list: Vec<usize> = (0..1 + round % 40)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                usize::try_from(state >> 33).expect("31 bits") % response.len()
-            })
+            .map(|_| draw.below(response.len()))
             .collect();
         list.sort_unstable();
         splits.push(list);

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{call, make};
-use crate::harness::{Connection, Demo, Sdk, chat, post, seen_by};
+use super::{call, runs, values};
+use crate::harness::{Connection, Demo, chat, post};
 
 /// The rogue credential, plain and in base64 as Basic sends it.
 const ROGUE: [&str; 2] = ["malicious-token", "bWFsaWNpb3VzLXRva2Vu"];
 
 /// Calls that carry it in different ways. The SDK's own bearer is omitted where it would be a second
 /// credential, which is refused.
-fn rogues(stream: bool) -> Vec<Value> {
+pub(super) fn rogues(stream: bool) -> Vec<Value> {
     let instead = |name: &str, value: &str| json!({ "Authorization": null, name: value });
     let headers = [
         json!({}),
@@ -46,31 +46,32 @@ fn rogues(stream: bool) -> Vec<Value> {
 
 #[test]
 fn a_call_with_a_rogue_credential_is_answered_and_the_credential_not_forwarded() {
-    for (sdk, stream) in Sdk::ways() {
-        let demo = Demo::start();
-        let calls = rogues(stream);
-        for (call, outcome) in calls.iter().zip(make(sdk, &demo, &calls)) {
-            assert_eq!(outcome["status"], 200, "{sdk:?} {stream} {call} {outcome}");
+    for run in runs() {
+        let what = run.what();
+        for (call, outcome) in &run.rogue {
+            assert_eq!(outcome["status"], 200, "{what} {call} {outcome}");
             assert_eq!(outcome["model"], "gemini-2.5-flash");
         }
-        let seen = seen_by(demo.frontier);
-        assert_eq!(seen.len(), calls.len());
-        let everything = Value::from(seen.clone()).to_string();
+        // One call before them had no rogue credential.
+        assert_eq!(run.frontier.len(), 1 + run.rogue.len());
+        let everything = Value::from([&run.frontier[..], &run.on_prem].concat()).to_string();
         for word in ROGUE {
             assert!(
                 !everything.contains(word),
-                "{sdk:?} {stream}: {word} crossed\n{everything}"
+                "{what}: {word} crossed\n{everything}"
             );
         }
-        let secret = bearer(&seen[0]);
-        assert!(seen.iter().all(|request| bearer(request) == secret));
-        engine_wants(&demo, &secret);
-        assert!(seen_by(demo.on_prem).is_empty());
+        let secret = bearer(&run.frontier[0]);
+        let mut seen = run.frontier.iter();
+        assert!(seen.all(|request| bearer(request) == secret));
+        assert_eq!(run.direct, [401, 401, 200], "{what}");
+        // The two that its limit let through.
+        assert_eq!(run.on_prem.len(), 2, "{what}");
     }
 }
 
-/// Asserts that the engine refuses calls without the gate's credential and with the rogue one.
-fn engine_wants(demo: &Demo, secret: &str) {
+/// What the engine itself says of calls without the gate's credential, with the rogue one and with the gate's.
+pub(super) fn direct(demo: &Demo, seen: &[Value]) -> [u16; 3] {
     let direct = |headers: &[&str]| {
         let request = post(
             "/v1/chat/completions",
@@ -79,20 +80,17 @@ fn engine_wants(demo: &Demo, secret: &str) {
         );
         Connection::open(demo.frontier).call(&request).status
     };
-    assert_eq!(direct(&[]), 401);
-    assert_eq!(direct(&["authorization: Bearer malicious-token"]), 401);
-    assert_eq!(direct(&[&format!("authorization: {secret}")]), 200);
+    let secret = bearer(&seen[0]);
+    [
+        direct(&[]),
+        direct(&["authorization: Bearer malicious-token"]),
+        direct(&[&format!("authorization: {secret}")]),
+    ]
 }
 
 /// The value of `authorization` that an engine saw; asserts that there is exactly one.
 fn bearer(request: &Value) -> String {
-    let headers = request["headers"].as_array().expect("a list");
-    let values: Vec<&str> = headers
-        .iter()
-        .filter(|h| h[0] == "authorization")
-        .filter_map(|h| h[1].as_str())
-        .collect();
-    let [one] = values[..] else {
+    let [one] = values(request, "authorization")[..] else {
         panic!("not one authorization: {request}")
     };
     assert!(one.starts_with("Bearer "), "{one}");

@@ -2,23 +2,37 @@
 
 use serde_json::Value;
 
-use super::{call, make};
-use crate::harness::{Demo, Sdk};
+use super::runs;
+use crate::harness::Demo;
 
 const REFUSALS: &str = "http_local_rate_limit_rate_limited";
 
+/// Refusals by limits.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refusals {
+    requests: f64,
+    tokens: f64,
+    others: f64,
+}
+
+impl Refusals {
+    pub(super) fn of(demo: &Demo) -> Self {
+        let all = |kind: &str| demo.metric(REFUSALS, &[r#"workload="swe-rebench-ide""#, kind]);
+        Self {
+            requests: all(r#"kind="requests""#),
+            tokens: all(r#"kind="tokens""#),
+            others: demo.metric(REFUSALS, &[r#"workload="terminal-bench-ci""#]),
+        }
+    }
+}
+
 #[test]
 fn six_rapid_requests_at_two_a_minute_are_two_answers_and_four_429() {
-    for (sdk, stream) in Sdk::ways() {
-        let demo = Demo::start();
-        let all = |kind: &str| demo.metric(REFUSALS, &[r#"workload="swe-rebench-ide""#, kind]);
-        let (requests, tokens) = (r#"kind="requests""#, r#"kind="tokens""#);
-        assert_eq!((all(requests), all(tokens)), (0.0, 0.0));
-        let calls = vec![call("swe-rebench-ide", stream); 6];
-        let outcomes = make(sdk, &demo, &calls);
+    for run in runs() {
+        let (what, outcomes) = (run.what(), &run.limited);
         let statuses: Vec<_> = outcomes.iter().map(|o| o["status"].as_u64()).collect();
         let expected: Vec<_> = [200, 200, 429, 429, 429, 429].map(Some).into();
-        assert_eq!(statuses, expected, "{sdk:?} {stream} {outcomes:?}");
+        assert_eq!(statuses, expected, "{what} {outcomes:?}");
         for (n, answer) in outcomes[..2].iter().enumerate() {
             assert_eq!(answer["model"], "gpt-oss-120b");
             assert!(
@@ -32,15 +46,18 @@ fn six_rapid_requests_at_two_a_minute_are_two_answers_and_four_429() {
             );
         }
         outcomes[2..].iter().for_each(refused_with_advice);
-        assert_eq!((all(requests), all(tokens)), (4.0, 0.0), "{sdk:?} {stream}");
-        let others = demo.metric(REFUSALS, &[r#"workload="terminal-bench-ci""#]);
-        assert_eq!(others, 0.0);
-        let records = demo.records(6);
-        let limited = records
-            .iter()
-            .filter(|r| r["limited"] == "requests")
-            .count();
-        assert_eq!((records.len(), limited), (6, 4));
+        let refusals = [0.0, 4.0].map(|requests| Refusals {
+            requests,
+            tokens: 0.0,
+            others: 0.0,
+        });
+        assert_eq!(run.refusals, refusals, "{what}");
+        let limited = |outcome| run.record(outcome)["limited"] == "requests";
+        let limited: Vec<_> = outcomes.iter().map(limited).collect();
+        assert_eq!(limited, [false, false, true, true, true, true], "{what}");
+        let records = run.records.iter();
+        let of = |r: &&Value| r["limited"] == "requests";
+        assert_eq!(records.filter(of).count(), 4, "{what}");
     }
 }
 

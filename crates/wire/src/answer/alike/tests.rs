@@ -1,5 +1,7 @@
 //! An event that is like an earlier one says what it says when it is read whole.
 
+use testing::{Draw, seed};
+
 use super::super::Reader;
 use super::*;
 
@@ -33,20 +35,8 @@ const TEXTS: [&str; 12] = [
     "\\",
 ];
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        usize::try_from(self.0 >> 33).unwrap_or(0) % most
-    }
-
-    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len())]
-    }
+fn one_of<'a>(draw: &mut Draw, all: &[&'a str]) -> &'a str {
+    all[draw.below(all.len())]
 }
 
 /// What a stream of these events says, and whether it can be read.
@@ -63,41 +53,43 @@ fn read(events: &[Vec<u8>]) -> (Vec<String>, bool) {
 
 #[test]
 fn an_event_says_the_same_whatever_was_read_before_it() {
-    let seed = 0x5EED_u64;
-    let mut random = Random(seed);
+    let mut draw = Draw::new(seed("an_event_says_the_same"));
     let mut like = 0;
     let long = &"9".repeat(400);
-    for round in 0..40_000 {
-        let shape = random.one_of(&EVENTS);
-        let write = |random: &mut Random, text: &str| {
-            let number = random.one_of(&[
-                "0",
-                "7",
-                "12345678901234567890123",
-                "01",
-                "-1",
-                "1.5",
-                "1e5",
-                long,
-                "",
-            ]);
-            let letters = random.one_of(&["", "aX9", "é", r"\n", "a\u{7f}"]);
+    for round in 0..10_000 {
+        let shape = one_of(&mut draw, &EVENTS);
+        let write = |draw: &mut Draw, text: &str| {
+            let number = one_of(
+                draw,
+                &[
+                    "0",
+                    "7",
+                    "12345678901234567890123",
+                    "01",
+                    "-1",
+                    "1.5",
+                    "1e5",
+                    long,
+                    "",
+                ],
+            );
+            let letters = one_of(draw, &["", "aX9", "é", r"\n", "a\u{7f}"]);
             let event = shape.replace('N', number).replace('P', letters);
             event.replacen('T', text, 1).into_bytes()
         };
-        let first = write(&mut random, "a text");
+        let first = write(&mut draw, "a text");
         let mut second = {
-            let text = random.one_of(&TEXTS);
-            write(&mut random, text)
+            let text = one_of(&mut draw, &TEXTS);
+            write(&mut draw, text)
         };
-        if random.below(4) == 0 {
-            let at = random.below(second.len());
-            second[at] = [b'"', b'\\', b'{', b'1', 0x80, b' '][random.below(6)];
+        if draw.below(4) == 0 {
+            let at = draw.below(second.len());
+            second[at] = [b'"', b'\\', b'{', b'1', 0x80, b' '][draw.below(6)];
         }
         let (before, is_good) = read(std::slice::from_ref(&first));
         let (alone, is_readable) = read(std::slice::from_ref(&second));
         let (both, are_readable) = read(&[first.clone(), second.clone()]);
-        let what = format!("seed {seed}, round {round}: {}", second.escape_ascii());
+        let what = format!("round {round}: {}", second.escape_ascii());
         if !is_good {
             assert!(!are_readable, "{what}");
             continue;
@@ -106,7 +98,7 @@ fn an_event_says_the_same_whatever_was_read_before_it() {
         assert_eq!(both, [before, alone].concat(), "{what}");
         like += usize::from(is_taken(&first, &second));
     }
-    assert!(like > 5_000, "only {like} were alike");
+    assert!(like > 1_250, "only {like} were alike");
 }
 
 /// Whether the second is taken without reading it whole.

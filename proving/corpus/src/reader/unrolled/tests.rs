@@ -55,7 +55,7 @@ fn new_messages_of_the_assistant_at_the_end_are_one_decision_and_known_ones_are_
 }
 
 proptest! {
-    #![proptest_config(seeded(256))]
+    #![proptest_config(seeded("histories_come_back", 128))]
 
     #[test]
     fn histories_come_back(histories in proptest::collection::vec(proptest::collection::vec((0..4_u8, 0..3_u8), 1..8), 1..8)) {

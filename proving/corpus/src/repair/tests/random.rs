@@ -150,7 +150,7 @@ fn session() -> impl Strategy<Value = Conversation> {
 }
 
 proptest! {
-    #![proptest_config(seeded(2_000))]
+    #![proptest_config(seeded("strict_repair", 700))]
 
     #[test]
     fn strict_repair_satisfies_the_rules_and_is_idempotent(

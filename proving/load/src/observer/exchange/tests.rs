@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::super::{Live, Observations, Window};
 use super::{Answers, ExchangeTimes, ObserveOptions, ObserverBuffers};
@@ -155,7 +156,16 @@ fn a_stream_that_tells_of_an_error_or_does_not_finish_is_no_good_answer() {
     assert_eq!(outcome(refused, "{}"), Some(Failure::Status(429)));
 }
 
+fn seeded() -> ProptestConfig {
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(testing::seed("any_chunking_of_a_stream")),
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
+    #![proptest_config(seeded())]
+
     #[test]
     fn any_chunking_of_a_stream_gives_the_same_observation(cuts in prop::collection::vec(0..STREAM.len(), 0..40)) {
         let bytes = STREAM.as_bytes();

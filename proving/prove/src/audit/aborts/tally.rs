@@ -56,11 +56,14 @@ pub(super) struct Tally {
     not_so: Found,
     unreported: Found,
     strange: Found,
+    /// Whether times have to be kept, too.
+    judges_times: bool,
 }
 
 impl Tally {
     pub(super) fn new(
         (drains, tokens): (bool, u64),
+        judges_times: bool,
         left: Vec<Left>,
         engine: Vec<Entry>,
         stalls: Stalls,
@@ -68,6 +71,7 @@ impl Tally {
         Self {
             drains,
             tokens,
+            judges_times,
             stalls,
             left: left
                 .into_iter()
@@ -96,11 +100,11 @@ impl Tally {
             return;
         };
         let entry = self.engine.get(row.request_id.as_str());
+        // A gate that is not given a core reads to the end before it sees that its client left.
+        let may_be_whole =
+            |e: &Entry, at| !self.judges_times || self.noticed_after(at, e) <= MOMENT;
         let was_whole = self.drains
-            && entry.is_some_and(|e| {
-                left.at
-                    .is_some_and(|at| self.noticed_after(at, e) <= MOMENT)
-            })
+            && entry.is_some_and(|e| left.at.is_some_and(|at| may_be_whole(e, at)))
             || !self.drains && entry.is_some_and(|e| e.whole)
             || entry.is_some_and(|e| e.whole && left.events >= e.completion_tokens)
             || left.at.is_none();
@@ -265,7 +269,7 @@ impl Tally {
         verdict.tell("tokens by which rows lie below it, all together", lower);
         verdict.tell("below it, p99", quantile(&mut self.below, 0.99));
         verdict.tell("below it, most", quantile(&mut self.below, 1.0));
-        verdict.none("rows too far below the engine's account", &self.too_low);
+        verdict.none_in_time("rows too far below the engine's account", &self.too_low);
         if self.drains {
             verdict.none("drained to the end, and not reported", &self.unreported);
         }
@@ -282,15 +286,37 @@ impl Tally {
             quantile(&mut self.unread, 1.0),
         );
         let mut after: Vec<u64> = self.cancelled_after();
-        verdict.tell("streams that the engine saw cancelled", after.len());
-        if !self.drains {
+        let seen = "streams that the engine saw cancelled";
+        if self.drains {
+            verdict.tell(seen, after.len());
+        } else {
+            verdict.hold(seen, after.len(), !after.is_empty());
+            verdict.none(
+                "calls that ran to their end without their client",
+                &self.run_on(),
+            );
             verdict.tell("cancelled after, p50, µs", quantile(&mut after, 0.5));
             let p99 = quantile(&mut after, 0.99);
-            let within = Duration::from_micros(p99) <= cancelled_within;
-            verdict.hold("cancelled after, p99, µs", p99, within && !after.is_empty());
+            let is_within = Duration::from_micros(p99) <= cancelled_within;
+            verdict.in_time("cancelled after, p99, µs", p99, is_within);
             verdict.tell("cancelled after, most, µs", quantile(&mut after, 1.0));
         }
         verdict.stalls(&self.stalls);
+    }
+
+    /// Calls that the engine served whole, for longer than any machine stands still after their clients had left.
+    fn run_on(&self) -> Found {
+        let mut found = Found::default();
+        for entry in self.engine.values().filter(|entry| entry.whole) {
+            if self
+                .left
+                .get(&entry.id)
+                .is_some_and(|left| left.at.is_some())
+            {
+                found.add(|| format!("{entry:?}"));
+            }
+        }
+        found
     }
 
     /// How long it took from a client's leaving to the engine's seeing it, less what the machine stood still.

@@ -16,7 +16,7 @@ fn is_excused(at_ms: u64, stalls: &[(u64, u64)]) -> bool {
         ..Missing::default()
     };
     let stalls = Stalls::of(stalls.iter().map(|&(from, to)| (at(from), at(to))));
-    let mut verdict = Verdict::new("test", 0);
+    let mut verdict = Verdict::new("test", 0, true);
     last_moments(&missing, &[at(10_000)], &stalls, &mut verdict);
     verdict.holds
 }

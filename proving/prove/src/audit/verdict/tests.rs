@@ -1,12 +1,10 @@
-//! What holds and what is told.
-
 //! What a reader sees.
 
 use super::{Found, Verdict};
 
 #[test]
 fn one_violation_makes_it_not_hold_and_is_told() {
-    let mut verdict = Verdict::new("kills", 7);
+    let mut verdict = Verdict::new("kills", 7, false);
     verdict.tell("calls", 1_234_567_u64);
     verdict.none("lost", &Found::default());
     assert!(verdict.holds);
@@ -29,8 +27,32 @@ fn one_violation_makes_it_not_hold_and_is_told() {
 }
 
 #[test]
+fn times_are_told_and_judged_where_that_is_asked_for() {
+    for judges_times in [false, true] {
+        let mut verdict = Verdict::new("aborts", 7, judges_times);
+        verdict.in_time("soon enough, ms", 3_u64, true);
+        assert!(verdict.holds);
+        verdict.in_time("too late, ms", 300_u64, false);
+        assert_eq!(verdict.holds, !judges_times);
+        let mut verdict = Verdict::new("aborts", 7, judges_times);
+        let mut found = Found::default();
+        verdict.none_in_time("rows too low", &found);
+        found.add(|| "one".into());
+        assert!(verdict.holds);
+        verdict.none_in_time("rows too low", &found);
+        assert_eq!(verdict.holds, !judges_times);
+        let table = verdict.table();
+        assert_eq!(
+            table.contains("! rows too low: one"),
+            judges_times,
+            "{table}"
+        );
+    }
+}
+
+#[test]
 fn a_verdict_fits_eighty_columns_whatever_a_command_said() {
-    let mut verdict = Verdict::new("kills", 7);
+    let mut verdict = Verdict::new("kills", 7, false);
     let said =
         "every row is as it was written: 1002040 rows after row 0, and more words of a command";
     verdict.hold("the chain of hashes", said, true);

@@ -102,11 +102,13 @@ fn what_was_sent_long_ago_is_forgotten() {
 
 #[test]
 fn every_question_goes_to_exactly_one_engine_and_the_same_one_again() {
-    for (seed, balancer) in (0..60).zip(
+    let first = testing::seed("every_question_goes_to_exactly_one_engine_and_the_same_one_again");
+    for (i, balancer) in (0..60).zip(
         [Balancer::RoundRobin, Balancer::LeastLoaded, affine()]
             .into_iter()
             .cycle(),
     ) {
+        let seed = first.wrapping_add(i);
         println!("seed {seed}, {balancer:?}");
         let course = || {
             let mut rng = Rng::new(seed);

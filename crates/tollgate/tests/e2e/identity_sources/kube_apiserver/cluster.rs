@@ -6,7 +6,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -15,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::harness::free_address;
 use crate::harness::tls::{Authority, connect};
-use crate::harness::{eventually, free_address};
 
 /// What the tokens of its service accounts say as `iss`.
 pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -58,7 +57,7 @@ impl Cluster {
         etcd.arg(format!("--listen-peer-urls=http://{peers}"));
         etcd.arg("--unsafe-no-fsync");
         cluster.run(etcd, "etcd.log");
-        eventually("etcd listens", Duration::from_secs(30), || {
+        testing::eventually("etcd listens", || {
             std::net::TcpStream::connect(clients).is_ok()
         });
         let server = cluster.server(&binaries.join("apiserver"), clients);
@@ -121,7 +120,7 @@ impl Cluster {
     fn until_ready(&mut self) {
         let log = self.dir.path().join("apiserver.log");
         let mut children = std::mem::take(&mut self.children);
-        eventually("/readyz is 200", Duration::from_secs(90), || {
+        testing::eventually("/readyz is 200", || {
             for child in &mut children {
                 if let Some(status) = child.try_wait().expect("the child can be asked") {
                     let log = std::fs::read_to_string(&log).unwrap_or_default();

@@ -3,22 +3,20 @@
 //! Invariant: who makes an attempt notes what it brings while it writes it; nothing is read back out of the text.
 //! Not here: what must come of it (`expected`), how it is sent (`client`).
 
+use testing::Draw;
+
 use super::credential::Credential;
 
-/// A small generator, so that a seed repeats a run.
-pub(super) struct Chance(u64);
+/// What is chosen by a seed.
+pub(super) struct Chance(Draw);
 
 impl Chance {
     pub(super) fn new(seed: u64) -> Self {
-        // Nothing comes of 0.
-        Self(seed | 1 << 63)
+        Self(Draw::new(seed))
     }
 
     fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).expect("31 bits") % end
+        self.0.below(end)
     }
 
     pub(super) fn of<'a, T>(&mut self, of: &'a [T]) -> &'a T {

@@ -43,30 +43,46 @@ fn holds_where(
 ) -> bool {
     let began = Instant::now();
     let at = |ms| began + Duration::from_millis(ms);
-    let now = at(1000);
+    let (left, entry) = (
+        left(at(1000)),
+        entry(drains, made, (began, at(1000) + later)),
+    );
+    let left = Left { way, ..left };
     let stalls = Stalls::of(still.map(|[from, to]| (at(from), at(to))));
-    let left = Left {
+    let tally = Tally::new((drains, 400), true, vec![left], vec![entry], stalls);
+    told(tally, rows, true)
+}
+
+fn told(mut tally: Tally, rows: &[Row], judges_times: bool) -> bool {
+    rows.iter().for_each(|row| tally.row(row));
+    let mut verdict = Verdict::new("test", 0, judges_times);
+    tally.tell(&mut verdict, Duration::from_millis(100));
+    verdict.holds
+}
+
+/// A client that left a stream then, after four events.
+fn left(at: Instant) -> Left {
+    Left {
         id: "audit-0".into(),
-        way,
+        way: Way::Reading,
         phase: Phase::Streaming,
-        at: Some(now),
+        at: Some(at),
         status: 200,
         events: 4,
         text: "one two three".into(),
-    };
-    let entry = Entry {
+    }
+}
+
+/// What the engine says of its call.
+fn entry(whole: bool, made: u64, (began, ended): (Instant, Instant)) -> Entry {
+    Entry {
         id: "audit-0".into(),
         prompt_tokens: 5,
         completion_tokens: made,
-        whole: drains,
+        whole,
         began,
-        ended: now + later,
-    };
-    let mut tally = Tally::new((drains, 400), vec![left], vec![entry], stalls);
-    rows.iter().for_each(|row| tally.row(row));
-    let mut verdict = Verdict::new("test", 0);
-    tally.tell(&mut verdict, Duration::from_millis(100));
-    verdict.holds
+        ended,
+    }
 }
 
 const SOON: Duration = Duration::from_millis(3);
@@ -149,4 +165,35 @@ fn what_came_late_while_the_machine_stood_still_is_not_the_gates_doing() {
     // Of a stall that was over for half a second, nothing is on its way any more.
     assert!(!holds(SOON, 4 + 24 + 50, Some([390, 490])));
     assert!(!holds(SOON, 4 + 24 + 50, Some([1020, 1120])));
+}
+
+#[test]
+fn where_times_are_told_a_slow_machine_is_no_violation_and_a_call_that_was_not_cancelled_is() {
+    let began = Instant::now();
+    let at = began + Duration::from_secs(1);
+    let holds = |drains, whole, outcome: &str, completion, source: &str| {
+        // The gate had no core for two seconds, in which the engine made what it could.
+        let entry = entry(whole, 390, (began, at + Duration::from_secs(2)));
+        let tally = Tally::new(
+            (drains, 400),
+            false,
+            vec![left(at)],
+            vec![entry],
+            Stalls::default(),
+        );
+        told(tally, &[row(outcome, source, completion)], false)
+    };
+    assert!(holds(false, false, "aborted", 4, "estimated"));
+    assert!(
+        !holds(false, false, "aborted", 6, "estimated"),
+        "not received"
+    );
+    assert!(
+        !holds(false, true, "aborted", 4, "estimated"),
+        "never cancelled"
+    );
+    for outcome in ["aborted", "completed"] {
+        assert!(holds(true, true, outcome, 390, "reported"), "{outcome}");
+    }
+    assert!(!holds(true, true, "failed", 390, "reported"));
 }

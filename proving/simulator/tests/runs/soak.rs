@@ -1,9 +1,16 @@
 //! Closed loops, open ones and ramps: the same from a seed, Little's law, and what users find of their own past.
 
-use experiment::arrivals::{Mmpp, Process, Scope};
+use std::time::Duration;
 
-use super::*;
-use crate::bounds::Bounds;
+use experiment::arrivals::{Mmpp, Process, Scope};
+use simulator::bounds::Bounds;
+use simulator::preset::Preset;
+use simulator::soak::{
+    Answers, Comes, Length, Plan, Profile, Ramp, Report, Soak, SoakError, Talk, Traffic, Window,
+    soak,
+};
+
+use crate::{preset, talk};
 
 fn plan() -> Plan {
     Plan {
@@ -16,22 +23,6 @@ fn plan() -> Plan {
         length: Duration::from_secs(300),
         warm_up: Duration::from_secs(60),
         seed: 1,
-    }
-}
-
-fn preset() -> Preset {
-    Preset::named("gpt-oss-120b.h100x4").expect("it comes with the program")
-}
-
-fn talk() -> Talk {
-    Talk {
-        shared_tokens: 160,
-        first_tokens: Length::fixed(1000.0),
-        turn_tokens: Length::fixed(300.0),
-        output_tokens: Length::fixed(50.0),
-        turns: Length::fixed(4.0),
-        context_tokens: None,
-        answers: Answers::Own,
     }
 }
 
@@ -163,26 +154,6 @@ fn a_prompt_contains_the_prompt_and_the_answer_before() {
     let (asked, own) = expected(Answers::Own);
     let (_, recorded) = expected(Answers::Recorded);
     assert!(own - recorded >= 3 * 48 && own < asked);
-}
-
-#[test]
-fn each_turn_of_a_conversation_finds_exactly_what_came_before() {
-    let mut one = profile("one", 1.0, exponential(1.0));
-    one.talk = Talk {
-        turns: Length::fixed(3.0),
-        ..talk()
-    };
-    let soak = of(vec![one], 1, 600);
-    let workload = soak.traffic.workload(1, soak.seed);
-    let mut crowd = Crowd::new(&soak.traffic, workload, &preset(), 1, Balancer::default());
-    crowd.wish(&[1], Duration::ZERO);
-    let mut seen = Vec::new();
-    while let Some(ran) = crowd.go_on(soak.length).unwrap() {
-        let answers = ran.delivered.answers.iter();
-        seen.extend(answers.map(|a| (a.prompt_tokens, a.cached_tokens)));
-    }
-    assert_eq!(seen[..3], [(1160, 0), (1510, 1200), (1860, 1552)]);
-    assert_eq!(seen[3..6], [(1160, 160), (1510, 1200), (1860, 1552)]);
 }
 
 #[test]
@@ -354,7 +325,7 @@ fn a_ramp_lets_users_come_and_stops_when_they_are_too_many() {
     assert!(slow.len() >= 2 && !fine.is_empty());
     assert!((report.line_s / report.baseline_s - 3.0).abs() < 1e-9);
     assert_eq!(soak.ramp(&preset, &ramp).unwrap(), report);
-    let unlimited = soak.ramp(&self::preset(), &ramp).unwrap();
+    let unlimited = soak.ramp(&crate::preset(), &ramp).unwrap();
     assert!(unlimited.t2.is_none_or(|later| later > t2));
 }
 

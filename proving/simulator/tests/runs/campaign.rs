@@ -1,20 +1,17 @@
 //! Campaigns from end to end: T2, T3, an unsaturated engine, replicas, what-ifs.
 
+use std::time::Duration;
+
 use experiment::arrivals::{Process, Scope};
-use experiment::campaign::{Baseline, EventKind, Soak};
-use experiment::telemetry::Span;
+use experiment::campaign::{Baseline, Ending, EventKind, Phase, Plan, Soak};
+use experiment::telemetry::{Query, Sample, Span};
+use simulator::campaign::{Balancer, Campaign, CampaignError, Exchange, Outcome, Traffic};
+use simulator::crowd::{Comes, CrowdError, Length, Profile};
+use simulator::kv::MOST_BLOCKS;
+use simulator::preset::Preset;
+use simulator::soak;
 
-use super::*;
-use crate::crowd::{Answers, Comes, Length, Profile, Talk};
-use crate::soak;
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
-fn preset() -> Preset {
-    Preset::named("gpt-oss-120b.h100x4").expect("it comes with the program")
-}
+use crate::{preset, secs, talk};
 
 fn profile(name: &str, weight: f64) -> Profile {
     Profile {
@@ -22,15 +19,7 @@ fn profile(name: &str, weight: f64) -> Profile {
         comes: Comes::Users { weight },
         think: Process::Exponential { mean_s: 1.0 },
         scope: Scope::User,
-        talk: Talk {
-            shared_tokens: 160,
-            first_tokens: Length::fixed(1000.0),
-            turn_tokens: Length::fixed(300.0),
-            output_tokens: Length::fixed(50.0),
-            turns: Length::fixed(4.0),
-            context_tokens: None,
-            answers: Answers::Own,
-        },
+        talk: talk(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! A run of the simulator played again.
 
-use super::*;
+use simulator::replay::{BlockSource, Blocks, Setup, replay};
+use simulator::trace::{Times, Trace};
+use simulator::virtual_time::Parallelism;
+
 use crate::fit::{MadeUp, made_up};
 
 #[test]
