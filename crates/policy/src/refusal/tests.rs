@@ -126,6 +126,12 @@ fn every_refusal() -> Vec<Refusal> {
             status: 429,
             wait: Duration::from_secs(17),
         },
+        Refusal::Unfit {
+            what: "`logit_bias`".into(),
+        },
+        Refusal::Filtered {
+            code: "filter_held_back_too_much",
+        },
         Refusal::UpstreamFormat,
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
@@ -177,6 +183,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Unpriced { .. } => "Unpriced",
         Refusal::UpstreamCredential => "UpstreamCredential",
         Refusal::UpstreamBusy { .. } => "UpstreamBusy",
+        Refusal::Unfit { .. } => "Unfit",
+        Refusal::Filtered { .. } => "Filtered",
         Refusal::UpstreamFormat => "UpstreamFormat",
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",

@@ -154,10 +154,10 @@ impl Asked {
     }
 
     /// How its response goes back.
-    pub(crate) fn relay(&self) -> Relay {
-        match self.verdict {
+    pub(crate) fn relay(&self) -> &Relay {
+        match &self.verdict {
             Verdict::Relay(relay) => relay,
-            ref other => panic!("not forwarded: {other:?}"),
+            other => panic!("not forwarded: {other:?}"),
         }
     }
 
