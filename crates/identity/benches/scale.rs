@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use identity::keys::{KeyTable, NewKey};
 use policy::caller::{Caller, Proven};
 use policy::clock::Mono;
-use policy::exchange::{Env, Event, Exchange, Verdict};
+use policy::exchange::{Env, Exchange, Verdict};
 use policy::identity::{Proof, Source, Unproven, Verifier};
 use policy::levels::Levels;
 use policy::limit::Kind;
@@ -196,21 +196,14 @@ fn call(user: usize, s: &Snapshot, levels: &Levels, shard: &mut Shard) {
     let head = request("POST", "/v1/completions", &fields);
     let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let mut exchange = Exchange::begin(&head, peer, UNIX_S * 1000, env);
-    let begun = Event::Head {
-        head: &head,
-        peer: &peer.into(),
-        length: Some(BODY.len() as u64),
-        awaits_continue: false,
-    };
-    for event in [begun, Event::Body(BODY.len())] {
-        let verdict = exchange.handle(event, env);
-        assert!(matches!(verdict, Verdict::Read { .. }), "{verdict:?}");
-    }
-    let call = Some(CallHead::read(BODY.as_bytes()).expect("a call"));
-    let verdict = exchange.handle(Event::BodyEnd { head: &head, call }, env);
+    let read = exchange.read_head(&head, &peer.into(), Some(BODY.len() as u64), false, env);
+    assert!(matches!(read, Verdict::Read { .. }), "{read:?}");
+    let read = exchange.read_body(BODY.len(), env);
+    assert!(matches!(read, Verdict::Read { .. }), "{read:?}");
+    let mut call = CallHead::read(BODY.as_bytes()).expect("a call");
+    let verdict = exchange.end_body(&head, Some(&mut call), env);
     assert!(!matches!(verdict, Verdict::Refuse { .. }), "{verdict:?}");
-    let finish = exchange.handle(Event::Dropped { has_stopped: false }, env);
-    assert!(matches!(finish, Verdict::Finish), "{finish:?}");
+    exchange.give_up(false);
     exchange.finish(&mut Meter::default(), false, env);
 }
 
