@@ -14,6 +14,7 @@ mod fault;
 mod fuzz;
 mod graph;
 mod least_versions;
+mod lines;
 pub(crate) mod links;
 mod modules;
 mod profiles;
@@ -34,7 +35,7 @@ use tree::Tree;
 pub(crate) fn run_and_print() -> Result<(), String> {
     let tree = Tree::read(&root())?;
     let graph = Graph::read(&metadata()?)?;
-    println!("{}", sizes::Sizes::of(&tree));
+    println!("{}\n{}", lines::Table::of(&tree), sizes::Sizes::of(&tree));
     let faults = all_faults(&tree, &graph);
     for fault in &faults {
         println!("{fault}");
@@ -57,6 +58,7 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         troubleshooting::faults(tree),
         vectors::faults(tree),
         sizes::faults(tree),
+        lines::faults(tree),
         circles::faults(tree),
         clocks::faults(tree),
         fuzz::faults(tree),
