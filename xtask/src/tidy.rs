@@ -11,6 +11,7 @@ mod clocks;
 mod deny;
 mod expression;
 mod fault;
+mod faults_page;
 mod fuzz;
 mod graph;
 mod least_versions;
@@ -56,6 +57,7 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         links::faults(tree),
         blocks::faults(tree),
         troubleshooting::faults(tree),
+        faults_page::faults(tree),
         vectors::faults(tree),
         sizes::faults(tree),
         lines::faults(tree),
