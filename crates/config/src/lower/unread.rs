@@ -12,7 +12,6 @@ use std::sync::Arc;
 use policy::budget::Unit;
 use policy::credential::UpstreamAuth;
 use policy::id::{RouteId, WorkloadId};
-use policy::limit::Kind;
 use policy::operation::Operation;
 use policy::price::{Pico, Price, Prices, Rates};
 use policy::snapshot::{Endpoint, Snapshot};
@@ -297,7 +296,7 @@ impl Counted {
         let limits = s
             .limits
             .iter()
-            .filter(|l| l.route == route && l.kind == Kind::Tokens);
+            .filter(|l| l.route == route && l.kind.is_settled());
         let burst = limits.map(|limit| limit.rate.burst).min();
         let uses = |w: &policy::snapshot::Workload| w.grants.iter().any(|g| g.route == route);
         let budgets = s
