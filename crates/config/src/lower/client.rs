@@ -23,7 +23,7 @@ impl super::Lowering<'_> {
             if at.value.0 && written.trusted_proxies.is_absent() {
                 let says = "no proxy is trusted, so none would be believed";
                 let hint = "name the proxies under trusted_proxies";
-                self.findings.fault(&at.place, says, hint);
+                self.fault(&at.place, says, hint);
             }
         }
         clients
