@@ -11,6 +11,7 @@ use policy::id::{BackendId, EndpointId};
 use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
 
 use super::proxy::Way;
+use super::set;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::AskedAt;
 use crate::mask::quoted;
@@ -299,15 +300,9 @@ pub(super) fn is_here(host: &str) -> bool {
 fn timeouts(written: &Backend) -> Timeouts {
     let mut timeouts = Timeouts::default();
     if let Some(written) = written.timeouts.get() {
-        for (field, timeout) in [
-            (&written.connect, &mut timeouts.connect),
-            (&written.first_byte, &mut timeouts.first_byte),
-            (&written.idle, &mut timeouts.idle),
-        ] {
-            if let Some(at) = field.get() {
-                *timeout = at.value.0;
-            }
-        }
+        set(&written.connect, &mut timeouts.connect, |of| of.0);
+        set(&written.first_byte, &mut timeouts.first_byte, |of| of.0);
+        set(&written.idle, &mut timeouts.idle, |of| of.0);
     }
     timeouts
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::identity::Known;
 use crate::decode::{At, Field, Place};
-use crate::host::{AccessReviewSource, ApiServer, Fact, Piece, ReviewedAction, TokenReviewSource};
+use crate::host::{AccessReviewSource, ApiServer, Piece, ReviewedAction, TokenReviewSource};
 use crate::scalar::Template;
 use crate::schema::authority::SubjectAccessReview;
 use crate::schema::identity::{self, TokenReview};
@@ -82,7 +82,9 @@ impl super::Lowering<'_> {
             let hint = "say `resource`, or leave it out: then the call's path is asked about";
             self.fault(&at.place, says, hint);
         }
-        if written.resource.is_absent() && Fact::ALL.iter().any(|fact| action.names(*fact)) {
+        let mut pieces = action.members().into_iter().flatten();
+        let has_facts = pieces.any(|piece| matches!(piece, Piece::Fact(_)));
+        if written.resource.is_absent() && has_facts {
             let says = "subject_access_review asks about the call's path, in which no facts stand";
             let hint = "say `resource`, or write `verb` without braces";
             self.fault(place, says, hint);

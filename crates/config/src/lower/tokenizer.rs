@@ -11,6 +11,7 @@ use policy::model::ModelPattern;
 use policy::snapshot::Tokenizer;
 use sha2::{Digest, Sha256};
 
+use super::set;
 use crate::decode::{At, MapOf};
 use crate::host::{Calibration, ContentFormat, EngineStart, TokenizerSource, Vocabulary};
 use crate::scalar::{File, Pattern, Size};
@@ -135,9 +136,9 @@ impl super::Lowering<'_> {
         let Some(written) = written else {
             return counting;
         };
-        if let Some(at) = written.share.get() {
-            counting.threads = Threads::Share(at.value.0);
-        }
+        set(&written.share, &mut counting.threads, |of| {
+            Threads::Share(of.0)
+        });
         if let Some(at) = written.threads.get() {
             counting.threads = Threads::Most(usize::try_from(at.value.0).unwrap_or(1));
             if let Some(share) = written.share.get() {
