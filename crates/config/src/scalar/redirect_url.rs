@@ -1,16 +1,9 @@
-//! What a login in a browser is made of: the address that browsers come back to, scopes.
-//!
-//! Not here: the rest of its fields (`identity`, `source`).
+//! The address that browsers come back to after a login.
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
-
-use crate::decode::{Problem, Takes, Written};
+use crate::decode::{Problem, Written};
 use crate::target::Target;
-
-/// Most bytes of a scope.
-const SCOPE_BYTES_MAX: usize = 256;
 
 /// Where a provider sends browsers back to: `https`, or `http` of a loopback host, and a path.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,7 +17,7 @@ pub(crate) struct RedirectUrl {
 const EXAMPLE: &str = "write an address such as https://ai.example/login/callback";
 
 impl Written for RedirectUrl {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = "^https?://[^/?#@A-Z]+/[^?#]+$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         let target = Target::read(text)?;
@@ -55,34 +48,9 @@ impl Written for RedirectUrl {
             authority: target.authority,
         })
     }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^https?://[^/?#@A-Z]+/[^?#]+$" })
-    }
 }
 
 fn is_loopback(host: &str) -> bool {
     let address = host.parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
-/// A scope of OAuth (RFC 6749, 3.3).
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Scope(pub(crate) String);
-
-impl Written for Scope {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        let is_known = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\');
-        if text.is_empty() || text.len() > SCOPE_BYTES_MAX || !text.bytes().all(is_known) {
-            let hint = "write one word for each scope, such as [profile, email]";
-            return Err(Problem::new("is not a scope", hint));
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": SCOPE_BYTES_MAX })
-    }
 }
