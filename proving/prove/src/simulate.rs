@@ -92,21 +92,14 @@ pub(crate) struct Simulate {
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn simulate(options: &Simulate) -> io::Result<()> {
     let config = config(options)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = crate::host::runtime()?;
     runtime.block_on(async {
         let engine = Engine::bind(config)?;
         eprintln!("engine: listening on http://{}/v1", engine.local_addr());
         if let Some(address) = engine.dcgm_addr() {
             eprintln!("engine: GPUs at http://{address}/metrics");
         }
-        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        engine
-            .serve(async move {
-                tokio::select! { _ = tokio::signal::ctrl_c() => {}, _ = term.recv() => {} }
-            })
-            .await
+        engine.serve(crate::interrupt::asked_to_end()?).await
     })
 }
 
