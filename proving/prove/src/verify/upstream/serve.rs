@@ -7,16 +7,15 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode, request};
+use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, Full};
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -147,6 +146,8 @@ fn refused(
     }
 }
 
+/// A body that comes piece by piece.
+type Pieces = Channel<Bytes, io::Error>;
 type Answered = Response<Either<Full<Bytes>, Pieces>>;
 
 async fn answer(
@@ -245,23 +246,22 @@ impl Writer {
     }
 
     fn in_pieces(self, pieces: Vec<String>, is_broken: bool, kind: &'static str) -> Answered {
-        let (send, receive) = mpsc::channel(1);
-        let head = self.head(StatusCode::OK, kind, Either::Right(Pieces(receive)));
+        let (mut send, receive) = Channel::new(1);
+        let head = self.head(StatusCode::OK, kind, Either::Right(receive));
         tokio::spawn(async move {
             for (number, piece) in pieces.into_iter().enumerate() {
                 if number > 0 {
                     tokio::time::sleep(INTERVAL).await;
                 }
                 self.note(&piece);
-                if send.send(Ok(piece.into())).await.is_err() {
+                if send.send_data(piece.into()).await.is_err() {
                     return;
                 }
             }
             if is_broken {
                 tokio::time::sleep(INTERVAL).await;
-                let _ = send
-                    .send(Err(io::ErrorKind::ConnectionAborted.into()))
-                    .await;
+                // An error cuts the connection.
+                send.abort(io::ErrorKind::ConnectionAborted.into());
             }
         });
         head
@@ -286,20 +286,4 @@ fn response(status: StatusCode, kind: &'static str, body: Either<Full<Bytes>, Pi
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
-}
-
-/// A body that comes piece by piece; an error cuts the connection.
-struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
-
-impl Body for Pieces {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let piece = self.0.poll_recv(cx);
-        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
-    }
 }
