@@ -57,7 +57,6 @@ use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
 use crate::secret::Secret;
-use crate::shard::Shard;
 use crate::snapshot::Snapshot;
 use crate::subject::Subjects;
 use crate::trace::{AttemptSpan, Trace};

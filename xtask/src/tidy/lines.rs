@@ -46,8 +46,8 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
 /// The last total that was agreed on.
 fn agreed(tree: &Tree) -> Result<usize, String> {
     let file = tree.get(TOTALS).ok_or("is not there")?;
-    let lines = file.text.lines().filter(|line| !line.starts_with('#'));
-    let last = lines.last().unwrap_or_default();
+    let mut lines = file.text.lines().filter(|line| !line.starts_with('#'));
+    let last = lines.next_back().unwrap_or_default();
     let read = last.split_once(' ').and_then(|(total, reason)| {
         let has_reason = !reason.trim().is_empty();
         total.parse().ok().filter(|_| has_reason)
