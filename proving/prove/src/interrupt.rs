@@ -25,7 +25,7 @@ pub(crate) struct Interrupt(());
 impl Interrupt {
     /// From now on SIGINT and SIGTERM are heard, and SIGHUP unless it is ignored, as under `nohup`.
     pub(crate) fn heed() -> io::Result<Self> {
-        let runtime = crate::host::runtime()?;
+        let runtime = crate::runtime::make()?;
         let signals = {
             let _within = runtime.enter();
             let hangup = SignalKind::hangup();

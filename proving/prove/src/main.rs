@@ -24,6 +24,7 @@ mod plot;
 mod progress;
 mod race;
 mod report;
+mod runtime;
 mod scrape;
 mod simulate;
 mod subject;

@@ -93,7 +93,7 @@ pub(crate) struct Simulate {
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn simulate(options: &Simulate) -> io::Result<()> {
     let config = config(options)?;
-    let runtime = crate::host::runtime()?;
+    let runtime = crate::runtime::make()?;
     runtime.block_on(async {
         let engine = Engine::bind(config)?;
         eprintln!("engine: listening on http://{}/v1", engine.local_addr());

@@ -205,7 +205,7 @@ fn run(
     mut is_over: watch::Receiver<bool>,
     ready: &SyncSender<io::Result<()>>,
 ) -> io::Result<()> {
-    crate::host::local_runtime()?.block_on(async {
+    crate::runtime::make_local()?.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         drop(ready.send(Ok(())));
         let (relay, room) = (Rc::new(relay), Rc::new(Semaphore::new(MOST_CONNECTIONS)));

@@ -28,7 +28,7 @@ impl<Seen: Send + 'static> Crowd<Seen> {
         User: Fn(usize) -> F,
         F: Future<Output = Vec<Seen>> + 'static,
     {
-        let runtime = crate::host::runtime()?;
+        let runtime = crate::runtime::make()?;
         let at_work = move || {
             LocalSet::new().block_on(&runtime, async {
                 let (user, mut all, mut seen) = (make(), JoinSet::new(), Vec::new());

@@ -40,7 +40,7 @@ impl Watch {
     /// Listens.
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(Bytes::from_static(b"{}")));
-        let runtime = crate::host::runtime()?;
+        let runtime = crate::runtime::make()?;
         let listener = runtime.block_on(TcpListener::bind(address))?;
         eprintln!("watch it at http://{}/", listener.local_addr()?);
         let shared = Arc::clone(&state);

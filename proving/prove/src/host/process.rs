@@ -179,7 +179,7 @@ impl Drop for Group {
 /// Ends every group and then this process when a signal asks us to end.
 pub(crate) fn end_all_on_signal() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let runtime = super::runtime()?;
+    let runtime = crate::runtime::make()?;
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {

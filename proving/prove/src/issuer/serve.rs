@@ -61,7 +61,7 @@ struct Book {
 pub(crate) fn serve(options: &Serve) -> io::Result<()> {
     descriptors::raise();
     let book = Rc::new(Book::read(Path::new("."))?);
-    crate::host::local_runtime()?.block_on(accept(options.port, book))
+    crate::runtime::make_local()?.block_on(accept(options.port, book))
 }
 
 async fn accept(port: u16, book: Rc<Book>) -> io::Result<()> {

@@ -86,7 +86,7 @@ pub(crate) fn interleaved(probe: &Probe) -> Result<Overhead, String> {
 }
 
 fn ask(probe: &Probe) -> Result<(Vec<Took>, Vec<Took>), String> {
-    let runtime = crate::host::local_runtime();
+    let runtime = crate::runtime::make_local();
     let runtime = runtime.map_err(|error| format!("the probe could not start: {error}"))?;
     runtime.block_on(async {
         let way = |target: &Target| {

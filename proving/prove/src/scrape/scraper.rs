@@ -169,7 +169,7 @@ fn run(
     mut is_over: watch::Receiver<bool>,
     ready: &SyncSender<Result<(), String>>,
 ) {
-    let runtime = match crate::host::local_runtime() {
+    let runtime = match crate::runtime::make_local() {
         Ok(runtime) => runtime,
         Err(error) => {
             return drop(ready.send(Err(format!("the scraper could not start: {error}"))));

@@ -259,7 +259,7 @@ impl fmt::Display for Finding {
 
 fn ask(targets: &[Target], patience: Duration) -> Result<Vec<Result<Known, String>>, String> {
     let start = |error: std::io::Error| format!("the scraper could not start: {error}");
-    let runtime = crate::host::local_runtime().map_err(start)?;
+    let runtime = crate::runtime::make_local().map_err(start)?;
     runtime.block_on(async {
         let mut asked = JoinSet::new();
         for (at, target) in targets.iter().cloned().enumerate() {

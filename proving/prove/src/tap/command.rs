@@ -66,7 +66,7 @@ pub(crate) fn relay(options: &Relay) -> Result<(), TapError> {
     tap.delay(Duration::from_micros(options.delay_us), 1);
     eprintln!("tap: http://{} to {}", tap.address, options.upstream);
     let (ended, is_ended) = std::sync::mpsc::sync_channel(1);
-    let waiting = crate::host::runtime()?;
+    let waiting = crate::runtime::make()?;
     std::thread::spawn(move || {
         let heard = waiting.block_on(async {
             interrupt::asked_to_end()?.await;

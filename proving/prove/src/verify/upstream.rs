@@ -95,7 +95,7 @@ impl Recorder {
             calls: Vec::new(),
             bytes: 0,
         }));
-        let runtime = crate::host::runtime()?;
+        let runtime = crate::runtime::make()?;
         let (commands, told) = mpsc::unbounded_channel();
         let book = Arc::clone(&shared);
         let listener = runtime.block_on(tokio::net::TcpListener::bind(address))?;

@@ -98,7 +98,7 @@ impl Worker {
         let (told, events) = sync_channel(MOST_EVENTS);
         let (begun, ours) = (Instant::now(), mailbox.clone());
         let machine = Machine::new(id, classes, pace, begun, SystemTime::now());
-        let runtime = crate::host::runtime().map_err(JoinError::Start)?;
+        let runtime = crate::runtime::make().map_err(JoinError::Start)?;
         let shell = Shell::new(master, machine, ours, told, begun);
         let thread = thread::Builder::new()
             .name("locust".into())

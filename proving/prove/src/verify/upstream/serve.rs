@@ -7,15 +7,16 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode, request};
-use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -146,8 +147,6 @@ fn refused(
     }
 }
 
-/// A body that comes piece by piece.
-type Pieces = Channel<Bytes, io::Error>;
 type Answered = Response<Either<Full<Bytes>, Pieces>>;
 
 async fn answer(
@@ -246,22 +245,23 @@ impl Writer {
     }
 
     fn in_pieces(self, pieces: Vec<String>, is_broken: bool, kind: &'static str) -> Answered {
-        let (mut send, receive) = Channel::new(1);
-        let head = self.head(StatusCode::OK, kind, Either::Right(receive));
+        let (send, receive) = mpsc::channel(1);
+        let head = self.head(StatusCode::OK, kind, Either::Right(Pieces(receive)));
         tokio::spawn(async move {
             for (number, piece) in pieces.into_iter().enumerate() {
                 if number > 0 {
                     tokio::time::sleep(INTERVAL).await;
                 }
                 self.note(&piece);
-                if send.send_data(piece.into()).await.is_err() {
+                if send.send(Ok(piece.into())).await.is_err() {
                     return;
                 }
             }
             if is_broken {
                 tokio::time::sleep(INTERVAL).await;
-                // An error cuts the connection.
-                send.abort(io::ErrorKind::ConnectionAborted.into());
+                let _ = send
+                    .send(Err(io::ErrorKind::ConnectionAborted.into()))
+                    .await;
             }
         });
         head
@@ -286,4 +286,20 @@ fn response(status: StatusCode, kind: &'static str, body: Either<Full<Bytes>, Pi
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+/// A body that comes piece by piece; an error cuts the connection.
+struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let piece = self.0.poll_recv(cx);
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
 }
