@@ -4,9 +4,9 @@
 
 use ratatui_core::text::{Line, Span};
 
-use super::super::screen::{CALLERS, Caller};
-use super::super::view::View;
 use super::{PLAIN, rule};
+use crate::screen::{CALLERS, Caller};
+use crate::view::View;
 
 /// Lines of one.
 const EACH: usize = 3;

@@ -10,11 +10,11 @@ use super::words::{NAME_WIDTH, clipped, cost, ending, tokens, who};
 const WIDTH: usize = 80;
 
 /// What stands above the lines.
-pub(super) fn heading() -> String {
+pub(crate) fn heading() -> String {
     row(["time", "who", "to", "verdict", "engine", "gate", "USD"])
 }
 
-pub(super) fn line(call: &Call) -> String {
+pub(crate) fn line(call: &Call) -> String {
     let verdict = format!("{} {}", call.status, ending(call));
     let line = if call.ending == Ending::Refused {
         let begins = row([&call.at, who(&call.who), &call.to, "", "", "", ""]);

@@ -1,7 +1,8 @@
-//! The binary: reads the command line, wires the crates together, and ends with an exit code.
+//! The gate: reads the command line, wires the crates together, and ends with an exit code. A library, so that a program of its
+//! own can run a gate beside other things, as the demo does.
 //!
 //! Exit codes: 0 done; 1 a configuration or the machine says no; 2 wrong usage.
-//! Not here: anything that one of the crates below decides or does.
+//! Not here: anything that one of the crates below decides or does; the demo, of which only its options are known.
 
 mod allocator;
 mod authority;
@@ -11,7 +12,8 @@ mod check;
 mod cli;
 mod conditions;
 mod credential;
-mod demo;
+pub mod demo;
+pub mod embedded;
 mod explain;
 mod fixed;
 mod gateway;
@@ -23,10 +25,11 @@ mod keyring;
 mod keys;
 mod kubernetes;
 mod ledger_log;
-mod logging;
+pub mod logging;
 mod login;
 mod marks;
 mod metrics;
+pub mod output;
 mod pages;
 mod pool;
 mod running;
@@ -38,8 +41,8 @@ mod tokens;
 mod traces;
 mod usage;
 mod watch;
-mod width;
-mod words;
+pub mod width;
+pub mod words;
 mod world;
 mod writable;
 
@@ -48,12 +51,15 @@ use std::thread::{self, JoinHandle};
 
 use ::authority::STACK_BYTES;
 use clap::{CommandFactory, Parser};
+use output::{complain, judged, told};
+pub use serve::outlive_file_limit;
 
 /// Chosen by measurement: see docs/decisions/0003-allocator.md.
 #[global_allocator]
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
-fn main() -> ExitCode {
+/// The program: does what its command line says, the demo by `run_demo`, and gives the exit code.
+pub fn run(run_demo: fn(&demo::Demo) -> ExitCode) -> ExitCode {
     let command = cli::Cli::try_parse().unwrap_or_else(|fault| cli::advised(fault).exit());
     let filter = match command.verb {
         cli::Verb::Demo(_) => command.log.as_deref().or(Some(demo::LOG)),
@@ -65,7 +71,7 @@ fn main() -> ExitCode {
     let thread = thread::Builder::new().name("tollgate".to_owned());
     let running = thread
         .stack_size(STACK_BYTES)
-        .spawn(move || run(command.verb));
+        .spawn(move || run_verb(command.verb, run_demo));
     match running.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -76,14 +82,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: cli::Verb) -> ExitCode {
+fn run_verb(verb: cli::Verb, run_demo: fn(&demo::Demo) -> ExitCode) -> ExitCode {
     match verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Completions(asked) => {
             told(pages::completions(cli::Cli::command(), asked.shell).trim_end())
         }
-        cli::Verb::Demo(demo) => demo::run(&demo),
+        cli::Verb::Demo(demo) => run_demo(&demo),
         cli::Verb::Explain(asked) => match explain::explain(&asked) {
             Ok((text, is_let_in)) => judged(&text, is_let_in),
             Err(fault) => {
@@ -139,38 +145,4 @@ fn leave_no_core() {
     if let Err(error) = core.get_hard().and_then(|hard| core.set(0, hard)) {
         tracing::warn!(%error, "cannot forbid core files, which hold secrets");
     }
-}
-
-/// Prints an answer, which is a failure where it is not good.
-fn judged(text: &str, is_good: bool) -> ExitCode {
-    match told(text.trim_end()) {
-        ExitCode::SUCCESS if !is_good => ExitCode::FAILURE,
-        told => told,
-    }
-}
-
-/// Prints an answer to standard output. One that is not taken whole is a failure, but for a closed pipe, whose
-/// reader has what it wanted.
-fn told(text: &str) -> ExitCode {
-    use std::io::{ErrorKind, Write};
-    let mut out = std::io::stdout();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            complain(&format!("tollgate: cannot write: {error}"));
-            ExitCode::FAILURE
-        }
-        Ok(()) | Err(_) => ExitCode::SUCCESS,
-    }
-}
-
-/// Prints a line for people to standard output. A closed pipe is not an error of ours.
-fn say(line: &str) {
-    use std::io::Write;
-    drop(writeln!(std::io::stdout(), "{line}"));
-}
-
-/// Prints a line for people to standard error.
-fn complain(line: &str) {
-    use std::io::Write;
-    drop(writeln!(std::io::stderr(), "{line}"));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{CALLS_MAX, Call, Ending, Event, Settled, Tokens, View};
 
-pub(in crate::demo) fn call(id: &str, who: &str, ending: Ending) -> Call {
+pub(crate) fn call(id: &str, who: &str, ending: Ending) -> Call {
     Call {
         id: id.to_owned(),
         at: "22:40:01".to_owned(),
@@ -23,7 +23,7 @@ pub(in crate::demo) fn call(id: &str, who: &str, ending: Ending) -> Call {
     }
 }
 
-pub(in crate::demo) fn refused(who: &str, status: u16, why: &str) -> Call {
+pub(crate) fn refused(who: &str, status: u16, why: &str) -> Call {
     Call {
         status,
         why: why.to_owned(),
@@ -33,11 +33,11 @@ pub(in crate::demo) fn refused(who: &str, status: u16, why: &str) -> Call {
     }
 }
 
-pub(in crate::demo) fn tokens(input: u64, output: u64) -> Tokens {
+pub(crate) fn tokens(input: u64, output: u64) -> Tokens {
     Tokens { input, output }
 }
 
-pub(in crate::demo) fn row(id: &str, who: &str) -> Settled {
+pub(crate) fn row(id: &str, who: &str) -> Settled {
     Settled {
         id: id.to_owned(),
         who: who.to_owned(),

@@ -6,12 +6,15 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use telemetry::AccessLog;
+use tollgate::demo::Demo;
+use tollgate::embedded::EmbeddedGate;
+use tollgate::logging;
+use tollgate::words::counted;
 
 use super::draw::draw;
 use super::drive::Plan;
@@ -19,10 +22,6 @@ use super::feed::Feed;
 use super::plain;
 use super::terminal::{self, Screen};
 use super::view::{Event, View};
-use crate::metrics::merged;
-use crate::running::Running;
-use crate::words::counted;
-use crate::{cli, logging};
 
 /// Between two looks.
 const REFRESH: Duration = Duration::from_millis(100);
@@ -30,7 +29,7 @@ const REFRESH: Duration = Duration::from_millis(100);
 const NOTES: usize = 100;
 
 /// What was seen, and how it is shown.
-pub(super) struct Shown {
+pub(crate) struct Shown {
     view: View,
     feed: Feed,
     is_live: bool,
@@ -40,8 +39,8 @@ pub(super) struct Shown {
 
 impl Shown {
     /// Starts an access log for the gate, which appends to this file if one is named, and what is shown of it.
-    pub(super) fn start(
-        options: &cli::Demo,
+    pub(crate) fn start(
+        options: &Demo,
         plan: Option<&Plan>,
         ledger: PathBuf,
     ) -> Result<(AccessLog, Self), String> {
@@ -58,24 +57,19 @@ impl Shown {
     }
 
     /// Whether there is a picture.
-    pub(super) fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
 
     /// Calls that were open at the last look.
-    pub(super) fn open(&self) -> u64 {
+    pub(crate) fn open(&self) -> u64 {
         self.view.open
     }
 
     /// Shows what happens, until the terminal with the picture is gone, or whoever reads the lines: a demo whose window
     /// was closed ends.
-    pub(super) async fn show(
-        &mut self,
-        running: &Running,
-        data: SocketAddr,
-        made: &Cell<u32>,
-    ) -> io::Result<()> {
-        self.view.data = data.to_string();
+    pub(crate) async fn show(&mut self, gate: &EmbeddedGate, made: &Cell<u32>) -> io::Result<()> {
+        self.view.data = gate.data().to_string();
         let mut screen = None;
         let _quiet = if self.is_live {
             screen = Screen::take().ok();
@@ -87,8 +81,8 @@ impl Shown {
         let mut every = tokio::time::interval(REFRESH);
         loop {
             every.tick().await;
-            let open = merged(running).await.gauges().exchanges;
-            for event in self.feed.look(running, open) {
+            let open = gate.open_calls().await;
+            for event in self.feed.look(gate, open) {
                 self.view.apply(event);
             }
             self.view.apply(Event::Now(began.elapsed(), made.get()));
@@ -100,7 +94,7 @@ impl Shown {
     }
 
     /// Shows what came after the last look.
-    pub(super) fn end(&mut self) -> io::Result<()> {
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         for event in self.feed.rest() {
             self.view.apply(event);
         }

@@ -18,9 +18,9 @@ const PATIENCE: u32 = 20;
 
 /// Tokens in and out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tokens {
-    pub(super) input: u64,
-    pub(super) output: u64,
+pub(crate) struct Tokens {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
 }
 
 impl Tokens {
@@ -32,7 +32,7 @@ impl Tokens {
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     Whole,
     Streamed,
     Refused,
@@ -42,55 +42,55 @@ pub(super) enum Ending {
 
 /// A call, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
-    pub(super) id: String,
+pub(crate) struct Call {
+    pub(crate) id: String,
     /// When it ended, `12:34:56`.
-    pub(super) at: String,
+    pub(crate) at: String,
     /// Empty for callers that were not recognised.
-    pub(super) who: String,
+    pub(crate) who: String,
     /// Empty where it went nowhere.
-    pub(super) to: String,
-    pub(super) model: String,
-    pub(super) status: u16,
-    pub(super) ending: Ending,
+    pub(crate) to: String,
+    pub(crate) model: String,
+    pub(crate) status: u16,
+    pub(crate) ending: Ending,
     /// Why it was refused or failed.
-    pub(super) why: String,
-    pub(super) first_byte: Option<Duration>,
-    pub(super) took: Option<Duration>,
-    pub(super) own: Option<Duration>,
+    pub(crate) why: String,
+    pub(crate) first_byte: Option<Duration>,
+    pub(crate) took: Option<Duration>,
+    pub(crate) own: Option<Duration>,
     /// By the engine's word.
-    pub(super) engine: Option<Tokens>,
+    pub(crate) engine: Option<Tokens>,
     /// By the gate's count.
-    pub(super) gate: Option<Tokens>,
+    pub(crate) gate: Option<Tokens>,
     /// 1e-12 of the currency's unit.
-    pub(super) cost_pico: Option<i64>,
+    pub(crate) cost_pico: Option<i64>,
 }
 
 /// What a row of the ledger adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Settled {
-    pub(super) id: String,
-    pub(super) who: String,
-    pub(super) engine: Option<Tokens>,
-    pub(super) gate: Option<Tokens>,
-    pub(super) cost_pico: Option<i64>,
+pub(crate) struct Settled {
+    pub(crate) id: String,
+    pub(crate) who: String,
+    pub(crate) engine: Option<Tokens>,
+    pub(crate) gate: Option<Tokens>,
+    pub(crate) cost_pico: Option<i64>,
 }
 
 /// A limit or a budget.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Level {
-    pub(super) name: String,
+pub(crate) struct Level {
+    pub(crate) name: String,
     /// `requests`, `tokens` or a currency.
-    pub(super) what: String,
-    pub(super) left: f64,
-    pub(super) of: f64,
+    pub(crate) what: String,
+    pub(crate) left: f64,
+    pub(crate) of: f64,
     /// What there is to say of when it is full again.
-    pub(super) refills: String,
+    pub(crate) refills: String,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Event {
+pub(crate) enum Event {
     Ended(Call),
     Settled(Settled),
     Levels(Vec<Level>),
@@ -106,28 +106,28 @@ pub(super) enum Event {
 
 /// What a caller came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sums {
-    pub(super) calls: u64,
-    pub(super) refused: u64,
-    pub(super) engine: Tokens,
-    pub(super) gate: Tokens,
-    pub(super) cost_pico: i128,
+pub(crate) struct Sums {
+    pub(crate) calls: u64,
+    pub(crate) refused: u64,
+    pub(crate) engine: Tokens,
+    pub(crate) gate: Tokens,
+    pub(crate) cost_pico: i128,
 }
 
 /// Everything that is shown.
 #[derive(Debug, Default)]
-pub(super) struct View {
-    pub(super) data: String,
+pub(crate) struct View {
+    pub(crate) data: String,
     /// What the demo asks of itself: the workload's name and how many calls.
-    pub(super) plan: Option<(&'static str, u32)>,
-    pub(super) made: u32,
-    pub(super) elapsed: Duration,
-    pub(super) calls: VecDeque<Call>,
-    pub(super) callers: BTreeMap<String, Sums>,
-    pub(super) levels: Vec<Level>,
-    pub(super) open: u64,
-    pub(super) notes: VecDeque<String>,
-    pub(super) missed: u64,
+    pub(crate) plan: Option<(&'static str, u32)>,
+    pub(crate) made: u32,
+    pub(crate) elapsed: Duration,
+    pub(crate) calls: VecDeque<Call>,
+    pub(crate) callers: BTreeMap<String, Sums>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) open: u64,
+    pub(crate) notes: VecDeque<String>,
+    pub(crate) missed: u64,
     early: HashMap<String, Settled>,
     /// Calls at the front that were taken by [`View::due`].
     taken: usize,
@@ -138,14 +138,14 @@ pub(super) struct View {
 
 impl View {
     /// Of nothing yet.
-    pub(super) fn of(plan: Option<(&'static str, u32)>) -> Self {
+    pub(crate) fn of(plan: Option<(&'static str, u32)>) -> Self {
         Self {
             plan,
             ..Self::default()
         }
     }
 
-    pub(super) fn apply(&mut self, event: Event) {
+    pub(crate) fn apply(&mut self, event: Event) {
         match event {
             Event::Ended(call) => self.ended(call),
             Event::Settled(row) => self.settled(row),
@@ -195,7 +195,7 @@ impl View {
     }
 
     /// What all came to.
-    pub(super) fn all(&self) -> Sums {
+    pub(crate) fn all(&self) -> Sums {
         let mut all = Sums::default();
         for sums in self.callers.values() {
             all.calls += sums.calls;
@@ -208,13 +208,13 @@ impl View {
     }
 
     /// Calls that [`View::due`] never gave and will not give.
-    pub(super) fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.missed + self.untaken
     }
 
     /// Calls that are known whole and were not taken before, in their order: one that waits for its row holds up
     /// those behind it, for a while. `is_last`: nothing is waited for.
-    pub(super) fn due(&mut self, is_last: bool) -> Vec<Call> {
+    pub(crate) fn due(&mut self, is_last: bool) -> Vec<Call> {
         let waiting = self.calls.iter().skip(self.taken);
         let known = waiting.take_while(|call| call.is_known()).count();
         let waits = known == 0 && self.calls.len() > self.taken;
@@ -251,4 +251,4 @@ impl Call {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use super::{Record, Sink, ended};
-use crate::demo::view::{Ending, Tokens};
+use crate::view::{Ending, Tokens};
 
 #[test]
 fn a_record_becomes_a_call_and_a_refusal_says_why() {

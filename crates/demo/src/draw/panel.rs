@@ -5,10 +5,10 @@
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
-use super::super::view::{Level, View};
-use super::super::words::{NAME_WIDTH, amount, clipped, cost, named};
 use super::bar::bar;
 use super::{BAD, FAINT, GOOD, NAME, PLAIN, SOME, rule};
+use crate::view::{Level, View};
+use crate::words::{NAME_WIDTH, amount, clipped, cost, named};
 
 /// Columns of a line beside its bar.
 const BESIDE: u16 = 60;
@@ -61,8 +61,7 @@ pub(super) fn callers(view: &View, width: u16) -> Vec<Line<'static>> {
     );
     lines.push(Line::from(Span::styled(heads, FAINT)));
     for (name, sums) in &view.callers {
-        let pair =
-            |tokens: super::super::view::Tokens| format!("{}/{}", tokens.input, tokens.output);
+        let pair = |tokens: crate::view::Tokens| format!("{}/{}", tokens.input, tokens.output);
         let agrees = sums.engine == sums.gate;
         lines.push(Line::from(vec![
             Span::styled(format!(" {:<NAME_WIDTH$}", named(name)), NAME),

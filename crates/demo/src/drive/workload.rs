@@ -2,32 +2,10 @@
 //!
 //! Not here: sending (`drive`).
 
-use clap::ValueEnum;
 use serde_json::{Value, json};
+use tollgate::demo::Workload;
 
 use super::chance::Chance;
-
-/// What the demo asks of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Workload {
-    /// All callers, mostly short questions, streamed and whole.
-    Mixed,
-    /// Three agents whose conversations grow turn by turn.
-    Agents,
-    /// More than the limits let through.
-    Limits,
-}
-
-impl Workload {
-    /// Its name on the command line.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Mixed => "mixed",
-            Self::Agents => "agents",
-            Self::Limits => "limits",
-        }
-    }
-}
 
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq)]

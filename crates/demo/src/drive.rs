@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-pub(crate) use workload::Workload;
+use tollgate::demo::Workload;
 use workload::{Asked, Asker};
 
 /// Calls that may be open at once.
@@ -29,11 +29,11 @@ const CALL_WITHIN: Duration = Duration::from_secs(60);
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
-    pub(super) workload: Workload,
-    pub(super) calls: u32,
-    pub(super) every: Duration,
-    pub(super) seed: u64,
+pub(crate) struct Plan {
+    pub(crate) workload: Workload,
+    pub(crate) calls: u32,
+    pub(crate) every: Duration,
+    pub(crate) seed: u64,
 }
 
 /// Calls that go on to their end when no more are made, as those of any client do while the gate drains.
@@ -46,7 +46,7 @@ impl Drop for Open {
 }
 
 /// Makes the calls, and says how many are made. Gives how many of them got no answer at all.
-pub(super) async fn drive(plan: Plan, gate: SocketAddr, made: &Cell<u32>) -> u32 {
+pub(crate) async fn drive(plan: Plan, gate: SocketAddr, made: &Cell<u32>) -> u32 {
     let mut asker = Asker::new(plan.workload, plan.seed);
     let room = Arc::new(Semaphore::new(OPEN_MAX));
     let mut calls = Open(JoinSet::new());

@@ -10,14 +10,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The directory; it is removed when this is dropped.
-pub(super) struct Home {
+pub(crate) struct Home {
     path: PathBuf,
     is_kept: bool,
 }
 
 impl Home {
     /// Makes one in the system's directory for temporary files.
-    pub(super) fn make(is_kept: bool) -> Result<Self, String> {
+    pub(crate) fn make(is_kept: bool) -> Result<Self, String> {
         let name = format!("tollgate-demo-{:016x}", RandomState::new().hash_one(0));
         let path = std::env::temp_dir().join(name);
         if path.to_str().is_none() {
@@ -38,12 +38,12 @@ impl Home {
     }
 
     /// The ledger's file.
-    pub(super) fn ledger(&self) -> PathBuf {
+    pub(crate) fn ledger(&self) -> PathBuf {
         self.path.join("usage.db")
     }
 
     /// Whether it is there when the run is over.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.is_kept
     }
 }

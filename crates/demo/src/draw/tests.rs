@@ -7,8 +7,8 @@ use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 
 use super::draw;
-use crate::demo::view::tests::{call, refused, row, tokens};
-use crate::demo::view::{Ending, Event, Level, View};
+use crate::view::tests::{call, refused, row, tokens};
+use crate::view::{Ending, Event, Level, View};
 
 fn level(name: &str, what: &str, left: f64, of: f64, refills: &str) -> Level {
     Level {
@@ -88,7 +88,7 @@ fn drawn(view: &View, width: u16, height: u16) -> String {
 
 fn check(name: &str, picture: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/demo/draw")
+        .join("src/draw")
         .join(name);
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, picture).expect("is written");

@@ -3,31 +3,40 @@
 //! Not here: what is shown meanwhile (`live`), what is counted (`telemetry`).
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use ledger::report::{self, By};
 use ledger::{Period, ReadError, Reader};
 use telemetry::WorkloadTotals;
+use tollgate::output::say;
+use tollgate::words::counted;
+use tollgate::{logging, width};
 
-use super::Addresses;
 use super::drive::Plan;
 use super::words::{NAME_WIDTH, named};
-use crate::words::counted;
-use crate::{logging, say, width};
+
+/// Where everything listens.
+pub(crate) struct Addresses {
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) on_prem: SocketAddr,
+    pub(crate) frontier: SocketAddr,
+}
 
 /// Somebody who may call.
-pub(super) struct Caller {
-    pub(super) name: &'static str,
+pub(crate) struct Caller {
+    pub(crate) name: &'static str,
     /// Under what its calls are counted.
-    pub(super) counted_as: &'static str,
+    pub(crate) counted_as: &'static str,
     /// Of its tier.
-    pub(super) model: &'static str,
+    pub(crate) model: &'static str,
     /// What comes of its calls.
     what: &'static str,
 }
 
-pub(super) const CALLERS: [Caller; 3] = [
+pub(crate) const CALLERS: [Caller; 3] = [
     Caller {
         name: "swe-rebench-ide",
         counted_as: "swe-rebench-ide",
@@ -49,7 +58,7 @@ pub(super) const CALLERS: [Caller; 3] = [
 ];
 
 /// Addresses; and, unless a picture follows that has its own, a call for each identity.
-pub(super) fn introduce(at: &Addresses, is_live: bool) {
+pub(crate) fn introduce(at: &Addresses, is_live: bool) {
     let Addresses {
         data,
         admin,
@@ -113,7 +122,7 @@ Ctrl-C drains, and prints who spent what.
 }
 
 /// The calls that are about to be made.
-pub(super) fn plan(plan: &Plan) {
+pub(crate) fn plan(plan: &Plan) {
     say(&format!(
         "{} of the workload {}, one every {} ms: --seed {}\n",
         counted(plan.calls, "call"),
@@ -125,7 +134,7 @@ pub(super) fn plan(plan: &Plan) {
 
 /// What ended the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// Somebody, by a signal.
     Signal,
     /// Its last call, or an output that takes no more.
@@ -133,14 +142,14 @@ pub(super) enum End {
 }
 
 /// Says what is waited for before there is a summary.
-pub(super) fn draining(open: u64, end: End) {
+pub(crate) fn draining(open: u64, end: End) {
     if let Some(line) = open_calls(open, end) {
         say(&line);
     }
 }
 
 /// The calls that are waited for, and what ends them; nothing where none is open.
-pub(super) fn open_calls(open: u64, end: End) -> Option<String> {
+pub(crate) fn open_calls(open: u64, end: End) -> Option<String> {
     let them = match open {
         0 => return None,
         1 => "it",
@@ -157,7 +166,7 @@ pub(super) fn open_calls(open: u64, end: End) -> Option<String> {
 }
 
 /// A table by workload.
-pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
+pub(crate) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
     say(&format!("\nServed for {:.0} s.\n", elapsed.as_secs_f64()));
     say(&format!(
         "{:<NAME_WIDTH$} {:>8} {:>9} {:>7} {:>6} {:>7} {:>9} {:>10}",
@@ -186,7 +195,7 @@ pub(super) fn summary(workloads: &[WorkloadTotals], elapsed: Duration) {
 }
 
 /// What `usage report` and `usage drift` say of the ledger.
-pub(super) fn report(reader: &Reader) -> Result<(), ReadError> {
+pub(crate) fn report(reader: &Reader) -> Result<(), ReadError> {
     let width = width::of(std::io::stdout());
     let by = [By::Workload];
     let lines = report::report(reader, Period::ALL, &by)?;
@@ -204,10 +213,13 @@ pub(super) fn report(reader: &Reader) -> Result<(), ReadError> {
 }
 
 /// Where the ledger is.
-pub(super) fn kept(ledger: &Path) {
+pub(crate) fn kept(ledger: &Path) {
     say(&format!("\nThe ledger is kept: {}", ledger.display()));
 }
 
 fn colour() -> bool {
     std::io::stdout().is_terminal() && !logging::forbids_colour()
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,9 +9,9 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
-use super::super::view::{Call, Ending, View};
-use super::super::words::{NAME_WIDTH, clipped, cost, ending, named, tokens};
 use super::{BAD, FAINT, GOOD, NAME, PLAIN, SOME};
+use crate::view::{Call, Ending, View};
+use crate::words::{NAME_WIDTH, clipped, cost, ending, named, tokens};
 
 /// From here on a row has the model and its times, too.
 pub(super) const DETAILS: u16 = 119;

@@ -10,14 +10,14 @@ use super::view::{Call, Ending, Tokens};
 const DECIMALS: u32 = 6;
 
 /// Characters of a caller's name, so that a line has at most eighty.
-pub(super) const NAME_WIDTH: usize = 17;
+pub(crate) const NAME_WIDTH: usize = 17;
 
 /// A caller's name, as much of it as has room.
-pub(super) fn named(name: &str) -> String {
+pub(crate) fn named(name: &str) -> String {
     clipped(who(name), NAME_WIDTH)
 }
 
-pub(super) fn who(name: &str) -> &str {
+pub(crate) fn who(name: &str) -> &str {
     if name.is_empty() {
         "(unregistered)"
     } else {
@@ -26,7 +26,7 @@ pub(super) fn who(name: &str) -> &str {
 }
 
 /// How a call ended, in a word.
-pub(super) fn ending(call: &Call) -> &'static str {
+pub(crate) fn ending(call: &Call) -> &'static str {
     match call.ending {
         Ending::Whole => "whole",
         Ending::Streamed => "stream",
@@ -36,19 +36,19 @@ pub(super) fn ending(call: &Call) -> &'static str {
     }
 }
 
-pub(super) fn tokens(tokens: Option<Tokens>) -> String {
+pub(crate) fn tokens(tokens: Option<Tokens>) -> String {
     tokens.map_or_else(
         || "·".to_owned(),
         |Tokens { input, output }| format!("{input}/{output}"),
     )
 }
 
-pub(super) fn cost(pico: i128) -> String {
+pub(crate) fn cost(pico: i128) -> String {
     rounded(pico, DECIMALS)
 }
 
 /// An amount of a limit or a budget.
-pub(super) fn amount(of: f64, what: &str) -> String {
+pub(crate) fn amount(of: f64, what: &str) -> String {
     match what {
         "requests" | "tokens" => format!("{of:.0}"),
         _ => format!("{of:.4}"),
@@ -57,7 +57,7 @@ pub(super) fn amount(of: f64, what: &str) -> String {
 
 /// A number in at most six characters, while it is below a thousand millions.
 #[expect(clippy::cast_precision_loss, reason = "a tenth is left of it")]
-pub(super) fn short(n: u64) -> String {
+pub(crate) fn short(n: u64) -> String {
     match n {
         0..=99_999 => n.to_string(),
         100_000..=999_949 => format!("{:.1}K", n as f64 / 1e3),
@@ -66,7 +66,7 @@ pub(super) fn short(n: u64) -> String {
 }
 
 /// At most so many characters, the last of them `…` where some are left out.
-pub(super) fn clipped(text: &str, most: usize) -> String {
+pub(crate) fn clipped(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }

@@ -5,18 +5,18 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::cli;
+use tollgate::demo::Demo;
 
 /// An engine, as a backend of the configuration.
-pub(super) struct Engine {
-    pub(super) listen: SocketAddr,
+pub(crate) struct Engine {
+    pub(crate) listen: SocketAddr,
     /// A field, or a comment in its place.
-    pub(super) credential: String,
+    pub(crate) credential: String,
 }
 
 /// A start for a configuration of one's own, which is good as it stands: the keys of the simulated
 /// engines exist for one run only.
-pub(super) fn printed(options: &cli::Demo) -> String {
+pub(crate) fn printed(options: &Demo) -> String {
     let at = |listen, name: &str| Engine {
         listen,
         credential: format!("# credential: {{ file: secrets/{name} }}  # its key"),
@@ -37,8 +37,8 @@ fn scalar(path: &Path) -> String {
 }
 
 /// The configuration file.
-pub(super) fn document(
-    options: &cli::Demo,
+pub(crate) fn document(
+    options: &Demo,
     on_prem: &Engine,
     frontier: &Engine,
     ledger: &Path,

@@ -33,7 +33,7 @@ const BAD: Style = Style::new().fg(Color::Red);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
 /// Draws all of it.
-pub(super) fn draw(view: &View, on: &mut Buffer) {
+pub(crate) fn draw(view: &View, on: &mut Buffer) {
     let all = on.area;
     if all.height < 2 {
         return;

@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use ::admin::{Budget, Gateway, Limit};
+use admin::{Budget, Limit};
 use ledger::{Reader, Stored};
 use rustix::fs::OFlags;
 use serde::Deserialize;
 use telemetry::AccessLog;
+use tollgate::embedded::EmbeddedGate;
 
 use super::view::{Call, Ending, Event, Level, Settled, Tokens};
-use crate::running::Running;
 
 /// Batches of records that may wait.
 const BATCHES: usize = 64;
@@ -55,7 +55,7 @@ impl Write for Sink {
 }
 
 /// The other end.
-pub(super) struct Feed {
+pub(crate) struct Feed {
     records: Receiver<Vec<u8>>,
     missed: Arc<AtomicU64>,
     notes: Receiver<String>,
@@ -66,7 +66,7 @@ pub(super) struct Feed {
 
 impl Feed {
     /// Starts an access log that feeds it, and appends to this file if one is named.
-    pub(super) fn start(
+    pub(crate) fn start(
         file: Option<&Path>,
         ledger: PathBuf,
         notes: Receiver<String>,
@@ -101,17 +101,17 @@ impl Feed {
 
     /// What happened since the last look, and how things stand; `open` calls. It waits for nothing: who is given up while
     /// it holds events has lost them.
-    pub(super) fn look(&mut self, running: &Running, open: i64) -> Vec<Event> {
+    pub(crate) fn look(&mut self, gate: &EmbeddedGate, open: i64) -> Vec<Event> {
         let mut events = self.rest();
-        let limits = running.limits().into_iter().filter_map(of_limit);
-        let budgets = running.budgets().into_iter().filter_map(of_budget);
+        let limits = gate.limits().into_iter().filter_map(of_limit);
+        let budgets = gate.budgets().into_iter().filter_map(of_budget);
         events.push(Event::Levels(limits.chain(budgets).collect()));
         events.push(Event::Open(u64::try_from(open).unwrap_or_default()));
         events
     }
 
     /// What happened since the last look.
-    pub(super) fn rest(&mut self) -> Vec<Event> {
+    pub(crate) fn rest(&mut self) -> Vec<Event> {
         let mut events: Vec<Event> = self.notes.try_iter().map(Event::Noted).collect();
         for batch in self.records.try_iter() {
             let lines = batch.split(|byte| *byte == b'\n');

@@ -1,8 +1,8 @@
 //! Lines of calls.
 
 use super::{heading, line};
-use crate::demo::view::tests::{call, refused, row};
-use crate::demo::view::{Ending, Event, View};
+use crate::view::tests::{call, refused, row};
+use crate::view::{Ending, Event, View};
 
 #[test]
 fn a_line_has_both_witnesses_and_the_cost_or_the_reason() {
@@ -27,7 +27,7 @@ fn a_line_has_both_witnesses_and_the_cost_or_the_reason() {
 fn no_line_is_longer_than_eighty_characters_or_has_control_characters() {
     let mut odd = call("a", &"w".repeat(300), Ending::Failed);
     odd.to = "t\x1b[2J".repeat(99);
-    odd.engine = Some(crate::demo::view::tests::tokens(u64::MAX, u64::MAX));
+    odd.engine = Some(crate::view::tests::tokens(u64::MAX, u64::MAX));
     let mut why = refused("w\r", 429, &"x".repeat(500));
     why.at = "\u{7}".to_owned();
     for call in [odd, why] {

@@ -45,19 +45,19 @@ struct Taken {
 static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
 
 /// Whether standard output is a terminal that this process may change: not one in which it runs in the background.
-pub(super) fn is_ours() -> bool {
+pub(crate) fn is_ours() -> bool {
     tcgetpgrp(io::stdout()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 /// The terminal, taken.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     terminal: Terminal<Ansi>,
     _give_back: GiveBack,
 }
 
 impl Screen {
     /// Takes it.
-    pub(super) fn take() -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         give_back_on_panic();
         let modes = tcgetattr(io::stdout()).ok();
         let silent = modes.as_ref().map(silent);
@@ -75,7 +75,7 @@ impl Screen {
     }
 
     /// Draws what changed. After a panic the terminal is not ours any more.
-    pub(super) fn draw(&mut self, picture: impl FnOnce(&mut Buffer)) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Buffer)) -> io::Result<()> {
         if taken().is_none() {
             return Ok(());
         }
