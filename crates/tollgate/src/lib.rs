@@ -39,6 +39,7 @@ mod services;
 mod source;
 mod tokens;
 mod traces;
+mod trust;
 mod usage;
 mod watch;
 pub mod width;
