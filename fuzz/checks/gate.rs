@@ -21,7 +21,7 @@ use policy::snapshot::Snapshot;
 use proxy::gate::{Gate, Options, Ports, RuntimeConfig};
 
 /// Longest wait for anything: beyond it something hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Most bytes of an answer that are read.
 const ANSWER_BYTES: usize = 1 << 20;
 

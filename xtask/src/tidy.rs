@@ -11,9 +11,11 @@ mod clocks;
 mod deny;
 mod expression;
 mod fault;
+mod faults_page;
 mod fuzz;
 mod graph;
 mod least_versions;
+mod lines;
 pub(crate) mod links;
 mod modules;
 mod profiles;
@@ -34,7 +36,7 @@ use tree::Tree;
 pub(crate) fn run_and_print() -> Result<(), String> {
     let tree = Tree::read(&root())?;
     let graph = Graph::read(&metadata()?)?;
-    println!("{}", sizes::Sizes::of(&tree));
+    println!("{}\n{}", lines::Table::of(&tree), sizes::Sizes::of(&tree));
     let faults = all_faults(&tree, &graph);
     for fault in &faults {
         println!("{fault}");
@@ -55,8 +57,10 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         links::faults(tree),
         blocks::faults(tree),
         troubleshooting::faults(tree),
+        faults_page::faults(tree),
         vectors::faults(tree),
         sizes::faults(tree),
+        lines::faults(tree),
         circles::faults(tree),
         clocks::faults(tree),
         fuzz::faults(tree),

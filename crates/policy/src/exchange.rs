@@ -47,8 +47,8 @@ use crate::attempt::{Attempts, Failure, Sent};
 use crate::caller::{MAX_OWN_LIMITS, Peer};
 use crate::clock::Mono;
 use crate::credential::Credential;
-pub use crate::front::Settled;
 use crate::front::{self, Reservation};
+pub use crate::front::{Env, Settled};
 use crate::id::LimitId;
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
@@ -57,7 +57,6 @@ use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
 use crate::secret::Secret;
-use crate::shard::Shard;
 use crate::snapshot::Snapshot;
 use crate::subject::Subjects;
 use crate::trace::{AttemptSpan, Trace};
@@ -71,18 +70,6 @@ pub const MAX_LIMITS: usize = MAX_GRANT_LIMITS + MAX_OWN_LIMITS;
 const DURABLE_WITHIN: Duration = Duration::from_secs(5);
 /// How long a call waits for what else it asks.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-
-/// What an event is judged by, beside the exchange itself.
-pub struct Env<'a> {
-    /// The configuration that the exchange keeps to its end.
-    pub snapshot: &'a Snapshot,
-    /// The levels of that configuration's limits and budgets.
-    pub levels: &'a Levels,
-    /// The memory of its worker.
-    pub shard: &'a mut Shard,
-    /// When the event happened.
-    pub now: Mono,
-}
 
 /// Where a limit stands that holds for an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

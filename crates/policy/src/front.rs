@@ -24,6 +24,11 @@ mod identify;
 mod presented;
 mod reservation;
 
+use crate::clock::Mono;
+use crate::levels::Levels;
+use crate::shard::Shard;
+use crate::snapshot::Snapshot;
+
 pub use self::authorize::{Call, authorize};
 pub use self::call::{Admitted, Asking, Begun, Ended, Identification, Known};
 pub use self::demand::Demand;
@@ -33,3 +38,15 @@ pub(crate) use self::identify::{
 pub use self::presented::{Http, Presented};
 pub use self::reservation::Settled;
 pub(crate) use self::reservation::{Reservation, limits_of, reserve, tightest};
+
+/// What an event is judged by, beside the call itself.
+pub struct Env<'a> {
+    /// The configuration that the call keeps to its end.
+    pub snapshot: &'a Snapshot,
+    /// The levels of that configuration's limits and budgets.
+    pub levels: &'a Levels,
+    /// The memory of its worker.
+    pub shard: &'a mut Shard,
+    /// When the event happened.
+    pub now: Mono,
+}

@@ -16,7 +16,7 @@ use crate::cargo::{metadata, target_dir};
 use crate::free_address::free_address;
 
 /// Longest wait for one read, and for the gate to begin or end: callgrind makes it some 50 times slower.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A function that the worker's thread alone runs.
 const OF_THE_WORKER: &str = "proxy::acceptor::run";

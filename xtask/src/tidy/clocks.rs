@@ -1,7 +1,8 @@
 //! Tests read no clock and do not sleep: what they assert must hold on a machine that stands still for a second.
 //!
 //! They wait for events with `testing` (`eventually`, `Began`, …), in virtual time, or by counting work. What measures time is a test
-//! called `timing_…` that is ignored, so that it runs in a lane of its own (`cargo xtask timing`).
+//! called `timing_…` that is ignored, so that it runs in a lane of its own (`cargo xtask timing`). Functions and modules of that name
+//! have clocks.
 //! Invariant: an exception names a file and why it needs a clock, and one that is not needed is a fault.
 
 use super::Fault;
@@ -9,7 +10,10 @@ use super::tree::{File, Tree};
 use crate::binaries::TIMING;
 
 /// Test files that may, and why.
-const EXCEPTIONS: &[(&str, &str)] = &[];
+const EXCEPTIONS: &[(&str, &str)] = &[(
+    "crates/tollgate/tests/e2e/harness/patience.rs",
+    "It is where tests that are asynchronous wait with patience, as the others do by `testing`.",
+)];
 
 /// What sleeps, or compares a clock with what was to be by then; to give the present time to what is tested is neither. In two
 /// halves, so that this file keeps its own rule.
@@ -50,11 +54,23 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
 
 /// Lines of tests that read a clock.
 fn clocks(file: &File) -> Vec<Fault> {
+    if file.path.split('/').any(|part| part.starts_with(TIMING)) {
+        return Vec::new();
+    }
     let is_virtual = VIRTUAL.iter().any(|mark| file.text.contains(mark));
     let lines = file.text.lines().enumerate();
     let tests = lines.skip_while(|(_, line)| !is_test_file(&file.path) && *line != "mod tests {");
     let mut faults = Vec::new();
+    let mut closes = None;
     for (at, line) in tests {
+        if closes.is_none() {
+            closes = timing_closes(line);
+        }
+        if let Some(end) = closes.take() {
+            // rustfmt puts it below the first letter.
+            closes = (line != end).then_some(end);
+            continue;
+        }
         let code = line.split("//").next().unwrap_or_default();
         let found = CLOCKS.iter().find(|clock| code.contains(*clock));
         let of_tokio = is_virtual && !code.contains("std::") && !code.contains("thread::");
@@ -66,6 +82,16 @@ fn clocks(file: &File) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// The line that ends what begins here, where that is a function or module of the lane for time.
+fn timing_closes(line: &str) -> Option<String> {
+    let code = line.trim_start();
+    let begins = |item: &str| code.contains(&format!("{item} {TIMING}"));
+    let indent = line.len() - code.len();
+    let is_open = code.ends_with(['{', '(']);
+    let is_timing = is_open && (begins("fn") || begins("mod"));
+    is_timing.then(|| format!("{}}}", " ".repeat(indent)))
 }
 
 fn is_test_file(path: &str) -> bool {
@@ -132,6 +158,24 @@ mod tests {
         assert_eq!(count("a/tests.rs", &tokio), 1);
         assert_eq!(count("a/tests.rs", &format!("{paused}{tokio}")), 0);
         assert_eq!(count("a/tests.rs", &format!("{paused}{std}")), 1);
+    }
+
+    #[test]
+    fn canary_what_is_called_timing_has_clocks_and_what_follows_it_has_none() {
+        let clock = format!("began{};", CLOCKS[0]);
+        for (item, count_of) in [
+            ("fn timing_a()", 0),
+            ("mod timing_b", 0),
+            ("fn timings()", 1),
+        ] {
+            let text = format!("    {item} {{\n        {{\n        }}\n        {clock}\n    }}\n");
+            assert_eq!(count("a/tests.rs", &text), count_of, "{item}");
+            let more = format!("{text}    fn c() {{\n        {clock}\n    }}\n");
+            assert_eq!(count("a/tests.rs", &more), count_of + 1, "{item}");
+        }
+        assert_eq!(count("a/tests.rs", &format!("mod timing_a;\n{clock}")), 1);
+        assert_eq!(count("a/tests/timing_b.rs", &clock), 0);
+        assert_eq!(count("a/tests/timing_c/d.rs", &clock), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::Env;
 use super::authorize::{Call, authorize};
 use super::demand::Demand;
 use super::identify::{CredentialQuestion, Identified, Identity, Unidentified, answered, identify};
@@ -13,7 +14,6 @@ use super::presented::Presented;
 use super::reservation::{Reservation, Settled, reserve};
 use crate::budget_reservation::{self, Asked};
 use crate::clock::Mono;
-use crate::exchange::Env;
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::price::Price;
 use crate::record::{Outcome, Record, Tokens};

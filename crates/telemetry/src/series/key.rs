@@ -74,11 +74,9 @@ pub(crate) struct CellKey {
 impl CellKey {
     pub(super) fn pack(self) -> u64 {
         let names = [self.workload, self.route, self.backend, self.model];
-        names
-            .iter()
-            .fold(self.operation as u64, |key, name| {
-                key << NAME_BITS | name.bits()
-            })
+        names.iter().fold(self.operation as u64, |key, name| {
+            key << NAME_BITS | name.bits()
+        })
     }
 
     pub(crate) fn unpack(key: u64) -> Self {

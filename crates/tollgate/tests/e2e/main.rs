@@ -22,7 +22,6 @@ mod credentials;
 mod deploy;
 mod drain;
 mod failover;
-mod faults;
 mod fixture;
 mod forward_proxy;
 mod framing;

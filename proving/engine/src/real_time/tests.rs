@@ -1,7 +1,7 @@
 //! The task on a paused clock: what the machine does there is what it does alone, step by step and token by token.
 //!
 //! Such a clock goes on when nothing is left to do, to the whole millisecond at which something is due; no machine decides how long that takes.
-//! Not here: how far a real clock is off (`tests/http/clocks.rs`), what the machine should do (`simulator::virtual_time`).
+//! Not here: how far a real clock is off (`tests/http/timing_clocks.rs`), what the machine should do (`simulator::virtual_time`).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -8,7 +8,6 @@
 mod abort;
 mod calls;
 mod client;
-mod clocks;
 mod faults;
 mod fixed;
 mod limits;
@@ -19,4 +18,5 @@ mod pages;
 mod parameters;
 mod streams;
 mod structured;
+mod timing_clocks;
 mod tokens;

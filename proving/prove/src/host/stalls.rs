@@ -137,8 +137,11 @@ mod tests {
         let watch = Watch::start().expect("threads start");
         let cores = thread::available_parallelism().expect("cores").get();
         assert!(watch.threads.len() >= cores);
-        thread::sleep(TICK * 3);
         let is_over = Arc::clone(&watch.is_over);
+        testing::nothing_happens_for(TICK * 3);
+        // Each of them holds it as long as it goes on.
+        let holders = watch.threads.len() + 2;
+        assert_eq!(Arc::strong_count(&is_over), holders, "a thread has ended");
         let _found = watch.end();
         assert_eq!(Arc::strong_count(&is_over), 1, "a thread goes on");
     }

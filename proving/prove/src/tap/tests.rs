@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use load::source::IdHeader;
+use testing::{PATIENCE, eventually};
 
 use crate::host::ports::Closed;
 
@@ -18,20 +20,21 @@ fn loopback() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// Answers each read with [`ANSWER`] in two pieces, so far apart.
-fn upstream(apart: Duration) -> SocketAddr {
+/// Where [`ANSWER`] is cut.
+const FIRST_BYTES: usize = 30;
+
+/// Answers each read of one connection after the other with [`ANSWER`] in two pieces, and does this in between.
+fn upstream(between: impl Fn() + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind(loopback()).expect("a port");
     let address = listener.local_addr().expect("an address");
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            thread::spawn(move || {
-                while let Ok(1..) = stream.read(&mut [0; 4096]) {
-                    let (one, other) = ANSWER.split_at(30);
-                    stream.write_all(one).expect("the tap");
-                    thread::sleep(apart);
-                    stream.write_all(other).expect("the tap");
-                }
-            });
+            while let Ok(1..) = stream.read(&mut [0; 4096]) {
+                let (one, other) = ANSWER.split_at(FIRST_BYTES);
+                stream.write_all(one).expect("the tap");
+                between();
+                stream.write_all(other).expect("the tap");
+            }
         }
     });
     address
@@ -47,26 +50,33 @@ fn tap(upstream: SocketAddr) -> (Tap, std::sync::mpsc::Receiver<super::Stamp>) {
     Tap::start(config).expect("a port")
 }
 
-fn ask(stream: &mut TcpStream, id: &str) -> Vec<u8> {
+/// Does this between the first bytes of the answer and the others.
+fn ask(stream: &mut TcpStream, id: &str, between: impl FnOnce()) -> Vec<u8> {
     let request =
         format!("POST / HTTP/1.1\r\nhost: x\r\nx-request-id: {id}\r\ncontent-length: 0\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("the tap");
     let mut answer = vec![0; ANSWER.len()];
-    stream.read_exact(&mut answer).expect("an answer");
+    let (one, other) = answer.split_at_mut(FIRST_BYTES);
+    stream.read_exact(one).expect("the first of an answer");
+    between();
+    stream.read_exact(other).expect("an answer");
     answer
 }
 
 #[test]
 fn answers_pass_byte_for_byte_and_each_exchange_of_a_connection_has_its_times() {
-    // A relay that is late has still sent the first on before the other comes.
-    let (tap, stamps) = tap(upstream(Duration::from_millis(600)));
+    // The other bytes of an answer go when the first have come.
+    let (go, went) = channel();
+    let (tap, stamps) = tap(upstream(move || went.recv().expect("the first have come")));
     let mut stream = TcpStream::connect(tap.address).expect("the tap");
     for turn in 0..3 {
-        let before = monotonic_ns();
-        assert_eq!(ask(&mut stream, &format!("prove-0-0-0-{turn}-7")), ANSWER);
-        let stamp = stamps
-            .recv_timeout(Duration::from_secs(5))
-            .expect("a stamp");
+        let (before, mut between) = (monotonic_ns(), 0);
+        let answer = ask(&mut stream, &format!("prove-0-0-0-{turn}-7"), || {
+            between = monotonic_ns();
+            go.send(()).expect("the upstream waits");
+        });
+        assert_eq!(answer, ANSWER);
+        let stamp = stamps.recv_timeout(PATIENCE).expect("a stamp");
         // The client may have its last byte before the relay's thread goes on and stamps it.
         let after = monotonic_ns();
         assert_eq!(stamp.id.turn, turn);
@@ -75,30 +85,23 @@ fn answers_pass_byte_for_byte_and_each_exchange_of_a_connection_has_its_times() 
             stamp.in_ns,
             stamp.whole_in_ns,
             stamp.first_out_ns,
+            between,
             stamp.last_out_ns,
             after,
         ];
         assert!(times.is_sorted(), "turn {turn}: {times:?}");
-        assert!(
-            stamp.last_out_ns - stamp.first_out_ns >= 5_000_000,
-            "{times:?}"
-        );
     }
-    assert_eq!(ask(&mut stream, "somebody's"), ANSWER);
+    let on = || go.send(()).expect("the upstream waits");
+    assert_eq!(ask(&mut stream, "somebody's", on), ANSWER);
     drop(stream);
     let unstamped = Unstamped {
         without_id: 1,
         ..Unstamped::default()
     };
-    let began = Instant::now();
-    while tap.unstamped() != unstamped {
-        assert!(
-            began.elapsed() < Duration::from_secs(5),
-            "{:?}",
-            tap.unstamped()
-        );
-        thread::sleep(Duration::from_millis(5));
-    }
+    eventually(
+        "the exchange without an id is counted, and none else",
+        || tap.unstamped() == unstamped,
+    );
 }
 
 #[test]
@@ -116,15 +119,13 @@ fn an_upstream_that_is_not_there_closes_the_connection_and_is_counted() {
 
 #[test]
 fn a_delay_on_purpose_comes_before_the_time_is_taken_for_every_so_many_requests() {
-    let (tap, stamps) = tap(upstream(Duration::from_millis(20)));
+    let (tap, stamps) = tap(upstream(|| {}));
     let mut stream = TcpStream::connect(tap.address).expect("the tap");
     tap.delay(Duration::from_millis(5), 2);
     for turn in 0..4 {
         let before = monotonic_ns();
-        ask(&mut stream, "prove-0-0-0-0-1");
-        let stamp = stamps
-            .recv_timeout(Duration::from_secs(5))
-            .expect("a stamp");
+        ask(&mut stream, "prove-0-0-0-0-1", || {});
+        let stamp = stamps.recv_timeout(PATIENCE).expect("a stamp");
         let took = stamp.in_ns - before;
         let is_delayed = turn % 2 == 0;
         assert_eq!(stamp.delay_ns, if is_delayed { 5_000_000 } else { 0 });

@@ -3,17 +3,17 @@
 //! Not here: virtual time (`tests/prove`), what the controller decides (`experiment`).
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
+use testing::{PATIENCE, eventually, pace, skip};
 
 use super::verify::{SCENARIO, found_at};
-use super::{PROVE, gate};
-use testing::skip;
+use super::{PROVE, gate, ports};
 
 /// Campaigns at most, until one is not void.
 const ATTEMPTS: u32 = 3;
@@ -114,6 +114,38 @@ fn command(dir: &Path) -> Command {
         .arg("--out")
         .arg(dir.join("out"));
     command
+}
+
+/// A campaign in whose course answers have come.
+fn under_way(dir: &Path) -> Child {
+    let page = ports::free().expect("a port");
+    let child = command(dir)
+        .args(["--json", "--no-verify"])
+        .args(["--watch", &format!("127.0.0.1:{page}")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("prove runs");
+    eventually("a user was answered", || {
+        let answered = watched(page).and_then(|now| now["answered"].as_u64());
+        let is_so = answered > Some(0);
+        if !is_so {
+            pace(Duration::from_millis(50));
+        }
+        is_so
+    });
+    child
+}
+
+/// What the page for a browser tells, once there is one.
+fn watched(page: u16) -> Option<Value> {
+    let mut socket = TcpStream::connect(("127.0.0.1", page)).ok()?;
+    socket.set_read_timeout(Some(PATIENCE)).ok()?;
+    let request = "GET /state.json HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+    socket.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).ok()?;
+    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
 fn json(output: &Output) -> Value {
@@ -234,24 +266,8 @@ fn report(dir: &Path) -> Value {
 #[test]
 fn an_interrupted_campaign_tells_what_it_has_and_leaves_nothing_behind() {
     let dir = scenario();
-    let child = command(dir.path())
-        .args(["--json", "--no-verify", "--watch", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("prove runs");
+    let child = under_way(dir.path());
     let log = dir.path().join("out/rig/gateway/output.log");
-    let patience = Instant::now() + Duration::from_secs(60);
-    while !fs::read_to_string(&log).is_ok_and(|said| said.contains("ready data=")) {
-        assert!(Instant::now() < patience, "the gate did not start");
-        thread::sleep(Duration::from_millis(50));
-    }
-    let file = dir.path().join("out/samples.parquet");
-    while !file.exists() {
-        assert!(Instant::now() < patience, "nothing was loaded");
-        thread::sleep(Duration::from_millis(50));
-    }
-    thread::sleep(Duration::from_secs(3));
     let said = fs::read_to_string(&log).expect("a log");
     let port = said
         .split("ready data=")
@@ -280,19 +296,7 @@ fn an_interrupted_campaign_tells_what_it_has_and_leaves_nothing_behind() {
 #[test]
 fn an_engine_that_dies_ends_the_campaign_as_unreachable() {
     let dir = scenario();
-    let child = command(dir.path())
-        .args(["--json", "--no-verify"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("prove runs");
-    let file = dir.path().join("out/samples.parquet");
-    let patience = Instant::now() + Duration::from_secs(60);
-    while !file.exists() {
-        assert!(Instant::now() < patience, "nothing was loaded");
-        thread::sleep(Duration::from_millis(50));
-    }
-    thread::sleep(Duration::from_secs(3));
+    let child = under_way(dir.path());
     // The engine is the process whose command line names this test's preset.
     let preset = dir.path().join("small.toml").display().to_string();
     let engines = Command::new("pgrep")

@@ -11,14 +11,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use testing::{PATIENCE, found, pace};
 
 use super::replay::{assert_ended, passed};
 use super::{PROVE, ports};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const LOCUSTFILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/e2e/locust/locustfile.py"
@@ -82,19 +82,15 @@ impl Master {
 
     /// The statistics, once they are as they should be.
     fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let began = Instant::now();
-        loop {
+        found(what, || {
             let told = self.ask("GET", "/stats/requests", "");
-            if let Some(told) = told.as_ref().filter(|told| holds(told)) {
-                return told.clone();
+            let told = told.filter(|told| holds(told));
+            if told.is_none() {
+                // Each look costs the master more than all that it does for its workers.
+                pace(Duration::from_millis(100));
             }
-            let log = self.log();
-            assert!(
-                began.elapsed() < PATIENCE,
-                "not within {PATIENCE:?}: {what}\n{told:#?}\n{log}"
-            );
-            thread::sleep(Duration::from_millis(200));
-        }
+            told
+        })
     }
 
     fn post(&self, path: &str, form: &str) {
@@ -117,6 +113,18 @@ impl Master {
         let mut answer = String::new();
         socket.read_to_string(&mut answer).ok()?;
         serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!(
+                "{:#?}\n{}",
+                self.ask("GET", "/stats/requests", ""),
+                self.log()
+            );
+        }
     }
 }
 
@@ -158,10 +166,8 @@ impl Worker {
 
     /// The next line of this kind.
     fn told(&self, event: &str) -> Value {
-        let began = Instant::now();
         loop {
-            let left = PATIENCE.saturating_sub(began.elapsed());
-            let line = self.lines.recv_timeout(left);
+            let line = self.lines.recv_timeout(PATIENCE);
             let line = line.unwrap_or_else(|error| panic!("no {event} was told: {error}"));
             if line["event"] == event {
                 return line;
@@ -175,6 +181,12 @@ fn users(told: &Value) -> Vec<u64> {
     workers
         .map(|worker| worker["user_count"].as_u64().expect("a number"))
         .collect()
+}
+
+/// All that the master has heard of.
+fn requests(told: &Value) -> Option<u64> {
+    let total = told["stats"].as_array()?.last()?;
+    total["num_requests"].as_u64()
 }
 
 /// A figure of an entry, added up over what the workers printed.
@@ -253,11 +265,9 @@ fn two_workers_under_a_real_master_report_to_the_last_request() {
     });
     assert_eq!(workers[1].told("ramped")["users"], 4);
     assert_eq!(workers[1].told("ramped")["users"], 8);
-    let seen_so_far = |told: &Value| {
-        let total = told["stats"].as_array().and_then(|stats| stats.last());
-        total.and_then(|total| total["num_requests"].as_u64()) > Some(200)
-    };
-    let told = master.until("statistics while users run", seen_so_far);
+    let told = master.until("statistics while users run", |told| {
+        requests(told) > Some(200)
+    });
     let rate = told["current_rps"].as_f64();
     assert!(rate > Some(0.0), "{rate:?}");
 
@@ -280,7 +290,9 @@ fn two_workers_under_a_real_master_report_to_the_last_request() {
     master.until("8 users again", |told| {
         told["state"] == "running" && users(told) == [4, 4]
     });
-    thread::sleep(Duration::from_secs(2));
+    master.until("statistics of the second run", |told| {
+        requests(told) > Some(100)
+    });
     master.post("/stop", "");
     let stopped = workers
         .each_ref()
@@ -412,10 +424,6 @@ fn a_corpus_is_replayed_by_a_fleet_whose_statistics_are_those_of_its_own_results
     master.until("12 users", |told| {
         told["state"] == "running" && users(told) == [6, 6]
     });
-    let requests = |told: &Value| {
-        let total = told["stats"].as_array().and_then(|stats| stats.last());
-        total.and_then(|total| total["num_requests"].as_u64())
-    };
     master.until("300 requests", |told| requests(told) > Some(300));
     master.post("/stop", "");
     let told = master.until("stopped", |told| told["state"] == "stopped");

@@ -99,7 +99,7 @@ fn a_limit_holds_or_its_run_says_why_not_and_the_file_is_as_documented() {
         "1",
         // Enough to last for many periods of the limit.
         "--requests",
-        "2000",
+        "1000",
     ];
     let (code, result) = ran(&args);
     let runs = result["runs"].as_array().expect("runs");

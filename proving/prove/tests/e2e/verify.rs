@@ -10,10 +10,9 @@ use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use testing::eventually;
 
 use super::{PROVE, gate, ports};
 use relay::{Relay, Wrong};
@@ -286,14 +285,9 @@ impl Gateway {
             limited: format!("limited=http://127.0.0.1:{admin_port}/stats/prometheus#{limited}"),
             _dir: dir,
         };
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(
-                began.elapsed() < Duration::from_secs(20),
-                "the gateway is not there"
-            );
-            thread::sleep(Duration::from_millis(20));
-        }
+        eventually("the gateway is there", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
         gateway
     }
 

@@ -222,7 +222,7 @@ fn engines_in_parallel_are_found_again_alone_and_in_lockstep() {
     for (lockstep, gap, reported) in [(false, 0.06, false), (true, 0.1, true)] {
         let parallelism = Parallelism { data: 2, lockstep };
         let like = MadeUp {
-            requests: 60,
+            requests: 100,
             parallelism,
             gap,
             ..MadeUp::default()

@@ -1,18 +1,19 @@
 //! Many clients at once that hold connections, streams and buffers: they are disconnected, and others are served meanwhile.
 //!
-//! What they cost in memory, when they go, and what others wait meanwhile is measured apart: the table of docs/security.md is
-//! what `TOLLGATE_HOLDERS=5000 cargo xtask timing` prints.
-//! Not here: each bound by itself (`bounds`, `unread`, `connections`).
+//! Not here: what they cost in memory, when they go, and what others wait meanwhile (`timing_costs`); each bound by itself
+//! (`bounds`, `unread`, `connections`).
+
+mod timing_costs;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use testing::{PATIENCE, eventually, nothing_happens_for, number_of, pace};
+use testing::{PATIENCE, eventually, nothing_happens_for, pace};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -23,8 +24,6 @@ use crate::harness::{self, Gate};
 
 /// How many clients may be connecting at the same time.
 const OPENING: usize = 100;
-/// Memory that one client may cost, where there are enough clients to measure it.
-const EACH_KIB: i64 = 160;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -52,14 +51,21 @@ struct Scale {
     pause: Duration,
 }
 
-/// The measurements of one row.
-struct Outcome {
-    each_kib: i64,
-    /// From the last client's arrival until the gate had disconnected all of them.
-    gone: Duration,
-    /// Latencies of another client's calls meanwhile, sorted.
-    calls: Vec<Duration>,
+/// What happens while a row runs, for who measures.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// The last of the clients has come.
+    Here,
+    /// The gate has disconnected all of them.
+    Gone,
+    /// The bystander makes a call.
+    Asked,
+    /// Its answer is whole.
+    Answered,
 }
+
+/// Who is told of them.
+type Told<'t> = &'t (dyn Fn(Event) + Sync);
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -91,61 +97,14 @@ fn clients_that_hold_resources_are_disconnected_and_others_are_served() {
     };
     let runs = cells()
         .into_iter()
-        .map(|cell| std::thread::spawn(move || run(cell, scale)));
+        .map(|cell| std::thread::spawn(move || run(cell, scale, &|_| {})));
     for one in runs.collect::<Vec<_>>() {
         one.join().expect("all are let go, and others are served");
     }
 }
 
-#[test]
-#[ignore = "timing"]
-fn timing_what_clients_that_hold_resources_cost() {
-    let many = number_of("TOLLGATE_HOLDERS", 1000);
-    let scale = Scale {
-        many: usize::try_from(many).expect("few"),
-        bounds: Duration::from_secs(5),
-        pause: Duration::from_millis(2),
-    };
-    println!(
-        "| clients | transport | workload | KiB each | gone after | calls | p50 | p99 | max |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
-    let mut failed = Vec::new();
-    for cell in cells() {
-        let outcome = run(cell, scale);
-        print(cell, scale.many, &outcome);
-        // The bounds, and the lingering close of a refusal.
-        if outcome.gone > Duration::from_secs(20) {
-            failed.push(format!("{cell:?}: held for {:?}", outcome.gone));
-        }
-        if outcome.each_kib > EACH_KIB {
-            failed.push(format!("{cell:?}: {} KiB each", outcome.each_kib));
-        }
-    }
-    assert!(failed.is_empty(), "{failed:#?}");
-}
-
-fn print(cell: Cell, many: usize, outcome: &Outcome) {
-    let calls = &outcome.calls;
-    let at = |share: usize| {
-        let last = calls.len().saturating_sub(1);
-        calls.get(last * share / 100).copied().unwrap_or_default()
-    };
-    println!(
-        "| {many} {:?} | {} | {} | {} | {:.1?} | {} | {:.1?} | {:.1?} | {:.1?} |",
-        cell.kind,
-        if cell.tls { "TLS" } else { "plain" },
-        if cell.known { "known" } else { "unknown" },
-        outcome.each_kib,
-        outcome.gone,
-        calls.len(),
-        at(50),
-        at(99),
-        at(100),
-    );
-}
-
-fn run(cell: Cell, scale: Scale) -> Outcome {
+/// Runs a row; gives the memory in KiB that each client costs.
+fn run(cell: Cell, scale: Scale, told: Told<'_>) -> i64 {
     let upstream = upstream();
     let bound = scale.bounds.as_secs();
     let config = format!(
@@ -171,7 +130,7 @@ fn run(cell: Cell, scale: Scale) -> Outcome {
         over: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
-        let calls = scope.spawn(|| bystander.calls());
+        let calls = scope.spawn(|| bystander.calls(told));
         let over = Over(&bystander);
         bystander.is_served(cell, "before");
         let before_kib = gate.resident_kib();
@@ -183,7 +142,7 @@ fn run(cell: Cell, scale: Scale) -> Outcome {
             let arrival = arrived.recv_timeout(PATIENCE);
             arrival.unwrap_or_else(|_| panic!("{here} of {} have come: {cell:?}", scale.many));
         }
-        let since = Instant::now();
+        told(Event::Here);
         bystander.is_served(cell, "beside them");
         // None but the bystander is left.
         eventually(&format!("all are let go: {cell:?}"), || {
@@ -193,19 +152,14 @@ fn run(cell: Cell, scale: Scale) -> Outcome {
             }
             is_so
         });
-        let gone = since.elapsed();
+        told(Event::Gone);
         let many = i64::try_from(scale.many).expect("few");
         let each_kib = (gate.peak_kib() - before_kib) / many;
         bystander.is_served(cell, "after them");
         drop(release);
         drop(over);
-        let mut calls = calls.join().expect("others are served");
-        calls.sort_unstable();
-        Outcome {
-            each_kib,
-            gone,
-            calls,
-        }
+        calls.join().expect("others are served");
+        each_kib
     })
 }
 
@@ -341,23 +295,21 @@ impl Bystander {
         });
     }
 
-    /// What each call took, until it is told that all is over.
-    fn calls(&self) -> Vec<Duration> {
-        let mut took = Vec::new();
+    /// Calls until it is told that all is over.
+    fn calls(&self, told: Told<'_>) {
         while !self.over.load(Ordering::SeqCst) {
             // Where this process stands still for longer than a connection may be idle, it begins another.
             match &self.tls {
                 Some(config) => {
                     let mut stream = handshake(self.connect(), Arc::clone(config));
-                    while self.is_answered(&mut stream, &mut took) {}
+                    while self.is_answered(&mut stream, told) {}
                 }
                 None => {
                     let mut stream = self.connect();
-                    while self.is_answered(&mut stream, &mut took) {}
+                    while self.is_answered(&mut stream, told) {}
                 }
             }
         }
-        took
     }
 
     fn connect(&self) -> TcpStream {
@@ -369,7 +321,7 @@ impl Bystander {
     }
 
     /// Makes one call; `false` where all is over, or the connection was closed before it.
-    fn is_answered(&self, stream: &mut (impl Read + Write), took: &mut Vec<Duration>) -> bool {
+    fn is_answered(&self, stream: &mut (impl Read + Write), told: Told<'_>) -> bool {
         let body = r#"{"model":"bystander","messages":[]}"#;
         let request = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n\
@@ -379,7 +331,7 @@ impl Bystander {
         if self.over.load(Ordering::SeqCst) {
             return false;
         }
-        let began = Instant::now();
+        told(Event::Asked);
         let sent = stream.write_all(request.as_bytes());
         let mut response = Vec::new();
         while !response.ends_with(b"\"total_tokens\":4}}") {
@@ -393,7 +345,7 @@ impl Bystander {
             response.extend_from_slice(&some[..read]);
         }
         assert!(response.starts_with(b"HTTP/1.1 200 "));
-        took.push(began.elapsed());
+        told(Event::Answered);
         self.served.fetch_add(1, Ordering::SeqCst);
         pace(self.pause);
         true

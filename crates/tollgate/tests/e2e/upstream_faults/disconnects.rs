@@ -36,25 +36,38 @@ fn remaining(gate: &Gate) -> u64 {
     left.parse().expect("a number")
 }
 
-/// Disconnects when the upstream has the request and the client has received `mark`, three times; returns the gate
-/// afterwards, and what the fastest took until the upstream's connection was closed. No timeout closes it.
-fn disconnect(answer: Vec<u8>, stream: bool, mark: &str) -> (Gate, Duration) {
+/// A call that the upstream has, and whose client has received `mark`.
+fn reached(
+    gate: &Gate,
+    upstream: &PartialUpstream,
+    case: &str,
+    stream: bool,
+    mark: &str,
+) -> Connection {
+    let mut connection = Connection::open(gate.data);
+    connection.send(&call(case, stream));
+    upstream.reached();
+    while !String::from_utf8_lossy(connection.unread()).contains(mark) {
+        assert!(connection.more(), "what the upstream has sent comes");
+    }
+    connection
+}
+
+/// Disconnects, and waits until the upstream's connection is closed: no timeout does it.
+fn disconnect(connection: Connection, upstream: &PartialUpstream) {
+    drop(connection);
+    upstream.closed();
+}
+
+/// The gate, once three clients have disconnected.
+fn disconnected(answer: Vec<u8>, stream: bool, mark: &str) -> Gate {
     let upstream = PartialUpstream::start(answer);
     let gate = gate(&upstream);
-    let took = (0..3).map(|n| {
-        let mut connection = Connection::open(gate.data);
-        connection.send(&call(&format!("case{n}"), stream));
-        upstream.reached();
-        while !String::from_utf8_lossy(connection.unread()).contains(mark) {
-            assert!(connection.more(), "what the upstream has sent comes");
-        }
-        let left = Instant::now();
-        drop(connection);
-        upstream.closed();
-        left.elapsed()
-    });
-    let fastest = took.min().expect("three");
-    (gate, fastest)
+    for n in 0..3 {
+        let connection = reached(&gate, &upstream, &format!("case{n}"), stream, mark);
+        disconnect(connection, &upstream);
+    }
+    gate
 }
 
 /// Some of a stream, and some of a JSON answer.
@@ -74,7 +87,15 @@ fn timing_a_disconnect_closes_the_upstream_connection_within_100_ms() {
         (stream, true, "two"),
         (json, false, "choices"),
     ] {
-        let (_, fastest) = disconnect(answer, is_stream, mark);
+        let upstream = PartialUpstream::start(answer);
+        let gate = gate(&upstream);
+        let took = (0..3).map(|_| {
+            let connection = reached(&gate, &upstream, "case", is_stream, mark);
+            let left = Instant::now();
+            disconnect(connection, &upstream);
+            left.elapsed()
+        });
+        let fastest = took.min().expect("three");
         println!("{mark:?}: {fastest:?}");
         assert!(fastest <= Duration::from_millis(100), "{fastest:?}");
     }
@@ -82,7 +103,7 @@ fn timing_a_disconnect_closes_the_upstream_connection_within_100_ms() {
 
 #[test]
 fn a_disconnect_before_the_first_byte_cancels_the_call_and_charges_its_prompt() {
-    let (gate, _) = disconnect(Vec::new(), true, "");
+    let gate = disconnected(Vec::new(), true, "");
     let mut spent = 0;
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
@@ -98,7 +119,7 @@ fn a_disconnect_before_the_first_byte_cancels_the_call_and_charges_its_prompt() 
 
 #[test]
 fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
-    let (gate, _) = disconnect(begun().0, true, "two");
+    let gate = disconnected(begun().0, true, "two");
     let mut spent = 0;
     for n in 0..3 {
         let record = record(&gate, 3, &format!("case{n}"));
@@ -116,7 +137,7 @@ fn a_disconnect_during_a_stream_is_counted_to_the_last_event() {
 
 #[test]
 fn a_disconnect_during_a_json_answer_closes_the_upstream_connection() {
-    let (gate, _) = disconnect(begun().1, false, "choices");
+    let gate = disconnected(begun().1, false, "choices");
     assert!(gate.records(3).iter().all(|r| r["outcome"] == "aborted"));
     assert_eq!(gate.records(3).len(), 3);
 }

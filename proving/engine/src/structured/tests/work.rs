@@ -1,6 +1,6 @@
 //! What takes too much work is refused soon: what is counted are the times that steps are asked for, and those when none are left.
 //!
-//! How long a step takes is a machine's affair, and measured by the tests of [`timing_`] alone.
+//! How long a step takes is a machine's affair, and measured by the tests of [`timing_of_work`] alone.
 //! Not here: what is refused for other reasons (the parent).
 
 use super::super::work::{ASKED, MAX_STEPS, Times};
@@ -182,7 +182,7 @@ fn what_nothing_satisfies_is_refused_and_ends() {
     }
 }
 
-mod timing_ {
+mod timing_of_work {
     //! How long all that takes.
 
     use std::time::{Duration, Instant};
@@ -203,7 +203,7 @@ mod timing_ {
 
     #[test]
     #[ignore = "timing"]
-    fn what_takes_too_much_work_is_refused_soon() {
+    fn timing_what_takes_too_much_work_is_refused_soon() {
         for (body, _) in [schemas(), grammars(), expressions()].concat() {
             soon(&body.to_string(), || drop(refused(&body)));
         }
@@ -211,7 +211,7 @@ mod timing_ {
 
     #[test]
     #[ignore = "timing"]
-    fn texts_that_cost_much_take_no_long_time() {
+    fn timing_texts_that_cost_much_take_no_long_time() {
         for pattern in COSTLY {
             soon(pattern, || println!("{}", choices(pattern)));
         }

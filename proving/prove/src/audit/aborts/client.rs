@@ -192,6 +192,8 @@ async fn call(shared: &Shared, n: u64, rng: &mut Rng) -> io::Result<Left> {
     tcp.set_nodelay(true)?;
     let is_reading = rng.below(2) == 0 && !shared.manner.http2;
     let plan = plan(rng, shared.manner.tokens);
+    // Who ends its side before the answer begins may wait for all of it, as `nc -N` does, and has not left.
+    let is_reading = is_reading && plan.after > 0;
     let left = Left {
         id: format!("audit-{n}").into(),
         way: if is_reading && plan.phase == Phase::Streaming {

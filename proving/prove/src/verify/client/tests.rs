@@ -6,11 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
+use testing::PATIENCE;
 
 use super::{Answer, Asked, Target, Unanswered, ask};
 use crate::host::ports::Closed;
 
-/// Answers one call with these bytes and closes; without any, it keeps silent.
+/// Answers one call with these bytes and closes; without any, it keeps silent until the client has gone.
 fn says(answer: Option<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -20,7 +21,7 @@ fn says(answer: Option<Vec<u8>>) -> SocketAddr {
         let _ = stream.read(&mut buffer);
         match answer {
             Some(answer) => drop(stream.write_all(&answer)),
-            None => thread::sleep(Duration::from_secs(5)),
+            None => drop(stream.read_to_end(&mut Vec::new())),
         }
     });
     address
@@ -42,7 +43,7 @@ fn asked(address: SocketAddr, patience: Duration) -> Result<Answer, Unanswered> 
 }
 
 fn answered(bytes: &[u8]) -> Result<Answer, Unanswered> {
-    asked(says(Some(bytes.to_vec())), Duration::from_secs(5))
+    asked(says(Some(bytes.to_vec())), PATIENCE)
 }
 
 #[test]
@@ -90,8 +91,7 @@ fn a_web_page_is_no_answer() {
 
 #[test]
 fn silence_and_what_is_no_http_are_no_answers() {
-    let patience = Duration::from_millis(100);
-    let late = asked(says(None), patience).expect_err("silence");
+    let late = asked(says(None), Duration::from_millis(100)).expect_err("silence");
     assert!(matches!(late, Unanswered::Late { .. }), "{late}");
     for bytes in [
         &b"220 mail ready\r\n"[..],
@@ -105,7 +105,7 @@ fn silence_and_what_is_no_http_are_no_answers() {
     let error = answered(&long).expect_err("too long");
     assert!(matches!(error, Unanswered::TooLong { .. }), "{error}");
     let nobody = Closed::new();
-    let error = asked(nobody.address, patience).expect_err("nobody");
+    let error = asked(nobody.address, PATIENCE).expect_err("nobody");
     assert!(matches!(error, Unanswered::Unreachable { .. }), "{error}");
 }
 

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use testing::{PATIENCE, found};
 
 use super::Recorder;
 use crate::host::ports::loopback;
@@ -23,7 +24,7 @@ fn start() -> Recorder {
 }
 
 fn call(recorder: &Recorder, credential: &str, body: &str) -> Result<Answer, Unanswered> {
-    call_within(Duration::from_secs(10), recorder, credential, body)
+    call_within(PATIENCE, recorder, credential, body)
 }
 
 fn call_within(
@@ -107,7 +108,7 @@ fn it_breaks_fails_hangs_and_is_down_as_it_is_told() {
         502
     );
     up.set(Behaviour::Hang).expect("told");
-    let patience = Duration::from_millis(800);
+    let patience = Duration::from_millis(100);
     let late = call_within(patience, &up, "Bearer key", "{}").expect_err("silence");
     assert!(matches!(late, Unanswered::Late { .. }), "{late}");
     up.set(Behaviour::Down).expect("told");
@@ -135,19 +136,10 @@ fn a_head_whose_body_is_held_back_or_cut_is_written_down_with_what_came_of_it() 
     let mut held = TcpStream::connect(up.address()).expect("it listens");
     let head = "POST /v1/held HTTP/1.1\r\nhost: a\r\nauthorization: Bearer rogue\r\ncontent-length: 9\r\n\r\n";
     held.write_all(head.as_bytes()).expect("a head");
-    let arrives = |is_so: &dyn Fn(&[super::Seen]) -> bool| {
-        let began = Instant::now();
-        while !is_so(&up.since(0)) {
-            assert!(
-                began.elapsed() < Duration::from_secs(10),
-                "{:?}",
-                up.since(0)
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        up.since(0)
+    let arrives = |what: &str, is_so: &dyn Fn(&[super::Seen]) -> bool| {
+        found(what, || Some(up.since(0)).filter(|seen| is_so(seen)))
     };
-    let seen = arrives(&|seen| seen.len() == 1);
+    let seen = arrives("a head", &|seen| seen.len() == 1);
     assert_eq!(
         (seen[0].path.as_str(), seen[0].is_whole),
         ("/v1/held", false)
@@ -158,12 +150,12 @@ fn a_head_whose_body_is_held_back_or_cut_is_written_down_with_what_came_of_it() 
         .find(|(name, _)| name == "authorization");
     assert_eq!(authorization.expect("a header").1, b"Bearer rogue");
     held.write_all(b"half").expect("a part");
-    let seen = arrives(&|seen| seen[0].body == b"half");
+    let seen = arrives("half of a body", &|seen| seen[0].body == b"half");
     assert!(!seen[0].is_whole && !seen[0].is_cut);
     drop(held);
     let mut cut = TcpStream::connect(up.address()).expect("it listens");
     cut.write_all(head.as_bytes()).expect("a head");
     drop(cut);
-    let seen = arrives(&|seen| seen.len() == 2);
+    let seen = arrives("another head", &|seen| seen.len() == 2);
     assert!(!seen[1].is_whole && seen[1].body.is_empty());
 }

@@ -1,5 +1,5 @@
 // Opens a report from disk in a headless Chromium, in each size, scheme and with and without script, and prints what was
-// seen. Nothing can be reached from there.
+// seen. Nothing can be reached from there. Pictures are taken where a directory for them is named.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -19,10 +19,13 @@ const browser = await chromium.launch({
 });
 
 // Chromium may refuse a picture on a busy machine ("Unable to capture screenshot"); the page is the same at the next try.
-async function picture(page, options) {
+async function picture(page, name, options) {
+  if (!input.pictures) return;
+  const path = join(input.pictures, name);
   for (let tries = 1; ; tries += 1) {
     try {
-      return await page.screenshot(options);
+      await page.screenshot({ path, ...options });
+      return;
     } catch (refused) {
       if (tries === 5 || !`${refused}`.includes('Unable to capture screenshot')) throw refused;
       await page.waitForTimeout(500);
@@ -62,13 +65,13 @@ async function look(width, scheme, script) {
     await chart.scrollIntoViewIfNeeded();
     await chart.hover();
     found.values = await page.locator('.values').innerText();
-    await picture(page, { path: join(input.pictures, `${width}-${scheme}-hover.png`) });
+    await picture(page, `${width}-${scheme}-hover.png`, {});
     await page.mouse.move(0, 0);
     found.violations = await page.evaluate(() => window.violations);
   }
-  await picture(page, { path: join(input.pictures, `${width}-${scheme}-${script}.png`), fullPage: true });
+  await picture(page, `${width}-${scheme}-${script}.png`, { fullPage: true });
   if (width === 1440 && scheme === 'light' && script) {
-    await page.pdf({ path: join(input.pictures, 'a4.pdf'), preferCSSPageSize: true });
+    await page.pdf({ path: input.pictures ? join(input.pictures, 'a4.pdf') : undefined, preferCSSPageSize: true });
   }
   await context.close();
   return found;
