@@ -43,7 +43,7 @@ use live::Shown;
 use screen::{Addresses, End};
 
 fn main() -> ExitCode {
-    tollgate::run(run)
+    tollgate::run(Some(run))
 }
 
 /// The simulated engines' keys, which exist for one run. The configuration names nothing else.

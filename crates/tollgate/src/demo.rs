@@ -93,7 +93,7 @@ pub struct Demo {
 }
 
 /// Becomes the demo's program, with the words of this one. What comes back is what went wrong.
-pub fn run_beside(_: &Demo) -> ExitCode {
+pub(crate) fn run_beside() -> ExitCode {
     complain(&format!("tollgate: {}", exec(&program())));
     ExitCode::FAILURE
 }

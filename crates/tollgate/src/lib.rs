@@ -59,9 +59,16 @@ pub use serve::outlive_file_limit;
 #[global_allocator]
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
-/// The program: does what its command line says, the demo by `run_demo`, and gives the exit code.
-pub fn run(run_demo: fn(&demo::Demo) -> ExitCode) -> ExitCode {
+/// Runs the demo.
+pub type RunDemo = fn(&demo::Demo) -> ExitCode;
+
+/// The program: does what its command line says, and gives the exit code. Without a demo it becomes the program that has one.
+pub fn run(run_demo: Option<RunDemo>) -> ExitCode {
     let command = cli::Cli::try_parse().unwrap_or_else(|fault| cli::advised(fault).exit());
+    // That one logs what there is to log.
+    if let (cli::Verb::Demo(_), None) = (&command.verb, run_demo) {
+        return demo::run_beside();
+    }
     let filter = match command.verb {
         cli::Verb::Demo(_) => command.log.as_deref().or(Some(demo::LOG)),
         _ => command.log.as_deref(),
@@ -83,14 +90,14 @@ pub fn run(run_demo: fn(&demo::Demo) -> ExitCode) -> ExitCode {
     }
 }
 
-fn run_verb(verb: cli::Verb, run_demo: fn(&demo::Demo) -> ExitCode) -> ExitCode {
+fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
     match verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
         cli::Verb::Completions(asked) => {
             told(pages::completions(cli::Cli::command(), asked.shell).trim_end())
         }
-        cli::Verb::Demo(demo) => run_demo(&demo),
+        cli::Verb::Demo(demo) => run_demo.map_or_else(demo::run_beside, |run| run(&demo)),
         cli::Verb::Explain(asked) => match explain::explain(&asked) {
             Ok((text, is_let_in)) => judged(&text, is_let_in),
             Err(fault) => {

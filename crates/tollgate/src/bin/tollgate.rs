@@ -5,5 +5,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tollgate::run(tollgate::demo::run_beside)
+    tollgate::run(None)
 }
