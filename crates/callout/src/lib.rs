@@ -55,7 +55,7 @@ pub use openid::{Code, OpenId, Provider};
 pub use questions::{QuestionCounts, Questions};
 pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Running, Service};
-pub use tls::{ClientIdentity, Tls, TlsFault};
+pub use tls::Tls;
 pub use token::{
     AccessToken, CallerExchange, Grant, Impersonation, Issued, KeysRequest, MetadataMethod,
     MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint, TokenRequest, TokenState,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use authority::cel::{Effect, Rule};
 use callout::{
     Authorized, AuthzPeer, AuthzRequest, AuthzTransport, Bounds, Client, ExtAuthz, Protocol,
-    Questions, Tls, Url,
+    Questions, Url,
 };
 use config::{AuthorityRules, ExtAuthzSource, Host};
 use policy::authority::Rules;
@@ -21,6 +21,7 @@ use policy::snapshot::Snapshot;
 
 use crate::seldom::Seldom;
 use crate::services::Moment;
+use crate::trust::trust;
 
 /// Puts rules and whoever is asked into the snapshot.
 pub(crate) fn complete(
@@ -131,7 +132,7 @@ fn authorizer(
     moment: Moment<'_>,
 ) -> Result<Option<Arc<dyn Authorizer>>, String> {
     let url = Url::parse(&written.url).map_err(|fault| fault.to_string())?;
-    let tls = Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+    let tls = trust(written.ca_pem.as_deref())?;
     let protocol = if written.is_grpc {
         Protocol::Http2
     } else {

@@ -15,13 +15,14 @@ mod oauth;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use callout::{Bounds, Client, Handle, Tls, TokenEndpoint, TokenRequest, Url};
+use callout::{Bounds, Client, Handle, TokenEndpoint, TokenRequest, Url};
 use config::{MadeCredential, MadeKind, UpstreamCredential};
 use policy::credential::UpstreamAuth;
 use policy::snapshot::Snapshot;
 
 use crate::seldom::Seldom;
 use crate::services::{Maker, Moment, Services};
+use crate::trust::trust;
 
 /// How long a call waits for a credential: less than policy does.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
@@ -116,7 +117,7 @@ impl Asks<'_> {
 
     /// Who sends the questions; one to the machine itself may go to a link-local address.
     fn client(&self, is_local: bool) -> Result<Client, String> {
-        let tls = Tls::new(self.made.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+        let tls = trust(self.made.ca_pem.as_deref())?;
         let bounds = Bounds {
             allow_link_local: is_local,
             ..Bounds::default()

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
 use prost::Message;
+use wire::grpc;
 
 use super::messages::{
     Address, AttributeContext, CheckRequest, CheckResponse, HttpRequest, HttpResponse, Peer,
@@ -21,8 +22,6 @@ use crate::fault::Fault;
 use crate::url::Url;
 
 const METHOD: &str = "/envoy.service.auth.v3.Authorization/Check";
-/// A message is framed by whether it is compressed, in one byte, and its length, in four.
-const FRAME_BYTES: usize = 5;
 
 impl Asker {
     pub(super) async fn grpc(
@@ -34,7 +33,9 @@ impl Asker {
         let url = url.at(METHOD).map_err(|_| Fault::Unaskable("its path"))?;
         let call = Call {
             headers: headers(question),
-            body: framed(&check).ok_or(Fault::Unaskable("the request is too long"))?,
+            body: grpc::framed(&check.encode_to_vec())
+                .ok_or(Fault::Unaskable("the request is too long"))?
+                .into(),
             ..Call::new(Method::POST, &url, BODY_BYTES_MAX)
         };
         let reply = self.client.send(&call).await?;
@@ -104,12 +105,6 @@ fn headers(question: &Question<'_>) -> HeaderMap {
     headers
 }
 
-fn framed(check: &CheckRequest) -> Option<Bytes> {
-    let message = check.encode_to_vec();
-    let length = u32::try_from(message.len()).ok()?;
-    Some([&[0], &length.to_be_bytes()[..], &message].concat().into())
-}
-
 /// The one message of a good answer.
 fn message(reply: &Reply) -> Result<Bytes, Fault> {
     let body = reply.good(
@@ -126,15 +121,7 @@ fn message(reply: &Reply) -> Result<Bytes, Fault> {
             code: code.map(|code| format!("gRPC status {code}")),
         });
     }
-    let (frame, message) = body
-        .split_at_checked(FRAME_BYTES)
-        .ok_or(Fault::Garbage("it holds no message"))?;
-    let length = u32::try_from(message.len())
-        .unwrap_or(u32::MAX)
-        .to_be_bytes();
-    if frame != [&[0], &length[..]].concat() {
-        return Err(Fault::Garbage("it is compressed, or not one message"));
-    }
+    let message = grpc::only_message(body).map_err(Fault::Garbage)?;
     Ok(body.slice_ref(message))
 }
 

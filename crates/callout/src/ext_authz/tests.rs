@@ -169,8 +169,7 @@ async fn no_answer_is_neither() {
 }
 
 fn framed(message: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(message.len()).expect("short").to_be_bytes();
-    [&[0], &length[..], message].concat()
+    wire::grpc::framed(message).expect("short")
 }
 
 fn grpc_body(body: Vec<u8>, code: &'static str) -> Does {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use callout::{
     ActiveToken, Bounds, Client, ClientAuth, Introspected, Introspection, IntrospectionSettings,
-    SecretSource, Tls, Url,
+    SecretSource, Url,
 };
 use config::IntrospectionSource;
 use identity::claims::Mapping;
@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::{ANSWER_WITHIN, Asked, Asking, KEPT_BY_WORKERS, mapping, proof_of};
 use crate::services::Services;
+use crate::trust::trust;
 
 /// A verifier that asks; without services one that nobody answers.
 pub(super) fn verifier(
@@ -26,7 +27,7 @@ pub(super) fn verifier(
     services: Option<&Services>,
 ) -> Result<Arc<dyn Verifier>, String> {
     let url = Url::parse(&written.url).map_err(|fault| format!("url: {fault}"))?;
-    let tls = Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+    let tls = trust(written.ca_pem.as_deref())?;
     let auth = client_auth(written);
     let mut settings = IntrospectionSettings::new(url, auth);
     settings.cache = written.cache.saturating_sub(KEPT_BY_WORKERS);
