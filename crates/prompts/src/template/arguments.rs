@@ -10,29 +10,30 @@ use std::borrow::Cow;
 use minijinja::Value;
 use minijinja::value::Serde;
 
+use crate::Doubt;
+use crate::Word;
 use crate::conversation::{BILLING_LINE, Call, CallForm, CallId, Conversation, Part, Tool, Turn};
-use crate::count::Doubt;
 use crate::tree::{Member, Members, Tree};
-use crate::words::Word;
 
 /// Stands at the end of a message that is to be continued, to find it in the text; a template that trims takes the
 /// space off. It is the one of `transformers`: some templates look for it.
 pub(super) const CONTINUED: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 /// Parameters of `apply_chat_template` itself, which no template sees.
-const NOT_FOR_TEMPLATES: [&str; 8] = [
+const NOT_FOR_TEMPLATES: [&str; 9] = [
     "continue_final_message",
     "max_length",
     "padding",
     "return_assistant_tokens_mask",
     "return_dict",
     "return_tensors",
+    "tokenize",
     "tokenizer_kwargs",
     "truncation",
 ];
 
 /// What a template's text says about what it can take.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct TemplateForm {
     pub(super) takes_parts: bool,
     pub(super) knows_developer: bool,
@@ -175,12 +176,13 @@ fn seen<'t>(turn: &'t Turn<'t>, form: TemplateForm, doubt: &mut Option<Doubt>) -
             name,
             of: _,
         } => {
-            let text = if form.takes_parts {
-                content.joined("\n")
-            } else {
-                joined(content.borrowed())
+            let has_media = content.parts.iter().any(|part| part.medium.is_some());
+            let said = match form.takes_parts {
+                true if has_media => shown(content.borrowed(), form),
+                true => Tree::Text(content.joined("\n")),
+                false => Tree::Text(joined(content.borrowed())),
             };
-            let mut answer = message("tool", Tree::Text(text));
+            let mut answer = message("tool", said);
             match call_id {
                 CallId::Absent => {}
                 CallId::Null => push(&mut answer, "tool_call_id", Tree::Null),
@@ -226,6 +228,9 @@ fn shown<'t>(parts: impl Iterator<Item = Part<'t>>, form: TemplateForm) -> Tree<
 }
 
 fn part(part: Part<'_>) -> Tree<'_> {
+    if let Some(medium) = part.medium {
+        return medium;
+    }
     let rest = part.rest();
     let mut members = vec![
         (Cow::Borrowed("type"), "text".into()),

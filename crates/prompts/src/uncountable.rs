@@ -64,6 +64,8 @@ pub enum UnusableModel {
     Template(String),
 }
 
-pub(crate) const fn wrong(member: &'static str, wanted: &'static str) -> Uncountable {
+/// A member of a body that must be another.
+#[must_use]
+pub const fn wrong(member: &'static str, wanted: &'static str) -> Uncountable {
     Uncountable::Member { member, wanted }
 }

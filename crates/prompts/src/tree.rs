@@ -7,7 +7,7 @@ mod lax;
 mod numbers;
 mod python;
 
-pub(crate) use python::{PythonJson, python_float, python_json};
+pub use python::{PythonJson, python_float, python_json};
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,21 +19,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Any JSON value; text without escapes is that of the document.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tree<'a> {
+pub enum Tree<'a> {
+    /// Null.
     Null,
+    /// True or false.
     Bool(bool),
+    /// A number.
     Number(serde_json::Number),
+    /// A string.
     Text(Cow<'a, str>),
+    /// An array.
     List(Vec<Tree<'a>>),
+    /// An object.
     Map(Vec<Member<'a>>),
 }
 
 /// A member of an object.
-pub(crate) type Member<'a> = (Cow<'a, str>, Tree<'a>);
+pub type Member<'a> = (Cow<'a, str>, Tree<'a>);
 
 impl<'a> Tree<'a> {
     /// Reads a document of at most so many levels of lists and objects, and no more than the parser's own limit.
-    pub(crate) fn read(json: &'a str, levels: usize) -> Result<Self, serde_json::Error> {
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(json: &'a str, levels: usize) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let tree = Growing { levels }.deserialize(&mut deserializer)?;
         deserializer.end()?;
@@ -41,13 +50,15 @@ impl<'a> Tree<'a> {
     }
 
     /// The member of this name, unless it is null.
-    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
         self.member(name)
             .filter(|value| !matches!(value, Self::Null))
     }
 
     /// The member of this name, be it null.
-    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(members) => members
                 .iter()
@@ -57,30 +68,39 @@ impl<'a> Tree<'a> {
         }
     }
 
-    pub(crate) fn text(&self) -> Option<&str> {
+    /// It as a text, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(crate) fn list(&self) -> Option<&[Self]> {
+    /// Its items, if it is a list.
+    #[must_use]
+    pub fn list(&self) -> Option<&[Self]> {
         match self {
             Self::List(items) => Some(items),
             _ => None,
         }
     }
 
-    pub(crate) fn get_text(&self, name: &str) -> Option<&str> {
+    /// The member of this name, if it is a text.
+    #[must_use]
+    pub fn get_text(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Self::text)
     }
 
-    pub(crate) const fn is_true(&self) -> bool {
+    /// Whether it is the flag that is true.
+    #[must_use]
+    pub const fn is_true(&self) -> bool {
         matches!(self, Self::Bool(true))
     }
 
     /// About as many bytes as it takes to hand it on.
-    pub(crate) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         const EACH: usize = 8;
         EACH + match self {
             Self::Null | Self::Bool(_) | Self::Number(_) => 0,
@@ -94,7 +114,8 @@ impl<'a> Tree<'a> {
     }
 
     /// Builds an object.
-    pub(crate) fn map<const N: usize>(members: [(&'a str, Self); N]) -> Self {
+    #[must_use]
+    pub fn map<const N: usize>(members: [(&'a str, Self); N]) -> Self {
         Self::Map(
             members
                 .map(|(name, value)| (Cow::Borrowed(name), value))
@@ -203,7 +224,8 @@ impl<'de> Visitor<'de> for Growing {
 }
 
 /// The name of a member.
-pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
+#[derive(Debug)]
+pub struct Name<'a>(pub Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -230,9 +252,10 @@ impl<'de> Visitor<'de> for Naming {
 }
 
 /// The members of an object, as they are put together.
-#[derive(Default)]
-pub(crate) struct Members<'a> {
-    pub(crate) list: Vec<(Cow<'a, str>, Tree<'a>)>,
+#[derive(Debug, Default)]
+pub struct Members<'a> {
+    /// All of them, in order.
+    pub list: Vec<Member<'a>>,
     /// Where each name stands, once there are more than [`FEW`].
     places: HashMap<Cow<'a, str>, usize>,
 }
@@ -249,7 +272,7 @@ const FEW: usize = 16;
 
 impl<'a> Members<'a> {
     /// Adds a member, or gives the one of this name another value.
-    pub(crate) fn put(&mut self, name: Cow<'a, str>, value: Tree<'a>) {
+    pub fn put(&mut self, name: Cow<'a, str>, value: Tree<'a>) {
         if let Some((_, before)) = self.place(&name).and_then(|at| self.list.get_mut(at)) {
             *before = value;
             return;

@@ -10,25 +10,26 @@ mod section;
 mod turns;
 mod typescript;
 
-pub(crate) use turns::render;
+pub use turns::{render, render_answer};
 
 use std::borrow::Cow;
 
-use crate::uncountable::Uncountable;
-use crate::vocabulary::Vocabulary;
-use crate::words::{Word, Words};
+use crate::Word;
 
 /// A rendered conversation.
-#[derive(Default)]
-pub(crate) struct Script<'t> {
+#[derive(Debug, Default)]
+pub struct Script<'t> {
     pieces: Vec<Piece<'t>>,
 }
 
-/// Each text is encoded on its own.
-enum Piece<'t> {
-    #[cfg_attr(not(test), expect(dead_code, reason = "only tests show a script"))]
+/// Each is encoded on its own.
+#[derive(Debug)]
+pub enum Piece<'t> {
+    /// A special token.
     Special(&'static str),
+    /// A word that stands in every conversation.
     Word(Word),
+    /// Text, in which nothing is a special token.
     Text(Cow<'t, str>),
 }
 
@@ -45,18 +46,15 @@ impl<'t> Script<'t> {
         self.pieces.push(Piece::Text(text));
     }
 
-    /// The number of tokens.
-    pub(crate) fn count(&self, vocabulary: &Vocabulary, words: &Words) -> Result<u64, Uncountable> {
-        self.pieces.iter().try_fold(0, |sum, piece| match piece {
-            Piece::Special(_) => Ok(sum + 1),
-            Piece::Word(word) => Ok(sum + words.count(*word, vocabulary)?),
-            Piece::Text(text) => Ok(sum + vocabulary.count(text)?),
-        })
+    /// All of it, in order.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece<'t>] {
+        &self.pieces
     }
 
     /// The text with its special tokens spelled out.
-    #[cfg(test)]
-    pub(crate) fn shown(&self) -> String {
+    #[must_use]
+    pub fn shown(&self) -> String {
         let shown = self.pieces.iter().map(|piece| match piece {
             Piece::Special(name) => *name,
             Piece::Word(word) => word.text(),

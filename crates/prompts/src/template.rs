@@ -15,7 +15,7 @@ mod python_text;
 mod source;
 mod text;
 
-pub(crate) use instant::date;
+pub use instant::{date, noon_of};
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,11 +25,11 @@ use minijinja::{Environment, Value};
 use serde::Deserialize;
 use text::Text;
 
+use crate::Doubt;
 use crate::conversation::{Content, Conversation, Turn};
-use crate::count::Doubt;
 use crate::rendered_limit;
 use crate::tree::{Member, Tree};
-use crate::uncountable::{Uncountable, UnusableModel, wrong};
+use crate::{Uncountable, UnusableModel, wrong};
 
 const NAME: &str = "chat";
 /// What Anthropic's dialect can ask for.
@@ -88,7 +88,8 @@ pub enum ContentForm {
 }
 
 /// A model's templates, compiled.
-pub(crate) struct Template {
+#[derive(Debug)]
+pub struct Template {
     default: Compiled,
     tool_use: Option<Compiled>,
     special_tokens: Vec<(String, String)>,
@@ -100,6 +101,7 @@ pub(crate) struct Template {
 }
 
 /// One template, compiled.
+#[derive(Debug)]
 struct Compiled {
     environment: Environment<'static>,
     form: TemplateForm,
@@ -124,10 +126,12 @@ pub struct Shown {
 }
 
 /// A conversation as text.
-pub(crate) struct Rendered {
-    pub(crate) text: String,
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The text.
+    pub text: String,
     /// Why it may not be what the engine renders.
-    pub(crate) doubt: Option<Doubt>,
+    pub doubt: Option<Doubt>,
 }
 
 impl Compiled {
@@ -157,10 +161,11 @@ impl Compiled {
 }
 
 impl Template {
-    pub(crate) fn new(
-        sources: &Templates,
-        settings: TemplateSettings,
-    ) -> Result<Self, UnusableModel> {
+    /// Compiles the templates.
+    ///
+    /// # Errors
+    /// When one cannot be read, or the default arguments.
+    pub fn new(sources: &Templates, settings: TemplateSettings) -> Result<Self, UnusableModel> {
         let compiled = |source: &String| Compiled::new(source, settings.content);
         let all = std::iter::once(&sources.default).chain(&sources.tool_use);
         let mut template = Self {
@@ -179,11 +184,17 @@ impl Template {
         Ok(template)
     }
 
-    pub(crate) fn merges_system(&self) -> bool {
+    /// Whether system messages that stand between others are to be put into the first, in Anthropic's dialect.
+    #[must_use]
+    pub fn merges_system(&self) -> bool {
         self.merges_system
     }
 
-    pub(crate) fn render(
+    /// Renders a conversation; `engine_clock_s` are seconds since 1970 on the engine's wall clock.
+    ///
+    /// # Errors
+    /// When the template refuses it, or runs past its bounds.
+    pub fn render(
         &self,
         conversation: &Conversation<'_>,
         engine_clock_s: i64,
@@ -201,7 +212,11 @@ impl Template {
     }
 
     /// A conversation as a template is given it, and what becomes of it.
-    pub(crate) fn shown(
+    ///
+    /// # Errors
+    /// When there is no message, or none to be continued.
+    #[doc(hidden)]
+    pub fn shown(
         &self,
         conversation: &Conversation<'_>,
         engine_clock_s: i64,

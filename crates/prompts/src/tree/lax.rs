@@ -14,7 +14,8 @@ const WIDEST: f64 = 9_007_199_254_740_992.0;
 
 impl Tree<'_> {
     /// The value as a flag.
-    pub(crate) fn lax_bool(&self) -> Option<bool> {
+    #[must_use]
+    pub fn lax_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(flag) => Some(*flag),
             Self::Number(number) if number.as_f64() == Some(1.0) => Some(true),
@@ -31,7 +32,8 @@ impl Tree<'_> {
     }
 
     /// The value as a whole number.
-    pub(crate) fn lax_integer(&self) -> Option<i64> {
+    #[must_use]
+    pub fn lax_integer(&self) -> Option<i64> {
         match self {
             Self::Bool(flag) => Some(i64::from(*flag)),
             Self::Number(number) => number.as_i64().or_else(|| whole(number.as_f64()?)),

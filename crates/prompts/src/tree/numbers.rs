@@ -7,7 +7,8 @@ use super::Tree;
 impl Tree<'_> {
     /// Whether some number in here cannot have been read as Python reads it: `-0`, which is no whole number here, and
     /// whole numbers beyond 64 bits, whose last digits are lost.
-    pub(crate) fn has_wide_number(&self) -> bool {
+    #[must_use]
+    pub fn has_wide_number(&self) -> bool {
         self.has_float(&|float| {
             (float == 0.0 && float.is_sign_negative())
                 || (float.fract() == 0.0 && float.abs() >= 9_223_372_036_854_775_808.0)
@@ -15,7 +16,8 @@ impl Tree<'_> {
     }
 
     /// Whether some number in here is one that Python writes with an exponent.
-    pub(crate) fn has_scientific_number(&self) -> bool {
+    #[must_use]
+    pub fn has_scientific_number(&self) -> bool {
         self.has_float(&|float| float != 0.0 && !(1e-4..1e16).contains(&float.abs()))
     }
 

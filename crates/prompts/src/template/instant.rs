@@ -12,8 +12,26 @@ struct Moment {
     second_of_day: i64,
 }
 
+/// The noon of a day that is written `YYYY-MM-DD`, in seconds since 1970; what it does not say is that of 1970-01-01.
+#[must_use]
+pub fn noon_of(date: &str) -> i64 {
+    let mut parts = date.splitn(3, '-');
+    let mut next = |other: i64| -> i64 {
+        let said = parts.next().and_then(|part| part.parse().ok());
+        said.unwrap_or(other)
+    };
+    let (year, month, day) = (next(1970), next(1), next(1));
+    let date = Date {
+        year,
+        month: u32::try_from(month.clamp(1, 12)).unwrap_or(1),
+        day: u32::try_from(day).unwrap_or(1),
+    };
+    date.to_day() * 86_400 + 43_200
+}
+
 /// Writes a moment, in seconds since 1970; a directive that is not known stays as it is.
-pub(crate) fn date(clock_s: i64, format: &str) -> String {
+#[must_use]
+pub fn date(clock_s: i64, format: &str) -> String {
     let days = clock_s.div_euclid(86_400);
     let moment = Moment {
         date: Date::of_day(days),

@@ -2,17 +2,16 @@
 //!
 //! It borrows from the body's tree: text is copied only where it is put together.
 //! Invariant: every piece of text that the engine would render is here, or the body is refused.
-//! Not here: how it is read (`dialect`) and rendered (`harmony`, `template`, `overhead`), prompts without a
-//! conversation (`prompt`).
+//! Not here: how it is read, which each reader does by itself, and rendered (`harmony`, `template`).
 
 use std::borrow::Cow;
 
+use crate::Word;
 use crate::tree::{Member, Tree};
-use crate::uncountable::{Uncountable, wrong};
-use crate::words::Word;
+use crate::{Uncountable, wrong};
 
 /// How a line begins that a client puts into its system prompt for the provider's own accounting; vLLM leaves it out.
-pub(crate) const BILLING_LINE: &str = "x-anthropic-billing-header";
+pub const BILLING_LINE: &str = "x-anthropic-billing-header";
 
 /// Members of a part that vLLM knows; a template sees all others.
 const KNOWN: [&str; 18] = [
@@ -38,83 +37,104 @@ const KNOWN: [&str; 18] = [
 
 /// What is to be rendered.
 #[derive(Debug, Default)]
-pub(crate) struct Conversation<'t> {
+pub struct Conversation<'t> {
     /// The length of the body that it came in.
-    pub(crate) body_bytes: usize,
+    pub body_bytes: usize,
     /// The system prompt where the dialect keeps it apart from the turns.
-    pub(crate) instructions: Option<&'t str>,
-    pub(crate) turns: Vec<Turn<'t>>,
+    pub instructions: Option<&'t str>,
+    /// The messages.
+    pub turns: Vec<Turn<'t>>,
     /// None where the body gives none, which is not the same to a template as an empty list.
-    pub(crate) tools: Option<Vec<Tool<'t>>>,
-    pub(crate) effort: Option<&'t str>,
+    pub tools: Option<Vec<Tool<'t>>>,
+    /// How hard the model is to think.
+    pub effort: Option<&'t str>,
     /// Thinking is switched off: a template may have an effort of its own for that.
-    pub(crate) disables_thinking: bool,
+    pub disables_thinking: bool,
     /// The last message is to be continued and not followed by another.
-    pub(crate) continues: bool,
+    pub continues: bool,
     /// The tokenizer adds its own special tokens to what a template rendered.
-    pub(crate) adds_special_tokens: bool,
+    pub adds_special_tokens: bool,
     /// What the body asks to be handed to the template (`chat_template_kwargs`), as it is.
-    pub(crate) own_arguments: &'t [Member<'t>],
+    pub own_arguments: &'t [Member<'t>],
     /// What the dialect itself hands to the template: of a name that both have, this wins.
-    pub(crate) said_arguments: Vec<(&'static str, Tree<'t>)>,
+    pub said_arguments: Vec<(&'static str, Tree<'t>)>,
     /// Null and `auto` of the body's own arguments reach the template.
-    pub(crate) keeps_unset: bool,
+    pub keeps_unset: bool,
     /// The turns are items of the Responses API: Harmony makes a message of each, be it empty.
-    pub(crate) of_items: bool,
+    pub of_items: bool,
     /// System messages that stood between others were put into the first one.
-    pub(crate) merged_system: bool,
+    pub merged_system: bool,
 }
 
 /// One message of a conversation.
 #[derive(Debug)]
-pub(crate) enum Turn<'t> {
+pub enum Turn<'t> {
     /// `system` or `developer`.
     Instructions {
+        /// Which of the two.
         role: Word,
+        /// What it says.
         content: Content<'t>,
+        /// The name that it is given.
         name: Option<&'t str>,
         /// A developer may bring tools of its own, which only templates know.
         tools: Option<&'t Tree<'t>>,
     },
+    /// The user.
     User {
+        /// What it says.
         content: Content<'t>,
+        /// The name that it is given.
         name: Option<&'t str>,
     },
+    /// The model.
     Assistant {
+        /// What it says.
         content: Content<'t>,
+        /// What it thought.
         reasoning: Option<Cow<'t, str>>,
+        /// The tools that it called.
         calls: Vec<Call<'t>>,
+        /// The name that it is given.
         name: Option<&'t str>,
     },
     /// What a tool answered.
     Answer {
+        /// What it says.
         content: Content<'t>,
+        /// The call.
         call_id: CallId<'t>,
+        /// The name that it is given.
         name: Option<&'t str>,
         /// The function that was called, where the dialect tells it and not only the call's id.
         of: Option<&'t str>,
     },
     /// Any other role, which only templates know.
     Other {
+        /// Its name.
         role: &'t str,
+        /// What it says.
         content: Content<'t>,
+        /// The name that it is given.
         name: Option<&'t str>,
     },
 }
 
 /// Which call a tool's answer is to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallId<'t> {
+pub enum CallId<'t> {
     /// The answer does not say, and has no such member.
     Absent,
     /// It says null.
     Null,
+    /// Of the call with this id.
     Of(&'t str),
 }
 
 impl<'t> CallId<'t> {
     /// As chat completions hand it on.
-    pub(crate) fn read(member: Option<&'t Tree<'t>>) -> Self {
+    #[must_use]
+    pub fn read(member: Option<&'t Tree<'t>>) -> Self {
         match member {
             None => Self::Absent,
             Some(member) => member.text().map_or(Self::Null, Self::Of),
@@ -122,7 +142,8 @@ impl<'t> CallId<'t> {
     }
 
     /// The id to look for among those of the calls.
-    pub(crate) const fn sought(self) -> Option<&'t str> {
+    #[must_use]
+    pub const fn sought(self) -> Option<&'t str> {
         match self {
             Self::Absent => Some(""),
             Self::Null => None,
@@ -133,32 +154,38 @@ impl<'t> CallId<'t> {
 
 /// The text parts of a message; the engine may encode each on its own.
 #[derive(Debug, Default)]
-pub(crate) struct Content<'t> {
+pub struct Content<'t> {
     /// A string is one part; no content is none.
-    pub(crate) parts: Vec<Part<'t>>,
+    pub parts: Vec<Part<'t>>,
 }
 
 /// A part of a message.
 #[derive(Debug, Default)]
-pub(crate) struct Part<'t> {
-    pub(crate) text: Cow<'t, str>,
+pub struct Part<'t> {
+    /// Its text; of another medium what stands for it where a template takes text alone.
+    pub text: Cow<'t, str>,
     /// All its members as the body has them, where a template sees those that no dialect knows.
-    pub(crate) members: &'t [Member<'t>],
+    pub members: &'t [Member<'t>],
+    /// What a template that takes parts is given of another medium than text.
+    pub medium: Option<Tree<'t>>,
 }
 
 /// The assistant's call of a tool.
 #[derive(Debug)]
-pub(crate) struct Call<'t> {
-    pub(crate) id: &'t str,
-    pub(crate) name: Cow<'t, str>,
+pub struct Call<'t> {
+    /// Its id.
+    pub id: &'t str,
+    /// The function.
+    pub name: Cow<'t, str>,
     /// JSON, as the model wrote it.
-    pub(crate) arguments: Cow<'t, str>,
-    pub(crate) form: CallForm<'t>,
+    pub arguments: Cow<'t, str>,
+    /// How a template sees it.
+    pub form: CallForm<'t>,
 }
 
 /// Which members a template sees of a call, and in which order.
 #[derive(Debug)]
-pub(crate) enum CallForm<'t> {
+pub enum CallForm<'t> {
     /// Those that the body has, in the form of chat completions.
     Chat(&'t Tree<'t>),
     /// As vLLM puts an item of the Responses API together.
@@ -169,20 +196,24 @@ pub(crate) enum CallForm<'t> {
 
 /// A function that the model may call.
 #[derive(Debug)]
-pub(crate) struct Tool<'t> {
-    pub(crate) name: Cow<'t, str>,
-    pub(crate) description: Option<&'t str>,
-    pub(crate) parameters: Option<Schema<'t>>,
-    pub(crate) strict: Option<bool>,
+pub struct Tool<'t> {
+    /// Its name.
+    pub name: Cow<'t, str>,
+    /// What it does.
+    pub description: Option<&'t str>,
+    /// What it takes.
+    pub parameters: Option<Schema<'t>>,
+    /// Whether the model is held to that.
+    pub strict: Option<bool>,
     /// `defer_loading` of the function.
-    pub(crate) deferred: Option<bool>,
+    pub deferred: Option<bool>,
     /// The tool around the function says so, too.
-    pub(crate) outer_deferred: Option<bool>,
+    pub outer_deferred: Option<bool>,
 }
 
 /// What a function takes.
 #[derive(Debug)]
-pub(crate) enum Schema<'t> {
+pub enum Schema<'t> {
     /// As the body says.
     Given(&'t Tree<'t>),
     /// As its dialect completes it.
@@ -191,14 +222,16 @@ pub(crate) enum Schema<'t> {
 
 impl Call<'_> {
     /// Whether the engine makes up its id, which Anthropic's dialect may leave out.
-    pub(crate) const fn has_made_up_id(&self) -> bool {
+    #[must_use]
+    pub const fn has_made_up_id(&self) -> bool {
         matches!(self.form, CallForm::Block) && self.id.is_empty()
     }
 }
 
 impl Conversation<'_> {
     /// How many texts it has, and the bytes of its body, which has them all.
-    pub(crate) fn size(&self) -> (usize, usize) {
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
         let of_turn = |turn: &Turn<'_>| match turn {
             Turn::Assistant {
                 content,
@@ -226,29 +259,34 @@ impl Conversation<'_> {
 }
 
 impl<'t> Conversation<'t> {
-    pub(crate) fn tools(&self) -> &[Tool<'t>] {
+    /// The tools, if there are any.
+    #[must_use]
+    pub fn tools(&self) -> &[Tool<'t>] {
         self.tools.as_deref().unwrap_or_default()
     }
 }
 
 impl<'t> Content<'t> {
-    pub(crate) fn of(text: impl Into<Part<'t>>) -> Self {
+    /// One text.
+    pub fn of(text: impl Into<Part<'t>>) -> Self {
         Self {
             parts: vec![text.into()],
         }
     }
 
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+    /// The text of each part.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|part| &*part.text)
     }
 
     /// The same parts, which are another's.
-    pub(crate) fn borrowed(&'t self) -> impl Iterator<Item = Part<'t>> {
+    pub fn borrowed(&'t self) -> impl Iterator<Item = Part<'t>> {
         self.parts.iter().map(Part::borrowed)
     }
 
     /// All text in one, or none where there was no part.
-    pub(crate) fn flat(&self) -> Option<Cow<'_, str>> {
+    #[must_use]
+    pub fn flat(&self) -> Option<Cow<'_, str>> {
         match self.parts.as_slice() {
             [] => None,
             [one] => Some(Cow::Borrowed(&*one.text)),
@@ -257,7 +295,8 @@ impl<'t> Content<'t> {
     }
 
     /// The texts with `between` them.
-    pub(crate) fn joined(&self, between: &str) -> Cow<'_, str> {
+    #[must_use]
+    pub fn joined(&self, between: &str) -> Cow<'_, str> {
         match self.parts.as_slice() {
             [one] => Cow::Borrowed(&*one.text),
             _ => self.texts().collect::<Vec<_>>().join(between).into(),
@@ -265,12 +304,14 @@ impl<'t> Content<'t> {
     }
 
     /// As [`Self::flat`], for good.
-    pub(crate) fn into_flat(self) -> Option<Cow<'t, str>> {
+    #[must_use]
+    pub fn into_flat(self) -> Option<Cow<'t, str>> {
         (!self.parts.is_empty()).then(|| self.into_joined(""))
     }
 
     /// As [`Self::joined`], for good.
-    pub(crate) fn into_joined(mut self, between: &str) -> Cow<'t, str> {
+    #[must_use]
+    pub fn into_joined(mut self, between: &str) -> Cow<'t, str> {
         match self.parts.len() {
             1 => self.parts.pop().unwrap_or_default().text,
             _ => Cow::Owned(self.joined(between).into_owned()),
@@ -280,15 +321,32 @@ impl<'t> Content<'t> {
 
 impl<'t> Part<'t> {
     /// The same part, which is another's.
-    pub(crate) fn borrowed(&'t self) -> Self {
+    #[must_use]
+    pub fn borrowed(&'t self) -> Self {
         Self {
             text: Cow::Borrowed(&*self.text),
             members: self.members,
+            medium: self.medium.clone(),
+        }
+    }
+
+    /// One of another medium, as a template that takes parts is given it: its kind, and what no dialect knows of it.
+    #[must_use]
+    pub fn of_medium(kind: &'t str, members: &'t [Member<'t>]) -> Self {
+        let part = Self {
+            members,
+            ..Self::default()
+        };
+        let mut shown = vec![(Cow::Borrowed("type"), kind.into())];
+        shown.extend(part.rest().cloned());
+        Self {
+            medium: Some(Tree::Map(shown)),
+            ..part
         }
     }
 
     /// Members that no dialect knows, which a template sees all the same.
-    pub(crate) fn rest(&self) -> impl Iterator<Item = &'t Member<'t>> + use<'t> {
+    pub fn rest(&self) -> impl Iterator<Item = &'t Member<'t>> + use<'t> {
         let members = self.members.iter();
         members.filter(|(name, _)| !KNOWN.contains(&&**name))
     }
@@ -302,12 +360,17 @@ impl<'t> From<&'t str> for Part<'t> {
 
 impl<'t> From<Cow<'t, str>> for Part<'t> {
     fn from(text: Cow<'t, str>) -> Self {
-        Self { text, members: &[] }
+        Self {
+            text,
+            ..Self::default()
+        }
     }
 }
 
 impl<'t> Schema<'t> {
-    pub(crate) const fn tree(&self) -> &Tree<'t> {
+    /// It as JSON.
+    #[must_use]
+    pub const fn tree(&self) -> &Tree<'t> {
         match self {
             Self::Given(tree) => tree,
             Self::Made(tree) => tree,
@@ -316,8 +379,25 @@ impl<'t> Schema<'t> {
 }
 
 impl<'t> Tool<'t> {
+    /// Reads a tool of chat completions: a function, and what is said beside it.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn of_chat(tree: &'t Tree<'t>) -> Result<Self, Uncountable> {
+        let function = tree
+            .get("function")
+            .ok_or(wrong("tools", "a list of functions"))?;
+        let mut read = Self::read(function, "parameters")?;
+        read.outer_deferred = own_flag(tree, "defer_loading")?;
+        read.deferred = read.deferred.or(read.outer_deferred);
+        Ok(read)
+    }
+
     /// Reads `{name, description, …}`; the schema has another name in each family of dialects.
-    pub(crate) fn read(tree: &'t Tree<'t>, schema: &str) -> Result<Self, Uncountable> {
+    ///
+    /// # Errors
+    /// When it has no name, or a flag that is none.
+    pub fn read(tree: &'t Tree<'t>, schema: &str) -> Result<Self, Uncountable> {
         Ok(Self {
             name: tree
                 .get_text("name")
@@ -333,7 +413,7 @@ impl<'t> Tool<'t> {
 }
 
 /// A flag of a tool, where it has it.
-pub(crate) fn own_flag(tool: &Tree<'_>, name: &str) -> Result<Option<bool>, Uncountable> {
+fn own_flag(tool: &Tree<'_>, name: &str) -> Result<Option<bool>, Uncountable> {
     let flag = |value: &Tree<'_>| {
         value.lax_bool().ok_or(wrong(
             "tools",

@@ -7,12 +7,17 @@ use crate::RENDERED_LIMIT_BYTES;
 
 /// How `json.dumps` is asked to write.
 #[derive(Clone, Debug)]
-pub(crate) struct PythonJson {
-    pub(crate) ascii: bool,
-    pub(crate) sorted: bool,
-    pub(crate) indent: Option<usize>,
-    pub(crate) between_items: String,
-    pub(crate) after_name: String,
+pub struct PythonJson {
+    /// What is beyond ASCII is escaped.
+    pub ascii: bool,
+    /// Members are sorted by name.
+    pub sorted: bool,
+    /// Spaces for each level, which then has lines of its own.
+    pub indent: Option<usize>,
+    /// What stands between items.
+    pub between_items: String,
+    /// What stands behind a name.
+    pub after_name: String,
 }
 
 impl Default for PythonJson {
@@ -29,7 +34,8 @@ impl Default for PythonJson {
 
 /// Writes a value as `json.dumps` does. None where that is longer than any text may be: indentation makes hundreds of
 /// bytes of one that lies deep.
-pub(crate) fn python_json(tree: &Tree<'_>, form: &PythonJson) -> Option<String> {
+#[must_use]
+pub fn python_json(tree: &Tree<'_>, form: &PythonJson) -> Option<String> {
     let mut out = String::new();
     write(tree, form, 0, &mut out)?;
     Some(out)
@@ -128,7 +134,7 @@ fn write_number(number: &serde_json::Number, out: &mut String) {
 }
 
 /// Writes a float as Python's `repr` does.
-pub(crate) fn python_float(float: f64, out: &mut String) {
+pub fn python_float(float: f64, out: &mut String) {
     if !float.is_finite() {
         let sign = if float < 0.0 { "-" } else { "" };
         out.push_str(sign);

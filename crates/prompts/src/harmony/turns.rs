@@ -11,11 +11,11 @@ use std::fmt::{self, Write};
 use super::Script;
 use super::section::Section;
 use super::typescript::tools_section;
+use crate::Word;
 use crate::conversation::{Content, Conversation, Tool, Turn};
 use crate::rendered_limit;
 use crate::template::date;
-use crate::uncountable::{Uncountable, wrong};
-use crate::words::Word;
+use crate::{Uncountable, wrong};
 
 const IDENTITY: &str = "You are ChatGPT, a large language model trained by OpenAI.";
 const KNOWLEDGE_CUTOFF: &str = "2024-06";
@@ -44,7 +44,10 @@ enum Author<'t> {
 }
 
 /// Renders a conversation up to where the model goes on.
-pub(crate) fn render<'t>(
+///
+/// # Errors
+/// When its effort is none that Harmony knows, or its tools become too long a text.
+pub fn render<'t>(
     conversation: &'t Conversation<'t>,
     engine_clock_s: i64,
 ) -> Result<Script<'t>, Uncountable> {
@@ -69,6 +72,19 @@ pub(crate) fn render<'t>(
     script.special("<|start|>");
     script.word(Word::Assistant);
     Ok(script)
+}
+
+/// What the model writes for these turns, each with its name and its last token.
+#[must_use]
+pub fn render_answer<'t>(turns: &'t [Turn<'t>]) -> Script<'t> {
+    let (mut messages, mut script) = (Vec::new(), Script::default());
+    for turn in turns {
+        push_turn(turn, &HashMap::new(), false, &mut messages);
+    }
+    for message in messages {
+        message.frame(&mut script);
+    }
+    script
 }
 
 /// The system prompt, and the turns without it.
