@@ -9,7 +9,6 @@
 mod check;
 mod follow;
 mod live;
-mod members;
 mod note;
 mod observed;
 mod output;

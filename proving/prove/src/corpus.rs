@@ -5,10 +5,10 @@
 
 mod build;
 mod export;
+mod figures;
 mod groups;
 mod inspect;
 mod options;
-mod page;
 mod progress;
 mod repairs;
 mod target;
@@ -81,7 +81,7 @@ fn verify(options: &Verify) -> Outcome {
         shown(&options.dir),
         crate::text::number(done.sessions),
         crate::text::number(done.requests),
-        page::bytes(done.bytes)
+        figures::bytes(done.bytes)
     );
     Ok(true)
 }

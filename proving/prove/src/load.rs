@@ -35,6 +35,7 @@ use load::run::{LoadError, Plan};
 use crate::host::descriptors;
 use crate::interrupt::Interrupt;
 use crate::numbers::{self, within};
+use crate::report::plain::Paper;
 use crate::text::say;
 use live::Live;
 use records::RecordsError;
@@ -271,7 +272,7 @@ fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
 fn tell(options: &Options, report: &Report, out: Option<&Path>) -> Result<(), ReplayError> {
     let written = out.map_or(Ok(()), |path| crate::files::write(path, &report.to_json()));
     if !options.json {
-        say(&report.page(crate::text::is_bold()))?;
+        say(&report.page(Paper::of(&std::io::stdout())))?;
     } else if options.locust_master.is_some() {
         // A line for each run.
         say(&(report.to_json_line() + "\n"))?;

@@ -30,6 +30,7 @@ mod simulate;
 mod subject;
 mod tap;
 mod text;
+mod toml_document;
 mod upstream;
 mod verify;
 

@@ -10,7 +10,7 @@ mod rig;
 mod scenario;
 mod table;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,6 +19,7 @@ use clap::Args;
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
 use crate::race::upstream::Upstream;
+use crate::report::{Published, html};
 use result::Outcome;
 use rig::Rig;
 use scenario::{Scenario, Wanted};
@@ -122,36 +123,13 @@ fn version(gate: &Path) -> String {
 }
 
 fn report(options: &OauthRbac, outcome: &Outcome) -> Result<(), OauthRbacError> {
-    let bold = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let (preface, grids) = (table::preface(outcome), table::grids(outcome));
-    let json = outcome.to_json();
-    if options.json {
-        eprint!(
-            "{}",
-            table::text(&preface, &grids, bold && io::stderr().is_terminal())
-        );
-        println!("{json}");
-    } else {
-        print!(
-            "{}",
-            table::text(&preface, &grids, bold && io::stdout().is_terminal())
-        );
-    }
-    let page = options.html.clone();
-    let page = page.unwrap_or_else(|| options.out.with_extension("html"));
-    write(&options.out, &(json + "\n"))?;
-    write(&page, &table::page(&preface, &grids))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), OauthRbacError> {
-    let failed = |source| OauthRbacError::Write {
-        path: path.into(),
-        source,
+    let published = Published {
+        is_json: options.json,
+        out: &options.out,
+        html: options.html.as_deref(),
     };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
-    std::fs::write(path, text).map_err(failed)?;
-    eprintln!("written: {}", path.display());
-    Ok(())
+    let sections = table::sections(outcome);
+    let page = html::page(table::TITLE, &sections);
+    let written = published.publish(&outcome.to_json(), &sections, &page);
+    written.map_err(|(path, source)| OauthRbacError::Write { path, source })
 }

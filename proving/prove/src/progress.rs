@@ -1,10 +1,48 @@
-//! How far something is, on stderr: a line that is written over on a terminal, a line now and then elsewhere.
+//! How far something is, on stderr: lines that are written over on a terminal, a line now and then elsewhere.
 //!
-//! Invariant: stdout is never touched; a terminal is written to five times a second at most, a file every 10 s.
+//! Invariant: stdout is never touched; a terminal's cursor is left where it was, and a file has a line every 10 s.
 //! Not here: what is said.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
+
+/// Between two lines elsewhere than on a terminal.
+pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Lines that are written over.
+pub(crate) struct Lines {
+    pub(crate) is_terminal: bool,
+    drawn: usize,
+}
+
+impl Lines {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_terminal: std::io::stderr().is_terminal(),
+            drawn: 0,
+        }
+    }
+
+    /// Shows lines that stay, and in the place of those before lines that change.
+    pub(crate) fn show(&mut self, staying: &str, changing: &str) {
+        let up = self.up();
+        self.drawn = changing.lines().count();
+        // Nobody has to read this; a closed stderr ends nothing.
+        let _ = write!(std::io::stderr(), "{up}{staying}{changing}");
+    }
+
+    /// Takes the changing lines away.
+    pub(crate) fn clear(&mut self) {
+        self.show("", "");
+    }
+
+    fn up(&self) -> String {
+        match self.drawn {
+            0 => String::new(),
+            drawn => format!("\x1b[{drawn}A\x1b[J"),
+        }
+    }
+}
 
 /// A line that changes.
 pub(crate) struct Line {
@@ -21,7 +59,7 @@ impl Line {
             every: if terminal {
                 Duration::from_millis(200)
             } else {
-                Duration::from_secs(10)
+                LINE_EVERY
             },
             shown: Instant::now(),
         }

@@ -18,7 +18,7 @@ pub(crate) mod scenario;
 pub(crate) mod table;
 pub(crate) mod upstream;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -27,6 +27,7 @@ use experiment::interleave;
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
 use crate::issuer::Issuer;
+use crate::report::Published;
 use crate::subject::{Subject, SubjectError};
 use bench::{Bench, Problem};
 use cell::Cell;
@@ -274,37 +275,14 @@ fn profile_all(
 }
 
 fn report(options: &Race, result: &RaceResult) -> Result<(), RaceError> {
-    let bold = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let json = result.to_json();
-    if options.json {
-        eprint!(
-            "{}",
-            table::render(result, bold && io::stderr().is_terminal())
-        );
-        println!("{json}");
-    } else {
-        print!(
-            "{}",
-            table::render(result, bold && io::stdout().is_terminal())
-        );
-    }
-    let page = options.html.clone();
-    let page = page.unwrap_or_else(|| options.out.with_extension("html"));
-    write(&options.out, &(json + "\n"))?;
-    write(&page, &page::render(result))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), RaceError> {
-    let failed = |source| RaceError::Write {
-        path: path.into(),
-        source,
+    let published = Published {
+        is_json: options.json,
+        out: &options.out,
+        html: options.html.as_deref(),
     };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
-    std::fs::write(path, text).map_err(failed)?;
-    eprintln!("written: {}", path.display());
-    Ok(())
+    let (sections, page) = (table::sections(result), page::render(result));
+    let written = published.publish(&result.to_json(), &sections, &page);
+    written.map_err(|(path, source)| RaceError::Write { path, source })
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

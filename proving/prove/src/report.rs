@@ -4,16 +4,17 @@
 //! Invariant: the same document gives the same bytes; of a report's own files the report is made again byte for byte.
 //! Not here: what a campaign measures (`campaign`).
 
-mod chart;
+pub(crate) mod chart;
 mod clip;
 mod compare;
-mod content;
+pub(crate) mod content;
 pub(crate) mod document;
 mod exact;
 mod figure;
-mod html;
+pub(crate) mod html;
 mod markdown;
 mod part;
+pub(crate) mod plain;
 mod read;
 #[cfg(test)]
 mod sample;
@@ -27,7 +28,9 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use crate::files;
+use crate::report::content::Section;
 use crate::report::document::Document;
+use crate::report::plain::Paper;
 
 /// Runs that are laid side by side.
 const MOST_RUNS: usize = 8;
@@ -79,6 +82,41 @@ pub(crate) fn write(document: &Document, dir: &Path) -> io::Result<PathBuf> {
     files::replace(&dir.join("report.md"), &markdown(document))?;
     files::replace(&page, &html(document))?;
     Ok(page)
+}
+
+/// Where a result goes.
+pub(crate) struct Published<'a> {
+    /// Whether JSON is printed, and what people read on standard error.
+    pub(crate) is_json: bool,
+    pub(crate) out: &'a Path,
+    /// Where the page goes; beside the result where it is not told.
+    pub(crate) html: Option<&'a Path>,
+}
+
+impl Published<'_> {
+    /// Prints a result, and writes it and its page; the error is of a file.
+    pub(crate) fn publish(
+        &self,
+        json: &str,
+        sections: &[Section],
+        page: &str,
+    ) -> Result<(), (PathBuf, io::Error)> {
+        if self.is_json {
+            eprint!("{}", plain::text(sections, Paper::of(&io::stderr())));
+            println!("{json}");
+        } else {
+            print!("{}", plain::text(sections, Paper::of(&io::stdout())));
+        }
+        let beside = self.out.with_extension("html");
+        let html = self.html.unwrap_or(&beside);
+        for (path, text) in [(self.out, &format!("{json}\n")[..]), (html, page)] {
+            let parent = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let written = parent.and_then(|()| std::fs::write(path, text));
+            written.map_err(|error| (path.to_owned(), error))?;
+            eprintln!("written: {}", path.display());
+        }
+        Ok(())
+    }
 }
 
 /// `prove report`.

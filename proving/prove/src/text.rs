@@ -2,7 +2,7 @@
 //!
 //! Not here: what is said.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 
 /// Columns of a line.
 pub(crate) const WIDTH: usize = 80;
@@ -28,7 +28,12 @@ pub(crate) fn say(text: &str) -> io::Result<()> {
 
 /// Whether stdout is a terminal that may be given bold letters.
 pub(crate) fn is_bold() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    is_coloured(&io::stdout())
+}
+
+/// Whether this is a terminal that may be given colours and bold letters: `NO_COLOR` is not set.
+pub(crate) fn is_coloured(out: &impl IsTerminal) -> bool {
+    out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// A text that others chose, as a terminal may show it: U+FFFD stands for each control character (of the first 32 and
@@ -68,13 +73,33 @@ pub(crate) fn number(n: u64) -> String {
 
 /// A text broken between words, lines after the first indented by `indent`.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    wrapped_to(WIDTH, text, indent)
+}
+
+/// As [`wrapped`], in lines of at most `width`: words that no line holds are broken, and nothing is left that a terminal
+/// would obey.
+pub(crate) fn folded(width: usize, text: &str, indent: usize) -> String {
+    let room = width.saturating_sub(indent).max(1);
+    let (mut words, mut length) = (String::new(), 0);
+    for c in printable(text).chars() {
+        length = if c == ' ' { 0 } else { length + 1 };
+        if length > room {
+            words.push(' ');
+            length = 1;
+        }
+        words.push(c);
+    }
+    wrapped_to(width, &words, indent)
+}
+
+fn wrapped_to(width: usize, text: &str, indent: usize) -> String {
     let words = text.trim_start_matches(' ');
     let mut out = " ".repeat(text.len() - words.len());
     let mut start = out.len();
     let mut column = start;
     for word in words.split(' ') {
         let length = word.chars().count();
-        if column > start && column + 1 + length > WIDTH {
+        if column > start && column + 1 + length > width {
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', indent));
             (start, column) = (indent, indent);

@@ -277,10 +277,10 @@ fn tell(options: &Options, report: &Report) -> io::Result<()> {
         files::write(file, &json)?;
     }
     if options.json {
-        eprint!("{}", page::page(report, page::colours(&io::stderr())));
+        eprint!("{}", page::page(report, text::is_coloured(&io::stderr())));
         text::say(&json)
     } else {
-        text::say(&page::page(report, page::colours(&io::stdout())))
+        text::say(&page::page(report, text::is_coloured(&io::stdout())))
     }
 }
 

@@ -118,7 +118,10 @@ fn a_truncated_proxy_protocol_header_does_not_block_other_connections() {
     };
     is_served();
     ended.set_read_timeout(Some(PATIENCE)).expect("an option");
-    assert_eq!(ended.read(&mut [0]).expect("it is closed"), 0);
+    // By a reset where the gate had not read what came.
+    let closed = ended.read(&mut [0]);
+    let is_reset = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
+    assert!(closed.map_or_else(is_reset, |read| read == 0));
     is_served();
 }
 

@@ -6,21 +6,18 @@
 //! Not here: the page (`watch`).
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use experiment::campaign::Event;
 use serde::Serialize;
 
-use crate::text::{WIDTH, is_bold, printable, wrapped};
+use crate::progress::LINE_EVERY;
+use crate::text::{WIDTH, add, is_bold, printable, wrapped};
 
 /// Points of TTFT that are kept.
 const KEPT: usize = 600;
 /// Decisions that a page is given.
 const EVENTS: usize = 50;
-/// Between two lines elsewhere than on a terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Heights of a sparkline.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -50,9 +47,8 @@ pub(super) struct Now {
 
 /// The lines.
 pub(super) struct Lines {
-    is_terminal: bool,
+    lines: crate::progress::Lines,
     bold: bool,
-    drawn: usize,
     /// Decisions that were told.
     told: usize,
     line: Option<Instant>,
@@ -71,9 +67,8 @@ impl Now {
 impl Lines {
     pub(super) fn new() -> Self {
         Self {
-            is_terminal: std::io::stderr().is_terminal(),
+            lines: crate::progress::Lines::new(),
             bold: is_bold(),
-            drawn: 0,
             told: 0,
             line: None,
         }
@@ -82,44 +77,33 @@ impl Lines {
     /// Tells new decisions, and what goes on.
     pub(super) fn show(&mut self, now: &mut Now, events: &[Event]) {
         let mut text = String::new();
-        self.clear_into(&mut text);
         for event in events.iter().skip(self.told) {
             let (at, kind) = (event.at.as_secs_f64(), event.kind.word());
             let says = printable(&event.says);
             let line = format!("{:>7} {kind:<11} {says}", clock(at));
-            text.push_str(&wrapped(&line, 20));
-            text.push('\n');
+            add!(text, "{}", wrapped(&line, 20));
             now.events.push_back((at, kind.to_owned(), says));
             if now.events.len() > EVENTS {
                 now.events.pop_front();
             }
         }
         self.told = events.len();
-        if self.is_terminal {
-            self.table(&mut text, now);
+        let mut changing = String::new();
+        if self.lines.is_terminal {
+            changing = self.table(now);
         } else if self.line.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
             self.line = Some(Instant::now());
-            let _ = writeln!(text, "{}", one_line(now));
+            add!(text, "{}", one_line(now));
         }
-        // Nobody has to read this; a closed stderr does not end a campaign.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        self.lines.show(&text, &changing);
     }
 
     /// Takes the changing lines away.
     pub(super) fn clear(&mut self) {
-        let mut text = String::new();
-        self.clear_into(&mut text);
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        self.lines.clear();
     }
 
-    fn clear_into(&mut self, text: &mut String) {
-        if self.drawn > 0 {
-            let _ = write!(text, "\x1b[{}A\x1b[J", self.drawn);
-            self.drawn = 0;
-        }
-    }
-
-    fn table(&mut self, text: &mut String, now: &Now) {
+    fn table(&self, now: &Now) -> String {
         let (strong, plain) = if self.bold {
             ("\x1b[1m", "\x1b[0m")
         } else {
@@ -151,11 +135,7 @@ impl Lines {
                 now.answered + now.errors
             ),
         ];
-        self.drawn = lines.len();
-        for line in lines {
-            text.push_str(&line);
-            text.push('\n');
-        }
+        lines.join("\n") + "\n"
     }
 }
 

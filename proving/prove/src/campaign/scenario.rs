@@ -4,6 +4,7 @@
 //! as a file can tell.
 //! Not here: starting anything (`rig`).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,12 +12,14 @@ use std::time::Duration;
 use experiment::arrivals::Spec;
 use experiment::campaign::{Baseline, Gate, Plan, Soak, Then, Threshold};
 use experiment::telemetry::Query;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use simulator::campaign::{Affinity, Balancer};
+use toml::Value;
 
 use super::RunError;
-use super::members::{Faults, Members};
 use crate::text::printable;
+use crate::toml_document::{Faults, Time, parsed};
 
 /// Targets that nobody names.
 pub(super) const OWN_TARGETS: [&str; 2] = ["client", "cgroup"];
@@ -42,7 +45,7 @@ pub(super) struct Scenario {
     pub(super) corpus: Option<CorpusSpec>,
     pub(super) profiles: Vec<ProfileSpec>,
     /// Headers of every request.
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) headers: BTreeMap<String, String>,
     pub(super) timeout: Duration,
     /// What is scraped besides the targets that we start, by name and URL.
     pub(super) targets: Vec<(String, String)>,
@@ -56,7 +59,8 @@ pub(super) struct Scenario {
 }
 
 /// The engine.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct EngineSpec {
     /// A preset's name, or a file beside the scenario.
     pub(super) preset: Option<String>,
@@ -66,7 +70,7 @@ pub(super) struct EngineSpec {
     pub(super) args: Vec<String>,
     /// An engine that runs already; none is started.
     pub(super) url: Option<String>,
-    pub(super) replicas: u32,
+    pub(super) replicas: Option<u32>,
     pub(super) balancer: Option<String>,
 }
 
@@ -80,33 +84,41 @@ pub(super) enum CorpusSpec {
 }
 
 /// What is said of a profile of the corpus.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ProfileSpec {
     pub(super) name: String,
     pub(super) weight: Option<f64>,
     pub(super) think: Option<Spec>,
     pub(super) scope: Option<experiment::arrivals::Scope>,
-    pub(super) headers: Vec<(String, String)>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
 }
 
 /// A service level of the soak.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Objective {
     pub(super) name: String,
+    #[serde(deserialize_with = "parsed")]
     pub(super) query: Query,
     pub(super) below: f64,
 }
 
 /// A figure that somebody published.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PublishedSpec {
     pub(super) name: String,
+    #[serde(default)]
     pub(super) unit: String,
     pub(super) value: f64,
     /// Where ours stands in the document, as a JSON pointer.
     pub(super) figure: String,
     /// Ours is multiplied by it.
+    #[serde(default = "one")]
     pub(super) scale: f64,
+    #[serde(default)]
     pub(super) note: String,
 }
 
@@ -137,15 +149,11 @@ impl Scenario {
 
     /// Reads the text of a scenario; there is one with faults too, so that what it names can be looked at.
     pub(super) fn parse(name: &str, dir: PathBuf, text: String) -> (Option<Self>, Vec<String>) {
-        let table = match text.parse::<toml::Table>() {
-            Ok(table) => table,
-            Err(error) => return (None, vec![error.to_string().trim_end().to_owned()]),
-        };
-        let faults = Faults::default();
-        let file = Members::new(table, &faults);
-        let scenario = scenario(&file, name, dir, text, &faults);
-        file.end();
-        (Some(scenario), faults.all())
+        let mut faults = Faults::default();
+        let file: Option<File> = faults.document(&text);
+        let scenario = file.map(|file| file.lower(name, dir, text, &mut faults));
+        let faults = faults.0.iter().map(ToString::to_string);
+        (scenario, faults.collect())
     }
 
     /// SHA-256 of the file.
@@ -171,105 +179,203 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn scenario(file: &Members, name: &str, dir: PathBuf, text: String, faults: &Faults) -> Scenario {
-    let title = file.text("title").unwrap_or_else(|| name.to_owned());
-    let seed = file.count::<u64>("seed").unwrap_or(1);
-    let (suite, gateway, gateway_cores) = gateway(file, &dir);
-    let engine = engine(file);
-    let corpus = corpus(file, &dir);
-    let profiles = profiles(file);
-    let targets = targets(file);
-    let plan = plan(file, faults);
-    if engine.preset.is_none() && engine.url.is_none() {
-        file.fault(
-            "engine",
-            "needs a preset to simulate, or the url of one that runs",
-        );
-    }
-    Scenario {
-        name: name.to_owned(),
-        dir,
-        text,
-        title: printable(&title),
-        seed,
-        suite,
-        gateway,
-        gateway_cores,
-        engine,
-        corpus,
-        profiles,
-        headers: headers(file),
-        timeout: file.time("timeout").unwrap_or(Duration::from_secs(600)),
-        targets,
-        plan,
-        objectives: objectives(file),
-        published: published(file),
-        error_share: share(file, "error_share").unwrap_or(0.01),
-        is_tapped: file.flag("tap").unwrap_or(true),
-    }
+/// The file; lists are read table by table.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    title: Option<String>,
+    seed: Option<u64>,
+    timeout: Option<Time>,
+    error_share: Option<f64>,
+    tap: Option<bool>,
+    headers: BTreeMap<String, String>,
+    verify: Option<VerifyFile>,
+    gateway: Option<GatewayFile>,
+    engine: Option<EngineSpec>,
+    corpus: Option<CorpusFile>,
+    baseline: BaselineFile,
+    ramp: RampFile,
+    soak: SoakFile,
+    scrape: ScrapeFile,
+    profile: Vec<Value>,
+    target: Vec<Value>,
+    gate: Vec<Value>,
+    objective: Vec<Value>,
+    published: Vec<Value>,
 }
 
-fn gateway(file: &Members, dir: &Path) -> (Option<PathBuf>, Option<PathBuf>, Option<f64>) {
-    let suite = file.table("verify").and_then(|table| {
-        let suite = table.needed("suite", table.text("suite"));
-        table.end();
-        suite.map(|suite| existing(file, "verify.suite", dir, &suite))
-    });
-    let Some(table) = file.table("gateway") else {
-        return (suite, None, None);
-    };
-    let subject = table.needed("subject", table.text("subject"));
-    let subject = subject.map(|subject| existing(file, "gateway.subject", dir, &subject));
-    let cores = table.number("cores");
-    if cores.is_some_and(|cores| !(0.01..=1024.0).contains(&cores)) {
-        table.fault("cores", "has to be from 0.01 to 1024");
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VerifyFile {
+    suite: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GatewayFile {
+    subject: Option<String>,
+    cores: Option<f64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct CorpusFile {
+    path: Option<String>,
+    config: Option<String>,
+    args: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BaselineFile {
+    users: Option<u32>,
+    warm_up: Option<Time>,
+    min: Option<Time>,
+    requests: Option<u64>,
+    max: Option<Time>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RampFile {
+    step: Option<u32>,
+    window: Option<Time>,
+    max_users: Option<u32>,
+    max_held: Option<u32>,
+    retract: Option<f64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SoakFile {
+    settle: Option<Time>,
+    length: Option<Time>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ScrapeFile {
+    silence: Option<Time>,
+    patience: Option<Time>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetFile {
+    name: String,
+    url: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GateFile {
+    name: String,
+    #[serde(deserialize_with = "parsed")]
+    query: Query,
+    above: Option<f64>,
+    times_baseline: Option<f64>,
+    windows: Option<u32>,
+    over: Option<Time>,
+    #[serde(with = "ThenFile")]
+    then: Then,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "Then", rename_all = "lowercase")]
+enum ThenFile {
+    Hold,
+    Retract,
+    Abort,
+}
+
+impl File {
+    fn lower(self, name: &str, dir: PathBuf, text: String, faults: &mut Faults) -> Scenario {
+        let verify = self
+            .verify
+            .map(|table| faults.needed("verify", "suite", table.suite));
+        let suite = verify.flatten();
+        let suite = suite.map(|suite| existing(faults, "verify.suite", &dir, &suite));
+        let cores = self.gateway.as_ref().and_then(|table| table.cores);
+        if cores.is_some_and(|cores| !(0.01..=1024.0).contains(&cores)) {
+            faults.add("gateway.cores", "has to be from 0.01 to 1024");
+        }
+        let gateway = self
+            .gateway
+            .map(|table| faults.needed("gateway", "subject", table.subject));
+        let gateway = gateway.flatten();
+        let gateway = gateway.map(|subject| existing(faults, "gateway.subject", &dir, &subject));
+        let share = self.error_share.unwrap_or(0.01);
+        check_headers("headers", &self.headers, faults);
+        if !(0.0..=1.0).contains(&share) {
+            faults.add("error_share", "is a share from 0 to 1");
+        }
+        Scenario {
+            name: name.to_owned(),
+            title: printable(self.title.as_deref().unwrap_or(name)),
+            seed: self.seed.unwrap_or(1),
+            suite,
+            gateway,
+            gateway_cores: cores,
+            engine: engine(self.engine, faults),
+            corpus: self.corpus.and_then(|table| corpus(table, &dir, faults)),
+            profiles: profiles(self.profile, faults),
+            headers: self.headers,
+            timeout: self.timeout.map_or(Duration::from_secs(600), |time| time.0),
+            targets: targets(self.target, faults),
+            objectives: objectives(self.objective, faults),
+            published: published(self.published, faults),
+            plan: plan(
+                self.gate,
+                (&self.baseline, &self.ramp),
+                (&self.soak, &self.scrape),
+                faults,
+            ),
+            error_share: share,
+            is_tapped: self.tap.unwrap_or(true),
+            dir,
+            text,
+        }
     }
-    table.end();
-    (suite, subject, cores)
 }
 
 /// A path that is there.
-fn existing(file: &Members, member: &str, dir: &Path, path: &str) -> PathBuf {
+fn existing(faults: &mut Faults, member: &str, dir: &Path, path: &str) -> PathBuf {
     let path = dir.join(path);
     if !path.exists() {
-        file.fault(member, format!("{} is not there", path.display()));
+        faults.add(member, format!("{} is not there", path.display()));
     }
     path
 }
 
-fn engine(file: &Members) -> EngineSpec {
-    let Some(table) = file.needed("engine", file.table("engine")) else {
-        return EngineSpec::default();
-    };
-    let spec = EngineSpec {
-        preset: table.text("preset"),
-        workload: table.text("workload"),
-        args: table.texts("args"),
-        url: table.text("url"),
-        replicas: table.count("replicas").unwrap_or(1),
-        balancer: table.text("balancer"),
-    };
-    if let Some(word) = spec.balancer.as_deref()
-        && let Err(says) = balancer(word)
-    {
-        table.fault("balancer", says);
+fn engine(spec: Option<EngineSpec>, faults: &mut Faults) -> EngineSpec {
+    let spec = faults.needed("", "engine", spec).unwrap_or_default();
+    if let Some(Err(says)) = spec.balancer.as_deref().map(balancer) {
+        faults.add("engine.balancer", says);
     }
-    if !(1..=64).contains(&spec.replicas) {
-        table.fault("replicas", "have to be from 1 to 64");
+    if spec
+        .replicas
+        .is_some_and(|replicas| !(1..=64).contains(&replicas))
+    {
+        faults.add("engine.replicas", "have to be from 1 to 64");
     }
     if spec.url.as_ref().is_some_and(|url| url.contains('@')) {
-        table.fault(
-            "url",
+        faults.add(
+            "engine.url",
             "holds a user or a password, and the scenario stands in the report",
         );
     }
     if spec.url.is_some() && !spec.args.is_empty() {
-        table.fault(
-            "args",
+        faults.add(
+            "engine.args",
             "are of an engine that is started; with a url none is",
         );
     }
-    table.end();
+    if spec.preset.is_none() && spec.url.is_none() {
+        faults.add(
+            "engine",
+            "needs a preset to simulate, or the url of one that runs",
+        );
+    }
     spec
 }
 
@@ -285,225 +391,141 @@ pub(super) fn balancer(word: &str) -> Result<Balancer, String> {
     }
 }
 
-fn corpus(file: &Members, dir: &Path) -> Option<CorpusSpec> {
-    let table = file.table("corpus")?;
-    let (path, config) = (table.text("path"), table.text("config"));
-    let spec = match (path, config) {
+fn corpus(table: CorpusFile, dir: &Path, faults: &mut Faults) -> Option<CorpusSpec> {
+    match (table.path, table.config) {
         (Some(path), None) => Some(CorpusSpec::Built(dir.join(path))),
         (None, Some(config)) => {
-            let config = existing(file, "corpus.config", dir, &config);
-            Some(CorpusSpec::Config(config, table.texts("args")))
+            let config = existing(faults, "corpus.config", dir, &config);
+            Some(CorpusSpec::Config(config, table.args))
         }
         _ => {
-            file.fault(
+            faults.add(
                 "corpus",
                 "has either the path of a corpus or the config to build one",
             );
             None
         }
-    };
-    table.end();
-    spec
+    }
 }
 
-fn profiles(file: &Members) -> Vec<ProfileSpec> {
+fn profiles(values: Vec<Value>, faults: &mut Faults) -> Vec<ProfileSpec> {
     let mut profiles: Vec<ProfileSpec> = Vec::new();
-    for table in file.tables("profile") {
-        let weight = table.number("weight");
-        if weight.is_some_and(|weight| weight <= 0.0) {
-            table.fault("weight", "has to be above 0");
+    for (path, profile) in faults.tables::<ProfileSpec>("profile", values) {
+        if profile
+            .weight
+            .is_some_and(|weight| weight <= 0.0 || !weight.is_finite())
+        {
+            faults.add(format!("{path}.weight"), "has to be above 0");
         }
-        let name = table.needed("name", table.text("name")).unwrap_or_default();
-        if !name.is_empty() && profiles.iter().any(|known| known.name == name) {
-            table.fault("name", "is that of another profile");
+        if profiles.iter().any(|known| known.name == profile.name) {
+            faults.add(format!("{path}.name"), "is that of another profile");
         }
-        let scope = table.text("scope").and_then(|word| {
-            let scope = word.parse::<experiment::arrivals::Scope>();
-            scope
-                .map_err(|_| table.fault("scope", "is one of user, profile and fleet"))
-                .ok()
-        });
-        profiles.push(ProfileSpec {
-            name,
-            weight,
-            think: table.parsed("think"),
-            scope,
-            headers: headers(&table),
-        });
-        table.end();
+        check_headers(&format!("{path}.headers"), &profile.headers, faults);
+        profiles.push(profile);
     }
     profiles
 }
 
-/// Headers of requests. The scenario stands in the report: a credential in it would, too.
-fn headers(table: &Members) -> Vec<(String, String)> {
-    let headers = table.pairs("headers");
-    for (name, value) in &headers {
+/// The scenario stands in the report: a credential in it would, too.
+fn check_headers(path: &str, headers: &BTreeMap<String, String>, faults: &mut Faults) {
+    for (name, value) in headers {
         if crate::text::is_secret(name) && !value.contains("${") {
             let says = "holds a credential, and the scenario stands in the report: write ${NAME}, a variable of the environment";
-            table.fault(&format!("headers.{name}"), says);
+            faults.add(format!("{path}.{name}"), says);
         }
     }
-    headers
 }
 
-fn targets(file: &Members) -> Vec<(String, String)> {
+fn targets(values: Vec<Value>, faults: &mut Faults) -> Vec<(String, String)> {
     let mut targets: Vec<(String, String)> = Vec::new();
-    for table in file.tables("target") {
-        let name = table.needed("name", table.text("name")).unwrap_or_default();
-        let url = table.needed("url", table.text("url")).unwrap_or_default();
+    for (path, TargetFile { name, url }) in faults.tables("target", values) {
         if OWN_TARGETS.contains(&&*name) {
-            table.fault("name", OWN_SAYS);
+            faults.add(format!("{path}.name"), OWN_SAYS);
         }
         if targets.iter().any(|(known, _)| *known == name) {
-            table.fault("name", "is that of another target");
+            faults.add(format!("{path}.name"), "is that of another target");
         }
         targets.push((name, url));
-        table.end();
     }
     targets
 }
 
-fn plan(file: &Members, faults: &Faults) -> Plan {
-    let default = Plan::default();
-    let mut plan = Plan {
-        gates: gates(file, &default),
-        ..default
+fn plan(
+    values: Vec<Value>,
+    (baseline, ramp): (&BaselineFile, &RampFile),
+    (soak, scrape): (&SoakFile, &ScrapeFile),
+    faults: &mut Faults,
+) -> Plan {
+    let was = Plan::default();
+    let time = |time: Option<Time>, was| time.map_or(was, |time| time.0);
+    let plan = Plan {
+        baseline: Baseline {
+            users: baseline.users.unwrap_or(was.baseline.users),
+            warm_up: time(baseline.warm_up, was.baseline.warm_up),
+            min: time(baseline.min, was.baseline.min),
+            requests: baseline.requests.unwrap_or(was.baseline.requests),
+            max: time(baseline.max, was.baseline.max),
+        },
+        step: ramp.step.unwrap_or(was.step),
+        window: time(ramp.window, was.window),
+        max_users: ramp.max_users.unwrap_or(was.max_users),
+        max_held: ramp.max_held.unwrap_or(was.max_held),
+        retract: ramp.retract.unwrap_or(was.retract),
+        soak: Soak {
+            settle: time(soak.settle, was.soak.settle),
+            length: time(soak.length, was.soak.length),
+        },
+        silence: time(scrape.silence, was.silence),
+        patience: time(scrape.patience, was.patience),
+        // The published ones, where the file names none.
+        gates: if values.is_empty() {
+            was.gates
+        } else {
+            let gates = faults.tables("gate", values).into_iter();
+            let gates = gates.filter_map(|(path, gate)| lower_gate(&path, gate, faults));
+            gates.collect()
+        },
     };
-    if let Some(table) = file.table("baseline") {
-        let was = plan.baseline;
-        plan.baseline = Baseline {
-            users: table.count("users").unwrap_or(was.users),
-            warm_up: table.time("warm_up").unwrap_or(was.warm_up),
-            min: table.time("min").unwrap_or(was.min),
-            requests: table.count("requests").unwrap_or(was.requests),
-            max: table.time("max").unwrap_or(was.max),
-        };
-        table.end();
-    }
-    if let Some(table) = file.table("ramp") {
-        plan.step = table.count("step").unwrap_or(plan.step);
-        plan.window = table.time("window").unwrap_or(plan.window);
-        plan.max_users = table.count("max_users").unwrap_or(plan.max_users);
-        plan.max_held = table.count("max_held").unwrap_or(plan.max_held);
-        plan.retract = table.number("retract").unwrap_or(plan.retract);
-        table.end();
-    }
-    if let Some(table) = file.table("soak") {
-        plan.soak = Soak {
-            settle: table.time("settle").unwrap_or(plan.soak.settle),
-            length: table.time("length").unwrap_or(plan.soak.length),
-        };
-        table.end();
-    }
-    if let Some(table) = file.table("scrape") {
-        plan.silence = table.time("silence").unwrap_or(plan.silence);
-        plan.patience = table.time("patience").unwrap_or(plan.patience);
-        table.end();
-    }
     for fault in plan.check().err().unwrap_or_default() {
-        faults.add(&fault.member, fault.says);
+        faults.add(fault.member, fault.says);
     }
     plan
 }
 
-/// The published ones, where the file names none.
-fn gates(file: &Members, default: &Plan) -> Vec<Gate> {
-    let tables = file.tables("gate");
-    if tables.is_empty() {
-        return default.gates.clone();
-    }
-    let mut gates = Vec::new();
-    for table in tables {
-        let name = table.needed("name", table.text("name"));
-        let query = table.needed("query", table.parsed::<Query>("query"));
-        let (above, times) = (table.number("above"), table.number("times_baseline"));
-        let threshold = match (above, times) {
-            (Some(limit), None) => Some(Threshold::Above(limit)),
-            (None, Some(factor)) => Some(Threshold::TimesBaseline(factor)),
-            _ => {
-                table.fault("above", "has to be there, or times_baseline, and not both");
-                None
-            }
-        };
-        let then = table.needed("then", table.text("then")).and_then(|word| {
-            let then = match &*word {
-                "hold" => Some(Then::Hold),
-                "retract" => Some(Then::Retract),
-                "abort" => Some(Then::Abort),
-                _ => None,
-            };
-            if then.is_none() {
-                table.fault("then", "is one of hold, retract and abort");
-            }
-            then
-        });
-        let windows = table.count("windows").unwrap_or(1);
-        let over = table.time("over").unwrap_or(Duration::from_secs(60));
-        table.end();
-        if let (Some(name), Some(query), Some(threshold), Some(then)) =
-            (name, query, threshold, then)
-        {
-            gates.push(Gate {
-                name,
-                query,
-                threshold,
-                windows,
-                over,
-                then,
-            });
+fn lower_gate(path: &str, gate: GateFile, faults: &mut Faults) -> Option<Gate> {
+    let threshold = match (gate.above, gate.times_baseline) {
+        (Some(limit), None) => Ok(Threshold::Above(limit)),
+        (None, Some(factor)) => Ok(Threshold::TimesBaseline(factor)),
+        _ => Err("has to be there, or times_baseline, and not both"),
+    };
+    let threshold = faults.of(&format!("{path}.above"), threshold);
+    Some(Gate {
+        name: gate.name,
+        query: gate.query,
+        threshold: threshold?,
+        windows: gate.windows.unwrap_or(1),
+        over: gate.over.map_or(Duration::from_secs(60), |time| time.0),
+        then: gate.then,
+    })
+}
+
+fn objectives(values: Vec<Value>, faults: &mut Faults) -> Vec<Objective> {
+    let objectives = faults.tables("objective", values).into_iter();
+    objectives.map(|(_, objective)| objective).collect()
+}
+
+fn published(values: Vec<Value>, faults: &mut Faults) -> Vec<PublishedSpec> {
+    let mut all = Vec::new();
+    for (path, published) in faults.tables::<PublishedSpec>("published", values) {
+        if !published.figure.starts_with('/') {
+            let says = "is a JSON pointer, such as /soak/ttft_ms";
+            faults.add(format!("{path}.figure"), says);
         }
+        all.push(published);
     }
-    gates
+    all
 }
 
-fn objectives(file: &Members) -> Vec<Objective> {
-    let tables = file.tables("objective").into_iter();
-    let objectives = tables.filter_map(|table| {
-        let name = table.needed("name", table.text("name"));
-        let query = table.needed("query", table.parsed("query"));
-        let below = table.needed("below", table.number("below"));
-        table.end();
-        Some(Objective {
-            name: name?,
-            query: query?,
-            below: below?,
-        })
-    });
-    objectives.collect()
-}
-
-fn published(file: &Members) -> Vec<PublishedSpec> {
-    let tables = file.tables("published").into_iter();
-    let published = tables.filter_map(|table| {
-        let name = table.needed("name", table.text("name"));
-        let value = table.needed("value", table.number("value"));
-        let figure = table.needed("figure", table.text("figure"));
-        if figure
-            .as_ref()
-            .is_some_and(|figure| !figure.starts_with('/'))
-        {
-            table.fault("figure", "is a JSON pointer, such as /soak/ttft_ms");
-        }
-        let (unit, note) = (table.text("unit"), table.text("note"));
-        let scale = table.number("scale").unwrap_or(1.0);
-        table.end();
-        Some(PublishedSpec {
-            name: name?,
-            unit: unit.unwrap_or_default(),
-            value: value?,
-            figure: figure?,
-            scale,
-            note: note.unwrap_or_default(),
-        })
-    });
-    published.collect()
-}
-
-fn share(file: &Members, name: &str) -> Option<f64> {
-    let share = file.number(name)?;
-    if !(0.0..=1.0).contains(&share) {
-        file.fault(name, "is a share from 0 to 1");
-    }
-    Some(share)
+const fn one() -> f64 {
+    1.0
 }

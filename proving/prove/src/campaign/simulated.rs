@@ -45,7 +45,7 @@ pub(super) fn run(
     }
     let preset = preset(&scenario, what_if)?;
     let traffic = traffic(&scenario, what_if)?;
-    let replicas = what_if.replicas.unwrap_or(scenario.engine.replicas);
+    let replicas = what_if.replicas.or(scenario.engine.replicas).unwrap_or(1);
     let word = what_if
         .balancer
         .as_deref()

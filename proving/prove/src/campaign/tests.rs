@@ -147,11 +147,15 @@ fn a_scenario_without_gates_has_the_published_ones() {
         .map(|gate| gate.name.as_str())
         .collect();
     assert_eq!(names, ["T2", "T3"]);
-    let (_, faults) = Scenario::parse("x", PathBuf::new(), "[[target]]\nname = 'client'\n".into());
+    let (_, faults) = Scenario::parse(
+        "x",
+        PathBuf::new(),
+        "[[target]]\nname = 'client'\nurl = 'x'\n[[target]]\nname = 'y'\n".into(),
+    );
     let faults = faults.join("\n");
     for fault in [
         "engine: has to be there",
-        "target[0].url: ",
+        "target[1].url: ",
         "target[0].name: ",
     ] {
         assert!(faults.contains(fault), "{fault} is not in\n{faults}");

@@ -13,9 +13,9 @@ use ::corpus::unroll::Output;
 use clap::Args;
 use serde::Deserialize;
 
+use super::figures::bytes;
 use super::groups::{Group, Groups};
 use super::options;
-use super::page::bytes;
 use super::progress::{Bar, time};
 use super::repairs::RepairOptions;
 use super::target::TargetOptions;

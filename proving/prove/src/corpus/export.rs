@@ -8,7 +8,7 @@ use ::corpus::export::Format;
 use ::corpus::store::Corpus;
 use clap::{Args, ValueEnum};
 
-use super::page::bytes;
+use super::figures::bytes;
 use super::target::TargetOptions;
 use crate::text::number;
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the JSON is the manifest itself, with the bytes on disk; the page shows nothing that is not in it or in
 //! the index.
-//! Not here: tables and bars (`page`).
+//! Not here: how tables and bars look (`report`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,9 +11,10 @@ use ::corpus::manifest::{Manifest, Profile};
 use ::corpus::store::Corpus;
 use clap::Args;
 
-use super::page::{Page, by_powers, bytes};
-use crate::text::number;
-use crate::text::say;
+use super::figures::{by_powers, bytes};
+use crate::report::content::{Bars, Block, Section, Table};
+use crate::report::plain::{self, Paper};
+use crate::text::{number, say};
 
 /// Shows what a corpus is.
 #[derive(Debug, Args)]
@@ -33,23 +34,23 @@ pub(super) fn inspect(options: &Inspect) -> super::Outcome {
         say(&format!("{document:#}\n"))?;
     } else {
         let name = options.dir.display().to_string();
-        say(&page(&name, &corpus, Page::of_stdout()))?;
+        let paper = Paper::of(&std::io::stdout());
+        say(&plain::text(&sections(&name, &corpus), paper))?;
     }
     Ok(true)
 }
 
 /// The whole page.
-pub(super) fn page(name: &str, corpus: &Corpus, page: Page) -> String {
+pub(super) fn sections(name: &str, corpus: &Corpus) -> Vec<Section> {
     let manifest = corpus.manifest();
-    let mut out = String::new();
-    page.heading(&mut out, &format!("Corpus {name}"));
-    page.table(&mut out, &totals(corpus));
-    page.heading(&mut out, "Profiles");
-    page.table(&mut out, &profiles(manifest));
-    page.heading(&mut out, "Lengths, in tokens");
-    page.table(&mut out, &tokens(manifest));
+    let mut all = vec![
+        section(&format!("Corpus {name}"), totals(corpus)),
+        section("Profiles", profiles(manifest)),
+        section("Lengths, in tokens", tokens(manifest)),
+    ];
     let turns = || corpus.sessions().flat_map(|session| session.turns());
-    let plots = [
+    let lengths = corpus.sessions().map(|session| session.len() as u64);
+    for (title, rows) in [
         (
             "Prompt tokens of requests",
             by_powers(turns().map(|t| t.prompt_tokens().into())),
@@ -62,46 +63,45 @@ pub(super) fn page(name: &str, corpus: &Corpus, page: Page) -> String {
             "Tokens of recorded answers",
             by_powers(turns().map(|t| t.answer_tokens().into())),
         ),
-        (
-            "Requests of sessions",
-            by_powers(corpus.sessions().map(|s| s.len() as u64)),
-        ),
-    ];
-    for (title, buckets) in plots {
-        page.heading(&mut out, title);
-        page.bars(&mut out, &buckets);
+        ("Requests of sessions", by_powers(lengths)),
+    ] {
+        let mut section = Section::new(title, title);
+        let caption = String::new();
+        section.blocks.push(Block::Bars(Bars { caption, rows }));
+        all.push(section);
     }
-    page.heading(
-        &mut out,
+    all.push(section(
         "Prefixes (sessions in their order, nothing evicted)",
-    );
-    page.table(&mut out, &prefixes(manifest));
-    counted(&mut out, page, "Repairs", &manifest.repairs);
-    let all = |of: fn(&Profile) -> &BTreeMap<String, u64>| {
+        prefixes(manifest),
+    ));
+    let sum = |of: fn(&Profile) -> &BTreeMap<String, u64>| {
         let mut sum = BTreeMap::<String, u64>::new();
         for (name, n) in manifest.profiles.iter().flat_map(of) {
             *sum.entry(name.clone()).or_default() += n;
         }
         sum
     };
-    counted(&mut out, page, "Skipped records", &all(|p| &p.skipped));
-    counted(&mut out, page, "Unknown members", &all(|p| &p.unknown_keys));
-    counted(&mut out, page, "Noted by readers", &all(|p| &p.notes));
-    counted(
-        &mut out,
-        page,
-        "Odd, and read all the same",
-        &all(|p| &p.oddities),
-    );
-    counted(
-        &mut out,
-        page,
-        "Licences of sessions",
-        &all(|p| &p.licences),
-    );
-    page.heading(&mut out, "Sources");
-    page.table(&mut out, &sources(manifest));
-    out
+    for (title, counts) in [
+        ("Repairs", manifest.repairs.clone()),
+        ("Skipped records", sum(|p| &p.skipped)),
+        ("Unknown members", sum(|p| &p.unknown_keys)),
+        ("Noted by readers", sum(|p| &p.notes)),
+        ("Odd, and read all the same", sum(|p| &p.oddities)),
+        ("Licences of sessions", sum(|p| &p.licences)),
+    ] {
+        if !counts.is_empty() {
+            all.push(section(title, counted(&counts)));
+        }
+    }
+    all.push(section("Sources", sources(manifest)));
+    all
+}
+
+/// A table of lines, the first of which is its head.
+fn section(title: &str, lines: Vec<Vec<String>>) -> Section {
+    let mut section = Section::new(title, title);
+    section.table(Table::of_lines("", lines), "none");
+    section
 }
 
 fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
@@ -137,9 +137,6 @@ fn totals(corpus: &Corpus) -> Vec<Vec<String>> {
         ]),
         row(["sessions cut at the context", &number(m.sessions_cut)]),
     ]
-    .into_iter()
-    .skip(1)
-    .collect()
 }
 
 fn profiles(manifest: &Manifest) -> Vec<Vec<String>> {
@@ -207,25 +204,18 @@ fn prefixes(manifest: &Manifest) -> Vec<Vec<String>> {
     rows
 }
 
-/// A table of counts, the most frequent first, 20 at most; nothing where there are none.
-fn counted(out: &mut String, page: Page, title: &str, counts: &BTreeMap<String, u64>) {
+/// Counts, the most frequent first, 20 at most.
+fn counted(counts: &BTreeMap<String, u64>) -> Vec<Vec<String>> {
     const MOST: usize = 20;
-    if counts.is_empty() {
-        return;
-    }
     let mut all: Vec<(&String, &u64)> = counts.iter().collect();
     all.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
-    page.heading(out, title);
     let mut rows = vec![row(["", "count"])];
-    rows.extend(
-        all.iter()
-            .take(MOST)
-            .map(|(name, n)| vec![(*name).clone(), number(**n)]),
-    );
+    let shown = all.iter().take(MOST);
+    rows.extend(shown.map(|(name, n)| vec![(*name).clone(), number(**n)]));
     if let Some(more) = all.len().checked_sub(MOST).filter(|n| *n > 0) {
         rows.push(row([&format!("and {more} more, with --json"), ""]));
     }
-    page.table(out, &rows);
+    rows
 }
 
 fn sources(manifest: &Manifest) -> Vec<Vec<String>> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::corpus::build::Progress;
 
-use super::page::bytes;
+use super::figures::bytes;
 use crate::progress::Line;
 use crate::text::number;
 

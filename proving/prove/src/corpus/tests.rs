@@ -9,10 +9,11 @@ use clap::Parser;
 use engine::prompt::PromptModel;
 use simulator::kv::{Chain, KvCache, KvConfig, Table};
 
+use super::figures;
 use super::groups::{Group, Groups};
-use super::page::{self, Page};
 use super::progress::{describe, time};
 use super::{Command, build, corpus, inspect};
+use crate::report::plain::{self, Paper};
 
 #[derive(Parser)]
 struct Line {
@@ -248,16 +249,16 @@ fn a_setting_that_a_reader_does_not_have_is_refused() {
     }
 }
 
+fn page(name: &str, corpus: &Corpus, (width, is_bold): (usize, bool)) -> String {
+    plain::text(&inspect::sections(name, corpus), Paper { width, is_bold })
+}
+
 #[test]
 fn a_page_has_what_the_manifest_has_and_keeps_its_width() {
     let temp = tempfile::tempdir().unwrap();
     let corpus = built(temp.path(), &[]);
     for width in [60, 80, 140] {
-        let plain = Page {
-            width,
-            colours: false,
-        };
-        let text = inspect::page("name", &corpus, plain);
+        let text = page("name", &corpus, (width, false));
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
@@ -266,11 +267,7 @@ fn a_page_has_what_the_manifest_has_and_keeps_its_width() {
         }
         assert!(!text.contains('\u{1b}'));
     }
-    let coloured = Page {
-        width: 80,
-        colours: true,
-    };
-    assert!(inspect::page("name", &corpus, coloured).contains("\u{1b}[1m"));
+    assert!(page("name", &corpus, (80, true)).contains("\u{1b}[1m"));
 }
 
 #[test]
@@ -304,12 +301,8 @@ fn nothing_of_a_dataset_reaches_a_terminal_as_a_command() {
     assert!(super::options::check_name(&"n".repeat(129)).is_err());
     assert_eq!(super::options::check_name(&"n".repeat(128)), Ok(()));
     assert!(run(&line("chat")).unwrap());
-    let page = Page {
-        width: 140,
-        colours: false,
-    };
     let name = format!("name{evil}");
-    let text = inspect::page(&name, &Corpus::open(&out).unwrap(), page);
+    let text = page(&name, &Corpus::open(&out).unwrap(), (140, false));
     for expected in ["member\u{fffd}]0;x", "MIT\u{fffd}]0;x", "lo\u{fffd}[31mgs"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
@@ -339,13 +332,14 @@ fn numbers_are_shown_as_people_read_them() {
         ["0", "999", "1,000", "1,234,567"]
     );
     assert_eq!(
-        [999, 1_500, 2_000_000].map(page::bytes),
+        [999, 1_500, 2_000_000].map(figures::bytes),
         ["999 B", "1.5 kB", "2.0 MB"]
     );
     assert_eq!([5.0, 120.0, 7_200.0].map(time), ["5 s", "2 min", "2.0 h"]);
-    let counts = page::by_powers([1, 2, 3, 9].into_iter());
-    let counts: Vec<(&str, u64)> = counts.iter().map(|(l, n)| (l.as_str(), *n)).collect();
-    assert_eq!(counts, [("1", 1), ("2-", 2), ("4-", 0), ("8-", 1)]);
+    let counts = figures::by_powers([1, 2, 3, 9].into_iter());
+    let counts = counts.iter().map(|bar| (&*bar.name, &*bar.says));
+    let expected = [("1", "1"), ("2-", "2"), ("4-", "0"), ("8-", "1")];
+    assert_eq!(counts.collect::<Vec<_>>(), expected);
 }
 
 #[test]

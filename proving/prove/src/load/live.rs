@@ -1,29 +1,23 @@
 //! What a run is doing, while it does it: a few lines on a terminal, or one line every ten seconds elsewhere.
 //!
-//! Invariant: it goes to stderr, so that stdout has the result alone; a terminal's cursor is left where it was.
-//! Not here: what is exact at the end (`report`).
+//! Invariant: it goes to stderr, so that stdout has the result alone.
+//! Not here: what is exact at the end (`report`), how lines are written over (`progress`).
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 
 use load::observer::{Buckets, Counters};
 use load::run::Running;
 
-use crate::text::printable;
+use crate::progress::{LINE_EVERY, Lines};
+use crate::report::plain;
 
 /// Between two looks on a terminal.
 const REFRESH: Duration = Duration::from_millis(500);
-/// Between two lines elsewhere.
-const LINE_EVERY: Duration = Duration::from_secs(10);
-
 /// The lines, and what they were made of last time.
 pub(super) struct Live {
     names: Vec<String>,
     planned: Duration,
-    is_terminal: bool,
-    bold: bool,
-    drawn: usize,
+    lines: Lines,
     before: (Instant, Vec<Counters>),
 }
 
@@ -31,11 +25,9 @@ impl Live {
     pub(super) fn new(names: Vec<String>, planned: Duration) -> Self {
         let none = vec![Counters::default(); names.len()];
         Self {
-            is_terminal: std::io::stderr().is_terminal(),
-            bold: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            lines: Lines::new(),
             names,
             planned,
-            drawn: 0,
             before: (Instant::now(), none),
         }
     }
@@ -51,7 +43,7 @@ impl Live {
     /// Whether it is time for a look. A line has a last one before users begin to leave: those that still wait for an answer
     /// are not those of the run.
     fn is_due(&self, since_look: Duration, since_start: Duration) -> bool {
-        if self.is_terminal {
+        if self.lines.is_terminal {
             return since_look >= REFRESH;
         }
         since_look >= LINE_EVERY && since_start < self.planned
@@ -60,76 +52,54 @@ impl Live {
     fn show(&mut self, since_start: Duration, now: &[Counters]) {
         let at = Instant::now();
         let seconds = (at - self.before.0).as_secs_f64().max(1e-3);
-        let mut text = String::new();
-        if self.is_terminal {
-            self.table(&mut text, since_start, now, seconds);
+        if self.lines.is_terminal {
+            let text = self.table(since_start, now, seconds);
+            self.lines.show("", &text);
         } else {
-            self.line(&mut text, since_start, now, seconds);
+            let text = self.line(since_start, now, seconds);
+            self.lines.show(&text, "");
         }
         self.before = (at, now.to_vec());
-        // Without a terminal to show it on, the run goes on.
-        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
     /// Takes the lines away: the result stands in their place.
     pub(super) fn clear(&mut self) {
-        if self.drawn > 0 {
-            let up = self.drawn;
-            let _ = write!(std::io::stderr(), "\x1b[{up}A\x1b[J");
-            self.drawn = 0;
-        }
+        self.lines.clear();
     }
 
-    fn table(&mut self, text: &mut String, since: Duration, now: &[Counters], seconds: f64) {
-        if self.drawn > 0 {
-            let _ = write!(text, "\x1b[{}A\x1b[J", self.drawn);
-        }
-        let (strong, plain) = if self.bold {
-            ("\x1b[1m", "\x1b[0m")
-        } else {
-            ("", "")
-        };
-        let left = self.planned.saturating_sub(since).as_secs();
-        let _ = writeln!(
-            text,
-            "{strong}{:>6.1} s{plain} of {:.0} s, {left} s left",
-            since.as_secs_f64(),
-            self.planned.as_secs_f64()
-        );
-        let _ = writeln!(
-            text,
-            "{:<20} {:>6} {:>8} {:>9} {:>8} {:>8} {:>8} {:>7} {:>8}",
-            "profile",
-            "users",
-            "req/s",
-            "events/s",
-            "TTFT p50",
-            "p99",
-            "E2E p50",
-            "errors",
-            "lag most"
-        );
-        for (at, counters) in now.iter().enumerate() {
+    fn table(&self, since: Duration, now: &[Counters], seconds: f64) -> String {
+        let head = [
+            "profile", "users", "req/s", "events/s", "TTFT p50", "p99", "E2E p50", "errors",
+            "lag most",
+        ];
+        let mut lines = vec![head.map(str::to_owned).to_vec()];
+        for ((at, counters), name) in now.iter().enumerate().zip(&self.names) {
             let before = self.before.1.get(at).cloned().unwrap_or_default();
-            let name: String = printable(&self.names[at]).chars().take(20).collect();
             let first = counters.first_token.since(&before.first_token);
-            let _ = writeln!(
-                text,
-                "{name:<20} {:>6} {:>8.1} {:>9.0} {:>8} {:>8} {:>8} {:>7} {:>8}",
-                counters.users,
-                rate(counters.answered, before.answered, seconds),
-                rate(counters.outputs, before.outputs, seconds),
+            let answered = rate(counters.answered, before.answered, seconds);
+            let outputs = rate(counters.outputs, before.outputs, seconds);
+            lines.push(vec![
+                name.clone(),
+                counters.users.to_string(),
+                format!("{answered:.1}"),
+                format!("{outputs:.0}"),
                 time(&first, 0.5),
                 time(&first, 0.99),
                 time(&counters.latency.since(&before.latency), 0.5),
-                errors(counters),
-                micros(counters.longest_lag_us)
-            );
+                errors(counters).to_string(),
+                micros(counters.longest_lag_us),
+            ]);
         }
-        self.drawn = now.len() + 2;
+        let left = self.planned.saturating_sub(since).as_secs();
+        format!(
+            "{:>6.1} s of {:.0} s, {left} s left\n{}",
+            since.as_secs_f64(),
+            self.planned.as_secs_f64(),
+            plain::table(lines)
+        )
     }
 
-    fn line(&self, text: &mut String, since: Duration, now: &[Counters], seconds: f64) {
+    fn line(&self, since: Duration, now: &[Counters], seconds: f64) -> String {
         let sum = |of: fn(&Counters) -> u64| {
             let before = self.before.1.iter().map(of).sum::<u64>();
             (now.iter().map(of).sum::<u64>(), before)
@@ -138,13 +108,12 @@ impl Live {
         let (users, _) = sum(|counters| counters.users);
         let (failed, _) = sum(errors);
         let lag = now.iter().map(|counters| counters.longest_lag_us).max();
-        let _ = writeln!(
-            text,
-            "{:.0} s: {users} users, {answered} answered, {:.1}/s, {failed} errors, lag at most {}",
+        format!(
+            "{:.0} s: {users} users, {answered} answered, {:.1}/s, {failed} errors, lag at most {}\n",
             since.as_secs_f64(),
             rate(answered, before, seconds),
             micros(lag.unwrap_or(0))
-        );
+        )
     }
 }
 
@@ -183,7 +152,7 @@ mod tests {
     #[test]
     fn lines_end_with_the_run_and_not_with_its_last_answer() {
         let mut live = Live::new(Vec::new(), Duration::from_secs(25));
-        live.is_terminal = false;
+        live.lines.is_terminal = false;
         let is_due = |since_look, since_start| {
             live.is_due(
                 Duration::from_secs(since_look),

@@ -7,7 +7,6 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use experiment::certificate::{Certificate, Verdict};
 use experiment::slo::Goodput;
@@ -21,7 +20,8 @@ use serde::Serialize;
 use super::Ended;
 use super::live::micros;
 use super::rows::{Summed, Sums, Tokens};
-use crate::text::printable;
+use crate::report::content::{Section, Table};
+use crate::report::plain::{self, Paper};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -271,129 +271,91 @@ impl Report {
     }
 
     /// The page for people.
-    pub(super) fn page(&self, bold: bool) -> String {
-        let (strong, plain) = if bold {
-            ("\x1b[1m", "\x1b[0m")
-        } else {
-            ("", "")
-        };
-        let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "{strong}{}{plain}: {} requests in {:.1} s, {:.1}/s, {} errors",
-            self.verdict,
-            self.all.requests,
-            self.all.seconds,
-            self.all.requests_per_s,
-            self.all.errors
+    pub(super) fn page(&self, paper: Paper) -> String {
+        let (run, all, generator) = (&self.run, &self.all, &self.generator);
+        let mut page = Section::new(
+            "run",
+            format!(
+                "{}: {} requests in {:.1} s, {:.1}/s, {} errors",
+                self.verdict, all.requests, all.seconds, all.requests_per_s, all.errors
+            ),
         );
-        let _ = writeln!(
-            out,
+        let cpu = generator.cpu_us_per_request;
+        let cpu = cpu.map(|us| format!(", {us:.1} us of CPU a request"));
+        page.text(format!(
             "{} to {} over {}, seed {}, {} threads, {:.2} cores{}",
-            printable(&self.run.corpus),
-            self.run.targets.join(" "),
-            self.run.protocol,
-            self.run.seed,
-            self.run.threads,
-            self.generator.cores,
-            match self.generator.cpu_us_per_request {
-                Some(us) => format!(", {us:.1} us of CPU a request"),
-                None => String::new(),
-            }
-        );
-        for name in &self.run.profiles_left_out {
-            let _ = writeln!(
-                out,
-                "profile {} of the corpus got no traffic",
-                printable(name)
-            );
+            run.corpus,
+            run.targets.join(" "),
+            run.protocol,
+            run.seed,
+            run.threads,
+            generator.cores,
+            cpu.unwrap_or_default()
+        ));
+        for name in &run.profiles_left_out {
+            page.text(format!("profile {name} of the corpus got no traffic"));
         }
-        let _ = writeln!(out);
-        self.table(&mut out);
-        for (kind, count) in &self.all.errors_by_kind {
-            let _ = writeln!(out, "error {kind}: {count}");
-            if let Some(said) = self.all.errors_said.get(kind) {
+        page.table(self.table(), "no profile");
+        for (kind, count) in &all.errors_by_kind {
+            page.text(format!("error {kind}: {count}"));
+            if let Some(said) = all.errors_said.get(kind) {
                 let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
-                let line: String = printable(&line).chars().take(200).collect();
-                let _ = writeln!(out, "    the first said: {line}");
+                let line: String = line.chars().take(200).collect();
+                page.text(format!("  the first said: {line}"));
             }
         }
         for (count, what) in [
             (
-                self.all.warm_up_errors,
+                all.warm_up_errors,
                 "errors of the warm-up, which count for nothing else",
             ),
-            (self.all.unsent, "requests were due and never sent"),
+            (all.unsent, "requests were due and never sent"),
             (
-                self.all.left,
+                all.left,
                 "requests had no whole answer when the run was over",
             ),
         ] {
             if count > 0 {
-                let _ = writeln!(out, "{count} {what}");
+                page.text(format!("{count} {what}"));
             }
         }
-        let tokens = self.all.tokens;
+        let tokens = all.tokens;
         if tokens.prompt > 0 {
-            let _ = writeln!(
-                out,
+            page.text(format!(
                 "tokens reported by {} answers: {} of prompts, {} of completions, {:.0} of these a second",
-                tokens.reported, tokens.prompt, tokens.completion, self.all.output_tokens_per_s
-            );
+                tokens.reported, tokens.prompt, tokens.completion, all.output_tokens_per_s
+            ));
         }
         if tokens.cached_of > 0 {
             #[expect(clippy::cast_precision_loss, reason = "tokens below 2^53")]
             let share = tokens.cached as f64 / tokens.cached_of as f64 * 100.0;
-            let _ = writeln!(
-                out,
+            page.text(format!(
                 "prefix cache: {share:.1} % of {} tokens were cached; the corpus predicts {:.1} %",
                 tokens.cached_of,
-                self.run.predicted_hit_rate * 100.0
-            );
+                run.predicted_hit_rate * 100.0
+            ));
         }
-        let sessions = &self.all.sessions;
-        let _ = writeln!(
-            out,
+        let sessions = &all.sessions;
+        page.text(format!(
             "sessions: {} started ({} for another time), {} abandoned with {} turns",
             sessions.started, sessions.repeated, sessions.abandoned, sessions.turns_skipped
-        );
-        if let (Some(goodput), Some(slo)) = (&self.all.goodput, &self.run.slo) {
+        ));
+        if let (Some(goodput), Some(slo)) = (&all.goodput, &run.slo) {
             let share = goodput.share.unwrap_or(0.0) * 100.0;
-            let _ = writeln!(
-                out,
-                "goodput: {share:.2} % of {} kept {slo}",
-                goodput.counts.exchanges
-            );
+            let of = goodput.counts.exchanges;
+            page.text(format!("goodput: {share:.2} % of {of} kept {slo}"));
         }
-        if self.generator.rows_lost > 0 {
-            let _ = writeln!(
-                out,
+        if generator.rows_lost > 0 {
+            page.text(format!(
                 "rows lost for want of room: {}",
-                self.generator.rows_lost
-            );
+                generator.rows_lost
+            ));
         }
-        let _ = write!(out, "\n{}", self.certificate);
-        out
+        format!("{}\n{}", plain::text(&[page], paper), self.certificate)
     }
 
-    fn table(&self, out: &mut String) {
-        let _ = writeln!(
-            out,
-            "{:<20} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-            "profile",
-            "requests",
-            "req/s",
-            "TTFT p50",
-            "p99",
-            "ITL p50",
-            "p99",
-            "TPOT p50",
-            "p99",
-            "E2E p50",
-            "p99"
-        );
-        let mut line = |name: &str, figures: &Figures| {
-            let name: String = printable(name).chars().take(20).collect();
+    fn table(&self) -> Table {
+        let line = |(name, figures): (&String, &Figures)| -> Vec<String> {
             let ms = |times: &Option<Times>, of: fn(&Times) -> f64| {
                 times.as_ref().map_or_else(
                     || "-".into(),
@@ -407,32 +369,26 @@ impl Report {
                     },
                 )
             };
-            let first = if figures.ttft_ms.is_some() {
-                &figures.ttft_ms
-            } else {
-                &figures.first_byte_ms
-            };
-            let _ = writeln!(
-                out,
-                "{name:<20} {:>9} {:>8.1} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
-                figures.requests,
-                figures.requests_per_s,
-                ms(first, |t| t.p50),
-                ms(first, |t| t.p99),
-                ms(&figures.itl_ms, |t| t.p50),
-                ms(&figures.itl_ms, |t| t.p99),
-                ms(&figures.tpot_ms, |t| t.p50),
-                ms(&figures.tpot_ms, |t| t.p99),
-                ms(&figures.e2e_ms, |t| t.p50),
-                ms(&figures.e2e_ms, |t| t.p99),
-            );
+            let first = figures.ttft_ms.or(figures.first_byte_ms);
+            let times = [&first, &figures.itl_ms, &figures.tpot_ms, &figures.e2e_ms];
+            let times = times.map(|times| [ms(times, |t| t.p50), ms(times, |t| t.p99)]);
+            let counts = [
+                name.clone(),
+                figures.requests.to_string(),
+                format!("{:.1}", figures.requests_per_s),
+            ];
+            counts.into_iter().chain(times.concat()).collect()
         };
-        for (name, figures) in &self.profiles {
-            line(name, figures);
-        }
+        let head = [
+            "profile", "requests", "req/s", "TTFT p50", "p99", "ITL p50", "p99", "TPOT p50", "p99",
+            "E2E p50", "p99",
+        ];
+        let mut lines = vec![head.map(str::to_owned).to_vec()];
+        lines.extend(self.profiles.iter().map(line));
         if self.profiles.len() > 1 {
-            line("all", &self.all);
+            lines.push(line((&"all".to_owned(), &self.all)));
         }
+        Table::of_lines("", lines)
     }
 }
 

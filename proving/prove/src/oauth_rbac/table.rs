@@ -1,18 +1,17 @@
-//! The tables a person reads, for a terminal and for a page: the same rows in both.
+//! What a person reads: a section for each run, the published ones, and the comparison of all.
 //!
 //! Invariant: a run without figures is a line that says why; a figure that was not measured is `-`.
-//! Not here: the tables as text and as HTML (`grid`).
-
-mod grid;
+//! Not here: how it looks (`report`).
 
 use super::measure::{Iteration, Part};
 use super::result::{Outcome, Run, Throttled};
 use super::scenario::{Figures, ReferenceRun};
-use grid::Grid;
-pub(super) use grid::{page, text};
+use crate::report::content::{Section, Table};
 
 #[cfg(test)]
 mod tests;
+
+pub(super) const TITLE: &str = "OAuth and RBAC";
 
 const FIGURES: [&str; 5] = ["p50 ms", "p95 ms", "p99 ms", "req/s", "good %"];
 const PARTS: [&str; 7] = [
@@ -25,57 +24,71 @@ const PARTS: [&str; 7] = [
     "CPU µs/req",
 ];
 
-/// All tables: one for each run, the published ones, and the comparison of all.
-pub(super) fn grids(outcome: &Outcome) -> Vec<Grid> {
-    let mut grids: Vec<Grid> = outcome.runs.iter().flat_map(of_run).collect();
+/// All of it, the comparison last.
+pub(super) fn sections(outcome: &Outcome) -> Vec<Section> {
+    let mut all = vec![preface(outcome)];
+    let runs = outcome.runs.iter().enumerate();
+    all.extend(runs.map(|(at, run)| of_run(at, run)));
     let reference = &outcome.scenario.reference;
-    let full = reference
-        .runs
-        .iter()
-        .filter(|run| !run.iterations.is_empty());
-    grids.extend(full.flat_map(|run| published(&reference.name, run)));
-    grids.push(comparison(outcome));
-    grids
+    let full = reference.runs.iter().enumerate();
+    let full = full.filter(|(_, run)| !run.iterations.is_empty());
+    all.extend(full.map(|(at, run)| published(at, &reference.name, run)));
+    all.push(comparison(outcome));
+    all
 }
 
 /// What a reader has to know before the figures mean anything.
-pub(super) fn preface(outcome: &Outcome) -> Vec<String> {
+fn preface(outcome: &Outcome) -> Section {
     let (scenario, machine) = (&outcome.scenario, &outcome.machine);
-    vec![
-        format!(
-            "{} iterations of {} requests at {} connections, each with a bearer token; {}; {} cores of {}, Linux {}.",
-            scenario.iterations,
-            scenario.requests,
-            scenario.connections,
-            outcome.gate,
-            machine.cores,
-            machine.cpu,
-            machine.kernel
-        ),
-        format!("Published: {}. {}.", scenario.reference.name, scenario.reference.source),
+    let mut section = Section::new("about", "What was measured");
+    section.text(format!(
+        "{} iterations of {} requests at {} connections, each with a bearer token; {}; {} cores of {}, Linux {}.",
+        scenario.iterations,
+        scenario.requests,
+        scenario.connections,
+        outcome.gate,
+        machine.cores,
+        machine.cpu,
+        machine.kernel
+    ));
+    let reference = &scenario.reference;
+    section.text(format!(
+        "Published: {}. {}.",
+        reference.name, reference.source
+    ));
+    section.text(
         "The machines, the networks and what is run on them differ: a factor between our lines and the published ones is no \
          measure of either gateway. What compares is each side with itself, with the limit and without, and what share of a core \
-         validation takes."
-            .into(),
-        "Ours is all on one machine over loopback, without TLS: client, gate, service and backend share its cores.".into(),
-    ]
+         validation takes.",
+    );
+    section.text("Ours is all on one machine over loopback, without TLS: client, gate, service and backend share its cores.");
+    section
 }
 
-fn of_run(run: &Run) -> Vec<Grid> {
+fn of_run(at: usize, run: &Run) -> Section {
     let title = format!("{}, limit {}: {}", run.variant, run.limit, run.summary);
+    let mut section = Section::new(format!("run-{at}"), title);
+    if let Some(problem) = &run.problem {
+        section.text(format!("problem: {problem}"));
+    }
     let mut rows: Vec<Vec<String>> = run.iterations.iter().enumerate().map(iteration).collect();
     rows.extend(run.average.as_ref().map(|average| line("average", average)));
-    let mut grid = Grid::new(title, &head("iteration"), rows);
-    grid.problem = run.problem.clone();
-    grid.notes = notes(run);
-    let mut grids = vec![grid];
-    if !run.parts.is_empty() {
-        let rows = run.parts.iter().map(part).collect();
-        let mut grid = Grid::new(String::new(), &PARTS, rows);
-        grid.notes = throttled(run);
-        grids.push(grid);
+    add(&mut section, &head("iteration"), rows);
+    notes(run).into_iter().for_each(|note| section.text(note));
+    add(&mut section, &PARTS, run.parts.iter().map(part).collect());
+    throttled(run)
+        .into_iter()
+        .for_each(|note| section.text(note));
+    section
+}
+
+/// Adds a table, if there is a row.
+fn add(section: &mut Section, head: &[&str], rows: Vec<Vec<String>>) {
+    if !rows.is_empty() {
+        let head = head.iter().map(|&head| head.to_owned()).collect();
+        let lines = std::iter::once(head).chain(rows).collect();
+        section.table(Table::of_lines("", lines), "");
     }
-    grids
 }
 
 fn iteration((at, one): (usize, &Iteration)) -> Vec<String> {
@@ -150,7 +163,7 @@ fn part(part: &Part) -> Vec<String> {
     ]
 }
 
-fn published(name: &str, run: &ReferenceRun) -> Vec<Grid> {
+fn published(at: usize, name: &str, run: &ReferenceRun) -> Section {
     let mut rows: Vec<Vec<String>> = run
         .iterations
         .iter()
@@ -170,14 +183,14 @@ fn published(name: &str, run: &ReferenceRun) -> Vec<Grid> {
             "-".into(),
         ]
     });
-    vec![
-        Grid::new(title, &head("iteration"), rows),
-        Grid::new(String::new(), &PARTS, parts.collect()),
-    ]
+    let mut section = Section::new(format!("published-{at}"), title);
+    add(&mut section, &head("iteration"), rows);
+    add(&mut section, &PARTS, parts.collect());
+    section
 }
 
 /// Averages of all runs, the published ones last.
-fn comparison(outcome: &Outcome) -> Grid {
+fn comparison(outcome: &Outcome) -> Section {
     let of_run = |run: &Run| {
         let name = format!("{}, {}", run.variant, run.limit);
         line(&name, &run.average.unwrap_or_default())
@@ -186,11 +199,10 @@ fn comparison(outcome: &Outcome) -> Grid {
         |run: &ReferenceRun| line(&format!("published, {}", run.limit), &run.average);
     let ours = outcome.runs.iter().map(of_run);
     let theirs = outcome.scenario.reference.runs.iter().map(of_published);
-    Grid::new(
-        "averages of all iterations".into(),
-        &head("variant, limit"),
-        ours.chain(theirs).collect(),
-    )
+    let mut section = Section::new("averages", "averages of all iterations");
+    let rows = ours.chain(theirs).collect();
+    add(&mut section, &head("variant, limit"), rows);
+    section
 }
 
 fn head(first: &'static str) -> Vec<&'static str> {

@@ -18,6 +18,7 @@ use simulator::trace::{Meta, Trace};
 
 use crate::files;
 use crate::progress::Line;
+use crate::report::plain;
 use crate::text::{add, say, wrapped};
 
 /// With fewer requests a fit says that they are few.
@@ -150,29 +151,23 @@ fn gpus(meta: &Meta, setup: &Setup) -> Gpus {
 
 fn page(trace: &Trace, fitted: &Fitted) -> String {
     let mut page = String::new();
-    add!(
-        page,
-        "on the requests it was fitted to:\n{:<22}{:>10}{:>10}{:>10}",
-        "mean difference",
-        "TTFT",
-        "TPOT",
-        "E2E"
-    );
+    add!(page, "on the requests it was fitted to:");
+    let head = ["mean difference", "TTFT", "TPOT", "E2E"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
     for (name, distance) in [
         ("of this fit", &fitted.distance),
         ("of a constant step", &fitted.null_distance),
     ] {
-        page.push_str(&format!("{name:<22}"));
-        for apart in distance.of_means {
-            page.push_str(&format!("{:>+9.1}%", apart * 100.0));
-        }
-        add!(page);
-        page.push_str(&format!("{:<22}", "  of each request"));
-        for apart in distance.of_each {
-            page.push_str(&format!("{:>9.1}%", apart * 100.0));
-        }
-        add!(page);
+        let means = distance
+            .of_means
+            .map(|apart| format!("{:+.1}%", apart * 100.0));
+        let each = distance
+            .of_each
+            .map(|apart| format!("{:.1}%", apart * 100.0));
+        lines.push([vec![name.to_owned()], means.to_vec()].concat());
+        lines.push([vec!["  of each request".to_owned()], each.to_vec()].concat());
     }
+    page.push_str(&plain::table(lines));
     let prior = if fitted.has_prior {
         "the model's own numbers speak where the recording is silent"
     } else {

@@ -14,6 +14,7 @@ use simulator::trace::Trace;
 
 use super::plot;
 use crate::files;
+use crate::report::plain;
 use crate::text::{add, say, wrapped};
 
 /// Plays a recorded run again in virtual time and compares.
@@ -161,32 +162,29 @@ fn page(comparison: &Comparison) -> String {
         setup.blocks.source.explain()
     );
     add!(page, "{}", wrapped(&compared, 2));
-    add!(
-        page,
-        "{:<12}{:>12}{:>12}{:>9}{:>22}",
+    let head = [
         "seconds",
         "recorded",
         "simulated",
         "error",
-        "of a constant step"
-    );
+        "of a constant step",
+    ];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
     for ((measure, compared), (_, null)) in score.measures().into_iter().zip(null.measures()) {
-        let both = compared
-            .recorded
-            .parts()
-            .into_iter()
-            .zip(compared.simulated.parts());
+        let (recorded, simulated) = (&compared.recorded, &compared.simulated);
+        let both = recorded.parts().into_iter().zip(simulated.parts());
         let errors = compared.errors().into_iter().zip(null.errors());
         for (((part, recorded), (_, simulated)), ((_, error), (_, null))) in both.zip(errors) {
-            let name = format!("{measure} {part}");
-            add!(
-                page,
-                "{name:<12}{recorded:>12.4}{simulated:>12.4}{:>+8.1}%{:>+21.1}%",
-                error * 100.0,
-                null * 100.0
-            );
+            lines.push(vec![
+                format!("{measure} {part}"),
+                format!("{recorded:.4}"),
+                format!("{simulated:.4}"),
+                format!("{:+.1}%", error * 100.0),
+                format!("{:+.1}%", null * 100.0),
+            ]);
         }
     }
+    page.push_str(&plain::table(lines));
     add!(
         page,
         "{} preemptions in {} steps",

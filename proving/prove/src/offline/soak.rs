@@ -10,10 +10,11 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use simulator::preset::Preset;
-use simulator::soak::{Plan, ProfileReport, Ramp, RampReport, Report, Soak as Planned, Traffic};
+use simulator::soak::{Plan, Ramp, RampReport, Report, Soak as Planned, Traffic};
 
 use crate::files;
 use crate::numbers;
+use crate::report::plain;
 use crate::text::{add, say};
 
 /// Lets users ask a simulated engine for hours of virtual time.
@@ -211,60 +212,33 @@ fn warn(report: &Report) {
     }
 }
 
+fn head(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
 fn table(page: &mut String, reports: &[Report]) {
-    add!(
-        page,
-        "{:>5} {:>6} {:>5} {:>5} {:>5} {:>6} {:>7} {:>5} {:>5} {:>4} {:>4} {:>4} {:>7}",
-        "",
-        "req/s",
-        "TTFT",
-        "p99",
-        "TPOT",
-        "queue",
-        "prefill",
-        "E2E",
-        "runs",
-        "wait",
-        "KV",
-        "GPU",
-        ""
-    );
-    add!(
-        page,
-        "{:>5} {:>6} {:>5} {:>5} {:>5} {:>6} {:>7} {:>5} {:>5} {:>4} {:>4} {:>4} {:>7}",
-        "users",
-        "",
-        "ms",
-        "ms",
-        "ms",
-        "ms",
-        "ms",
-        "s",
-        "",
-        "",
-        "%",
-        "%",
-        "preempt"
-    );
-    for r in reports {
-        add!(
-            page,
-            "{:>5} {:>6.2} {:>5.0} {:>5.0} {:>5.1} {:>6.1} {:>7.0} {:>5.1} {:>5.1} {:>4.1} {:>4.1} {:>4.0} {:>7}",
-            r.users,
-            r.requests_per_s,
-            r.ttft.mean * 1e3,
-            r.ttft.p99 * 1e3,
-            r.tpot.mean * 1e3,
-            r.queue.mean * 1e3,
-            r.prefill.mean * 1e3,
-            r.e2e.mean,
-            r.running,
-            r.waiting,
-            r.kv_usage_mean * 100.0,
-            r.gpu_utilisation * 100.0,
-            r.preemptions,
-        );
-    }
+    let mut lines = vec![head(&[
+        "users", "req/s", "TTFT ms", "p99", "TPOT ms", "queue ms", "prefill", "E2E s", "runs",
+        "wait", "KV %", "GPU %", "preempt",
+    ])];
+    lines.extend(reports.iter().map(|r| {
+        vec![
+            r.users.to_string(),
+            format!("{:.2}", r.requests_per_s),
+            format!("{:.0}", r.ttft.mean * 1e3),
+            format!("{:.0}", r.ttft.p99 * 1e3),
+            format!("{:.1}", r.tpot.mean * 1e3),
+            format!("{:.1}", r.queue.mean * 1e3),
+            format!("{:.0}", r.prefill.mean * 1e3),
+            format!("{:.1}", r.e2e.mean),
+            format!("{:.1}", r.running),
+            format!("{:.1}", r.waiting),
+            format!("{:.1}", r.kv_usage_mean * 100.0),
+            format!("{:.0}", r.gpu_utilisation * 100.0),
+            r.preemptions.to_string(),
+        ]
+    }));
+    page.push_str(&plain::table(lines));
 }
 
 fn profiles(page: &mut String, report: &Report) {
@@ -277,41 +251,23 @@ fn profiles(page: &mut String, report: &Report) {
         report.nvlink_tx_bytes_per_s / 1e9,
         report.dispersion_10s
     );
-    add!(
-        page,
-        "{:<20} {:>5} {:>6} {:>7} {:>7} {:>8} {:>7} {:>7} {:>6}",
-        "profile",
-        "users",
-        "req/s",
-        "pause s",
-        "prompt",
-        "cached %",
-        "output",
-        "TTFT ms",
-        "E2E s"
-    );
-    for ProfileReport {
-        name,
-        users,
-        requests_per_s,
-        think_s,
-        prompt_tokens,
-        cached_share,
-        output_tokens,
-        ttft,
-        e2e,
-        ..
-    } in &report.profiles
-    {
-        add!(
-            page,
-            "{name:<20} {users:>5} {requests_per_s:>6.2} {think_s:>7.2} {prompt_tokens:>7.0} {:>8.0} \
-             {output_tokens:>7.0} {:>7.0} {:>6.2}",
-            cached_share * 100.0,
-            ttft.mean * 1e3,
-            e2e.mean
-        );
-    }
+    let mut lines = vec![head(&[
+        "profile", "users", "req/s", "pause s", "prompt", "cached %", "output", "TTFT ms", "E2E s",
+    ])];
+    lines.extend(report.profiles.iter().map(|of| {
+        vec![
+            of.name.clone(),
+            of.users.to_string(),
+            format!("{:.2}", of.requests_per_s),
+            format!("{:.2}", of.think_s),
+            format!("{:.0}", of.prompt_tokens),
+            format!("{:.0}", of.cached_share * 100.0),
+            format!("{:.0}", of.output_tokens),
+            format!("{:.0}", of.ttft.mean * 1e3),
+            format!("{:.2}", of.e2e.mean),
+        ]
+    }));
+    page.push_str(&plain::table(lines));
 }
 
 fn windows(page: &mut String, report: &RampReport) {
@@ -324,35 +280,24 @@ fn windows(page: &mut String, report: &RampReport) {
         report.baseline_s * 1e3,
         report.line_s * 1e3
     );
-    add!(
-        page,
-        "{:>5} {:>6} {:>6} {:>7} {:>6} {:>6} {:>6} {:>5} {:>7}",
-        "users",
-        "until",
-        "req/s",
-        "TTFT ms",
-        "p99",
-        "runs",
-        "waits",
-        "KV %",
-        "preempt"
-    );
-    for window in &report.windows {
-        add!(
-            page,
-            "{:>5} {:>5.0}s {:>6.2} {:>7} {:>6} {:>6.1} {:>6.1} {:>5.1} {:>7}{}",
-            window.users,
-            window.to_s,
-            window.requests_per_s,
+    let mut lines = vec![head(&[
+        "users", "until", "req/s", "TTFT ms", "p99", "runs", "waits", "KV %", "preempt", "",
+    ])];
+    lines.extend(report.windows.iter().map(|window| {
+        vec![
+            window.users.to_string(),
+            format!("{:.0}s", window.to_s),
+            format!("{:.2}", window.requests_per_s),
             ms(window.ttft_s),
             ms(window.ttft_p99_s),
-            window.running,
-            window.waiting,
-            window.kv_usage * 100.0,
-            window.preemptions,
-            if window.too_slow { "  held" } else { "" }
-        );
-    }
+            format!("{:.1}", window.running),
+            format!("{:.1}", window.waiting),
+            format!("{:.1}", window.kv_usage * 100.0),
+            window.preemptions.to_string(),
+            if window.too_slow { "held" } else { "" }.to_owned(),
+        ]
+    }));
+    page.push_str(&plain::table(lines));
     match report.t2 {
         Some(users) => add!(page, "T2: {users} users"),
         None => add!(page, "T2 was not reached"),

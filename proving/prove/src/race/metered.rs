@@ -16,7 +16,7 @@ const HEAD: [&str; 7] = [
     "traffic",
     "rate/s",
     "metered",
-    "unmetered",
+    "without",
     "ratio",
     "counted %",
     "end %",

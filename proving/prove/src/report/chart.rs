@@ -21,49 +21,56 @@ const ROOM: Room = Room {
 /// Marks are drawn on lines of so few points.
 const MOST_MARKS: usize = 60;
 
+/// The style sheet has so many.
+const COLOURS: usize = 16;
+
 /// Names of points are at least so far from each other, one way or the other.
 const NAME_ACROSS: f64 = 44.0;
 const NAME_DOWN: f64 = 16.0;
 
 /// One chart.
 #[derive(Debug)]
-pub(super) struct Chart {
+pub(crate) struct Chart {
     /// With the figure's number where it has one.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// What one sees.
-    pub(super) caption: String,
+    pub(crate) caption: String,
     /// What is across, with its unit.
-    pub(super) x: String,
+    pub(crate) x: String,
     /// What is up on the left, with its unit.
-    pub(super) left: String,
-    pub(super) right: Option<String>,
+    pub(crate) left: String,
+    pub(crate) right: Option<String>,
     /// Whether the axis below is logarithmic.
-    pub(super) log_x: bool,
-    pub(super) lines: Vec<Line>,
-    pub(super) marks: Vec<Mark>,
+    pub(crate) log_x: bool,
+    /// Whether the axis on the left is.
+    pub(crate) log_left: bool,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) marks: Vec<Mark>,
 }
 
 /// Values over what is across.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) side: Side,
-    pub(super) kind: Kind,
-    pub(super) points: Vec<(f64, Option<f64>)>,
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) side: Side,
+    pub(crate) kind: Kind,
+    pub(crate) points: Vec<(f64, Option<f64>)>,
     /// What a point is called beside its value; empty, or one for each.
-    pub(super) labels: Vec<String>,
+    pub(crate) labels: Vec<String>,
     /// What stands beside a point; empty, or one for each.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
+    /// From where to where a point's value was seen; empty, or one for each.
+    pub(crate) spreads: Vec<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Left,
     Right,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Line,
     /// A value holds until the next.
     Steps,
@@ -73,13 +80,13 @@ pub(super) enum Kind {
 
 /// A line through the whole chart, with a word.
 #[derive(Debug)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Across { at: f64, says: String },
     Level { at: f64, says: String },
 }
 
 impl Chart {
-    pub(super) fn new(title: &str, x: &str, left: &str) -> Self {
+    pub(crate) fn new(title: &str, x: &str, left: &str) -> Self {
         Self {
             title: title.into(),
             caption: String::new(),
@@ -87,13 +94,14 @@ impl Chart {
             left: left.into(),
             right: None,
             log_x: false,
+            log_left: false,
             lines: Vec::new(),
             marks: Vec::new(),
         }
     }
 
     /// Adds a line; one without a value is left out.
-    pub(super) fn line(
+    pub(crate) fn line(
         &mut self,
         name: &str,
         side: Side,
@@ -115,16 +123,17 @@ impl Chart {
             points,
             labels: Vec::new(),
             names: Vec::new(),
+            spreads: Vec::new(),
         });
         self.lines.last_mut()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
     /// The drawing, and what its lines are called above it.
-    pub(super) fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let axes = Axes::of(self);
         let title = text(&self.title);
         let mut out = String::new();
@@ -160,7 +169,8 @@ impl Chart {
             };
             let _ = writeln!(
                 out,
-                r#"<li><svg class="swatch s{index}" viewBox="0 0 34 12" aria-hidden="true"><line x1="0" x2="34" y1="6" y2="6"/>{}</svg>{name}{axis}</li>"#,
+                r#"<li><svg class="swatch s{}" viewBox="0 0 34 12" aria-hidden="true"><line x1="0" x2="34" y1="6" y2="6"/>{}</svg>{name}{axis}</li>"#,
+                index % COLOURS,
                 shape(index, 17.0, 6.0)
             );
         }
@@ -179,7 +189,10 @@ impl Axes {
     fn of(chart: &Chart) -> Self {
         let values = |side: Side| {
             let lines = chart.lines.iter().filter(move |line| line.side == side);
-            lines.flat_map(|line| line.points.iter().filter_map(|(_, y)| *y))
+            lines.flat_map(|line| {
+                let spreads = line.spreads.iter().flat_map(|(low, high)| [*low, *high]);
+                line.points.iter().filter_map(|(_, y)| *y).chain(spreads)
+            })
         };
         let levels = chart.marks.iter().filter_map(|mark| match mark {
             Mark::Level { at, .. } => Some(*at),
@@ -192,7 +205,7 @@ impl Axes {
         let places = chart.lines.iter().flat_map(|line| &line.points);
         Self {
             x: Scale::up_to(places.map(|(x, _)| *x).chain(across), chart.log_x),
-            left: Scale::close(values(Side::Left).chain(levels), false),
+            left: Scale::close(values(Side::Left).chain(levels), chart.log_left),
             right: Scale::close(values(Side::Right), false),
         }
     }
@@ -234,7 +247,8 @@ impl Axes {
     fn line(&self, out: &mut String, line: &Line, index: usize) {
         let _ = write!(
             out,
-            r#"<g class="s{index} line" data-name="{}" data-values=""#,
+            r#"<g class="s{} line" data-name="{}" data-values=""#,
+            index % COLOURS,
             text(&line.name)
         );
         let shown = line.points.iter().filter_map(|(x, y)| Some((*x, (*y)?)));
@@ -268,6 +282,13 @@ impl Axes {
                 shape(index, across, down),
                 text(&told)
             );
+            if let Some((low, high)) = line.spreads.get(at) {
+                let [low, high] = [*low, *high].map(|y| self.at(line.side, (*x, y)).1);
+                let _ = write!(
+                    out,
+                    r#"<line class="spread" x1="{across:.1}" x2="{across:.1}" y1="{low:.1}" y2="{high:.1}"/>"#
+                );
+            }
             let has_room = named.is_none_or(|(x, y)| {
                 (across - x).abs() >= NAME_ACROSS || (down - y).abs() >= NAME_DOWN
             });

@@ -10,7 +10,7 @@ use super::content::{Cell, Section, Table};
 use super::figure::{bandwidth, difference, maybe, percent, plain, time};
 use super::part::ttft_against_users;
 use super::summary::drift;
-use crate::report::document::{Document, Phase, Step};
+use crate::report::document::{Document, Latency, Phase, Step};
 use crate::text::{add, printable, wrapped};
 
 pub(super) const TITLE: &str = "Campaigns side by side";
@@ -26,12 +26,12 @@ struct Row {
     values: Vec<Option<f64>>,
 }
 
-/// A figure by its name, and how it is read and shown.
-type Figure = (
-    &'static str,
-    fn(f64) -> String,
-    fn(&Document) -> Option<f64>,
-);
+/// A figure by its name, and how it is shown and read.
+type FigureOf<T> = (&'static str, fn(f64) -> String, fn(&T) -> Option<f64>);
+type Figure = FigureOf<Document>;
+
+/// Rows of a campaign, and what each is called.
+type List<T> = (fn(&Document) -> &[T], fn(&T) -> &str);
 
 const SOAK: &[Figure] = &[
     ("Baseline TTFT", ms, |d| d.baseline_ttft_ms),
@@ -103,14 +103,14 @@ pub(super) fn sections(runs: &[Run<'_>]) -> Vec<Section> {
         "phases",
         "Phases",
         "Table 1. Phases, side by side",
-        phases(runs),
+        listed(runs, (|d| &d.phases, |p| &p.name), PHASES),
         "not measured: no phase was begun",
     );
     add(
         "latency",
         "Latency",
         "Table 2. Latency, side by side",
-        latency(runs),
+        listed(runs, (|d| &d.latency, |row| &row.measure), LATENCY),
         "not measured: no latency",
     );
     add(
@@ -193,73 +193,41 @@ fn figures(runs: &[Run<'_>], figures: &[Figure]) -> Vec<Row> {
     figures.iter().map(row).collect()
 }
 
-fn phases(runs: &[Run<'_>]) -> Vec<Row> {
-    type Of = (&'static str, fn(f64) -> String, fn(&Phase) -> f64);
-    const FIGURES: [Of; 4] = [
-        ("duration", time, |p| p.to_s - p.from_s),
-        ("max. users", plain, |p| f64::from(p.max_users)),
-        ("peak RPS", plain, |p| p.peak_requests_per_s),
-        ("error rate", percent, |p| p.error_share),
-    ];
+const PHASES: &[FigureOf<Phase>] = &[
+    ("duration", time, |p| Some(p.to_s - p.from_s)),
+    ("max. users", plain, |p| Some(f64::from(p.max_users))),
+    ("peak RPS", plain, |p| Some(p.peak_requests_per_s)),
+    ("error rate", percent, |p| Some(p.error_share)),
+];
+
+const LATENCY: &[FigureOf<Latency>] = &[
+    ("engine mean", time, |row| row.engine_mean_s),
+    ("client mean", time, |row| row.client.map(|q| q.mean)),
+    ("client p99", time, |row| row.client.map(|q| q.p99)),
+];
+
+/// Figures of each row of a list, by the names of rows.
+fn listed<T>(runs: &[Run<'_>], (list, name): List<T>, figures: &[FigureOf<T>]) -> Vec<Row> {
     let mut names: Vec<&str> = Vec::new();
-    for phase in runs.iter().flat_map(|(_, document)| &document.phases) {
-        if !names.contains(&phase.name.as_str()) {
-            names.push(&phase.name);
+    for row in runs.iter().flat_map(|(_, document)| list(document)) {
+        if !names.contains(&name(row)) {
+            names.push(name(row));
         }
     }
-    let rows = names.into_iter().flat_map(|name| {
-        FIGURES.map(|(figure, show, value)| {
+    let rows = names.into_iter().flat_map(|known| {
+        figures.iter().map(move |(figure, show, value)| {
             let of = |(_, document): &Run<'_>| {
-                document
-                    .phases
-                    .iter()
-                    .find(|phase| phase.name == name)
-                    .map(value)
+                let row = list(document).iter().find(|row| name(row) == known);
+                row.and_then(value)
             };
             Row {
-                name: format!("{name}: {figure}"),
-                show,
+                name: format!("{known}: {figure}"),
+                show: *show,
                 values: runs.iter().map(of).collect(),
             }
         })
     });
     rows.collect()
-}
-
-fn latency(runs: &[Run<'_>]) -> Vec<Row> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in runs.iter().flat_map(|(_, document)| &document.latency) {
-        if !names.contains(&row.measure.as_str()) {
-            names.push(&row.measure);
-        }
-    }
-    type Of = (
-        &'static str,
-        fn(&crate::report::document::Latency) -> Option<f64>,
-    );
-    let figures: [Of; 3] = [
-        ("engine mean", |row| row.engine_mean_s),
-        ("client mean", |row| row.client.map(|q| q.mean)),
-        ("client p99", |row| row.client.map(|q| q.p99)),
-    ];
-    let rows = names.into_iter().flat_map(|name| {
-        figures.map(|(figure, value)| {
-            let of = |(_, document): &Run<'_>| {
-                document
-                    .latency
-                    .iter()
-                    .find(|row| row.measure == name)
-                    .and_then(value)
-            };
-            Row {
-                name: format!("{name}: {figure}"),
-                show: time,
-                values: runs.iter().map(of).collect(),
-            }
-        })
-    });
-    rows.filter(|row| row.values.iter().any(Option::is_some))
-        .collect()
 }
 
 /// A column for each run; the others' cells say how far they are from the first's.

@@ -1,26 +1,34 @@
-//! What a report is made of, before it is HTML or Markdown: sections of sentences, tables and charts.
+//! What a report is made of, before it is HTML, Markdown or text: sections of sentences, tables and charts.
 //!
 //! Invariant: texts are as they came; whoever writes them out makes them harmless, in one place each.
-//! Not here: which sections there are (`part`), how they look (`html`, `markdown`).
+//! Not here: which sections there are (`part`, and whoever reports), how they look (`html`, `markdown`, `plain`).
+
+use experiment::statistics::Spread;
 
 use super::chart::Chart;
 
 /// A part of the report under a heading.
 #[derive(Debug)]
-pub(super) struct Section {
+pub(crate) struct Section {
     /// Its anchor.
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
-    pub(super) blocks: Vec<Block>,
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) blocks: Vec<Block>,
 }
 
 #[derive(Debug)]
-pub(super) enum Block {
+pub(crate) enum Block {
     Text(String),
     /// A line that says why there is nothing.
     Absent(String),
     Table(Table),
     Chart(Box<Chart>),
+    Bars(Bars),
+    /// A file beside the report, and what it is.
+    Link {
+        file: String,
+        says: String,
+    },
     /// Lines as they are.
     Code(String),
     /// Lines that are shown when they are asked for.
@@ -31,52 +39,71 @@ pub(super) enum Block {
 }
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// What one sees; begins with the table's name where it has one.
-    pub(super) caption: String,
-    pub(super) columns: Vec<Column>,
-    pub(super) rows: Vec<Vec<Cell>>,
+    pub(crate) caption: String,
+    pub(crate) columns: Vec<Column>,
+    /// Where a row has fewer cells than there are columns, the last takes the room of the others.
+    pub(crate) rows: Vec<Vec<Cell>>,
+}
+
+/// Values side by side, each as long as it is great.
+#[derive(Debug)]
+pub(crate) struct Bars {
+    pub(crate) caption: String,
+    pub(crate) rows: Vec<Bar>,
 }
 
 #[derive(Debug)]
-pub(super) struct Column {
-    pub(super) title: String,
-    pub(super) is_figure: bool,
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) value: Spread,
+    /// The value in words.
+    pub(crate) says: String,
 }
 
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) title: String,
+    pub(crate) is_figure: bool,
+}
+
+/// The name of a column, and what stands in it of a row.
+type ColumnOf<'a, R> = (&'a str, fn(&R) -> Cell);
+
 #[derive(Debug, Clone)]
-pub(super) struct Cell {
-    pub(super) text: String,
-    pub(super) tone: Tone,
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
 }
 
 /// What a cell means, beside what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Good,
     Bad,
 }
 
 impl Section {
-    pub(super) fn new(id: &'static str, title: &'static str) -> Self {
+    pub(crate) fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
         Self {
-            id,
-            title,
+            id: id.into(),
+            title: title.into(),
             blocks: Vec::new(),
         }
     }
 
-    pub(super) fn text(&mut self, text: impl Into<String>) {
+    pub(crate) fn text(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Text(text.into()));
     }
 
-    pub(super) fn absent(&mut self, why: impl Into<String>) {
+    pub(crate) fn absent(&mut self, why: impl Into<String>) {
         self.blocks.push(Block::Absent(why.into()));
     }
 
     /// Adds a table, or says that it would be empty.
-    pub(super) fn table(&mut self, table: Table, otherwise: &str) {
+    pub(crate) fn table(&mut self, table: Table, otherwise: &str) {
         if table.rows.is_empty() {
             self.absent(otherwise);
         } else {
@@ -85,7 +112,7 @@ impl Section {
     }
 
     /// Adds a chart, or says that there is nothing to draw.
-    pub(super) fn chart(&mut self, chart: Chart, otherwise: &str) {
+    pub(crate) fn chart(&mut self, chart: Chart, otherwise: &str) {
         if chart.is_empty() {
             self.absent(otherwise);
         } else {
@@ -96,7 +123,7 @@ impl Section {
 
 impl Table {
     /// Columns whose names begin with `#` hold figures.
-    pub(super) fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
+    pub(crate) fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
         let column = |title: &&str| Column {
             title: title.trim_start_matches('#').to_owned(),
             is_figure: title.starts_with('#'),
@@ -108,13 +135,55 @@ impl Table {
         }
     }
 
-    pub(super) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         debug_assert_eq!(N, self.columns.len(), "{}", self.caption);
         self.rows.push(cells.into());
     }
 
+    /// A row for each of these; of each column its name, and what stands in it.
+    pub(crate) fn each<R>(
+        caption: impl Into<String>,
+        rows: impl IntoIterator<Item = R>,
+        columns: &[ColumnOf<'_, R>],
+    ) -> Self {
+        let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+        let mut table = Self::new(caption, &titles);
+        let row = |row: R| columns.iter().map(|(_, cell)| cell(&row)).collect();
+        table.rows = rows.into_iter().map(row).collect();
+        table
+    }
+
+    /// Names and figures.
+    pub(crate) fn figures<'a>(
+        caption: &str,
+        titles: [&str; 2],
+        rows: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> Self {
+        let mut table = Self::new(caption, &titles);
+        let row = |(name, value): (&str, String)| vec![name.into(), value.into()];
+        table.rows = rows.into_iter().map(row).collect();
+        table
+    }
+
+    /// A head and its rows, of which the first column is text and all others are figures.
+    pub(crate) fn of_lines(caption: &str, lines: Vec<Vec<String>>) -> Self {
+        let mut lines = lines.into_iter();
+        let mut table = Self::new(caption, &[]);
+        let head = lines.next().unwrap_or_default().into_iter().enumerate();
+        table.columns = head
+            .map(|(at, title)| Column {
+                title,
+                is_figure: at > 0,
+            })
+            .collect();
+        table.rows = lines
+            .map(|line| line.into_iter().map(Cell::from).collect())
+            .collect();
+        table
+    }
+
     /// Two columns: names, and what is known of each.
-    pub(super) fn pairs<'a, V: ToString + 'a>(
+    pub(crate) fn pairs<'a, V: ToString + 'a>(
         caption: &str,
         titles: [&str; 2],
         pairs: impl IntoIterator<Item = (&'a String, V)>,
@@ -129,7 +198,7 @@ impl Table {
 
 impl Cell {
     /// Whether something held, in a word.
-    pub(super) fn held(held: bool, yes: &str, no: &str) -> Self {
+    pub(crate) fn held(held: bool, yes: &str, no: &str) -> Self {
         let (text, tone) = if held {
             (format!("✓ {yes}"), Tone::Good)
         } else {

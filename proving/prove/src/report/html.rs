@@ -10,9 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::clip::clipped;
-use super::content::{Block, Cell, Section, Table, Tone};
+use super::content::{Bar, Bars, Block, Cell, Section, Table, Tone};
 use super::summary::Summary;
-use crate::plot::escape;
+use crate::plot::{Scale, escape};
 use crate::report::document::Document;
 use crate::text::printable;
 
@@ -24,6 +24,8 @@ pub(super) const DATA: &str = "<script type=\"application/json\" id=\"document\"
 const MANY: usize = 10;
 /// Cells longer than these characters get room.
 const LONG: usize = 28;
+/// Bars that differ by more than this factor are marks.
+const LOG_FROM: f64 = 30.0;
 
 /// The report of one campaign, with its document inside.
 pub(super) fn report(document: &Document, sections: &[Section]) -> String {
@@ -51,7 +53,7 @@ pub(super) fn report(document: &Document, sections: &[Section]) -> String {
 }
 
 /// A page without a verdict of its own.
-pub(super) fn page(title: &str, sections: &[Section]) -> String {
+pub(crate) fn page(title: &str, sections: &[Section]) -> String {
     let mut out = open(title);
     let _ = writeln!(out, "<header>\n<h1>{}</h1>", text(title));
     contents(&mut out, sections);
@@ -125,7 +127,12 @@ fn verdict(out: &mut String, document: &Document) {
 fn contents(out: &mut String, sections: &[Section]) {
     out.push_str("<nav>\n");
     for section in sections {
-        let _ = writeln!(out, "<a href=\"#{}\">{}</a>", section.id, section.title);
+        let _ = writeln!(
+            out,
+            "<a href=\"#{}\">{}</a>",
+            text(&section.id),
+            text(&section.title)
+        );
     }
     out.push_str("</nav>\n");
 }
@@ -135,7 +142,8 @@ fn all(out: &mut String, sections: &[Section]) {
         let _ = writeln!(
             out,
             "<section id=\"{}\">\n<h2>{}</h2>",
-            section.id, section.title
+            text(&section.id),
+            text(&section.title)
         );
         for block in &section.blocks {
             write_block(out, block);
@@ -159,6 +167,13 @@ fn write_block(out: &mut String, block: &Block) {
             write_table(out, table);
             Ok(())
         }
+        Block::Bars(bars) => {
+            write_bars(out, bars);
+            Ok(())
+        }
+        Block::Link { file, says } => {
+            writeln!(out, "<p><a href=\"{}\">{}</a></p>", text(file), text(says))
+        }
         Block::Chart(chart) => writeln!(
             out,
             "<figure class=\"drawn\"><figcaption>{}</figcaption>\n{}<p class=\"caption\">{}</p></figure>",
@@ -172,8 +187,8 @@ fn write_block(out: &mut String, block: &Block) {
 fn write_table(out: &mut String, table: &Table) {
     let _ = write!(
         out,
-        "<figure><figcaption>{}</figcaption><div class=\"wide\" tabindex=\"0\"><table{}>\n<thead><tr>",
-        text(&table.caption),
+        "<figure>{}<div class=\"wide\" tabindex=\"0\"><table{}>\n<thead><tr>",
+        caption(&table.caption),
         class(&[match table.columns.len() {
             2 => "pairs",
             MANY.. => "many",
@@ -192,16 +207,61 @@ fn write_table(out: &mut String, table: &Table) {
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         out.push_str("<tr>");
-        for (cell, column) in row.iter().zip(&table.columns) {
-            let figure = if column.is_figure { "n" } else { "" };
-            let is_long = !column.is_figure && cell.text.chars().count() > LONG;
+        for (at, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
+            let rest = table.columns.len() - at;
+            let is_wide = rest > 1 && at + 1 == row.len();
+            let is_figure = column.is_figure && !is_wide;
+            let figure = if is_figure { "n" } else { "" };
+            let is_long = !is_figure && cell.text.chars().count() > LONG;
             let long = if is_long { "long" } else { "" };
             let class = class(&[figure, long, tone(cell.tone)]);
-            let _ = write!(out, "<td{class}>{}</td>", text(&cell.text));
+            let span = if is_wide {
+                format!(" colspan=\"{rest}\"")
+            } else {
+                String::new()
+            };
+            let _ = write!(out, "<td{class}{span}>{}</td>", text(&cell.text));
         }
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div></figure>\n");
+}
+
+/// A row for each value, with its bar from 0. Where values differ by more than [`LOG_FROM`] a bar would mislead: then each
+/// is a mark on a logarithmic axis.
+fn write_bars(out: &mut String, bars: &Bars) {
+    let medians = || bars.rows.iter().map(|bar| bar.value.median);
+    let least = medians().fold(f64::INFINITY, f64::min);
+    let is_log = least > 0.0 && medians().fold(0.0, f64::max) / least > LOG_FROM;
+    let all = bars.rows.iter();
+    let scale = Scale::over(all.flat_map(|bar| [bar.value.min, bar.value.max]), is_log);
+    let note = if is_log { " (logarithmic)" } else { "" };
+    let _ = writeln!(
+        out,
+        "<figure>{}<table class=\"bars\">",
+        caption(&format!("{}{note}", bars.caption))
+    );
+    for Bar { name, value, says } in &bars.rows {
+        let [at, low, high] = [value.median, value.min, value.max].map(|y| scale.place(y) * 100.0);
+        let (from, width) = if is_log { (at - 0.5, 1.0) } else { (0.0, at) };
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td><svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" \
+             aria-hidden=\"true\"><rect x=\"{from:.1}\" width=\"{width:.1}\" height=\"10\"/><line class=\"spread\" \
+             x1=\"{low:.1}\" x2=\"{high:.1}\" y1=\"5\" y2=\"5\"/></svg></td><td class=\"n\">{}</td></tr>",
+            text(name),
+            text(says)
+        );
+    }
+    out.push_str("</table></figure>\n");
+}
+
+fn caption(says: &str) -> String {
+    if says.is_empty() {
+        String::new()
+    } else {
+        format!("<figcaption>{}</figcaption>", text(says))
+    }
 }
 
 const fn tone(tone: Tone) -> &'static str {

@@ -52,7 +52,7 @@ pub(super) fn page(title: &str, sections: &[Section]) -> String {
 
 fn all(out: &mut String, sections: &[Section]) {
     for section in sections {
-        let _ = write!(out, "\n## {}\n", section.title);
+        let _ = write!(out, "\n## {}\n", text(&section.title));
         for block in &section.blocks {
             write_block(out, block);
         }
@@ -71,6 +71,15 @@ fn write_block(out: &mut String, block: &Block) {
             write_table(out, table);
             Ok(())
         }
+        Block::Bars(bars) => {
+            let mut table = Table::new(bars.caption.clone(), &["", "#Value"]);
+            for bar in &bars.rows {
+                table.row([bar.name.as_str().into(), bar.says.as_str().into()]);
+            }
+            write_table(out, &table);
+            Ok(())
+        }
+        Block::Link { file, says } => write!(out, "\n{}: {}\n", text(says), text(file)),
         Block::Chart(chart) => {
             write_table(out, &values(chart));
             write!(out, "\n{}\n", text(&chart.caption))
@@ -79,7 +88,10 @@ fn write_block(out: &mut String, block: &Block) {
 }
 
 fn write_table(out: &mut String, table: &Table) {
-    let _ = write!(out, "\n**{}**\n\n|", text(&table.caption));
+    if !table.caption.is_empty() {
+        let _ = write!(out, "\n**{}**\n", text(&table.caption));
+    }
+    out.push_str("\n|");
     for column in &table.columns {
         let _ = write!(out, " {} |", text(&column.title));
     }

@@ -42,11 +42,19 @@ pub(super) fn parts(document: &Document) -> Vec<Section> {
 }
 
 /// Adds a series of the document to a chart, its values times `factor`.
+fn left(chart: &mut Chart, document: &Document, (key, name): (&str, &str), factor: f64) {
+    add_series(chart, document, (key, name, Side::Left), factor);
+}
+
+/// As [`left`], on the axis to the right.
+fn right(chart: &mut Chart, document: &Document, (key, name): (&str, &str), factor: f64) {
+    add_series(chart, document, (key, name, Side::Right), factor);
+}
+
 fn add_series(
     chart: &mut Chart,
     document: &Document,
-    (key, name): (&str, &str),
-    side: Side,
+    (key, name, side): (&str, &str, Side),
     factor: f64,
 ) {
     if let Some(series) = document.series.get(key) {

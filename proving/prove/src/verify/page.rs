@@ -3,27 +3,16 @@
 //! Invariant: at most eighty columns, and nothing that a terminal would obey, whatever a gateway answered.
 //! Not here: the outcomes (`result`).
 
-use std::io::IsTerminal;
-
 use super::result::{CaseOutcome, Outcome, Report};
-use crate::text::{WIDTH, add, printable, wrapped};
+use crate::text::{WIDTH, add, folded};
 
 const INDENT: usize = 11;
-
-/// Whether words may be coloured: on a terminal, unless `NO_COLOR` is set.
-pub(super) fn colours(out: &impl IsTerminal) -> bool {
-    out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
 
 /// The page.
 pub(super) fn page(report: &Report, colours: bool) -> String {
     let mut out = String::new();
-    add!(
-        out,
-        "{}",
-        folded(&format!("{} against {}", report.suite, report.target), 2)
-    );
-    add!(out);
+    let title = format!("{} against {}", report.suite, report.target);
+    add!(out, "{}\n", folded(WIDTH, &title, 2));
     for told in &report.cases {
         case(&mut out, told, colours);
     }
@@ -34,9 +23,9 @@ pub(super) fn page(report: &Report, colours: bool) -> String {
         "{passed} of {all} cases passed, {failed} failed, {errors} could not be settled, {:.1} s",
         report.seconds()
     );
-    add!(out, "{}", folded(&summary, 2));
+    add!(out, "{}", folded(WIDTH, &summary, 2));
     if let Some(says) = &report.unreachable {
-        add!(out, "{}", folded(&format!("unreachable: {says}"), 2));
+        add!(out, "{}", folded(WIDTH, &format!("unreachable: {says}"), 2));
     }
     out
 }
@@ -49,7 +38,7 @@ fn case(out: &mut String, told: &CaseOutcome, colours: bool) {
     };
     let padding = " ".repeat(7 - word.len());
     let case = &told.case;
-    let title = folded(&format!("{word}{padding}{}", case.name), 7);
+    let title = folded(WIDTH, &format!("{word}{padding}{}", case.name), 7);
     if colours {
         let rest = title.strip_prefix(word).unwrap_or(&title);
         add!(out, "\x1b[{colour}m{word}\x1b[0m{rest}");
@@ -59,29 +48,17 @@ fn case(out: &mut String, told: &CaseOutcome, colours: bool) {
     line(out, "expected", &case.expected);
     line(out, "got", &case.got);
     for evidence in &case.evidence {
-        add!(out, "{}", folded(&format!("  - {evidence}"), 4));
+        add!(out, "{}", folded(WIDTH, &format!("  - {evidence}"), 4));
     }
     add!(out);
 }
 
 fn line(out: &mut String, what: &str, text: &str) {
-    add!(out, "{}", folded(&format!("  {what:<8} {text}"), INDENT));
-}
-
-/// Lines broken between words, and within words that are longer than a line.
-fn folded(text: &str, indent: usize) -> String {
-    let text = wrapped(&printable(text), indent);
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let mut rest: Vec<char> = line.chars().collect();
-        while rest.len() > WIDTH {
-            let more = rest.split_off(WIDTH);
-            lines.push(rest.into_iter().collect::<String>());
-            rest = std::iter::repeat_n(' ', indent).chain(more).collect();
-        }
-        lines.push(rest.into_iter().collect());
-    }
-    lines.join("\n")
+    add!(
+        out,
+        "{}",
+        folded(WIDTH, &format!("  {what:<8} {text}"), INDENT)
+    );
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ mod statuses;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ pub(crate) use statuses::{Code, Statuses, in_short};
 
 use crate::files;
 pub(crate) use crate::scrape::targets::{selector, shown};
+use crate::toml_document::Fault;
 
 /// A suite.
 #[derive(Debug, Clone)]
@@ -168,23 +168,6 @@ pub(crate) enum SuiteError {
     Read(#[from] std::io::Error),
     #[error("{path}: {}", faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
     Faults { path: String, faults: Vec<Fault> },
-}
-
-/// One fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// Such as `case[2].call[0].headers`.
-    pub(crate) path: String,
-    pub(crate) says: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.is_empty() {
-            return f.write_str(&self.says);
-        }
-        write!(f, "{}: {}", self.path, self.says)
-    }
 }
 
 impl Suite {

@@ -285,13 +285,13 @@ fn steered(
     let of_gateway = gateway.map(|gateway| gateway.started.client.headers.clone());
     let mut headers: Vec<(String, String)> = of_gateway.unwrap_or_default().into_iter().collect();
     headers.retain(|(name, _)| !name.eq_ignore_ascii_case(WORKLOAD_HEADER));
-    headers.extend(scenario.headers.iter().cloned());
+    headers.extend(scenario.headers.clone());
     let profiles = scenario.profiles.iter().map(|profile| Said {
         name: profile.name.clone(),
         weight: profile.weight,
         think: profile.think.clone(),
         scope: profile.scope,
-        headers: profile.headers.clone(),
+        headers: profile.headers.clone().into_iter().collect(),
     });
     let plan = &scenario.plan;
     let month = Duration::from_secs(31 * 86_400);

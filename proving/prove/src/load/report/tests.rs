@@ -12,6 +12,12 @@ use load::run::{Outcome, ProfileOutcome};
 
 use super::{Ended, Report, Run};
 use crate::load::rows::{Summed, Sums};
+use crate::report::plain::Paper;
+
+const PLAIN: Paper = Paper {
+    width: 80,
+    is_bold: false,
+};
 
 fn report(slo_share: Option<f64>) -> Report {
     report_of(slo_share, 0, 0)
@@ -118,7 +124,7 @@ fn the_document_has_the_names_that_are_fixed_and_leaves_out_what_there_is_not() 
 fn too_few_good_exchanges_are_a_verdict_of_their_own() {
     assert_eq!(report(Some(0.9)).verdict, "slo_missed");
     assert_ne!(report(Some(0.5)).verdict, "slo_missed");
-    let page = report(Some(0.9)).page(false);
+    let page = report(Some(0.9)).page(PLAIN);
     assert!(
         page.contains("goodput: 50.00 % of 2 kept e2e<=0.01s"),
         "{page}"
@@ -139,9 +145,9 @@ fn too_many_errors_are_a_verdict_of_their_own_and_the_page_says_what_the_first_s
     );
     let report = report_of(Some(0.9), 3, 0);
     assert_eq!((report.verdict, report.ended()), ("errors", Ended::Failed));
-    let page = report.page(false);
+    let page = report.page(PLAIN);
     assert!(
-        page.contains("error status_404: 3\n    the first said: no\u{fffd}[2J such model\n"),
+        page.contains("  error status_404: 3\n    the first said: no\u{fffd}[2J such model\n"),
         "{page}"
     );
     let report = report.without(&["such".to_owned().into()]);
@@ -157,7 +163,7 @@ fn too_many_errors_are_a_verdict_of_their_own_and_the_page_says_what_the_first_s
 fn what_has_no_end_is_an_error_and_keeps_no_service_level() {
     let report = report_of(Some(0.5), 0, 3);
     assert_eq!(report.verdict, "errors");
-    let page = report.page(false);
+    let page = report.page(PLAIN);
     assert!(page.contains("3 requests had no whole answer"), "{page}");
     assert!(page.contains("goodput: 20.00 % of 5 kept"), "{page}");
 }

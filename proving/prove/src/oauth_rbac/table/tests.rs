@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{grids, page, preface, text};
+use super::{TITLE, sections};
 use crate::host::machine::Machine;
 use crate::issuer::Asked;
 use crate::oauth_rbac::measure::{Iteration, Part, average};
 use crate::oauth_rbac::result::{Outcome, Run, Throttled};
 use crate::oauth_rbac::rig::Check;
 use crate::oauth_rbac::scenario::{Figures, Scenario, Wanted};
+use crate::report::html;
+use crate::report::plain::{self, Paper};
 
 fn iteration(answered: u64, p50_ms: f64) -> Iteration {
     let failed = 1_000 - answered;
@@ -75,11 +77,19 @@ fn outcome(iterations: Vec<Iteration>, problem: Option<&str>) -> Outcome {
     }
 }
 
+fn text(outcome: &Outcome) -> String {
+    let paper = Paper {
+        width: 80,
+        is_bold: false,
+    };
+    plain::text(&sections(outcome), paper)
+}
+
 #[test]
 fn iterations_their_average_and_the_published_ones_stand_together_in_eighty_columns() {
     let outcome = outcome(vec![iteration(1_000, 1.0), iteration(1_000, 2.0)], None);
     assert!(outcome.trusted());
-    let text = text(&preface(&outcome), &grids(&outcome), false);
+    let text = text(&outcome);
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -124,19 +134,19 @@ fn iterations_their_average_and_the_published_ones_stand_together_in_eighty_colu
 fn failures_and_problems_are_told_and_make_the_result_one_that_is_not_trusted() {
     let failing = outcome(vec![iteration(1_000, 1.0), iteration(990, 1.0)], None);
     assert!(!failing.trusted());
-    let said = text(&preface(&failing), &grids(&failing), false);
+    let said = text(&failing);
     assert!(
         said.contains("failures of iteration 2: status_503 10"),
         "{said}"
     );
     let none = outcome(Vec::new(), Some("no permission for cgroups"));
     assert!(!none.trusted());
-    let said = text(&preface(&none), &grids(&none), false);
+    let said = text(&none);
     assert!(
         said.contains("problem: no permission for cgroups"),
         "{said}"
     );
-    let page = page(&preface(&none), &grids(&none));
+    let page = html::page(TITLE, &sections(&none));
     assert!(
         page.contains("no permission for cgroups") && page.contains("a &lt;CPU&gt;"),
         "{page}"

@@ -71,7 +71,7 @@ fn a_subject_is_compared_with_the_same_without_its_meter_round_by_round() {
     );
     assert_eq!(steady[..2], ["steady", "400"]);
     let page = page::render(&result);
-    assert!(page.contains(TITLE) && page.contains("<td>2.50</td>"));
+    assert!(page.contains(TITLE) && page.contains("<td class=\"n\">2.50</td>"));
 }
 
 #[test]

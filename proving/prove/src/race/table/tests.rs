@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use experiment::Limit;
 use experiment::statistics::Spread;
 
-use super::{COLUMNS, render};
+use super::{COLUMNS, sections};
 use crate::host::machine::Machine;
 use crate::race::bench::{Problem, Told};
 use crate::race::cell::Cell;
 use crate::race::result::{Bases, RaceResult, Row};
+use crate::report::plain::{self, Paper};
+
+fn render(result: &RaceResult, is_bold: bool) -> String {
+    plain::text(&sections(result), Paper { width: 80, is_bold })
+}
 
 fn row(subject: &str, cpu: &[f64], limit: Limit) -> Row {
     let cell = |(round, &us): (usize, &f64)| {
@@ -68,7 +73,7 @@ fn a_block_holds_ratios_errors_limits_problems_and_the_rigs_own_cost() {
     );
     assert!(lines[3].ends_with("machine"), "{}", lines[3]);
     assert!(lines[4].contains("12.0") && lines[4].contains("0.75"));
-    assert!(lines[5].starts_with("gone") && lines[5].ends_with("not installed: get x"));
+    assert!(lines[5].starts_with("  gone") && lines[5].ends_with("not installed: get x"));
     assert!(lines[6].contains("ours: the generator or the upstream was the limit"));
     assert!(lines[7].contains("client: 5.50 (5.50–5.50) µs/req"));
     assert!(!text.contains('\x1b'));
@@ -102,9 +107,8 @@ fn a_block_of_every_column_goes_on_below_within_eighty_columns() {
     for row in rows.iter_mut().take(2) {
         let unary = COLUMNS
             .iter()
-            .filter(|column| column.figure != "cpu_us_per_event");
-        row.figures
-            .extend(unary.map(|column| (column.figure, spread)));
+            .filter(|column| column.1 != "cpu_us_per_event");
+        row.figures.extend(unary.map(|column| (column.1, spread)));
     }
     let text = render(
         &RaceResult::new(Machine::read(0), Vec::new(), Vec::new(), rows, 1.0, 3),
@@ -125,7 +129,7 @@ fn a_block_of_every_column_goes_on_below_within_eighty_columns() {
     }
     let again = text
         .lines()
-        .filter(|line| line.starts_with("tollgate-64workers"))
+        .filter(|line| line.starts_with("  tollgate-64workers"))
         .count();
     assert!(again > 1, "each part names its subjects: {text}");
     assert_eq!(text.matches("not installed: get x").count(), 1, "{text}");

@@ -3,7 +3,7 @@
 //! Not here: the certificate of arrivals (`setting`).
 
 use crate::report::content::{Block, Section, Table};
-use crate::report::document::{Document, Quantiles};
+use crate::report::document::Document;
 use crate::report::figure::{count, maybe, plain, time};
 
 pub(super) fn generator(document: &Document) -> Section {
@@ -16,30 +16,20 @@ pub(super) fn generator(document: &Document) -> Section {
         });
         return section;
     };
-    let mut table = Table::new(
+    let table = Table::each(
         "The client itself: what it used, and how late it was",
+        [generator],
         &[
-            "Verdict",
-            "#Threads",
-            "#Cores used",
-            "#Rows lost",
-            "#Late mean",
-            "#Late p99",
-            "#Late p99.9",
-            "#Late max",
+            ("Verdict", |r| r.verdict.as_str().into()),
+            ("#Threads", |r| r.threads.to_string().into()),
+            ("#Cores used", |r| plain(r.cores).into()),
+            ("#Rows lost", |r| count(r.rows_lost).into()),
+            ("#Late mean", |r| maybe(r.lag, |q| time(q.mean)).into()),
+            ("#Late p99", |r| maybe(r.lag, |q| time(q.p99)).into()),
+            ("#Late p99.9", |r| maybe(r.lag, |q| time(q.p999)).into()),
+            ("#Late max", |r| maybe(r.lag, |q| time(q.max)).into()),
         ],
     );
-    let lag = |of: fn(&Quantiles) -> f64| maybe(generator.lag.as_ref(), |q| time(of(q))).into();
-    table.row([
-        generator.verdict.as_str().into(),
-        generator.threads.to_string().into(),
-        plain(generator.cores).into(),
-        count(generator.rows_lost).into(),
-        lag(|q| q.mean),
-        lag(|q| q.p99),
-        lag(|q| q.p999),
-        lag(|q| q.max),
-    ]);
     section.table(table, "");
     section
 }

@@ -15,31 +15,20 @@ const MOST_EVENTS: usize = 200;
 
 pub(super) fn phases(document: &Document) -> Section {
     let mut section = Section::new("phases", "Phases");
-    let mut table = Table::new(
+    let table = Table::each(
         "Table 1. Phases: how long each took, at how many users, and what failed",
+        &document.phases,
         &[
-            "Phase",
-            "#Duration",
-            "#Max. users",
-            "#Requests",
-            "#Mean RPS",
-            "#Peak RPS (10 s)",
-            "#Errors",
-            "#Error rate",
+            ("Phase", |p| p.name.as_str().into()),
+            ("#Duration", |p| duration(p.to_s - p.from_s).into()),
+            ("#Max. users", |p| p.max_users.to_string().into()),
+            ("#Requests", |p| count(p.requests).into()),
+            ("#Mean RPS", |p| plain(p.requests_per_s).into()),
+            ("#Peak RPS (10 s)", |p| plain(p.peak_requests_per_s).into()),
+            ("#Errors", |p| count(p.errors).into()),
+            ("#Error rate", |p| percent(p.error_share).into()),
         ],
     );
-    for phase in &document.phases {
-        table.row([
-            phase.name.as_str().into(),
-            duration(phase.to_s - phase.from_s).into(),
-            phase.max_users.to_string().into(),
-            count(phase.requests).into(),
-            plain(phase.requests_per_s).into(),
-            plain(phase.peak_requests_per_s).into(),
-            count(phase.errors).into(),
-            percent(phase.error_share).into(),
-        ]);
-    }
     section.table(table, "not measured: no phase was begun");
     section
 }
@@ -51,23 +40,21 @@ pub(super) fn decisions(document: &Document) -> Section {
         "seconds since the beginning",
         "users",
     );
-    super::add_series(&mut chart, document, ("users", "users"), Side::Left, 1.0);
+    super::left(&mut chart, document, ("users", "users"), 1.0);
     if let Some(line) = chart.lines.last_mut() {
         line.kind = Kind::Steps;
     }
     chart.right = Some("requests/s".into());
-    super::add_series(
+    super::right(
         &mut chart,
         document,
         ("requests_per_s", "requests per second"),
-        Side::Right,
         1.0,
     );
-    super::add_series(
+    super::right(
         &mut chart,
         document,
         ("errors_per_s", "errors per second"),
-        Side::Right,
         1.0,
     );
     super::add_phases(&mut chart, document);
@@ -312,53 +299,37 @@ fn knee(document: &Document) -> Chart {
 }
 
 fn steps(document: &Document) -> Table {
-    let mut table = Table::new(
+    Table::each(
         "Windows of baseline and ramp",
+        &document.steps,
         &[
-            "#Users",
-            "#From",
-            "#RPS",
-            "#Tokens/s",
-            "#TTFT mean",
-            "#TTFT p50",
-            "#TTFT p99",
-            "#TPOT mean",
-            "#E2E mean",
-            "#KV cache",
-            "#Running",
-            "#Waiting",
-            "#Preempted",
-            "#Errors",
-            "Gates",
+            ("#Users", |s| s.users.to_string().into()),
+            ("#From", |s| format!("{} s", plain(s.from_s)).into()),
+            ("#RPS", |s| plain(s.requests_per_s).into()),
+            ("#Tokens/s", |s| maybe(s.output_tokens_per_s, plain).into()),
+            ("#TTFT mean", |s| maybe(s.ttft_mean_s, time).into()),
+            ("#TTFT p50", |s| maybe(s.ttft_p50_s, time).into()),
+            ("#TTFT p99", |s| maybe(s.ttft_p99_s, time).into()),
+            ("#TPOT mean", |s| maybe(s.tpot_mean_s, time).into()),
+            ("#E2E mean", |s| maybe(s.e2e_mean_s, time).into()),
+            ("#KV cache", |s| maybe(s.kv_cache, percent).into()),
+            ("#Running", |s| maybe(s.running, plain).into()),
+            ("#Waiting", |s| maybe(s.waiting, plain).into()),
+            ("#Preempted", |s| maybe(s.preemptions, count).into()),
+            ("#Errors", |s| count(s.errors).into()),
+            ("Gates", |s| gates(s)),
         ],
-    );
-    for step in &document.steps {
-        let says = match (step.is_stable, step.says.is_empty()) {
-            (true, true) => "quiet".to_owned(),
-            _ => step.says.clone(),
-        };
-        let tone = if step.is_stable {
-            Tone::Plain
-        } else {
-            Tone::Bad
-        };
-        table.row([
-            step.users.to_string().into(),
-            format!("{} s", plain(step.from_s)).into(),
-            plain(step.requests_per_s).into(),
-            maybe(step.output_tokens_per_s, plain).into(),
-            maybe(step.ttft_mean_s, time).into(),
-            maybe(step.ttft_p50_s, time).into(),
-            maybe(step.ttft_p99_s, time).into(),
-            maybe(step.tpot_mean_s, time).into(),
-            maybe(step.e2e_mean_s, time).into(),
-            maybe(step.kv_cache, percent).into(),
-            maybe(step.running, plain).into(),
-            maybe(step.waiting, plain).into(),
-            maybe(step.preemptions, count).into(),
-            count(step.errors).into(),
-            Cell { text: says, tone },
-        ]);
-    }
-    table
+    )
+}
+
+fn gates(step: &Step) -> Cell {
+    let is_quiet = step.is_stable && step.says.is_empty();
+    let text = if is_quiet { "quiet" } else { &step.says };
+    let tone = if step.is_stable {
+        Tone::Plain
+    } else {
+        Tone::Bad
+    };
+    let text = text.to_owned();
+    Cell { text, tone }
 }

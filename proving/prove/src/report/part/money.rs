@@ -14,35 +14,23 @@ const MOST_ROWS: usize = 50;
 
 pub(super) fn tokens(document: &Document) -> Section {
     let mut section = Section::new("tokens", "Tokens and chargeback");
-    let mut table = Table::new(
-        "Tokens by workload and model, by both witnesses: what the engine reported and what the gateway counted; requests of the workload, to whichever model",
-        &[
-            "Workload",
-            "Model",
-            "#Requests",
-            "#Input reported",
-            "#Input counted",
-            "#Output reported",
-            "#Output counted",
-            "#Drift",
-            "#Cost",
-        ],
-    );
     let (twice, rows): (Vec<&Tokens>, Vec<&Tokens>) =
         document.tokens.iter().partition(|row| row.is_in_others());
-    for row in rows.iter().take(MOST_ROWS) {
-        table.row([
-            row.workload.as_str().into(),
-            row.model.as_str().into(),
-            count(row.requests).into(),
-            count(row.input_tokens).into(),
-            maybe(row.input_counted, count).into(),
-            count(row.output_tokens).into(),
-            maybe(row.output_counted, count).into(),
-            maybe(row.drift, difference).into(),
-            cost(row.cost, row.currency.as_deref()).into(),
-        ]);
-    }
+    let mut table = Table::each(
+        "Tokens by workload and model, by both witnesses: what the engine reported and what the gateway counted; requests of the workload, to whichever model",
+        rows.iter().take(MOST_ROWS),
+        &[
+            ("Workload", |r| r.workload.as_str().into()),
+            ("Model", |r| r.model.as_str().into()),
+            ("#Requests", |r| count(r.requests).into()),
+            ("#Input reported", |r| count(r.input_tokens).into()),
+            ("#Input counted", |r| maybe(r.input_counted, count).into()),
+            ("#Output reported", |r| count(r.output_tokens).into()),
+            ("#Output counted", |r| maybe(r.output_counted, count).into()),
+            ("#Drift", |r| maybe(r.drift, difference).into()),
+            ("#Cost", |r| cost(r.cost, r.currency.as_deref()).into()),
+        ],
+    );
     if rows.len() > 1 {
         table.rows.push(total(&rows));
     }
@@ -64,28 +52,18 @@ pub(super) fn tokens(document: &Document) -> Section {
 
 /// What both witnesses saw of the same exchanges, which are a part of those above.
 fn both(rows: &[&Tokens]) -> Table {
-    let mut table = Table::new(
+    Table::each(
         "Token drift, of those exchanges alone whose tokens both witnesses have",
+        rows.iter().take(MOST_ROWS),
         &[
-            "Model",
-            "#Input reported",
-            "#Input counted",
-            "#Output reported",
-            "#Output counted",
-            "#Drift",
+            ("Model", |r| r.model.as_str().into()),
+            ("#Input reported", |r| count(r.input_tokens).into()),
+            ("#Input counted", |r| maybe(r.input_counted, count).into()),
+            ("#Output reported", |r| count(r.output_tokens).into()),
+            ("#Output counted", |r| maybe(r.output_counted, count).into()),
+            ("#Drift", |r| maybe(r.drift, difference).into()),
         ],
-    );
-    for row in rows.iter().take(MOST_ROWS) {
-        table.row([
-            row.model.as_str().into(),
-            count(row.input_tokens).into(),
-            maybe(row.input_counted, count).into(),
-            count(row.output_tokens).into(),
-            maybe(row.output_counted, count).into(),
-            maybe(row.drift, difference).into(),
-        ]);
-    }
-    table
+    )
 }
 
 fn total(rows: &[&Tokens]) -> Vec<Cell> {
@@ -152,18 +130,16 @@ pub(super) fn errors(document: &Document) -> Section {
     let mut section = Section::new("errors", "Errors");
     let mut rows: Vec<_> = document.errors.iter().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.count));
-    let mut table = Table::new(
+    let table = Table::each(
         "Requests that failed alike, the most first, with what the first of them said",
-        &["Phase", "Kind", "#Count", "Said"],
+        rows.iter().take(MOST_ROWS),
+        &[
+            ("Phase", |r| r.phase.as_str().into()),
+            ("Kind", |r| r.kind.as_str().into()),
+            ("#Count", |r| count(r.count).into()),
+            ("Said", |r| r.says.as_deref().unwrap_or(ABSENT).into()),
+        ],
     );
-    for row in rows.iter().take(MOST_ROWS) {
-        table.row([
-            row.phase.as_str().into(),
-            row.kind.as_str().into(),
-            count(row.count).into(),
-            row.says.as_deref().unwrap_or(ABSENT).into(),
-        ]);
-    }
     let sent = sum(document.phases.iter().map(|phase| phase.requests));
     section.table(
         table,
@@ -184,52 +160,39 @@ fn beyond(section: &mut Section, all: usize, what: &str) {
 
 pub(super) fn objectives(document: &Document) -> Section {
     let mut section = Section::new("objectives", "Objectives");
-    let mut table = Table::new(
+    let table = Table::each(
         "What the soak had to keep",
-        &["Objective", "Kept", "#Limit", "#Value", "Query"],
+        &document.objectives,
+        &[
+            ("Objective", |o| o.name.as_str().into()),
+            ("Kept", |o| Cell::held(o.kept, "kept", "missed")),
+            ("#Limit", |o| plain(o.limit).into()),
+            ("#Value", |o| maybe(o.value, plain).into()),
+            ("Query", |o| o.query.as_str().into()),
+        ],
     );
-    for objective in &document.objectives {
-        table.row([
-            objective.name.as_str().into(),
-            Cell::held(objective.kept, "kept", "missed"),
-            plain(objective.limit).into(),
-            maybe(objective.value, plain).into(),
-            objective.query.as_str().into(),
-        ]);
-    }
     section.table(table, "none: the scenario sets no objectives");
     section
 }
 
 pub(super) fn published(document: &Document) -> Section {
     let mut section = Section::new("published", "Beside the publication");
-    let mut table = Table::new(
+    let table = Table::each(
         "Figures that were published, and ours",
+        &document.published,
         &[
-            "Figure",
-            "#Published",
-            "#Ours",
-            "#Ours over theirs",
-            "#Within",
-            "Why they differ",
+            ("Figure", |r| r.name.as_str().into()),
+            ("#Published", |r| unit(r.published, r).into()),
+            ("#Ours", |r| maybe(r.ours, |y| unit(y, r)).into()),
+            ("#Ours over theirs", |r| {
+                maybe(ratio(r), |x| format!("{x:.3}")).into()
+            }),
+            ("#Within", |r| {
+                maybe(ratio(r), |x| difference(x - 1.0)).into()
+            }),
+            ("Why they differ", |r| r.note.as_str().into()),
         ],
     );
-    for row in &document.published {
-        let ratio = ratio(row);
-        let unit = |value: f64| {
-            format!("{} {}", plain(value), row.unit)
-                .trim_end()
-                .to_owned()
-        };
-        table.row([
-            row.name.as_str().into(),
-            unit(row.published).into(),
-            maybe(row.ours, unit).into(),
-            maybe(ratio, |ratio| format!("{ratio:.3}")).into(),
-            maybe(ratio, |ratio| difference(ratio - 1.0)).into(),
-            row.note.as_str().into(),
-        ]);
-    }
     section.table(table, "none: the scenario names no published figures");
     section
 }
@@ -237,4 +200,9 @@ pub(super) fn published(document: &Document) -> Section {
 fn ratio(row: &Published) -> Option<f64> {
     let ours = row.ours?;
     (row.published != 0.0).then(|| ours / row.published)
+}
+
+fn unit(value: f64, row: &Published) -> String {
+    let text = format!("{} {}", plain(value), row.unit);
+    text.trim_end().to_owned()
 }

@@ -5,8 +5,8 @@
 
 use crate::report::chart::{Chart, Side};
 use crate::report::content::{Section, Table};
-use crate::report::document::{Document, Overhead};
-use crate::report::figure::{ABSENT, count, maybe, percent, plain, time};
+use crate::report::document::{Document, Overhead, Throttling};
+use crate::report::figure::{count, maybe, percent, plain, time};
 
 pub(super) fn overhead(document: &Document) -> Section {
     let mut section = Section::new("overhead", "What the gateway adds");
@@ -39,7 +39,6 @@ pub(super) fn overhead(document: &Document) -> Section {
 const PAIRED: &str = "paired";
 
 fn table_3(overhead: &Overhead) -> Table {
-    let mut table = Table::new("Table 3. Gateway impact", &["Measure", "#Value"]);
     let absolute = overhead.downstream_s - overhead.upstream_s;
     let share = (overhead.upstream_s > 0.0).then(|| absolute / overhead.upstream_s);
     let is_paired = overhead.method == PAIRED;
@@ -88,10 +87,7 @@ fn table_3(overhead: &Overhead) -> Table {
             maybe(overhead.own_record_s, time),
         ),
     ];
-    for (name, value) in rows {
-        table.row([name.into(), value.into()]);
-    }
-    table
+    Table::figures("Table 3. Gateway impact", ["Measure", "#Value"], rows)
 }
 
 /// The isolated time beside the gateway's own word.
@@ -114,20 +110,8 @@ fn figure_6(section: &mut Section, document: &Document) {
         time_axis,
         "latency, s",
     );
-    super::add_series(
-        &mut both,
-        document,
-        ("upstream_s", "upstream"),
-        Side::Left,
-        1.0,
-    );
-    super::add_series(
-        &mut both,
-        document,
-        ("downstream_s", "downstream"),
-        Side::Left,
-        1.0,
-    );
+    super::left(&mut both, document, ("upstream_s", "upstream"), 1.0);
+    super::left(&mut both, document, ("downstream_s", "downstream"), 1.0);
     both.caption = "Where the lines cannot be told apart, the gateway adds nothing that one sees at this scale.".into();
     section.chart(both, "not measured: no latencies of both sides over time");
     let most = document
@@ -146,7 +130,7 @@ fn figure_6(section: &mut Section, document: &Document) {
         time_axis,
         &format!("gateway and loopback, {unit}"),
     );
-    super::add_series(&mut gap, document, ("gate_s", "gap"), Side::Left, factor);
+    super::left(&mut gap, document, ("gate_s", "gap"), factor);
     gap.caption = format!(
         "The same gap, enlarged: the gateway and the loopback to it and from it, mean.{}",
         super::source(document, "gate_s")
@@ -156,7 +140,7 @@ fn figure_6(section: &mut Section, document: &Document) {
 
 fn distribution(section: &mut Section, overhead: &Overhead) {
     let gate = &overhead.gate;
-    let mut table = Table::new(
+    let table = Table::each(
         match overhead.method.as_str() {
             PAIRED => {
                 "There and first byte back, of each request: the gateway and two hops of loopback each way"
@@ -165,17 +149,18 @@ fn distribution(section: &mut Section, overhead: &Overhead) {
                 "Differences of mean and quantiles with and without the gateway, one hop of loopback each way among them"
             }
         },
+        (gate.count > 0).then_some(gate),
         &[
-            "#Mean", "#p50", "#p90", "#p95", "#p99", "#p99.9", "#Max", "#n",
+            ("#Mean", |g| time(g.mean).into()),
+            ("#p50", |g| time(g.p50).into()),
+            ("#p90", |g| time(g.p90).into()),
+            ("#p95", |g| time(g.p95).into()),
+            ("#p99", |g| time(g.p99).into()),
+            ("#p99.9", |g| time(g.p999).into()),
+            ("#Max", |g| time(g.max).into()),
+            ("#n", |g| count(g.count).into()),
         ],
     );
-    if gate.count > 0 {
-        let times = [
-            gate.mean, gate.p50, gate.p90, gate.p95, gate.p99, gate.p999, gate.max,
-        ];
-        let [a, b, c, d, e, f, g] = times.map(|t| time(t).into());
-        table.row([a, b, c, d, e, f, g, count(gate.count).into()]);
-    }
     section.table(table, "not measured: no distribution of these times");
     let (unit, factor) = if gate.p50 < 1e-3 {
         ("µs", 1e6)
@@ -228,32 +213,25 @@ fn throttling(section: &mut Section, overhead: &Overhead) {
         section.absent("not measured: throttling by the kernel's scheduler (the gateway's cgroup could not be read)");
         return;
     };
-    let mut table = Table::new(
+    let table = Table::each(
         "What the kernel's scheduler (CFS) withheld from the gateway",
+        [throttling],
         &[
-            "#Quota, cores",
-            "#Periods",
-            "#Throttled",
-            "#Share",
-            "#Time withheld",
+            ("#Quota, cores", |r| {
+                r.quota_cores.map_or_else(|| "none".into(), plain).into()
+            }),
+            ("#Periods", |r| count(r.periods).into()),
+            ("#Throttled", |r| count(r.throttled_periods).into()),
+            ("#Share", |r| throttled(r).into()),
+            ("#Time withheld", |r| time(r.throttled_s).into()),
         ],
     );
-    #[expect(clippy::cast_precision_loss, reason = "shares of periods")]
-    let share = throttling.throttled_periods as f64 / throttling.periods as f64;
-    table.row([
-        throttling
-            .quota_cores
-            .map_or_else(|| "none".into(), plain)
-            .into(),
-        count(throttling.periods).into(),
-        count(throttling.throttled_periods).into(),
-        if throttling.periods > 0 {
-            percent(share)
-        } else {
-            ABSENT.into()
-        }
-        .into(),
-        time(throttling.throttled_s).into(),
-    ]);
     section.table(table, "");
+}
+
+/// The share of periods.
+#[expect(clippy::cast_precision_loss, reason = "shares of periods")]
+fn throttled(of: &Throttling) -> String {
+    let share = of.throttled_periods as f64 / of.periods as f64;
+    maybe((of.periods > 0).then_some(share), percent)
 }

@@ -49,19 +49,17 @@ pub(super) fn policies(document: &Document) -> Section {
         verify.passed.saturating_add(verify.failed),
         verify.suite
     ));
-    let mut table = Table::new(
+    let table = Table::each(
         "Functional suite: what has to hold, and what was found",
-        &["Case", "Outcome", "Expected", "Got", "#Time"],
+        &verify.cases,
+        &[
+            ("Case", |c| c.name.as_str().into()),
+            ("Outcome", |c| Cell::held(c.passed, "held", "broken")),
+            ("Expected", |c| c.expected.as_str().into()),
+            ("Got", |c| c.got.as_str().into()),
+            ("#Time", |c| time(c.seconds).into()),
+        ],
     );
-    for case in &verify.cases {
-        table.row([
-            case.name.as_str().into(),
-            Cell::held(case.passed, "held", "broken"),
-            case.expected.as_str().into(),
-            case.got.as_str().into(),
-            time(case.seconds).into(),
-        ]);
-    }
     section.table(table, "not measured: the suite has no case");
     let evidence = verify.cases.iter().filter(|case| !case.evidence.is_empty());
     let lines: Vec<String> = evidence
@@ -83,11 +81,6 @@ pub(super) fn corpus(document: &Document) -> Section {
         section.absent("not measured: the traffic was of no corpus, and the engine told nothing of its prefix cache");
         return section;
     }
-    let mut table = Table::new(
-        "Shares of prompt tokens that the engine had in its prefix cache: foretold by the corpus as if nothing were \
-         ever evicted, and measured",
-        &["Figure", "#Value"],
-    );
     let apart = cache.predicted.zip(cache.measured).map(|(p, m)| m - p);
     let rows = [
         ("sessions", maybe(cache.sessions, count)),
@@ -102,10 +95,9 @@ pub(super) fn corpus(document: &Document) -> Section {
             maybe(apart, |apart| difference(apart).replace(" %", "")),
         ),
     ];
-    for (name, value) in rows {
-        table.row([name.into(), value.into()]);
-    }
-    section.table(table, "");
+    let caption = "Shares of prompt tokens that the engine had in its prefix cache: foretold by the corpus as if nothing were \
+                   ever evicted, and measured";
+    section.table(Table::figures(caption, ["Figure", "#Value"], rows), "");
     section
 }
 
@@ -181,64 +173,38 @@ pub(super) fn arrivals(document: &Document) -> Section {
 }
 
 fn lags(certificate: &Certificate) -> Table {
-    let mut table = Table::new(
+    Table::each(
         "What was sent, and how long after it was due",
+        &certificate.profiles,
         &[
-            "Profile",
-            "Law",
-            "Verdict",
-            "#Sent",
-            "#Gaps tested",
-            "#Lag p50",
-            "#Lag p99",
-            "#Lag max",
-            "#Late",
+            ("Profile", |p| p.name.as_str().into()),
+            ("Law", |p| p.process.as_str().into()),
+            ("Verdict", |p| verdict(&p.verdict)),
+            ("#Sent", |p| count(p.sends).into()),
+            ("#Gaps tested", |p| maybe(p.tested, count).into()),
+            ("#Lag p50", |p| maybe(p.lag.p50_s, time).into()),
+            ("#Lag p99", |p| maybe(p.lag.p99_s, time).into()),
+            ("#Lag max", |p| maybe(p.lag.max_s, time).into()),
+            ("#Late", |p| maybe(p.lag.late, count).into()),
         ],
-    );
-    for profile in &certificate.profiles {
-        let lag = &profile.lag;
-        table.row([
-            profile.name.as_str().into(),
-            profile.process.as_str().into(),
-            verdict(&profile.verdict),
-            count(profile.sends).into(),
-            maybe(profile.tested, count).into(),
-            maybe(lag.p50_s, time).into(),
-            maybe(lag.p99_s, time).into(),
-            maybe(lag.max_s, time).into(),
-            maybe(lag.late, count).into(),
-        ]);
-    }
-    table
+    )
 }
 
 fn checks(certificate: &Certificate) -> Table {
-    let mut table = Table::new(
+    let profiles = certificate.profiles.iter();
+    Table::each(
         "Each check: what the law has, what was produced, and how likely a correct generator is as far from it",
+        profiles.flat_map(|profile| profile.checks.iter().map(move |check| (profile, check))),
         &[
-            "Profile",
-            "Check",
-            "Times",
-            "#Asked",
-            "#Produced",
-            "#p",
-            "Outcome",
+            ("Profile", |(profile, _)| profile.name.as_str().into()),
+            ("Check", |(_, check)| check.name.as_str().into()),
+            ("Times", |(_, check)| check.of.as_str().into()),
+            ("#Asked", |(_, check)| maybe(check.expected, plain).into()),
+            ("#Produced", |(_, check)| maybe(check.found, plain).into()),
+            ("#p", |(_, check)| maybe(check.p, plain).into()),
+            ("Outcome", |(_, check)| verdict(&check.outcome)),
         ],
-    );
-    for profile in &certificate.profiles {
-        for check in &profile.checks {
-            table.row([
-                profile.name.as_str().into(),
-                check.name.as_str().into(),
-                check.of.as_str().into(),
-                maybe(check.expected, plain).into(),
-                maybe(check.found, plain).into(),
-                maybe(check.p, plain).into(),
-                verdict(&check.outcome),
-            ]);
-        }
-    }
-    table
+    )
 }
 
 fn verdict(word: &str) -> Cell {

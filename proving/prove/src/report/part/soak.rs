@@ -3,8 +3,8 @@
 //! Not here: what the gateway adds (`overhead`).
 
 use crate::report::chart::{Chart, Mark, Side};
-use crate::report::content::{Section, Table};
-use crate::report::document::{Document, Profile, Quantiles};
+use crate::report::content::{Cell, Section, Table};
+use crate::report::document::{Document, Quantiles};
 use crate::report::figure::{bandwidth, count, maybe, percent, plain, time};
 
 pub(super) fn latency(document: &Document) -> Section {
@@ -20,85 +20,62 @@ pub(super) fn latency(document: &Document) -> Section {
     } else {
         section.absent("there was no soak: the figures are of the last phase there was");
     }
-    let mut table = Table::new(
+    let table = Table::each(
         "Table 2. Latency: by the engine and by the client, side by side",
+        &document.latency,
         &[
-            "Measure",
-            "#Engine mean",
-            "#Client mean",
-            "#p50",
-            "#p90",
-            "#p95",
-            "#p99",
-            "#p99.9",
-            "#Max",
-            "#n",
+            ("Measure", |r| r.measure.as_str().into()),
+            ("#Engine mean", |r| maybe(r.engine_mean_s, time).into()),
+            ("#Client mean", |r| of(r.client, |q| q.mean)),
+            ("#p50", |r| of(r.client, |q| q.p50)),
+            ("#p90", |r| of(r.client, |q| q.p90)),
+            ("#p95", |r| of(r.client, |q| q.p95)),
+            ("#p99", |r| of(r.client, |q| q.p99)),
+            ("#p99.9", |r| of(r.client, |q| q.p999)),
+            ("#Max", |r| of(r.client, |q| q.max)),
+            ("#n", |r| maybe(r.client, |q| count(q.count)).into()),
         ],
     );
-    for row in &document.latency {
-        let client = |of: fn(&Quantiles) -> f64| maybe(row.client.as_ref(), |q| time(of(q))).into();
-        table.row([
-            row.measure.as_str().into(),
-            maybe(row.engine_mean_s, time).into(),
-            client(|q| q.mean),
-            client(|q| q.p50),
-            client(|q| q.p90),
-            client(|q| q.p95),
-            client(|q| q.p99),
-            client(|q| q.p999),
-            client(|q| q.max),
-            maybe(row.client.as_ref(), |q| count(q.count)).into(),
-        ]);
-    }
     section.table(table, "not measured: no request was answered");
     section
 }
 
 pub(super) fn profiles(document: &Document) -> Section {
     let mut section = Section::new("profiles", "Profiles");
-    let mut load = Table::new(
+    let load = Table::each(
         "What each profile asked for",
+        &document.profiles,
         &[
-            "Profile",
-            "Law",
-            "#Users",
-            "#Requests",
-            "#RPS",
-            "#Errors",
-            "#Prompt tokens",
-            "#Output tokens",
-            "#Pause",
-            "#Cached",
+            ("Profile", |p| p.name.as_str().into()),
+            ("Law", |p| law(&p.law).into()),
+            ("#Users", |p| p.users.to_string().into()),
+            ("#Requests", |p| count(p.requests).into()),
+            ("#RPS", |p| plain(p.requests_per_s).into()),
+            ("#Errors", |p| count(p.errors).into()),
+            ("#Prompt tokens", |p| {
+                maybe(p.prompt_tokens_mean, plain).into()
+            }),
+            ("#Output tokens", |p| {
+                maybe(p.output_tokens_mean, plain).into()
+            }),
+            ("#Pause", |p| maybe(p.think_mean_s, time).into()),
+            ("#Cached", |p| maybe(p.cached_share, percent).into()),
         ],
     );
-    let mut latency = Table::new(
+    let latency = Table::each(
         "What each profile got",
+        &document.profiles,
         &[
-            "Profile",
-            "#TTFT mean",
-            "#TTFT p50",
-            "#TTFT p99",
-            "#TPOT mean",
-            "#TPOT p99",
-            "#E2E mean",
-            "#E2E p99",
+            ("Profile", |p| p.name.as_str().into()),
+            ("#TTFT mean", |p| of(p.ttft, |q| q.mean)),
+            ("#TTFT p50", |p| of(p.ttft, |q| q.p50)),
+            ("#TTFT p99", |p| of(p.ttft, |q| q.p99)),
+            ("#TPOT mean", |p| of(p.tpot, |q| q.mean)),
+            ("#TPOT p99", |p| of(p.tpot, |q| q.p99)),
+            ("#E2E mean", |p| of(p.e2e, |q| q.mean)),
+            ("#E2E p99", |p| of(p.e2e, |q| q.p99)),
         ],
     );
-    for profile in &document.profiles {
-        load.row([
-            profile.name.as_str().into(),
-            law(&profile.law).into(),
-            profile.users.to_string().into(),
-            count(profile.requests).into(),
-            plain(profile.requests_per_s).into(),
-            count(profile.errors).into(),
-            maybe(profile.prompt_tokens_mean, plain).into(),
-            maybe(profile.output_tokens_mean, plain).into(),
-            maybe(profile.think_mean_s, time).into(),
-            maybe(profile.cached_share, percent).into(),
-        ]);
-        latency.row(got(profile).map(Into::into));
-    }
     section.table(load, "not measured: no profile sent anything");
     if !latency.rows.is_empty() {
         section.table(latency, "");
@@ -106,20 +83,9 @@ pub(super) fn profiles(document: &Document) -> Section {
     section
 }
 
-fn got(profile: &Profile) -> [String; 8] {
-    let of = |quantiles: Option<Quantiles>, of: fn(&Quantiles) -> f64| {
-        maybe(quantiles, |q| time(of(&q)))
-    };
-    [
-        profile.name.clone(),
-        of(profile.ttft, |q| q.mean),
-        of(profile.ttft, |q| q.p50),
-        of(profile.ttft, |q| q.p99),
-        of(profile.tpot, |q| q.mean),
-        of(profile.tpot, |q| q.p99),
-        of(profile.e2e, |q| q.mean),
-        of(profile.e2e, |q| q.p99),
-    ]
+/// One of these times, if there are any.
+fn of(quantiles: Option<Quantiles>, of: fn(&Quantiles) -> f64) -> Cell {
+    maybe(quantiles, |q| time(of(&q))).into()
 }
 
 pub(super) fn ttft(document: &Document) -> Section {
@@ -129,13 +95,7 @@ pub(super) fn ttft(document: &Document) -> Section {
         "seconds since the beginning",
         "TTFT, s",
     );
-    super::add_series(
-        &mut chart,
-        document,
-        ("ttft_s", "mean TTFT"),
-        Side::Left,
-        1.0,
-    );
+    super::left(&mut chart, document, ("ttft_s", "mean TTFT"), 1.0);
     if let Some(limit) = document.ttft_limit_s {
         chart.marks.push(Mark::Level {
             at: limit,
@@ -158,25 +118,10 @@ pub(super) fn hardware(document: &Document) -> Section {
         "seconds since the beginning",
         "KV cache in use, %",
     );
-    super::add_series(
-        &mut chart,
-        document,
-        ("kv_cache", "KV cache"),
-        Side::Left,
-        100.0,
-    );
-    super::add_series(
-        &mut chart,
-        document,
-        ("nvlink_bytes_per_s", "NVLink"),
-        Side::Right,
-        1e-9,
-    );
-    chart.right = chart
-        .lines
-        .iter()
-        .any(|line| line.side == Side::Right)
-        .then(|| "NVLink, GB/s".into());
+    super::left(&mut chart, document, ("kv_cache", "KV cache"), 100.0);
+    super::right(&mut chart, document, ("nvlink_bytes_per_s", "NVLink"), 1e-9);
+    let has_right = chart.lines.iter().any(|line| line.side == Side::Right);
+    chart.right = has_right.then(|| "NVLink, GB/s".into());
     super::add_phases(&mut chart, document);
     chart.caption = format!(
         "How full the engine's memory for contexts is, and how busy the links between its GPUs are.{}{}",
@@ -189,32 +134,11 @@ pub(super) fn hardware(document: &Document) -> Section {
         "seconds since the beginning",
         "requests",
     );
-    super::add_series(
-        &mut queue,
-        document,
-        ("running", "running"),
-        Side::Left,
-        1.0,
-    );
-    super::add_series(
-        &mut queue,
-        document,
-        ("waiting", "waiting"),
-        Side::Left,
-        1.0,
-    );
-    super::add_series(
-        &mut queue,
-        document,
-        ("preemptions", "preemptions"),
-        Side::Right,
-        1.0,
-    );
-    queue.right = queue
-        .lines
-        .iter()
-        .any(|line| line.side == Side::Right)
-        .then(|| "preemptions".into());
+    super::left(&mut queue, document, ("running", "running"), 1.0);
+    super::left(&mut queue, document, ("waiting", "waiting"), 1.0);
+    super::right(&mut queue, document, ("preemptions", "preemptions"), 1.0);
+    let has_right = queue.lines.iter().any(|line| line.side == Side::Right);
+    queue.right = has_right.then(|| "preemptions".into());
     queue.caption =
         "What the scheduler had at once; waiting requests are where TTFT comes from.".into();
     section.chart(queue, "not measured: the engine told nothing of its queue");
@@ -230,15 +154,11 @@ pub(super) fn hardware(document: &Document) -> Section {
         ),
         ("GPUs", hardware.gpus.map(|gpus| gpus.to_string())),
     ];
-    let mut table = Table::new(
-        "Means over the soak, or over the last phase there was",
-        &["Figure", "#Value"],
-    );
-    for (name, value) in rows {
-        if let Some(value) = value {
-            table.row([name.into(), value.into()]);
-        }
-    }
+    let rows = rows
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let caption = "Means over the soak, or over the last phase there was";
+    let table = Table::figures(caption, ["Figure", "#Value"], rows);
     section.table(table, "not measured: no exporter of the hardware was read");
     if !hardware.nvlink_convention.is_empty() {
         section.text(format!(

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use toml::Value;
 
-use super::{AtUpstream, Behaviour, By, Case, Fault, Growth, Metric, Suite, Upstream, selector};
+use super::{AtUpstream, Behaviour, By, Case, Growth, Metric, Suite, Upstream, selector};
+use crate::toml_document::{Fault, Faults, Time};
 
 /// What a suite may hold at most.
 const CASES_MAX: usize = 1_000;
@@ -27,7 +27,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 struct SuiteForm {
     name: String,
     #[serde(default)]
-    timeout: Option<String>,
+    timeout: Option<Time>,
     #[serde(default = "model")]
     model: String,
     #[serde(default)]
@@ -51,12 +51,10 @@ struct UpstreamForm {
     refuses: Option<u16>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct MetricForm {
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     series: Option<String>,
 }
 
@@ -66,7 +64,7 @@ struct CaseForm {
     name: String,
     says: String,
     #[serde(default)]
-    wait: Option<String>,
+    wait: Option<Time>,
     #[serde(default)]
     call: Vec<Value>,
     #[serde(default)]
@@ -79,24 +77,16 @@ struct CaseForm {
     never_downstream: Vec<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct AtUpstreamForm {
-    #[serde(default)]
     breaks_after: Option<u32>,
-    #[serde(default)]
     fails: Option<u16>,
-    #[serde(default)]
     hangs: bool,
-    #[serde(default)]
     down: bool,
-    #[serde(default)]
     calls: Option<u64>,
-    #[serde(default)]
     headers: BTreeMap<String, String>,
-    #[serde(default)]
     no_headers: Vec<String>,
-    #[serde(default)]
     same_body: bool,
 }
 
@@ -120,31 +110,6 @@ fn model() -> String {
     "gpt-oss-120b".into()
 }
 
-/// The faults so far.
-#[derive(Default)]
-struct Faults(Vec<Fault>);
-
-impl Faults {
-    fn add(&mut self, path: impl Into<String>, says: impl Into<String>) {
-        let (path, says) = (path.into(), says.into());
-        self.0.push(Fault { path, says });
-    }
-
-    /// A value of this table, or its first fault.
-    fn read<T: DeserializeOwned>(&mut self, path: &str, value: Value) -> Option<T> {
-        self.of(
-            path,
-            value
-                .try_into()
-                .map_err(|error: toml::de::Error| error.message().to_owned()),
-        )
-    }
-
-    fn of<T>(&mut self, path: &str, read: Result<T, impl Into<String>>) -> Option<T> {
-        read.map_err(|says| self.add(path, says)).ok()
-    }
-}
-
 /// What the whole suite says, for its cases.
 struct Within<'a> {
     model: &'a str,
@@ -157,14 +122,10 @@ struct Within<'a> {
 /// Reads a suite.
 pub(super) fn parse(text: &str) -> Result<Suite, Vec<Fault>> {
     let mut faults = Faults::default();
-    let form: SuiteForm = match toml::from_str(text) {
-        Ok(form) => form,
-        Err(error) => {
-            faults.add("", error.to_string().trim_end().to_owned());
-            return Err(faults.0);
-        }
+    let Some(form) = faults.document::<SuiteForm>(text) else {
+        return Err(faults.0);
     };
-    let timeout = duration(&mut faults, "timeout", form.timeout.as_deref());
+    let timeout = duration(&mut faults, "timeout", form.timeout);
     let upstreams = upstreams(&mut faults, form.upstream);
     let metrics = metrics(&mut faults, form.metric);
     not_empty(&mut faults, "never_upstream", &form.never_upstream);
@@ -180,11 +141,8 @@ pub(super) fn parse(text: &str) -> Result<Suite, Vec<Fault>> {
         never_downstream: &form.never_downstream,
     };
     let mut cases: Vec<Case> = Vec::new();
-    for (number, value) in form.case.into_iter().enumerate() {
-        let path = format!("case[{number}]");
-        let Some(case) = case(&mut faults, &path, value, &within) else {
-            continue;
-        };
+    for (path, form) in faults.tables("case", form.case) {
+        let case = case(&mut faults, &path, form, &within);
         if cases.iter().any(|other| other.name == case.name) {
             faults.add(
                 format!("{path}.name"),
@@ -210,11 +168,7 @@ fn upstreams(faults: &mut Faults, values: Vec<Value>) -> Vec<Upstream> {
         faults.add("upstream", format!("at most {UPSTREAMS_MAX} upstreams"));
     }
     let mut upstreams: Vec<Upstream> = Vec::new();
-    for (number, value) in values.into_iter().enumerate() {
-        let path = format!("upstream[{number}]");
-        let Some(form) = faults.read::<UpstreamForm>(&path, value) else {
-            continue;
-        };
+    for (path, form) in faults.tables::<UpstreamForm>("upstream", values) {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if form.name.is_empty() || !form.name.chars().all(plain) {
             faults.add(format!("{path}.name"), "letters, digits and hyphens");
@@ -248,12 +202,8 @@ fn metrics(faults: &mut Faults, values: BTreeMap<String, Value>) -> BTreeMap<Str
     let mut metrics = BTreeMap::new();
     for (name, value) in values {
         let path = format!("metric.{name}");
-        let form: Option<MetricForm> = faults.read(&path, value);
         // One that is faulty is still known, so that nothing else is said of those who ask for it.
-        let form = form.unwrap_or(MetricForm {
-            url: None,
-            series: None,
-        });
+        let form: MetricForm = faults.table(&path, value).unwrap_or_default();
         let series = form.series.as_deref().map(selector).transpose();
         let selector = faults.of(&format!("{path}.series"), series).flatten();
         metrics.insert(
@@ -267,9 +217,8 @@ fn metrics(faults: &mut Faults, values: BTreeMap<String, Value>) -> BTreeMap<Str
     metrics
 }
 
-fn case(faults: &mut Faults, path: &str, value: Value, within: &Within<'_>) -> Option<Case> {
-    let form: CaseForm = faults.read(path, value)?;
-    let wait = duration(faults, &format!("{path}.wait"), form.wait.as_deref());
+fn case(faults: &mut Faults, path: &str, form: CaseForm, within: &Within<'_>) -> Case {
+    let wait = duration(faults, &format!("{path}.wait"), form.wait);
     not_empty(
         faults,
         &format!("{path}.never_upstream"),
@@ -283,15 +232,11 @@ fn case(faults: &mut Faults, path: &str, value: Value, within: &Within<'_>) -> O
     if form.call.is_empty() {
         faults.add(format!("{path}.call"), "a case makes at least one call");
     }
-    let mut calls = Vec::new();
-    for (number, value) in form.call.into_iter().enumerate() {
-        calls.extend(call::call(
-            faults,
-            &format!("{path}.call[{number}]"),
-            value,
-            within,
-        ));
-    }
+    let forms = faults
+        .tables(&format!("{path}.call"), form.call)
+        .into_iter();
+    let calls = forms.filter_map(|(path, form)| call::call(faults, &path, form, within));
+    let calls: Vec<_> = calls.collect();
     if calls.iter().map(|call| call.count).sum::<usize>() > CALLS_MAX {
         faults.add(
             format!("{path}.call"),
@@ -308,16 +253,12 @@ fn case(faults: &mut Faults, path: &str, value: Value, within: &Within<'_>) -> O
             *place = asked;
         }
     }
-    let mut metrics = Vec::new();
-    for (number, value) in form.metric.into_iter().enumerate() {
-        metrics.extend(growth(
-            faults,
-            &format!("{path}.metric[{number}]"),
-            value,
-            within,
-        ));
-    }
-    Some(Case {
+    let forms = faults
+        .tables(&format!("{path}.metric"), form.metric)
+        .into_iter();
+    let metrics = forms.filter_map(|(path, form)| growth(faults, &path, form, within));
+    let metrics = metrics.collect();
+    Case {
         name: form.name,
         says: form.says,
         wait: wait.unwrap_or_default(),
@@ -326,7 +267,7 @@ fn case(faults: &mut Faults, path: &str, value: Value, within: &Within<'_>) -> O
         metrics,
         never_upstream: [within.never_upstream, &form.never_upstream].concat(),
         never_downstream: [within.never_downstream, &form.never_downstream].concat(),
-    })
+    }
 }
 
 fn number_of(name: &str, upstreams: &[Upstream]) -> Result<usize, String> {
@@ -341,7 +282,7 @@ fn number_of(name: &str, upstreams: &[Upstream]) -> Result<usize, String> {
 }
 
 fn at_upstream(faults: &mut Faults, path: &str, value: Value) -> Option<AtUpstream> {
-    let form: AtUpstreamForm = faults.read(path, value)?;
+    let form: AtUpstreamForm = faults.table(path, value)?;
     let failure = form.fails.map(|status| {
         let status = StatusCode::from_u16(status)
             .ok()
@@ -375,8 +316,12 @@ fn at_upstream(faults: &mut Faults, path: &str, value: Value) -> Option<AtUpstre
     })
 }
 
-fn growth(faults: &mut Faults, path: &str, value: Value, within: &Within<'_>) -> Option<Growth> {
-    let form: GrowthForm = faults.read(path, value)?;
+fn growth(
+    faults: &mut Faults,
+    path: &str,
+    form: GrowthForm,
+    within: &Within<'_>,
+) -> Option<Growth> {
     if !within.metrics.contains_key(&form.name) {
         let known: Vec<&String> = within.metrics.keys().collect();
         faults.add(
@@ -406,16 +351,13 @@ fn not_empty(faults: &mut Faults, path: &str, texts: &[String]) {
     }
 }
 
-/// `500ms`, `10s` or `2m`.
-fn duration(faults: &mut Faults, path: &str, text: Option<&str>) -> Option<Duration> {
-    let seconds = faults.of(path, experiment::arrivals::time(text?))?;
-    let read = Duration::try_from_secs_f64(seconds).ok();
-    let fits = read.filter(|read| !read.is_zero() && *read <= TIMEOUT_MAX);
-    if fits.is_none() {
-        faults.add(
-            path,
-            format!("more than 0 and at most {} s", TIMEOUT_MAX.as_secs()),
-        );
+/// `500ms`, `10s` or `2m`; nothing where it is out of bounds.
+fn duration(faults: &mut Faults, path: &str, time: Option<Time>) -> Option<Duration> {
+    let Time(time) = time?;
+    if time.is_zero() || time > TIMEOUT_MAX {
+        let most = TIMEOUT_MAX.as_secs();
+        faults.add(path, format!("more than 0 and at most {most} s"));
+        return None;
     }
-    fits
+    Some(time)
 }

@@ -65,7 +65,7 @@ fn all_faults_are_told_at_once_each_with_its_path() {
     );
     let told = faults(&text);
     for part in [
-        "upstream[0]: unknown field `never`",
+        "upstream[0].never: unknown field `never`",
         "upstream[1].credential: is no value of a header",
         "upstream[1].refuses: a status from 400 to 499",
         "case: a suite has from 1 to 1000 cases",
@@ -90,7 +90,7 @@ fn all_faults_are_told_at_once_each_with_its_path() {
     );
     let told = faults(&text);
     for part in [
-        "case[0]: unknown field `wiat`, expected one of",
+        "case[0].wiat: unknown field `wiat`, expected one of",
         "case[1].wait: \"soon\" is no time",
         "case[1].never_upstream: each text has at least 4 bytes",
         "case[1].metric[0].name: no metric \"limted\"; there are [\"limited\"]",
@@ -105,7 +105,7 @@ fn all_faults_are_told_at_once_each_with_its_path() {
         "case[1].call[1].statuses: speaks of 2 answers, and count is 3",
         "case[1].call[2].statuses: \"20\" is no status",
         "case[1].call[3].answer[0].status: 429 is none of the statuses 200",
-        "case[1].call[3].answer[1]: unknown variant `open`",
+        "case[1].call[3].answer[1].stream_ends: unknown variant `open`",
         "case[1].call[3].answer[2].json: \"error\" is no JSON pointer",
         "case[2].name: \"b\" is the name of another case",
         "case[2].call: a case makes at least one call",

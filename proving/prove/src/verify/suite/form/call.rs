@@ -10,55 +10,38 @@ use serde::Deserialize;
 use serde_json::json;
 use toml::Value;
 
-use super::{CALLS_MAX, Faults, Within, number_of};
+use super::{CALLS_MAX, Within, number_of};
+use crate::toml_document::Faults;
 use crate::verify::suite::{Answers, Call, Code, Statuses, StreamEnd, To};
 
 const BODY_BYTES_MAX: usize = 1 << 20;
 const PATH: &str = "/v1/chat/completions";
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CallForm {
-    #[serde(default)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct CallForm {
     to: Option<String>,
-    #[serde(default)]
     method: Option<String>,
-    #[serde(default)]
     path: Option<String>,
-    #[serde(default)]
     headers: BTreeMap<String, String>,
-    #[serde(default)]
     body: Option<String>,
-    #[serde(default)]
     stream: bool,
-    #[serde(default)]
     count: Option<usize>,
-    #[serde(default)]
     statuses: Option<String>,
-    #[serde(default)]
     answer: Vec<Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct AnswerForm {
-    #[serde(default)]
     status: Option<String>,
-    #[serde(default)]
     headers: Vec<String>,
-    #[serde(default)]
     no_headers: Vec<String>,
-    #[serde(default)]
     json: Vec<String>,
-    #[serde(default)]
     json_equals: BTreeMap<String, serde_json::Value>,
-    #[serde(default)]
     body_equals_upstream: bool,
-    #[serde(default)]
     stream_ends: Option<StreamEnd>,
-    #[serde(default)]
     flows: bool,
-    #[serde(default)]
     usage_equals_upstream: bool,
 }
 
@@ -66,10 +49,9 @@ struct AnswerForm {
 pub(super) fn call(
     faults: &mut Faults,
     path: &str,
-    value: Value,
+    form: CallForm,
     within: &Within<'_>,
 ) -> Option<Call> {
-    let form: CallForm = faults.read(path, value)?;
     let to = match form.to.as_deref() {
         None | Some("gateway") => To::Gateway,
         Some(name) => {
@@ -119,15 +101,11 @@ pub(super) fn call(
             format!("speaks of {of} answers, and count is {count}"),
         );
     }
-    let mut answers = Vec::new();
-    for (number, value) in form.answer.into_iter().enumerate() {
-        answers.extend(answer(
-            faults,
-            &format!("{path}.answer[{number}]"),
-            value,
-            &statuses,
-        ));
-    }
+    let forms = faults
+        .tables(&format!("{path}.answer"), form.answer)
+        .into_iter();
+    let answers = forms.filter_map(|(path, form)| answer(faults, &path, form, &statuses));
+    let answers = answers.collect();
     Some(Call {
         to,
         method: method?,
@@ -177,8 +155,12 @@ fn headers(faults: &mut Faults, path: &str, form: &BTreeMap<String, String>) -> 
     headers
 }
 
-fn answer(faults: &mut Faults, path: &str, value: Value, statuses: &Statuses) -> Option<Answers> {
-    let form: AnswerForm = faults.read(path, value)?;
+fn answer(
+    faults: &mut Faults,
+    path: &str,
+    form: AnswerForm,
+    statuses: &Statuses,
+) -> Option<Answers> {
     let status = form.status.as_deref().map(str::parse::<Code>).transpose();
     let status = faults.of(&format!("{path}.status"), status)?;
     if let Some(code) = status.as_ref().filter(|code| !statuses.may_hold(code)) {
