@@ -339,8 +339,6 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
 }
 
 fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayError> {
-    let headers = options.header.iter();
-    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
     Ok(TrafficRequest {
         seed: options.seed,
         ramp: options.ramp,
@@ -355,6 +353,18 @@ fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayErr
         scope: options.scope,
         once: options.once,
         connections: options.connections,
+        ..request_of(corpus, &options.header)?
+    })
+}
+
+/// What is asked of a corpus whoever asks, with these headers.
+fn request_of(
+    corpus: &Corpus,
+    headers: &[(String, String)],
+) -> Result<TrafficRequest, ReplayError> {
+    let headers = headers.iter();
+    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
+    Ok(TrafficRequest {
         headers: headers.collect::<Result<_, ReplayError>>()?,
         answers: if corpus.manifest().stream {
             Answers::Events
@@ -362,6 +372,7 @@ fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayErr
             Answers::Json
         },
         path: target::PATH.into(),
+        ..TrafficRequest::default()
     })
 }
 
