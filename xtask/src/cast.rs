@@ -58,7 +58,7 @@ pub(crate) fn run(binary: Option<&Path>) -> Result<(), String> {
 }
 
 fn built() -> Result<PathBuf, String> {
-    run_shown(&mut build_release(&["tollgate"]))?;
+    run_shown(&mut build_release(&["tollgate", "demo"]))?;
     release_binary()
 }
 

@@ -79,7 +79,7 @@ mod tests {
     fn libraries_and_programs_are_rustcs_with_cargos_flags() {
         for flags in [
             "--crate-name policy crates/policy/src/lib.rs -C opt-level=3",
-            "--crate-name tollgate crates/tollgate/src/main.rs --crate-type bin",
+            "--crate-name tollgate crates/tollgate/src/bin/tollgate.rs --crate-type bin",
             "-vV",
         ] {
             assert_eq!(called(flags), format!("/bin/rustc {flags}"));

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is shipped. An archive whose binary runs on old systems, its symbols apart, a Debian package,
+//! `cargo xtask dist`: what is shipped. An archive whose binaries run on old systems, their symbols apart, a Debian package,
 //! an image for containers, what each is made of, and the sums of all of them. Signed is what was made before, by a verb of its own.
 //!
 //! Invariant: two builds of one source give the same bytes, whatever directory they run in: times are the commit's, owners are 0,
@@ -33,7 +33,7 @@ use crate::setup;
 pub(crate) enum Plan<'a> {
     /// Build, package and try.
     All,
-    /// As `All`, of a binary that is there.
+    /// As `All`, of a gate that is there, and the demo beside it.
     Of(&'a Path),
     /// Build and package.
     Untried,
@@ -75,10 +75,9 @@ struct Release {
     version: String,
     /// Seconds since 1970 of the commit: the time of every file.
     epoch: String,
-    /// Without symbols.
+    /// The gate, without symbols.
     binary: PathBuf,
-    /// The symbols of `binary`.
-    symbols: PathBuf,
+    /// Of all programs.
     needs: build::Needs,
     /// Where manual pages and completions lie, and nothing else.
     pages: PathBuf,
@@ -132,11 +131,12 @@ fn package(plan: &Plan, target: &Path) -> Result<Release, String> {
         make_dir(dir)?;
     }
     let epoch = epoch()?;
-    let whole = match plan {
+    let gate = match plan {
         Plan::Of(binary) => (*binary).to_owned(),
         _ => build::build(target, &epoch)?,
     };
-    build::split(&whole, &stage)?;
+    build::split(&gate, &stage, build::GATE)?;
+    build::split(&gate.with_file_name(build::DEMO), &stage, build::DEMO)?;
     let release = Release::of(epoch, out, stage)?;
     let pages = &release.pages;
     for (shell, file) in deb::COMPLETIONS {
@@ -179,15 +179,13 @@ fn dirs(target: &Path) -> (PathBuf, PathBuf) {
 }
 
 impl Release {
-    /// Of a binary that was split from its symbols in `stage`.
+    /// Of programs that were split from their symbols in `stage`.
     fn of(epoch: String, out: PathBuf, stage: PathBuf) -> Result<Self, String> {
-        let (binary, symbols) = build::halves(&stage);
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            needs: build::Needs::of(&binary)?,
+            needs: build::Needs::of(&build::PROGRAMS.map(|name| stage.join(name)))?,
             epoch,
-            binary,
-            symbols,
+            binary: stage.join(build::GATE),
             pages: stage.join("pages"),
             notices: stage.join("notices"),
             out,
@@ -199,6 +197,14 @@ impl Release {
     fn made(target: &Path) -> Result<Self, String> {
         let (_, stage) = dirs(target);
         Self::of(epoch()?, made(target)?, stage)
+    }
+
+    /// Puts the programs, without symbols, into a directory.
+    fn copy_programs(&self, to: &Path) -> Result<(), String> {
+        for name in build::PROGRAMS {
+            copy(&self.stage.join(name), &to.join(name))?;
+        }
+        Ok(())
     }
 
     /// What the archive, and its directory, is called.
@@ -299,7 +305,9 @@ fn told(release: &Release) -> Result<String, String> {
         let found = fs::metadata(path).map_err(|cause| format!("{}: {cause}", path.display()));
         found.map(|found| format!("{:>12}", found.len()))
     };
-    lines.push(format!("{}  the binary", size(&release.binary)?));
+    for name in build::PROGRAMS {
+        lines.push(format!("{}  {name}", size(&release.stage.join(name))?));
+    }
     for name in files(&release.out)? {
         let path = release.out.join(&name);
         if path.is_file() {

@@ -183,9 +183,9 @@ pub(crate) fn portable() -> ExitCode {
     lane.finish()
 }
 
-/// The release binary, once it is built.
+/// The release binary, once it is built, with the demo beside it.
 pub(crate) fn release_build(lane: &mut Lane) -> Option<PathBuf> {
-    let built = lane.command("release build", build_release(&["tollgate"]));
+    let built = lane.command("release build", build_release(&["tollgate", "demo"]));
     built.then(release_binary)?.ok()
 }
 

@@ -12,12 +12,13 @@ use counting::TokenizerCache;
 use ledger::report::wrapped;
 use policy::revision::Revision;
 
+use crate::output::{complain, told};
 use crate::running::{load, publication};
 use crate::services::Moment;
 use crate::source::Source;
 use crate::words::counted;
 use crate::world::World;
-use crate::{cli, complain, pool, told, width, writable};
+use crate::{cli, pool, width, writable};
 
 /// What was found, a line each.
 #[derive(Debug, Default)]

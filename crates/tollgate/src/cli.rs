@@ -3,17 +3,17 @@
 //! Invariant: the help of each verb opens with an example that the command line takes (`pages` has the test).
 //! Not here: what the verbs do.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::demo::Workload;
+use crate::demo::Demo;
 use crate::explain::Explain;
 use crate::init::Init;
 use crate::keys::Keys;
+use crate::logging::LogFormat;
 use crate::tokens::Tokens;
 use crate::usage::Usage;
 
@@ -55,15 +55,6 @@ pub(crate) struct Cli {
     pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) verb: Verb,
-}
-
-/// How the log is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Lines for people, in colour on a terminal unless NO_COLOR is set.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 /// What to do.
@@ -215,59 +206,4 @@ fn bare_file(fault: &clap::Error) -> Option<String> {
     };
     let is_document = [".yaml", ".yml"].iter().any(|end| word.ends_with(end));
     (is_document && !word.starts_with('-')).then(|| word.clone())
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:1975".to_owned())
-}
-
-/// Options of `demo`.
-#[derive(Debug, Args)]
-pub(crate) struct Demo {
-    /// Where clients connect.
-    #[arg(long, default_value = "127.0.0.1:1975", value_name = "ADDRESS", value_parser = address)]
-    pub(crate) listen: SocketAddr,
-    /// Metrics, health and configuration.
-    #[arg(long, default_value = "127.0.0.1:1976", value_name = "ADDRESS", value_parser = address)]
-    pub(crate) admin: SocketAddr,
-    /// The simulated engine of tier 2, which serves gpt-oss-120b.
-    #[arg(long, default_value = "127.0.0.1:1977", value_name = "ADDRESS", value_parser = address)]
-    pub(crate) on_prem: SocketAddr,
-    /// The simulated engine of tier 1, which serves gemini-2.5-flash.
-    #[arg(long, default_value = "127.0.0.1:1978", value_name = "ADDRESS", value_parser = address)]
-    pub(crate) frontier: SocketAddr,
-    /// Append one JSON line for each exchange to this file.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) access_log: Option<PathBuf>,
-    /// Time to the first token of the simulated engines, milliseconds.
-    #[arg(long, default_value_t = 80, value_name = "MS")]
-    pub(crate) ttft_ms: u64,
-    /// Time between tokens of the simulated engines, milliseconds.
-    #[arg(long, default_value_t = 15, value_name = "MS")]
-    pub(crate) inter_token_ms: u64,
-    /// Make calls as well, for those who only look, and end after the last one.
-    #[arg(long, value_name = "NAME", value_enum)]
-    pub(crate) workload: Option<Workload>,
-    /// How many calls it makes, at most 100000.
-    #[arg(long, default_value_t = 40, value_name = "N", requires = "workload",
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) calls: u32,
-    /// Time between two of its calls, milliseconds, at least 5.
-    #[arg(long, default_value_t = 250, value_name = "MS", requires = "workload",
-        value_parser = clap::value_parser!(u64).range(5..=60_000))]
-    pub(crate) every_ms: u64,
-    /// What its calls are made from: the same seed makes the same calls [default: by chance].
-    #[arg(long, value_name = "N", requires = "workload")]
-    pub(crate) seed: Option<u64>,
-    /// One line a call in place of the live view, which needs a terminal.
-    #[arg(long)]
-    pub(crate) plain: bool,
-    /// Keep the ledger when the demo ends, and say where it is.
-    #[arg(long)]
-    pub(crate) keep: bool,
-    /// Print the demo's configuration file and end: a start for one of your own, without the keys of
-    /// the simulated engines.
-    #[arg(long)]
-    pub(crate) print_config: bool,
 }

@@ -1,313 +1,123 @@
-//! `tollgate demo`: two simulated engines and the gate, with nothing to install.
+//! `tollgate demo`: its options, and the program that is the demo. The gate itself has no engine in it, be it a simulated one.
 //!
-//! Not here: the engines themselves (`engine`), the configuration (`document`), the calls that the demo makes itself
-//! (`drive`), what is shown (`screen`, `live`).
+//! Invariant: the demo takes the place of this process, so that terminal, signals and exit code are its own.
+//! Not here: the demo (the crate `demo`).
 
-mod document;
-mod draw;
-mod drive;
-mod feed;
-mod home;
-mod live;
-mod plain;
-mod screen;
-mod terminal;
-mod view;
-mod words;
-
-use std::cell::Cell;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
+use std::env;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
-use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use config::Sources;
-use engine::{EngineConfig, EngineHandle};
-use ledger::Reader;
-use telemetry::AccessLog;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use clap::{Args, ValueEnum};
 
-use document::{Engine, document, printed};
-pub(crate) use drive::Workload;
-use drive::{Plan, drive};
-use home::Home;
-use live::Shown;
-use screen::End;
+use crate::output::complain;
 
-use crate::running::Origin;
-use crate::serve::{Listening, Ready};
-use crate::words::counted;
-use crate::world::World;
-use crate::{cli, complain, serve, told};
+/// The demo's program, which stands beside this one.
+const PROGRAM: &str = "tollgate-demo";
 
 /// What is logged unless something else is asked for: what goes wrong. That its ledger is new is not.
 pub(crate) const LOG: &str = "warn,tollgate::ledger_log=error";
 
-/// The simulated engines' keys, and the world behind them. The keys exist for one run.
-struct DemoWorld {
-    on_prem: String,
-    frontier: String,
+/// What the demo asks of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Workload {
+    /// All callers, mostly short questions, streamed and whole.
+    Mixed,
+    /// Three agents whose conversations grow turn by turn.
+    Agents,
+    /// More than the limits let through.
+    Limits,
 }
 
-impl Sources for DemoWorld {
-    fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-        World.read(path, bytes_max)
-    }
-
-    fn var(&self, name: &str) -> Option<String> {
-        match name {
-            "ON_PREM_KEY" => Some(self.on_prem.clone()),
-            "FRONTIER_KEY" => Some(self.frontier.clone()),
-            _ => None,
+impl Workload {
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mixed => "mixed",
+            Self::Agents => "agents",
+            Self::Limits => "limits",
         }
     }
 }
 
-/// Runs the demo until told to stop.
-pub(crate) fn run(options: &cli::Demo) -> ExitCode {
-    if options.print_config {
-        return told(printed(options).trim_end());
-    }
-    match start(options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            complain(&format!("tollgate: {fault}"));
-            ExitCode::FAILURE
-        }
-    }
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Where clients connect.
+    #[arg(long, default_value = "127.0.0.1:1975", value_name = "ADDRESS", value_parser = address)]
+    pub listen: SocketAddr,
+    /// Metrics, health and configuration.
+    #[arg(long, default_value = "127.0.0.1:1976", value_name = "ADDRESS", value_parser = address)]
+    pub admin: SocketAddr,
+    /// The simulated engine of tier 2, which serves gpt-oss-120b.
+    #[arg(long, default_value = "127.0.0.1:1977", value_name = "ADDRESS", value_parser = address)]
+    pub on_prem: SocketAddr,
+    /// The simulated engine of tier 1, which serves gemini-2.5-flash.
+    #[arg(long, default_value = "127.0.0.1:1978", value_name = "ADDRESS", value_parser = address)]
+    pub frontier: SocketAddr,
+    /// Append one JSON line for each exchange to this file.
+    #[arg(long, value_name = "FILE")]
+    pub access_log: Option<PathBuf>,
+    /// Time to the first token of the simulated engines, milliseconds.
+    #[arg(long, default_value_t = 80, value_name = "MS")]
+    pub ttft_ms: u64,
+    /// Time between tokens of the simulated engines, milliseconds.
+    #[arg(long, default_value_t = 15, value_name = "MS")]
+    pub inter_token_ms: u64,
+    /// Make calls as well, for those who only look, and end after the last one.
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub workload: Option<Workload>,
+    /// How many calls it makes, at most 100000.
+    #[arg(long, default_value_t = 40, value_name = "N", requires = "workload",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub calls: u32,
+    /// Time between two of its calls, milliseconds, at least 5.
+    #[arg(long, default_value_t = 250, value_name = "MS", requires = "workload",
+        value_parser = clap::value_parser!(u64).range(5..=60_000))]
+    pub every_ms: u64,
+    /// What its calls are made from: the same seed makes the same calls [default: by chance].
+    #[arg(long, value_name = "N", requires = "workload")]
+    pub seed: Option<u64>,
+    /// One line a call in place of the live view, which needs a terminal.
+    #[arg(long)]
+    pub plain: bool,
+    /// Keep the ledger when the demo ends, and say where it is.
+    #[arg(long)]
+    pub keep: bool,
+    /// Print the demo's configuration file and end: a start for one of your own, without the keys of
+    /// the simulated engines.
+    #[arg(long)]
+    pub print_config: bool,
 }
 
-fn start(options: &cli::Demo) -> Result<(), String> {
-    let began = Instant::now();
-    let plan = plan(options);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
-    // From here on a signal is heard, and ends what the start has made.
-    let mut signals = runtime
-        .block_on(async { Signals::hear() })
-        .map_err(|error| format!("cannot listen for signals: {error}"))?;
-    let home = Home::make(options.keep)?;
-    let world = DemoWorld {
-        on_prem: key("on-prem"),
-        frontier: key("frontier"),
-    };
-    let (on_prem, frontier) = engines(options, &world)?;
-    let (log, mut shown) = Shown::start(options, plan.as_ref(), home.ledger())?;
-    let ready = gate(options, &world, [&on_prem, &frontier], &home, log)?;
-    let data = ready.running.gate.address();
-    let is_live = shown.is_live();
-    screen::introduce(
-        &Addresses {
-            data,
-            admin: ready.admin.local_addr().unwrap_or(options.admin),
-            on_prem: on_prem.addr(),
-            frontier: frontier.addr(),
-        },
-        is_live,
-    );
-    if let Some(plan) = &plan {
-        screen::plan(plan);
-    }
-    let mut unanswered = 0;
-    let mut told = Ok(());
-    runtime.block_on(async {
-        let also = async {
-            let made = Cell::new(0);
-            let showing = shown.show(&ready.running, data, &made);
-            let driving = async {
-                match plan {
-                    None => std::future::pending().await,
-                    Some(plan) => driven(plan, reachable(data), &made, is_live).await,
-                }
-            };
-            let end = tokio::select! {
-                shown = showing => {
-                    told = shown;
-                    End::Itself
-                }
-                () = signals.ended() => End::Signal,
-                n = driving => {
-                    unanswered = n;
-                    End::Itself
-                }
-            };
-            screen::draining(shown.open(), end);
-        };
-        // There is no file to read again: SIGHUP ends the demo, as it ends most programs.
-        serve::until_stopped(&ready, None, also).await;
-    });
-    // With it go the tasks that hold on to the gate.
-    drop(runtime);
-    let totals = serve::end(ready);
-    told = told.and(shown.end());
-    let totals = totals.ok_or("the gate did not end, so there is no summary")?;
-    screen::summary(&totals.by_workload(), began.elapsed());
-    let reader = Reader::open(&home.ledger()).map_err(|error| error.to_string())?;
-    screen::report(&reader).map_err(|error| error.to_string())?;
-    if home.is_kept() {
-        screen::kept(&home.ledger());
-    }
-    on_prem.stop();
-    frontier.stop();
-    match told {
-        // Whoever read the lines has read enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to standard output: {error}"))
-        }
-        _ if unanswered > 0 => Err(format!("{} got no answer", counted(unanswered, "call"))),
-        _ => Ok(()),
-    }
+/// Becomes the demo's program, with the words of this one. What comes back is what went wrong.
+pub(crate) fn run_beside() -> ExitCode {
+    complain(&format!("tollgate: {}", exec(&program())));
+    ExitCode::FAILURE
 }
 
-/// Both simulated engines. Each reads the vocabulary of its model, which is most of what a start takes.
-fn engines(options: &cli::Demo, world: &DemoWorld) -> Result<(EngineHandle, EngineHandle), String> {
-    thread::scope(|scope| {
-        let (listen, key) = (options.frontier, &world.frontier);
-        let frontier =
-            scope.spawn(move || engine(options, "frontier", listen, "gemini-2.5-flash", key));
-        let (listen, key) = (options.on_prem, &world.on_prem);
-        let on_prem = engine(options, "on-prem", listen, "gpt-oss-120b", key);
-        let broke = |_| Err("the simulated engine frontier did not start".to_owned());
-        Ok((on_prem?, frontier.join().unwrap_or_else(broke)?))
-    })
+/// The demo's program. Where there is no `/proc` to say where this one is, it is looked for as this one was named.
+fn program() -> PathBuf {
+    let named = || env::args_os().next().map(PathBuf::from);
+    let this = env::current_exe().ok().or_else(named);
+    this.unwrap_or_default().with_file_name(PROGRAM)
 }
 
-/// The gate in front of these engines.
-fn gate(
-    options: &cli::Demo,
-    world: &DemoWorld,
-    [on_prem, frontier]: [&EngineHandle; 2],
-    home: &Home,
-    log: AccessLog,
-) -> Result<Ready, String> {
-    let reached = |engine: &EngineHandle, key: &str| {
-        let (listen, credential) = (
-            engine.addr(),
-            format!("credential: {{ inline: \"${{{key}}}\" }}"),
+fn exec(program: &Path) -> String {
+    let error = Command::new(program).args(env::args_os().skip(1)).exec();
+    let at = program.display();
+    if error.kind() == io::ErrorKind::NotFound {
+        return format!(
+            "the demo is a program of its own, and there is no {at}: packages hold it beside tollgate, and \
+             `cargo build --release` makes both"
         );
-        Engine { listen, credential }
-    };
-    let text = document(
-        options,
-        &reached(on_prem, "ON_PREM_KEY"),
-        &reached(frontier, "FRONTIER_KEY"),
-        &home.ledger(),
-    );
-    let file = Path::new("demo.yaml");
-    let loaded = config::parse_document(file, text.as_bytes(), world)
-        .map_err(|faults| faults.to_string())?;
-    for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
     }
-    let origin = Origin::none(&loaded);
-    serve::start_with(Some(log), loaded, world, origin, Listening::DEMO)
+    format!("cannot start {at}: {error}")
 }
 
-/// What ends a demo from outside.
-struct Signals([Signal; 4]);
-
-impl Signals {
-    /// From now on none of them ends the process.
-    fn hear() -> io::Result<Self> {
-        serve::outlive_file_limit();
-        Ok(Self([
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-            signal(SignalKind::quit())?,
-        ]))
-    }
-
-    /// Until one has come, be it before.
-    async fn ended(&mut self) {
-        let [interrupt, terminate, hangup, quit] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-            _ = quit.recv() => {}
-        }
-    }
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:1975".to_owned())
 }
-
-/// How long what the last call left is shown.
-const LAST_LOOK: Duration = Duration::from_millis(1_500);
-
-/// Makes the calls of a plan, and gives people time to see what became of them.
-async fn driven(plan: Plan, gate: SocketAddr, made: &Cell<u32>, is_live: bool) -> u32 {
-    let unanswered = drive(plan, gate, made).await;
-    if is_live {
-        tokio::time::sleep(LAST_LOOK).await;
-    }
-    unanswered
-}
-
-/// Where everything listens.
-struct Addresses {
-    data: SocketAddr,
-    admin: SocketAddr,
-    on_prem: SocketAddr,
-    frontier: SocketAddr,
-}
-
-/// The calls that the demo makes itself, if it was asked for any.
-fn plan(options: &cli::Demo) -> Option<Plan> {
-    Some(Plan {
-        workload: options.workload?,
-        calls: options.calls,
-        every: Duration::from_millis(options.every_ms),
-        seed: options
-            .seed
-            .unwrap_or_else(|| RandomState::new().hash_one(0) % SEEDS),
-    })
-}
-
-/// Seeds that are chosen by chance are below this, so that they can be typed.
-const SEEDS: u64 = 10_000;
-
-/// An address that listens everywhere is reached over loopback.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
-}
-
-fn engine(
-    options: &cli::Demo,
-    name: &str,
-    listen: SocketAddr,
-    model: &str,
-    key: &str,
-) -> Result<EngineHandle, String> {
-    engine::spawn_thread(EngineConfig {
-        listen,
-        models: vec![model.to_owned()],
-        api_key: Some(key.to_owned()),
-        ttft: Duration::from_millis(options.ttft_ms),
-        inter_token: Duration::from_millis(options.inter_token_ms),
-        inspect: true,
-        ..EngineConfig::default()
-    })
-    .map_err(|error| {
-        format!("cannot start the simulated engine {name} on {listen}: {error}; choose another address with --{name}")
-    })
-}
-
-/// A key for one run, from the randomness that seeds hash maps.
-fn key(name: &str) -> String {
-    let word = || RandomState::new().build_hasher().finish();
-    format!("sk-demo-{name}-{:016x}{:016x}", word(), word())
-}
-
-#[cfg(test)]
-mod tests;

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use callout::{
-    Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Tls, Url,
-};
+use callout::{Availability, Bounds, Client, Hooks, Jwks, JwksSettings, KeySource, Refreshed, Url};
 use config::{CredentialKind, Fetched, Host, JwksSource, LoginClient};
 use identity::jwt::IssuerKeys;
 use jose::KeySet;
@@ -17,6 +15,7 @@ use policy::caller::Later;
 
 use crate::seldom::Seldom;
 use crate::services::{FetchedKeys, IssuerState, Services};
+use crate::trust::trust;
 
 /// How long a call waits for newer keys: less than policy waits for an answer.
 const REFRESH_WITHIN: Duration = Duration::from_millis(1500);
@@ -139,7 +138,7 @@ impl Fetching {
 }
 
 fn client(how: &Fetched) -> Result<Client, String> {
-    let tls = Tls::new(how.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+    let tls = trust(how.ca_pem.as_deref())?;
     Ok(Client::new(&tls, Bounds::default()))
 }
 

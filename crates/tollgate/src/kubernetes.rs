@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use callout::{ApiServer, Bounds, Client, SecretSource, Tls, Url, User};
+use callout::{ApiServer, Bounds, Client, SecretSource, Url, User};
 use policy::authority::{Claim, Members};
 use policy::caller::{Caller, Proven};
 use serde_json::{Map, Value, json};
+
+use crate::trust::trust;
 
 /// What names of the cluster's own begin with.
 const SYSTEM: &str = "system:";
@@ -17,7 +19,7 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// The server, and what it is asked with.
 pub(crate) fn server(written: &config::ApiServer) -> Result<(ApiServer, Client), String> {
     let url = Url::parse(&written.url).map_err(|fault| format!("server: {fault}"))?;
-    let tls = Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| fault.to_string())?;
+    let tls = trust(written.ca_pem.as_deref())?;
     let server = ApiServer {
         url,
         token: SecretSource::file(written.token.clone()),

@@ -6,7 +6,6 @@
 //! told of within ten minutes.
 //! Not here: rows (`ledger`), the numbers for a scrape (`metrics`).
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ledger::date::timestamp;
@@ -14,8 +13,6 @@ use ledger::{
     ClockStep, Doubt, Head, LedgerService, Options, Recovered, ShipError, Shipping, Stats,
 };
 use policy::revision::Revision;
-
-use crate::running::Running;
 
 /// How often the ledger is looked at.
 const EVERY: Duration = Duration::from_secs(1);
@@ -145,10 +142,7 @@ fn head(path: &str, head: Head) {
 }
 
 /// Tells of changes. Never ends.
-pub(crate) async fn watch(running: Arc<Running>) {
-    let Some(service) = &running.outlets.ledger else {
-        return;
-    };
+pub(crate) async fn watch(service: &LedgerService) {
     let mut said = Said::new(service);
     let mut every = tokio::time::interval(EVERY);
     loop {

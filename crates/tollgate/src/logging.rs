@@ -7,9 +7,17 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
+use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::LogFormat;
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people, in colour on a terminal unless NO_COLOR is set.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// Starts logging; `filter` or `info`.
 pub(crate) fn start(filter: Option<&str>, format: LogFormat) {
@@ -34,7 +42,7 @@ static ASIDE: Mutex<Option<SyncSender<String>>> = Mutex::new(None);
 
 /// Hands lines to somebody else, so that they do not tear a picture on the terminal; what finds no room there is
 /// lost. `None` has them written again.
-pub(crate) fn aside(to: Option<SyncSender<String>>) {
+pub fn aside(to: Option<SyncSender<String>>) {
     *ASIDE.lock().unwrap_or_else(PoisonError::into_inner) = to;
 }
 
@@ -80,7 +88,7 @@ fn wants_colour() -> bool {
 }
 
 /// Whether `NO_COLOR` says something (<https://no-color.org>).
-pub(crate) fn forbids_colour() -> bool {
+pub fn forbids_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 

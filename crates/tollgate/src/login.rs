@@ -27,6 +27,7 @@ use policy::secret::Secret;
 pub(crate) use self::people::people;
 use crate::issuers;
 use crate::services::{Services, now_s};
+use crate::trust::trust;
 
 /// How long a browser waits for the provider's document.
 const BEGIN_WITHIN: Duration = Duration::from_secs(8);
@@ -137,14 +138,14 @@ impl Logins {
 }
 
 fn openid(handle: &Handle, written: &LoginClient) -> Result<OpenId, String> {
-    let tls = trust(written)?;
+    let tls = trust_of(written)?;
     let client = Client::new(&tls, Bounds::default());
     let openid = OpenId::new(handle, client, &written.issuer, client_auth(written));
     openid.map_err(|fault| format!("issuer: {fault}"))
 }
 
-fn trust(written: &LoginClient) -> Result<Tls, String> {
-    Tls::new(written.ca_pem.as_deref(), None).map_err(|fault| format!("ca: {fault}"))
+fn trust_of(written: &LoginClient) -> Result<Tls, String> {
+    trust(written.ca_pem.as_deref()).map_err(|fault| format!("ca: {fault}"))
 }
 
 /// What takes sessions where nobody is asked anything: what is written is only looked at.
@@ -169,7 +170,7 @@ pub(crate) fn checked(
 /// # Errors
 /// In words, with the field that is wrong.
 pub(crate) fn check(listener: Listener, written: &LoginClient) -> Result<Sealer, String> {
-    trust(written)?;
+    trust_of(written)?;
     issuers::source(&written.issuer, &issuers::of_login(written))?;
     let (sessions, _states) = sealers(listener, written, &drawn_key())?;
     Ok(sessions)

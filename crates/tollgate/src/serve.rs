@@ -22,11 +22,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::calibration::Calibrator;
 use crate::host::Host;
+use crate::output::complain;
 use crate::running::{Origin, Outlets, Running, publication};
 use crate::services::{Moment, Services};
 use crate::source::Source;
 use crate::world::World;
-use crate::{budget, cli, complain, conditions, ledger_log, pool, traces, watch, writable};
+use crate::{budget, cli, conditions, ledger_log, pool, traces, watch, writable};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -269,7 +270,7 @@ pub(crate) async fn until_stopped(
     };
     let watching = tokio::spawn(watch::watch(Arc::clone(running)));
     let marking = tokio::spawn(budget::mark(Arc::clone(running)));
-    let telling = tokio::spawn(ledger_log::watch(Arc::clone(running)));
+    let telling = tokio::spawn(watch_ledger(Arc::clone(running)));
     let noticing = tokio::spawn(conditions::watch(Arc::clone(running)));
     let stopped = tokio::select! {
         word = told() => word,
@@ -311,6 +312,13 @@ pub(crate) async fn until_stopped(
     }
     noticing.abort();
     serving.abort();
+}
+
+/// Tells of the ledger, where there is one.
+async fn watch_ledger(running: Arc<Running>) {
+    if let Some(service) = &running.outlets.ledger {
+        ledger_log::watch(service).await;
+    }
 }
 
 /// Closes what is left, in order: workers, then the counting, the log, the ledger and the traces that they write
@@ -371,7 +379,7 @@ fn hangups() -> Option<Signal> {
 
 /// From now on a file that reaches the limit of file sizes (`RLIMIT_FSIZE`) is a write that fails, as on a full disk, and
 /// not the end of the process.
-pub(crate) fn outlive_file_limit() {
+pub fn outlive_file_limit() {
     let heard = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
     if let Err(error) = heard {
         tracing::warn!(%error, "cannot listen for SIGXFSZ");

@@ -22,10 +22,11 @@ use ledger::{Period, ReadError, Reader, date};
 pub(crate) use arguments::Usage;
 use arguments::{Drift, Export, Form, Question, Report, Span, Statement};
 
+use crate::output::complain;
 use crate::running::load;
 use crate::source::Source;
+use crate::width;
 use crate::world::World;
-use crate::{complain, width};
 
 /// Where an answer goes.
 type Out = dyn Write + Send;

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 /// Characters of a line on this stream: what `COLUMNS` says, or the terminal's; eighty where there is no
 /// terminal, and never less.
-pub(crate) fn of(stream: impl AsFd) -> usize {
+pub fn of(stream: impl AsFd) -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|n| n.parse().ok());
     let terminal =
         || terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));

@@ -1,12 +1,13 @@
-//! Archives: the binary with what belongs to it, and its symbols.
+//! Archives: the programs with what belongs to them, and their symbols.
 
 use std::path::Path;
 use std::process::Command;
 
+use super::build::{PROGRAMS, symbols as symbols_of};
 use super::{Release, copy, succeed};
 use crate::cargo::root;
 
-/// What lies in the archive beside the binary, as it lies in the repository.
+/// What lies in the archive beside the programs, as it lies in the repository.
 const BESIDE: &[&str] = &[
     "CHANGELOG.md",
     "LICENSE",
@@ -21,7 +22,7 @@ const BESIDE: &[&str] = &[
 pub(super) fn archive(release: &Release) -> Result<(), String> {
     let name = release.name();
     let dir = release.stage.join(&name);
-    copy(&release.binary, &dir.join("tollgate"))?;
+    release.copy_programs(&dir)?;
     copy(&release.pages.join("man1"), &dir.join("man/man1"))?;
     copy(&release.pages.join("completions"), &dir.join("completions"))?;
     copy(&release.notices, &dir)?;
@@ -36,7 +37,9 @@ pub(super) fn archive(release: &Release) -> Result<(), String> {
 pub(super) fn symbols(release: &Release) -> Result<(), String> {
     let name = format!("{}-debug", release.name());
     let dir = release.stage.join(&name);
-    copy(&release.symbols, &dir.join("tollgate.debug"))?;
+    for name in PROGRAMS.map(symbols_of) {
+        copy(&release.stage.join(&name), &dir.join(&name))?;
+    }
     pack(release, &name, "tar.xz", "xz -6 -T1")
 }
 

@@ -1,5 +1,6 @@
-//! The binary for old systems: linked by zig against a glibc of our choice, and cut from its symbols.
+//! The programs for old systems: linked by zig against a glibc of our choice, and cut from their symbols.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,21 +18,30 @@ pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Names the directory of zig.
 pub(super) const TOOLS: &str = "TOLLGATE_DIST_TOOLS";
 
-/// What a binary asks of a system.
+/// The program that packages are made for.
+pub(super) const GATE: &str = "tollgate";
+/// What it starts from beside itself.
+pub(super) const DEMO: &str = "tollgate-demo";
+/// All that packages hold.
+pub(super) const PROGRAMS: [&str; 2] = [GATE, DEMO];
+/// The packages of the workspace that they are.
+pub(super) const PACKAGES: [&str; 4] = ["-p", "tollgate", "-p", "demo"];
+
+/// What programs ask of a system.
 pub(super) struct Needs {
-    /// The newest glibc of which it uses something, such as `2.28`.
+    /// The newest glibc of which they use something, such as `2.28`.
     pub(super) glibc: String,
-    /// Shared libraries, but for the loader.
+    /// Shared libraries, sorted, but for the loader.
     pub(super) libraries: Vec<String>,
 }
 
 impl Needs {
-    pub(super) fn of(binary: &Path) -> Result<Self, String> {
-        let text = succeed(Command::new("objdump").args(["-T", "-p"]).arg(binary))?;
+    pub(super) fn of(programs: &[PathBuf]) -> Result<Self, String> {
+        let text = succeed(Command::new("objdump").args(["-T", "-p"]).args(programs))?;
         Ok(Self::read(&text))
     }
 
-    /// Whether it asks for GCC's own library, which is a package of its own.
+    /// Whether they ask for GCC's own library, which is a package of its own.
     pub(super) fn has_libgcc(&self) -> bool {
         let mut libraries = self.libraries.iter();
         libraries.any(|name| name.starts_with("libgcc_s"))
@@ -55,13 +65,15 @@ impl Needs {
         let needed = text
             .lines()
             .filter_map(|line| line.trim().strip_prefix("NEEDED"));
+        let needed: BTreeSet<&str> = needed.map(str::trim).collect();
         Self {
             glibc: versions
                 .max_by_key(|version| number(version))
                 .unwrap_or_default(),
             libraries: needed
-                .map(|name| name.trim().to_owned())
+                .into_iter()
                 .filter(|name| !name.starts_with("ld-linux"))
+                .map(str::to_owned)
                 .collect(),
         }
     }
@@ -76,7 +88,7 @@ case $3 in cc | c++) cd / ;; esac
 exec "@PYTHON@" "$@"
 "#;
 
-/// Builds `tollgate` with the profile `dist` for a glibc as old as [`DIST_GLIBC`].
+/// Builds the programs with the profile `dist` for a glibc as old as [`DIST_GLIBC`], and gives the gate.
 ///
 /// What C compiles keeps no hour: mimalloc holds `__DATE__` and `__TIME__`, for which the commit's stand.
 pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
@@ -94,14 +106,8 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
     drop(fs::remove_dir_all(&cache));
     let mut zigbuild = Command::new(bin.join("cargo-zigbuild"));
     zigbuild
-        .args([
-            "zigbuild",
-            "--locked",
-            "--profile",
-            "dist",
-            "-p",
-            "tollgate",
-        ])
+        .args(["zigbuild", "--locked", "--profile", "dist"])
+        .args(PACKAGES)
         .args(["--target", &format!("{TARGET}.{DIST_GLIBC}")])
         .arg("--target-dir")
         .arg(target)
@@ -123,7 +129,7 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
             ),
         );
     run_shown(&mut zigbuild)?;
-    Ok(target.join(TARGET).join("dist").join("tollgate"))
+    Ok(target.join(TARGET).join("dist").join(GATE))
 }
 
 /// Writes the program that stands before zig.
@@ -180,17 +186,17 @@ fn tools(dir: &Path) -> Result<PathBuf, String> {
     Ok(bin)
 }
 
-/// The binary without symbols, and the file that has them.
-pub(super) fn halves(stage: &Path) -> (PathBuf, PathBuf) {
-    (stage.join("tollgate"), stage.join("tollgate.debug"))
+/// The file that has a program's symbols.
+pub(super) fn symbols(name: &str) -> String {
+    format!("{name}.debug")
 }
 
-/// Makes both of the binary as it was built.
+/// Makes the program without symbols and the file that has them of the program as it was built.
 ///
 /// No link is between them: it would hold a sum of the symbols, in which zig names the directory where it ran.
-pub(super) fn split(whole: &Path, stage: &Path) -> Result<(), String> {
+pub(super) fn split(whole: &Path, stage: &Path, name: &str) -> Result<(), String> {
     make_dir(stage)?;
-    let (binary, symbols) = halves(stage);
+    let (binary, symbols) = (stage.join(name), stage.join(symbols(name)));
     let objcopy = || {
         let mut command = Command::new("objcopy");
         command.current_dir(stage);
@@ -208,15 +214,15 @@ mod tests {
     use super::Needs;
 
     #[test]
-    fn the_newest_glibc_is_found_by_number() {
-        let text = "  NEEDED               libm.so.6\n  NEEDED               libc.so.6\n  \
+    fn the_newest_glibc_is_found_by_number_and_each_library_once() {
+        let text = "  NEEDED               libm.so.6\n  NEEDED               libc.so.6\n  NEEDED               libm.so.6\n  \
                     NEEDED               ld-linux-x86-64.so.2\n\
                     0000000000000000      DF *UND*  0000000000000000 (GLIBC_2.9) pipe2\n\
                     0000000000000000      DF *UND*  0000000000000000 (GLIBC_2.28) fcntl64\n\
                     0000000000000000      DF *UND*  0000000000000000 (GLIBC_2.3.4) memcpy\n";
         let needs = Needs::read(text);
         assert_eq!(needs.glibc, "2.28");
-        assert_eq!(needs.libraries, ["libm.so.6", "libc.so.6"]);
+        assert_eq!(needs.libraries, ["libc.so.6", "libm.so.6"]);
         assert!(!needs.has_libgcc());
         assert!(Needs::read("  NEEDED  libgcc_s.so.1\n").has_libgcc());
     }

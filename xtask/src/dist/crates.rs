@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::build::TARGET;
+use super::build::{PACKAGES, TARGET};
 use super::succeed;
 use crate::cargo::{metadata, root};
 
@@ -33,10 +33,11 @@ pub(super) struct Linked {
     pub(super) needs: BTreeSet<Id>,
 }
 
-/// All of them, by name and version; `tollgate` itself is one.
+/// All of them, by name and version; `tollgate` and `demo` themselves are two.
 pub(super) fn linked() -> Result<Vec<Linked>, String> {
     let mut tree = Command::new("cargo");
-    tree.args(["tree", "--locked", "-p", "tollgate", "--target", TARGET])
+    tree.args(["tree", "--locked", "--target", TARGET])
+        .args(PACKAGES)
         .args(["-e", "normal,no-proc-macro", "--prefix", "none"])
         .args(["--format", "{p}"])
         .current_dir(root());

@@ -1,4 +1,4 @@
-//! The Debian package: binary, unit, user, a configuration that `dpkg` keeps, pages and completions.
+//! The Debian package: programs, unit, user, a configuration that `dpkg` keeps, pages and completions.
 //!
 //! Not here: what its scripts do (`deploy/debian`).
 
@@ -39,7 +39,7 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
     let from = root().join("deploy/debian");
     let control = fs::read_to_string(from.join("control"))
         .map_err(|cause| format!("deploy/debian/control: {cause}"))?;
-    copy(&release.binary, &dir.join("usr/bin/tollgate"))?;
+    release.copy_programs(&dir.join("usr/bin"))?;
     for (name, to) in INSTALLED {
         copy(&from.join(name), &dir.join(to))?;
     }

@@ -172,7 +172,7 @@ fn bundle(dir: &Path) -> Result<String, String> {
 }
 
 fn program_files(program: &Path, release: &Release, list: &str) -> Result<(), String> {
-    copy(&release.binary, &program.join("usr/bin/tollgate"))?;
+    release.copy_programs(&program.join("usr/bin"))?;
     let doc = program.join("usr/share/doc/tollgate");
     copy(
         &release.notices.join("THIRD-PARTY"),

@@ -2,7 +2,7 @@
 //! there and say why in the commit.
 //!
 //! The picture is the block of text in the section `Arrows`: a line `a, b ─► c, d` for crates that need the
-//! same, and `a ─► nothing`.
+//! same, and `a ─► nothing`. What tests of a crate need and its product does not link stands in a line `a (tests) ─► b`.
 //! Invariant: every arrow of Cargo's graph is drawn, and every arrow that is drawn is in Cargo's graph.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,11 @@ const FILE: &str = "ARCHITECTURE.md";
 /// Any crate's tests may need it, which draws no arrow; no product links it.
 const OF_TESTS: &str = "testing";
 
+/// What a crate is called where its tests need more.
+fn tests_of(name: &str) -> String {
+    format!("{name} (tests)")
+}
+
 /// Arrows of tests alone hold to the same picture: a test that needs another crate belongs above both.
 pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
     let picture = tree.get(FILE).map_or("", |file| &file.text);
@@ -23,7 +28,8 @@ pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
     let mut faults = Vec::new();
     for member in graph.members() {
         let place = format!("crate {}", member.name);
-        let Some(drawn) = drawn.remove(member.name.as_str()) else {
+        let for_tests = drawn.remove(&*tests_of(&member.name)).unwrap_or_default();
+        let Some(mut drawn) = drawn.remove(member.name.as_str()) else {
             faults.push(Fault::new(
                 place,
                 format!("is not in the picture of {FILE}"),
@@ -32,12 +38,15 @@ pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         };
         let needed = graph.needs(member).filter(|needed| needed.is_member);
         let mut needed: BTreeSet<&str> = needed.map(|needed| needed.name.as_str()).collect();
-        if needed.remove(OF_TESTS) && graph.linked(member).iter().any(|it| it.name == OF_TESTS) {
-            faults.push(Fault::new(
-                &place,
-                format!("links {OF_TESTS}, which is for tests"),
-            ));
+        let is_linked = |name: &str| graph.linked(member).iter().any(|it| it.name == name);
+        let is_of_tests = needed.remove(OF_TESTS);
+        let only_tested = for_tests.iter().copied();
+        let only_tested = only_tested.chain(is_of_tests.then_some(OF_TESTS));
+        for name in only_tested.filter(|name| is_linked(name)) {
+            let says = format!("links {name}, which is for tests");
+            faults.push(Fault::new(&place, says));
         }
+        drawn.extend(for_tests);
         let fault = |says: &str, to: &&str| Fault::new(&place, format!("{says} {to}"));
         faults.extend(
             needed

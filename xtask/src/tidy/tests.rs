@@ -112,6 +112,16 @@ fn an_arrow_of_tests_alone_counts_as_an_arrow_but_links_nothing() {
         arrows::faults(&picture("config, proxy ──► nothing"), &graph),
         [Fault::new("crate config", "may not depend on proxy")]
     );
+    let drawn = picture("config, proxy ──► nothing\nconfig (tests) ──► proxy");
+    assert_eq!(arrows::faults(&drawn, &graph), []);
+    let linking = graph_of_members(&[("config", &["proxy"]), ("proxy", &[])], None);
+    assert_eq!(
+        arrows::faults(&drawn, &linking),
+        [Fault::new(
+            "crate config",
+            "links proxy, which is for tests"
+        )]
+    );
 }
 
 #[test]

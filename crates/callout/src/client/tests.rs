@@ -5,16 +5,15 @@ use std::io::{Read, Write};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
-use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::server::WebPkiClientVerifier;
-use rustls_pki_types::PrivateKeyDer;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
 use crate::fixture::{Does, Server, Then, body_then, client, json, response, status, still, tls};
-use crate::tls::ClientIdentity;
-use policy::secret::Secret;
+use crate::tls::Tls;
 
 const BODY_MAX: usize = 1000;
 
@@ -324,6 +323,22 @@ async fn an_idle_connection_is_closed() {
     assert_eq!(server.connections(), 2);
 }
 
+/// A certificate and its key.
+struct Leaf {
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+}
+
+impl Leaf {
+    fn chain(&self) -> Vec<CertificateDer<'static>> {
+        vec![self.certificate.clone()]
+    }
+
+    fn key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::try_from(self.key.clone()).expect("a key")
+    }
+}
+
 struct Ca(CertifiedIssuer<'static, KeyPair>);
 
 impl Ca {
@@ -334,40 +349,55 @@ impl Ca {
         Self(CertifiedIssuer::self_signed(params, key).expect("a root"))
     }
 
-    fn pem(&self) -> String {
-        self.0.pem()
+    fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).expect("a root");
+        roots
     }
 
-    fn leaf(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> ClientIdentity {
+    /// Trust in it alone, with a certificate to show or none.
+    fn trust(&self, shown: Option<&Leaf>) -> Tls {
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(self.roots());
+        let config = match shown {
+            None => config.with_no_client_auth(),
+            Some(leaf) => {
+                let made = config.with_client_auth_cert(leaf.chain(), leaf.key());
+                made.expect("a certificate with its key")
+            }
+        };
+        Tls::of(Arc::new(config))
+    }
+
+    fn leaf(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> Leaf {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         params.extended_key_usages = vec![usage];
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
-        ClientIdentity {
-            certificate: certificate.pem().into_bytes(),
-            key: Secret::new(key.serialize_pem().into_bytes()),
+        Leaf {
+            certificate: certificate.der().clone(),
+            key: key.serialize_der(),
         }
     }
 
     /// A server's end: its name, and whether clients must show a certificate of this root.
     fn acceptor(&self, name: &str, asks_clients: bool, spoken: &[&[u8]]) -> TlsAcceptor {
-        use rustls_pki_types::pem::PemObject;
         let leaf = self.leaf(name, ExtendedKeyUsagePurpose::ServerAuth);
-        let chain = crate::tls::certificates(&leaf.certificate).expect("a certificate");
-        let key = PrivateKeyDer::from_pem_slice(leaf.key.expose()).expect("a key");
         let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions");
         let builder = if asks_clients {
-            let roots = crate::tls::roots(Some(self.pem().as_bytes())).expect("roots");
             let provider = Arc::new(default_provider());
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let roots = Arc::new(self.roots());
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
             builder.with_client_cert_verifier(verifier.expect("a verifier"))
         } else {
             builder.with_no_client_auth()
         };
-        let mut config = builder.with_single_cert(chain, key).expect("a certificate");
+        let config = builder.with_single_cert(leaf.chain(), leaf.key());
+        let mut config = config.expect("a certificate with its key");
         config.alpn_protocols = spoken.iter().map(|name| name.to_vec()).collect();
         TlsAcceptor::from(Arc::new(config))
     }
@@ -385,7 +415,7 @@ async fn a_certificate_is_verified_and_nothing_is_downgraded() {
     for (name, trusted, is_good) in table {
         let acceptor = ca.acceptor(name, false, &[b"http/1.1"]);
         let server = Server::with(|_| json("{}"), Some(acceptor), false).await;
-        let trust = Tls::new(Some(trusted.pem().as_bytes()), None).expect("trust");
+        let trust = trusted.trust(None);
         let found = get(&Client::new(&trust, Bounds::default()), &server.url("/")).await;
         assert_eq!(found.is_ok(), is_good, "{name}: {found:?}");
         assert_eq!(server.asked(), usize::from(is_good));
@@ -404,29 +434,9 @@ async fn a_service_can_ask_who_the_gate_is_and_prefer_http2() {
     let identity = ca.leaf("gate.test", ExtendedKeyUsagePurpose::ClientAuth);
     let table = [(Some(&identity), true), (None, false)];
     for (identity, is_good) in table {
-        let trust = Tls::new(Some(ca.pem().as_bytes()), identity).expect("trust");
+        let trust = ca.trust(identity);
         let found = get(&Client::new(&trust, Bounds::default()), &server.url("/")).await;
         assert_eq!(found.is_ok(), is_good, "{found:?}");
     }
     assert!(server.seen()[0].is_http2);
-}
-
-#[test]
-fn trust_of_no_use_is_told() {
-    let ca = Ca::new();
-    let identity = ca.leaf("gate.test", ExtendedKeyUsagePurpose::ClientAuth);
-    let other = ca.leaf("gate.test", ExtendedKeyUsagePurpose::ClientAuth);
-    let swapped = ClientIdentity {
-        certificate: identity.certificate.clone(),
-        key: other.key.clone(),
-    };
-    let no_key = ClientIdentity {
-        certificate: identity.certificate,
-        key: Secret::new(b"-----BEGIN".to_vec()),
-    };
-    assert!(Tls::new(Some(b"no PEM"), None).is_err());
-    for identity in [swapped, no_key] {
-        let told = Tls::new(Some(ca.pem().as_bytes()), Some(&identity));
-        assert!(told.is_err_and(|fault| !fault.to_string().contains("BEGIN")));
-    }
 }

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use wire::date::Date;
+
 use crate::fault::Fault;
 
 /// How long it is until a moment such as `2026-01-31T12:30:00Z`; nothing where that has passed.
@@ -24,10 +26,17 @@ fn unix_s(moment: &str) -> Option<u64> {
         && hour < 24
         && minute < 60
         && second <= 60;
-    is_sound.then(|| days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second)
+    let date = Date {
+        year: year.into(),
+        month,
+        day,
+    };
+    let days = u64::try_from(date.to_day()).ok().filter(|_| is_sound)?;
+    let of_day = hour * 3600 + minute * 60 + second;
+    Some(days * 86_400 + u64::from(of_day))
 }
 
-fn numbers(text: &str, between: char, lengths: [usize; 3]) -> Option<[u64; 3]> {
+fn numbers(text: &str, between: char, lengths: [usize; 3]) -> Option<[u32; 3]> {
     let mut parts = text.split(between);
     let mut numbers = [0; 3];
     for (number, length) in numbers.iter_mut().zip(lengths) {
@@ -36,16 +45,6 @@ fn numbers(text: &str, between: char, lengths: [usize; 3]) -> Option<[u64; 3]> {
         *number = part.parse().ok().filter(|_| is_number)?;
     }
     parts.next().is_none().then_some(numbers)
-}
-
-/// Days from 1970-01-01 to a day of the Gregorian calendar.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    // Years begin in March, so that a leap day is the last of its year.
-    let year = if month <= 2 { year - 1 } else { year };
-    let from_march = (month + 9) % 12;
-    let of_year = (153 * from_march + 2) / 5 + day - 1;
-    let since_year_0 = year * 365 + year / 4 - year / 100 + year / 400 + of_year;
-    since_year_0 - 719_468
 }
 
 #[cfg(test)]

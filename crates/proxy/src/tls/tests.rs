@@ -17,7 +17,7 @@ use rustls::{
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
-use super::{Clients, TlsFault, server};
+use super::{Clients, TlsFault, client as trust, server};
 use crate::peer_certificate;
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
@@ -266,4 +266,20 @@ fn bundles_without_a_root_are_refused() {
     }
     let says = Clients::trusting(b"roots", true).expect_err("no PEM");
     assert!(matches!(says, TlsFault::Pem("certificate")), "{says}");
+}
+
+#[test]
+fn what_the_gate_would_show_and_is_of_no_use_is_told_without_its_key() {
+    let authority = Authority::new("root");
+    let [one, other] = ["one.test", "other.test"].map(|name| authority.leaf(name, |_| {}));
+    let bundle = Some(authority.pem.as_bytes());
+    let shown = |key: &str| trust(bundle, Some((one.pem.as_bytes(), key.as_bytes())));
+    assert!(shown(&one.key).is_ok());
+    for key in [&*other.key, "-----BEGIN"] {
+        assert!(shown(key).is_err_and(|fault| !fault.to_string().contains("BEGIN")));
+    }
+    assert!(matches!(
+        trust(Some(b"no PEM"), None),
+        Err(TlsFault::Pem("certificate"))
+    ));
 }

@@ -19,6 +19,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use wire::grpc::framed;
 
 use super::{Collector, Undelivered};
 
@@ -201,7 +202,9 @@ impl Connection {
                     "http"
                 };
                 let target = format!("{scheme}://{}{EXPORT}", endpoint.authority);
-                let request = message(endpoint, &target, "application/grpc", framed(batch))?;
+                let body = framed(batch)
+                    .ok_or_else(|| Undelivered::Never("the batch fits no frame".to_owned()))?;
+                let request = message(endpoint, &target, "application/grpc", body)?;
                 sender.ready().await.map_err(broken)?;
                 let answer = sender.send_request(request).await.map_err(broken)?;
                 taken(answer.status())?;
@@ -236,12 +239,6 @@ fn message(
     }
     let request = request.body(Full::new(Bytes::from(body)));
     request.map_err(|error| Undelivered::Never(error.to_string()))
-}
-
-/// A message as gRPC frames it: not compressed, and its length.
-fn framed(batch: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(batch.len()).unwrap_or(u32::MAX);
-    [&[0], &length.to_be_bytes()[..], batch].concat()
 }
 
 /// Reads an answer to its end, so that the connection can be used again. Gives its trailers.

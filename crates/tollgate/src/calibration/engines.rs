@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callout::{Bounds, Client, ClientIdentity, EnginePlace, EngineTokens, Protocol, Questions};
+use callout::{Bounds, Client, EnginePlace, EngineTokens, Protocol, Questions};
 use callout::{Tls, Url};
 use config::{AskedAt, Host, Vocabulary};
 use policy::counting::{label, tokenizer};
@@ -499,12 +499,9 @@ impl Making<'_> {
             .map_err(|error| format!("{ca_file}: {error}"))?;
         let mut shown = self.host.client_certificates.iter();
         let shown = shown.find(|of| of.digest == certificate);
-        let identity = shown.map(|of| ClientIdentity {
-            certificate: of.certificate_pem.clone(),
-            key: of.key_pem.clone(),
-        });
-        let made = Tls::new(bundle.as_deref(), identity.as_ref());
-        let made = made.map_err(|fault| fault.to_string())?;
+        let identity = shown.map(|of| (&*of.certificate_pem, of.key_pem.expose()));
+        let made = proxy::tls::client(bundle.as_deref(), identity);
+        let made = Tls::of(made.map_err(|fault| fault.to_string())?);
         self.trust.borrow_mut().insert(of, made.clone());
         Ok(made)
     }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::gate::Gate;
 use super::{Untried, holds, is_there, page, upstream};
+use crate::dist::build::PROGRAMS;
 use crate::dist::{Release, files, image, make_dir, sha256, succeed, write};
 use crate::free_address::free_address;
 
@@ -165,7 +166,7 @@ impl Image {
         command
     }
 
-    /// Its one program, asked something.
+    /// Its gate, asked something.
     fn ask(&self, words: &[&str]) -> Result<String, String> {
         let mut whole = strings(&self.says, "Entrypoint");
         whole.extend(words.iter().map(|word| (*word).to_owned()));
@@ -175,8 +176,8 @@ impl Image {
     fn has_no_shell(&self) -> Result<(), String> {
         let programs = files(&self.root.join("usr/bin"))?;
         holds(
-            programs == ["tollgate"],
-            &format!("one program is in it, not {programs:?}"),
+            programs == PROGRAMS,
+            &format!("nothing but {PROGRAMS:?} is in it, not {programs:?}"),
         )?;
         for dir in ["bin", "sbin", "usr/sbin"] {
             holds(!self.root.join(dir).exists(), &format!("there is no {dir}"))?;

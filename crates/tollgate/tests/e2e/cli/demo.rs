@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 
 use testing::eventually;
 
@@ -83,7 +84,7 @@ fn an_access_log_that_takes_nothing_hides_no_call() {
 
     let dir = tempfile::tempdir().expect("a temporary directory");
     let pipe = dir.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());
     let pipe = pipe.to_string_lossy();
     let ended = by_itself(&["--access-log", &pipe], &words);
@@ -99,7 +100,7 @@ fn lines_that_cannot_be_written_end_it_with_an_error() {
         "exec \"$0\" demo --listen {any} --admin {any} --on-prem {any} --frontier {any} \
          --workload mixed --calls 50 --every-ms 20 > /dev/full"
     );
-    let ended = std::process::Command::new("sh")
+    let ended = Command::new("sh")
         .args(["-c", &script])
         .arg(binary)
         .output();
@@ -107,6 +108,27 @@ fn lines_that_cannot_be_written_end_it_with_an_error() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot write to standard output"), "{said}");
+}
+
+#[test]
+fn a_gate_that_has_no_demo_beside_it_says_where_one_comes_from() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let alone = dir.path().join("tollgate");
+    // A file that this process had open to write could not be run while another test starts a program.
+    let copied = Command::new("cp").arg(Gate::binary()).arg(&alone).status();
+    assert!(copied.expect("cp runs").success());
+    let ended = Command::new(&alone)
+        .arg("demo")
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let missing = dir.path().canonicalize().expect("it is there");
+    let missing = missing.join("tollgate-demo").display().to_string();
+    assert!(
+        said.contains(&missing) && said.contains("`cargo build --release`"),
+        "{said}"
+    );
 }
 
 /// A demo that ends by itself.
