@@ -47,6 +47,19 @@ pub struct Reach {
     pub timeout: Duration,
 }
 
+impl Reach {
+    /// One target over HTTP/1.1, of which the system's authorities say who it is.
+    #[must_use]
+    pub fn plain(target: Target, timeout: Duration) -> Self {
+        Self {
+            targets: vec![target],
+            protocol: Protocol::Http1,
+            trust: Trust::System,
+            timeout,
+        }
+    }
+}
+
 /// What is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {

@@ -340,8 +340,6 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
 }
 
 fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayError> {
-    let headers = options.header.iter();
-    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
     Ok(TrafficRequest {
         seed: options.seed,
         ramp: options.ramp,
@@ -356,6 +354,18 @@ fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayErr
         scope: options.scope,
         once: options.once,
         connections: options.connections,
+        ..request_of(corpus, &options.header)?
+    })
+}
+
+/// What is asked of a corpus whoever asks, with these headers.
+fn request_of(
+    corpus: &Corpus,
+    headers: &[(String, String)],
+) -> Result<TrafficRequest, ReplayError> {
+    let headers = headers.iter();
+    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
+    Ok(TrafficRequest {
         headers: headers.collect::<Result<_, ReplayError>>()?,
         answers: if corpus.manifest().stream {
             Answers::Events
@@ -363,6 +373,7 @@ fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayErr
             Answers::Json
         },
         path: target::PATH.into(),
+        ..TrafficRequest::default()
     })
 }
 

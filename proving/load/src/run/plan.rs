@@ -13,7 +13,7 @@ use experiment::arrivals::{Process, Scope};
 use experiment::workload::{Enter, Load, Profile, Stay, Workload};
 
 use super::LoadError;
-use crate::client::{Protocol, Reach, Target, Trust};
+use crate::client::Reach;
 use crate::observer::{Answers, Record};
 use crate::source::{Head, IdHeader, Source};
 
@@ -150,12 +150,7 @@ impl Plan {
         timeout: Duration,
     ) -> Self {
         Self {
-            reach: Reach {
-                targets: vec![Target::from(target)],
-                protocol: Protocol::Http1,
-                trust: Trust::System,
-                timeout,
-            },
+            reach: Reach::plain(target.into(), timeout),
             source,
             workload: shape.workload(ramp),
             traffic: vec![Traffic {

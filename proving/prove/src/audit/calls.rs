@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use load::client::{Client, Failure, Listener, Protocol, Reach, Said, Trust};
+use load::client::{Client, Failure, Listener, Reach, Said};
 use load::source::{Head, HeadError, Payload};
 
 use super::crowd::Crowd;
@@ -72,12 +72,7 @@ impl Callers {
         });
         let theirs = Arc::clone(&shared);
         let crowd = Crowd::start(users, move || {
-            let client = Client::new(Reach {
-                targets: vec![target.into()],
-                protocol: Protocol::Http1,
-                trust: Trust::System,
-                timeout: PATIENCE,
-            });
+            let client = Client::new(Reach::plain(target.into(), PATIENCE));
             let client = Rc::new(client.expect("without TLS no authority is read"));
             move |n| user(Arc::clone(&theirs), Rc::clone(&client), n)
         })?;

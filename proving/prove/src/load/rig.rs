@@ -94,25 +94,40 @@ impl Rig {
 
     /// Begins a run.
     pub(super) fn begin(&self, wanted: RunOverrides<'_>) -> Result<ActiveRun<'_>, ReplayError> {
-        let names = self.names();
-        let count = names.len();
-        let file = wanted
-            .records
-            .map(|path| Records::create(path, names))
-            .transpose()?;
-        let warm_up = self.plan.warm_up;
-        let (rows, sender) = Rows::start(count, self.slo.clone(), warm_up, (file, wanted.on_rows))?;
-        let mut plan = self.plan.clone();
-        plan.records = Some(sender);
-        plan.workload.seed = wanted.seed.unwrap_or(plan.workload.seed);
+        let seed = wanted.seed.unwrap_or(self.plan.workload.seed);
+        let started = SystemTime::now();
+        let (running, rows) = begin(&self.plan, self.names(), self.slo.clone(), wanted)?;
         Ok(ActiveRun {
             rig: self,
-            seed: plan.workload.seed,
-            started: SystemTime::now(),
-            running: start(plan)?,
+            seed,
+            started,
+            running,
             rows,
         })
     }
+}
+
+/// Begins what is planned for profiles of these names.
+pub(super) fn begin(
+    plan: &Plan,
+    names: Vec<String>,
+    slo: Option<Slo>,
+    wanted: RunOverrides<'_>,
+) -> Result<(Running, Rows), ReplayError> {
+    let count = names.len();
+    let create = |path| Records::create(path, names);
+    let file = wanted.records.map(create).transpose()?;
+    let (rows, sender) = Rows::start(count, slo, plan.warm_up, (file, wanted.on_rows))?;
+    let mut plan = plan.clone();
+    plan.records = Some(sender);
+    plan.workload.seed = wanted.seed.unwrap_or(plan.workload.seed);
+    Ok((start(plan)?, rows))
+}
+
+/// The credentials that are sent.
+pub(super) fn secrets(plan: &Plan) -> Vec<Secret> {
+    let heads = plan.traffic.iter().map(|traffic| &traffic.head);
+    heads.flat_map(Head::secrets).collect()
 }
 
 impl ActiveRun<'_> {
@@ -132,8 +147,6 @@ impl ActiveRun<'_> {
         };
         let names = self.rig.names();
         let report = Report::new(run, &names, &outcome, &summed, certificate);
-        let heads = self.rig.plan.traffic.iter().map(|traffic| &traffic.head);
-        let secrets: Vec<Secret> = heads.flat_map(Head::secrets).collect();
-        Ok((report.without(&secrets), fault))
+        Ok((report.without(&secrets(&self.rig.plan)), fault))
     }
 }

@@ -10,17 +10,15 @@ use std::time::Duration;
 
 use experiment::arrivals::{Scope, Spec};
 use experiment::workload::Load;
-use load::client::{Protocol, Reach, Trust};
-use load::observer::Answers;
-use load::run::{Outcome, Plan, Running, start};
-use load::source::{Head, IdHeader, Secret};
+use load::client::Reach;
+use load::run::{Outcome, Plan, Running};
+use load::source::{IdHeader, Secret};
 
-use super::records::Records;
-use super::rig::OnRows;
+use super::rig::{self, OnRows, RunOverrides};
 use super::rows::{Rows, Summed};
 use super::source::Replayed;
 use super::traffic::{self, File, TrafficRequest, Users, Value};
-use super::{ReplayError, has, target};
+use super::{ReplayError, has, request_of, target};
 use crate::overhead::ask::ID_HEADER;
 use corpus::store::Corpus;
 
@@ -113,20 +111,11 @@ impl Steered {
         let corpus = Corpus::open(&asked.corpus)?;
         corpus.verify(|_| {})?;
         let has = has(&corpus);
-        let headers = asked.headers.iter();
-        let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
         let request = TrafficRequest {
             seed: asked.seed,
             users: Users::OfEach(asked.max_users),
             connections: 1,
-            headers: headers.collect::<Result<_, ReplayError>>()?,
-            answers: if corpus.manifest().stream {
-                Answers::Events
-            } else {
-                Answers::Json
-            },
-            path: target::PATH.into(),
-            ..TrafficRequest::default()
+            ..request_of(&corpus, &asked.headers)?
         };
         let file = File::of(&asked.profiles);
         let planned = traffic::plan(&request, &file, &asked.base, &has)?;
@@ -156,12 +145,7 @@ impl Steered {
             traffic.request_id = Some(id.clone());
         }
         let plan = Plan {
-            reach: Reach {
-                targets: vec![target::parse(&asked.target)?],
-                protocol: Protocol::Http1,
-                trust: Trust::System,
-                timeout: asked.timeout,
-            },
+            reach: Reach::plain(target::parse(&asked.target)?, asked.timeout),
             source: Arc::new(Replayed::new(corpus, planned.profiles)),
             workload: planned.workload,
             traffic: requests,
@@ -185,19 +169,15 @@ impl Steered {
     /// Begins; rows go to the file, and to whoever hears them.
     pub(crate) fn begin(&self, file: &Path, on_rows: OnRows) -> Result<SteeredRun, ReplayError> {
         let names = self.profiles.iter().map(|profile| profile.name.clone());
-        let file = Records::create(file, names.collect())?;
-        let (rows, sender) = Rows::start(
-            self.profiles.len(),
-            None,
-            Duration::ZERO,
-            (Some(file), Some(on_rows)),
-        )?;
-        let mut plan = self.plan.clone();
-        plan.records = Some(sender);
-        let heads = plan.traffic.iter().map(|traffic| &traffic.head);
+        let wanted = RunOverrides {
+            records: Some(file),
+            on_rows: Some(on_rows),
+            seed: None,
+        };
+        let (running, rows) = rig::begin(&self.plan, names.collect(), None, wanted)?;
         Ok(SteeredRun {
-            secrets: heads.flat_map(Head::secrets).collect(),
-            running: start(plan)?,
+            secrets: rig::secrets(&self.plan),
+            running,
             rows,
         })
     }

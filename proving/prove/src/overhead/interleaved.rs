@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use experiment::random::Rng;
-use load::client::{Client, Listener, Protocol, Reach, Said, Target, Trust};
+use load::client::{Client, Listener, Reach, Said, Target};
 use load::source::{Head, Payload};
 
 use super::quantile;
@@ -89,15 +89,10 @@ fn ask(probe: &Probe) -> Result<(Vec<Took>, Vec<Took>), String> {
     let runtime = crate::runtime::make_local();
     let runtime = runtime.map_err(|error| format!("the probe could not start: {error}"))?;
     runtime.block_on(async {
-        let way = |target: &Target| {
-            Client::new(Reach {
-                targets: vec![target.clone()],
-                protocol: Protocol::Http1,
-                trust: Trust::System,
-                timeout: probe.timeout,
-            })
+        let client = |target: &Target| {
+            let client = Client::new(Reach::plain(target.clone(), probe.timeout));
+            client.map_err(|error| error.to_string())
         };
-        let client = |target| way(target).map_err(|error| error.to_string());
         let ways = [client(&probe.direct)?, client(&probe.through)?];
         let mut lines = [ways[0].line(0), ways[1].line(0)];
         let mut took = [Vec::new(), Vec::new()];

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use load::client::{Client, ConnectionSlot, Failure, Listener, Protocol, Reach, Said, Trust};
+use load::client::{Client, ConnectionSlot, Failure, Listener, Reach, Said};
 use load::source::Payload;
 
 use super::exposition::{MOST_BYTES, Page};
@@ -87,12 +87,7 @@ impl Listener for Heard {
 impl Pages {
     /// An answer may take `patience` in all, connecting included.
     pub(super) fn new(target: Target, patience: Duration) -> Result<Self, String> {
-        let client = Client::new(Reach {
-            targets: vec![target.base.clone()],
-            protocol: Protocol::Http1,
-            trust: Trust::System,
-            timeout: patience,
-        });
+        let client = Client::new(Reach::plain(target.base.clone(), patience));
         let client = client.map_err(|error| format!("{}: {error}", target.url))?;
         let line = client.line(0);
         Ok(Self {

@@ -12,11 +12,12 @@ mod tests;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::suite::{Behaviour, Upstream};
 
@@ -74,7 +75,7 @@ fn open(shared: &Shared) -> MutexGuard<'_, Book> {
 /// What the server's thread is told.
 enum Command {
     /// Listens, or does not and cuts all connections; then says how that went.
-    Listen(bool, oneshot::Sender<io::Result<()>>),
+    Listen(bool, SyncSender<io::Result<()>>),
 }
 
 /// A recording upstream on a thread of its own; dropped, it is gone.
@@ -128,23 +129,15 @@ impl Recorder {
 
     fn listen(&self, is_open: bool) -> io::Result<()> {
         let gone = || io::Error::other("bug: the upstream's thread is gone");
-        let (done, mut heard) = oneshot::channel();
+        let (done, heard) = sync_channel(1);
         let commands = self.commands.as_ref().ok_or_else(gone)?;
         commands
             .send(Command::Listen(is_open, done))
             .map_err(|_| gone())?;
-        let began = Instant::now();
-        loop {
-            match heard.try_recv() {
-                Ok(done) => return done,
-                Err(oneshot::error::TryRecvError::Closed) => return Err(gone()),
-                Err(oneshot::error::TryRecvError::Empty) if began.elapsed() > PATIENCE => {
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
-                Err(oneshot::error::TryRecvError::Empty) => {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            }
+        match heard.recv_timeout(PATIENCE) {
+            Ok(done) => done,
+            Err(RecvTimeoutError::Timeout) => Err(io::ErrorKind::TimedOut.into()),
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
         }
     }
 
