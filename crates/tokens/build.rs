@@ -41,22 +41,6 @@ fn main() {
     let (rows, characters) = classes();
     write("rows.classes", &rows);
     write("characters.classes", &characters);
-    write("unprintable.ranges", &ranges(r"[[\p{C}\p{Z}]--[ ]]"));
-    write("decimal.ranges", &ranges(r"\p{Nd}"));
-}
-
-/// The characters of a class as pairs of first and last.
-fn ranges(pattern: &str) -> Vec<u8> {
-    let parsed = regex_syntax::parse(pattern).expect("a pattern");
-    let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
-        panic!("{pattern} is no class");
-    };
-    let mut bytes = Vec::new();
-    for range in class.ranges() {
-        bytes.extend(u32::from(range.start()).to_le_bytes());
-        bytes.extend(u32::from(range.end()).to_le_bytes());
-    }
-    bytes
 }
 
 /// The bytes of a vocabulary's tokens by their rank, out of a file that names them in order.

@@ -33,6 +33,9 @@ const TOLERANCE_PERCENT: f64 = 0.5;
 const OTHER_LIBC_PERCENT: f64 = 3.0;
 /// The same where calls are metered: how many rows a transaction takes, and counts a turn, is the clock's doing.
 const METERED_TOLERANCE_PERCENT: f64 = 15.0;
+/// How often a scenario that has grown is counted: the gate's ticks come by the clock, more of them where it waits for a core, so that the
+/// least count is the truest.
+const TRIES: u32 = 3;
 /// Exchanges of the two runs.
 const FEW: u32 = 100;
 const MANY: u32 = 600;
@@ -81,8 +84,24 @@ fn each(binary: &Path, scene: &Scene) -> Result<Instructions, String> {
     })
 }
 
-/// Likewise of each scenario, in their order, as many at once as there are cores: instructions are the same beside others.
-fn each_of(binary: &Path, scenes: &[Scene]) -> Vec<Result<Instructions, String>> {
+/// The same, and again where it has grown: the least.
+fn least(binary: &Path, scene: &Scene, table: &Table) -> Result<Instructions, String> {
+    let mut least = each(binary, scene)?;
+    for _ in 1..TRIES {
+        if !table.has_grown(scene, least) {
+            break;
+        }
+        let again = each(binary, scene)?;
+        least = Instructions {
+            all: least.all.min(again.all),
+            worker: least.worker.min(again.worker),
+        };
+    }
+    Ok(least)
+}
+
+/// Likewise of each scenario, in their order, as many at once as there are cores.
+fn each_of(binary: &Path, scenes: &[Scene], table: &Table) -> Vec<Result<Instructions, String>> {
     let next = AtomicUsize::new(0);
     let counted = Mutex::new(BTreeMap::new());
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -92,9 +111,9 @@ fn each_of(binary: &Path, scenes: &[Scene]) -> Vec<Result<Instructions, String>>
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(scene) = scenes.get(at) else { return };
-                    let each = each(binary, scene);
+                    let least = least(binary, scene, table);
                     let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
-                    counted.insert(at, each);
+                    counted.insert(at, least);
                 }
             });
         }
@@ -109,15 +128,11 @@ pub(crate) fn run(binary: &Path, build: Build, write: bool, filter: &str) -> Res
     let scenes = SCENES.iter().filter(|scene| scene.name.contains(filter));
     let scenes: Vec<Scene> = scenes.copied().collect();
     let mut measured = BTreeMap::new();
-    for (scene, each) in scenes.iter().zip(each_of(binary, &scenes)) {
+    let all = each_of(binary, &scenes, &table);
+    for (scene, each) in scenes.iter().zip(all) {
         let each = each?;
-        match scene.unmetered {
-            None => table.row(scene.name, each.all, table.tolerance_percent),
-            Some(_) => {
-                table.row(scene.name, each.all, METERED_TOLERANCE_PERCENT);
-                let worker = format!("{}_worker", scene.name);
-                table.row(&worker, each.worker, table.tolerance_percent);
-            }
+        for row in table.rows(scene, each) {
+            table.show(&row);
         }
         measured.insert(scene.name, each);
     }
@@ -175,20 +190,63 @@ impl Table {
         })
     }
 
-    fn row(&mut self, name: &str, count: u64, tolerance_percent: f64) {
-        let kept = self.counts.get(name, self.build);
-        let change = kept.map(|kept| 100.0 * (count as f64 / kept as f64 - 1.0));
+    /// What is compared of a scenario.
+    fn rows(&self, scene: &Scene, counted: Instructions) -> Vec<Row> {
+        let row = |name: &str, count, tolerance_percent| Row {
+            name: name.to_owned(),
+            count,
+            tolerance_percent,
+        };
+        match scene.unmetered {
+            None => vec![row(scene.name, counted.all, self.tolerance_percent)],
+            Some(_) => vec![
+                row(scene.name, counted.all, METERED_TOLERANCE_PERCENT),
+                row(
+                    &format!("{}_worker", scene.name),
+                    counted.worker,
+                    self.tolerance_percent,
+                ),
+            ],
+        }
+    }
+
+    fn has_grown(&self, scene: &Scene, counted: Instructions) -> bool {
+        let mut rows = self.rows(scene, counted).into_iter();
+        rows.any(|row| {
+            self.change(&row)
+                .is_some_and(|change| change > row.tolerance_percent)
+        })
+    }
+
+    /// In percent of what is kept, where anything is.
+    fn change(&self, row: &Row) -> Option<f64> {
+        let kept = self.counts.get(&row.name, self.build)?;
+        Some(100.0 * (row.count as f64 / kept as f64 - 1.0))
+    }
+
+    fn show(&mut self, row: &Row) {
+        let kept = self.counts.get(&row.name, self.build);
+        let change = self.change(row);
         println!(
-            "{name:<36} {:>10} {count:>10} {:>8}",
+            "{:<36} {:>10} {:>10} {:>8}",
+            row.name,
             kept.map_or_else(|| "-".into(), |kept| kept.to_string()),
+            row.count,
             change.map_or_else(|| "-".into(), |change| format!("{change:+.1} %"))
         );
-        let has_grown = change.is_none_or(|change| change > tolerance_percent);
-        if has_grown && !self.decided.lets(name, self.build, count) {
-            self.grown.push(name.to_owned());
+        let has_grown = change.is_none_or(|change| change > row.tolerance_percent);
+        if has_grown && !self.decided.lets(&row.name, self.build, row.count) {
+            self.grown.push(row.name.clone());
         }
-        self.counts.set(name, self.build, count);
+        self.counts.set(&row.name, self.build, row.count);
     }
+}
+
+/// One line of the table.
+struct Row {
+    name: String,
+    count: u64,
+    tolerance_percent: f64,
 }
 
 /// Shows how much of what metering adds is the worker's.

@@ -36,8 +36,6 @@ pub enum ClientAuth {
         /// The assertion.
         assertion: SecretSource,
     },
-    /// A bearer token.
-    Bearer(SecretSource),
     /// Nothing in the request: the certificate of the connection says it, or nothing does.
     Nothing {
         /// The client's id, where the form names it.
@@ -68,9 +66,6 @@ impl ClientAuth {
                 let kind = b"urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
                 form.add("client_assertion_type", kind);
                 form.add("client_assertion", assertion.give()?.expose());
-            }
-            Self::Bearer(token) => {
-                headers.insert(AUTHORIZATION, bearer(token)?);
             }
             Self::Nothing { id } => {
                 if let Some(id) = id {

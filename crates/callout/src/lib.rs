@@ -40,10 +40,7 @@ pub use engine_tokens::{
     AskedBy, EngineCount, EngineModel, EnginePlace, EngineQuestion, EngineSays, EngineTokens,
     api_root,
 };
-pub use ext_authz::{
-    Authorized, AuthzFacts, AuthzHeader, AuthzPeer, AuthzRequest, AuthzTransport, Denial, ExtAuthz,
-    ExtAuthzSettings,
-};
+pub use ext_authz::{Authorized, AuthzPeer, AuthzRequest, AuthzTransport, ExtAuthz};
 pub use fault::Fault;
 pub use introspection::{ActiveToken, Introspected, Introspection, IntrospectionSettings};
 pub use jwks::{
@@ -60,8 +57,8 @@ pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Running, Service};
 pub use tls::Tls;
 pub use token::{
-    AccessToken, CallerExchange, ContainerKeys, Grant, Impersonation, InstanceKeys, Issued,
-    KeysRequest, MetadataMethod, MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint,
-    TokenRequest, TokenState, WebIdentity, fetch_text,
+    AccessToken, CallerExchange, Grant, Impersonation, Issued, KeysRequest, MetadataMethod,
+    MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint, TokenRequest, TokenState,
+    WebIdentity,
 };
 pub use url::{Url, UrlFault};

@@ -26,11 +26,11 @@ use crate::client::Client;
 use crate::fault::Fault;
 use crate::service::{Answered, Handle, Running};
 use crate::turns::{Turns, back_off};
-pub use aws::{ContainerKeys, InstanceKeys, KeysRequest, SessionKeys, WebIdentity};
+pub use aws::{KeysRequest, SessionKeys, WebIdentity};
 pub use exchange::CallerExchange;
 pub use grant::{Grant, OAuthRequest};
 pub use impersonation::Impersonation;
-pub use metadata::{MetadataMethod, MetadataRequest, fetch_text};
+pub use metadata::{MetadataMethod, MetadataRequest};
 
 /// Asked for while there is none, it is fetched so often at most.
 const ASKED_EVERY: Duration = Duration::from_secs(1);

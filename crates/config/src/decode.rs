@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::mask::{looks_like_key, masked, quoted};
 use crate::node::{Filled, Node, Shape, Value};
 
-pub(crate) use many::{ListOf, MapOf, OneOrMany};
+pub(crate) use many::{ListOf, MapOf, OneOrMany, ShortOrFull};
 pub(crate) use nearest::nearest;
 pub(crate) use record::{Fields, Member, Record, define, record, whole};
 
@@ -49,6 +49,16 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    pub(crate) fn new(path: impl Into<String>, line: usize) -> Self {
+        let path = path.into();
+        Self { path, line }
+    }
+
+    /// A member of what stands here.
+    pub(crate) fn below(&self, name: &str) -> Self {
+        Self::new(format!("{}.{name}", self.path), self.line)
+    }
+
     pub(crate) fn fault(&self, says: impl Into<String>, hint: impl Into<String>) -> Fault {
         Fault {
             path: self.path.clone(),
@@ -94,23 +104,68 @@ impl<T> Field<T> {
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
+
+    pub(crate) fn is_bad(&self) -> bool {
+        matches!(self, Self::Bad)
+    }
+}
+
+impl<T> Field<At<T>> {
+    /// What is written, without its place.
+    pub(crate) fn value(&self) -> Option<&T> {
+        self.get().map(|at| &at.value)
+    }
+}
+
+impl<T> Field<OneOrMany<T>> {
+    /// What is written; nothing where nothing is.
+    pub(crate) fn items(&self) -> &[At<T>] {
+        self.get().map_or(&[], |many| &many.0)
+    }
+}
+
+impl<T> Field<ListOf<T>> {
+    /// What is written; nothing where nothing is.
+    pub(crate) fn items(&self) -> &[(Place, Option<T>)] {
+        self.get().map_or(&[], |list| &list.0)
+    }
+}
+
+impl<K, T> Field<MapOf<K, T>> {
+    /// What is written; nothing where nothing is.
+    pub(crate) fn items(&self) -> &[(At<K>, Option<T>)] {
+        self.get().map_or(&[], |map| &map.0)
+    }
 }
 
 /// How one scalar is written.
 pub(crate) trait Written: Sized {
     /// What YAML may take it for.
-    const TAKES: Takes;
+    const TAKES: Takes = Takes::Text;
     /// Whether it is a secret or says where one is kept.
     const HOLDS_SECRET: bool = false;
+    /// Whether it may be quoted in a message that says what is wrong with it. A field that holds a secret, or may by a
+    /// slip, shows nothing of it: [`HIDDEN`].
+    const IS_SHOWN: bool = true;
+    /// Which texts its JSON Schema takes; all where it says none.
+    const PATTERN: &'static str = "";
     /// Reads it.
     fn read(text: &str) -> Result<Self, Problem>;
-    /// It as written, in a message that says what is wrong with it. A field that holds a secret
-    /// shows nothing of it: [`HIDDEN`].
+    /// It as written, in a message.
     fn shown(raw: &str) -> String {
-        quoted(raw)
+        if Self::IS_SHOWN {
+            quoted(raw)
+        } else {
+            HIDDEN.into()
+        }
     }
     /// Its JSON Schema.
-    fn schema() -> serde_json::Value;
+    fn schema() -> serde_json::Value {
+        match Self::PATTERN {
+            "" => json!({ "type": "string" }),
+            pattern => json!({ "type": "string", "pattern": pattern }),
+        }
+    }
 }
 
 /// In place of what a field that holds a secret has.
@@ -142,6 +197,14 @@ impl Problem {
             quotable: true,
         }
     }
+
+    /// Of a text that may hold a secret.
+    pub(crate) fn unquoted(is: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            quotable: false,
+            ..Self::new(is, hint)
+        }
+    }
 }
 
 /// A scalar, where it stands and how it was written.
@@ -156,10 +219,7 @@ impl<T: Written> Decode for At<T> {
     const HOLDS_SECRET: bool = T::HOLDS_SECRET;
 
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
-        let place = Place {
-            path: path.into(),
-            line: node.line,
-        };
+        let place = Place::new(path, node.line);
         let wanted = match T::TAKES {
             Takes::Text => "text",
             Takes::Number => "a number",

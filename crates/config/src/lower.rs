@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use policy::snapshot::{Bounds, Snapshot};
 
-use crate::decode::{At, Decode, Field, Findings, HIDDEN, Place};
+use self::identity::Known;
+use crate::decode::{At, Decode, Field, Findings, HIDDEN, OneOrMany, Place};
 use crate::fault::{Fault, Faults};
 use crate::host::{AskedAt, ClientCertificate, Host, UpstreamCredential};
 use crate::node::Node;
@@ -31,6 +32,7 @@ mod kubernetes;
 mod ledger;
 mod limit;
 mod login;
+mod pem;
 mod price;
 mod proxy;
 mod retry;
@@ -125,6 +127,24 @@ fn ordered(mut faults: Vec<Fault>) -> Vec<Fault> {
 }
 
 impl Lowering<'_> {
+    fn fault(&mut self, place: &Place, says: impl Into<String>, hint: impl Into<String>) {
+        self.findings.fault(place, says, hint);
+    }
+
+    fn warn(&mut self, place: &Place, says: impl Into<String>, hint: impl Into<String>) {
+        self.findings.warn(place, says, hint);
+    }
+
+    /// Notes that what is written here is wrong: `"…" {is}`.
+    fn refuse<T>(&mut self, at: &At<T>, is: &str, hint: impl Into<String>) {
+        self.fault(&at.place, format!("{} {is}", at.shown), hint);
+    }
+
+    /// Notes an item that an earlier one says already.
+    fn twice<T>(&mut self, at: &At<T>) {
+        self.refuse(at, "is listed twice", "keep one of them");
+    }
+
     fn document(&mut self, document: &Document) -> (Snapshot, Option<Host>) {
         let mut host = self.host(document);
         let mut snapshot = Snapshot {
@@ -147,7 +167,11 @@ impl Lowering<'_> {
             let has_ledger = !document.ledger.is_absent();
             self.routes(routes, document.backends.get(), has_ledger, &mut snapshot);
         }
-        let credentials = self.identity(document, &mut snapshot);
+        let (identity, credentials) = self.identity(Known {
+            document,
+            snapshot: &snapshot,
+        });
+        snapshot.identity = identity;
         let authority = self.authority(document);
         self.callers_bring_tokens(document);
         let Made {
@@ -180,14 +204,15 @@ impl Lowering<'_> {
         let Some(written) = written else {
             return bounds;
         };
-        if let Some(at) = written.body.get() {
-            bounds.body_bytes = at.value.0;
-        }
+        set(&written.body, &mut bounds.body_bytes, |n| n.0);
         if let Some(at) = written.head.get() {
             bounds.head_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
             if at.value.0 < 1024 {
-                let says = format!("{} leaves no room for an ordinary head", at.shown);
-                self.findings.fault(&at.place, says, "write 1KiB or more");
+                self.refuse(
+                    at,
+                    "leaves no room for an ordinary head",
+                    "write 1KiB or more",
+                );
             }
         }
         set(&written.fields, &mut bounds.head_fields, |n| size(n.0));
@@ -202,7 +227,7 @@ impl Lowering<'_> {
         let one = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
         if let Some(at) = written.bodies.get() {
             bounds.bodies_bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
-            let is_known = !matches!(written.body, Field::Bad);
+            let is_known = !written.body.is_bad();
             if is_known && bounds.bodies_bytes < one {
                 let (unless, hint) = match &written.body {
                     Field::Is(_) => ("", "write as much as `bounds.body` or more"),
@@ -215,7 +240,7 @@ impl Lowering<'_> {
                     "{} does not hold one body of `bounds.body`{unless}",
                     at.shown
                 );
-                self.findings.fault(&at.place, says, hint);
+                self.fault(&at.place, says, hint);
             }
         } else {
             bounds.bodies_bytes = bounds.bodies_bytes.max(one);
@@ -259,7 +284,7 @@ impl Lowering<'_> {
         match self.sources.read(&path, bytes_max) {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 let says = format!("the file {shown} is larger than {} MiB", bytes_max >> 20);
-                self.findings.fault(&at.place, says, "");
+                self.fault(&at.place, says, "");
                 None
             }
             Ok(bytes) => Some((path, bytes)),
@@ -269,7 +294,7 @@ impl Lowering<'_> {
                 let start = "relative paths start where the configuration file is";
                 let hints = [hint, if relative { start } else { "" }];
                 let hints: Vec<&str> = hints.into_iter().filter(|h| !h.is_empty()).collect();
-                self.findings.fault(&at.place, says, hints.join("; "));
+                self.fault(&at.place, says, hints.join("; "));
                 None
             }
         }
@@ -281,6 +306,22 @@ fn set<T, U>(field: &Field<At<T>>, to: &mut U, of: impl FnOnce(&T) -> U) {
     if let Some(at) = field.get() {
         *to = of(&at.value);
     }
+}
+
+/// The text of a field, or else this one.
+fn said<T: AsRef<str>>(field: &Field<At<T>>, unless: &str) -> String {
+    field.value().map_or(unless, AsRef::as_ref).to_owned()
+}
+
+/// The text of a field, where there is one.
+fn text<T: AsRef<str>>(field: &Field<At<T>>) -> Option<String> {
+    field.value().map(|value| value.as_ref().to_owned())
+}
+
+/// Texts of a field.
+fn texts<T: AsRef<str>>(field: &Field<OneOrMany<T>>) -> Vec<String> {
+    let items = field.items().iter();
+    items.map(|at| at.value.as_ref().to_owned()).collect()
 }
 
 fn size(n: u32) -> usize {

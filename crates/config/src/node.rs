@@ -67,6 +67,10 @@ pub(crate) enum Shape {
 }
 
 impl Node {
+    fn new(line: usize, value: Value) -> Self {
+        Self { line, value }
+    }
+
     /// Whether its variables could not be filled in, which was reported.
     pub(crate) fn is_faulty(&self) -> bool {
         matches!(&self.value, Value::Scalar(scalar) if scalar.filled == Filled::Faulty)
@@ -205,10 +209,7 @@ impl Builder {
                         "an alias stands inside the thing that it names",
                     ));
                 };
-                let node = Node {
-                    line,
-                    value: known.node.value.clone(),
-                };
+                let node = Node::new(line, known.node.value.clone());
                 self.nodes = self.nodes.saturating_add(known.nodes);
                 self.scalar_bytes = self.scalar_bytes.saturating_add(known.scalar_bytes);
                 self.bounded(line)?;
@@ -226,10 +227,7 @@ impl Builder {
                     filled: Filled::No,
                 };
                 let (nodes, scalar_bytes) = (1, scalar.raw.len());
-                let node = Node {
-                    line,
-                    value: Value::Scalar(scalar),
-                };
+                let node = Node::new(line, Value::Scalar(scalar));
                 self.remember(anchor, &node, nodes, scalar_bytes);
                 self.place(node)
             }
@@ -278,10 +276,7 @@ impl Builder {
             Inside::List(items) => Value::List(items),
             Inside::Map { entries, .. } => Value::Map(entries),
         };
-        let node = Node {
-            line: open.line,
-            value,
-        };
+        let node = Node::new(open.line, value);
         let nodes = self.nodes - open.nodes_before;
         self.remember(
             open.anchor,
@@ -330,10 +325,7 @@ impl Builder {
                     entries.push(Entry {
                         key,
                         line,
-                        node: Node {
-                            line: value_line,
-                            value,
-                        },
+                        node: Node::new(value_line, value),
                     });
                 }
             },

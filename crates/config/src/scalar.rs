@@ -4,39 +4,39 @@
 //! Not here: addresses of backends (`target`).
 
 pub(crate) use admin::AdminRole;
-pub(crate) use authority::{Expression, OnFailure, SecretHeader, SystemNames, Template};
 pub(crate) use call::{Call, Flag};
-pub(crate) use client::{Network, ProxyProtocol, Recorded};
-pub(crate) use extra::{AccessKeyId, ExchangeGrant, HeaderValue, QueryName, QueryValue, encoded};
-pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme};
-pub(crate) use identity::{
-    Algorithm, CallUser, Claim, ClientAuth, ClientCertificates, RecordUser, Text, Trust,
-};
-pub(crate) use login::{RedirectUrl, Scope};
-pub(crate) use name::{Model, Name, Pattern};
+pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme, SecretHeader};
+pub(crate) use network::{Address, Network};
 pub(crate) use number::{
-    Age, Amount, Brief, Charge, Count, Currency, Decimal, Hold, Money, Percent, PricePer, Ratio,
-    Size, Span, Status,
+    Age, Amount, Brief, Charge, Count, Decimal, Hold, Money, Percent, PricePer, Ratio, Size, Span,
+    Status,
 };
-pub(crate) use period::{Every, Zone};
-pub(crate) use source::{File, Inline, SecretFile, Variable};
+pub(crate) use period::Zone;
+pub(crate) use query::{QueryName, encoded};
+pub(crate) use redirect_url::RedirectUrl;
+pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
+pub(crate) use template::Template;
+pub(crate) use text::{
+    Claim, Currency, Expression, HeaderValue, Model, Name, Pattern, QueryValue, Scope, Text,
+};
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
-    Address, Apart, BilledBy, Billing, BuiltIn, LogTarget, OtlpProtocol, Protocol, Whose,
+    Algorithm, Apart, BilledBy, Billing, BuiltIn, CallUser, ClientAuth, ClientCertificates,
+    ContentFormat, Every, FailsOpen, JwtBearer, OtlpProtocol, Protocol, ProxyProtocol, RecordUser,
+    Recorded, SystemNames, Trust, Whose, listed, words,
 };
 
 mod admin;
-mod authority;
 mod call;
-mod client;
-mod extra;
 mod header;
-mod identity;
-mod login;
-mod name;
+mod network;
 mod number;
 mod period;
+mod query;
+mod redirect_url;
 mod source;
+mod template;
+mod text;
 mod web;
 mod word;
 

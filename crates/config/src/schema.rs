@@ -25,14 +25,14 @@ use self::authority::Authority;
 pub(crate) use self::backend::{Backend, Credential, Pool};
 pub(crate) use self::budget::Budget;
 pub(crate) use self::calibration::{Calibration, EngineStart};
+use self::credential::ClientCertificate;
 use self::identity::Identity;
 pub(crate) use self::ledger::Ledger;
-pub(crate) use self::price::{Price, Tier};
+pub(crate) use self::price::Price;
 pub(crate) use self::proxy::ProxyAt;
 pub(crate) use self::route::{Limit, Retries, Route, Unread};
 pub(crate) use self::traces::Traces;
-use crate::decode::{At, Decode, Defs, Findings, ListOf, MapOf, OneOrMany, record};
-use crate::node::{Node, Value};
+use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
     Address, Brief, BuiltIn, ClientCertificates, Count, File, Hold, Host, Inline, LogTarget, Model,
     Name, Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span,
@@ -99,11 +99,7 @@ record! {
 
 record! {
     /// A certificate with its key; reloaded when either file changes.
-    Tls {
-        /// PEM file with the certificate chain, the gate's own first.
-        required certificate: At<File>,
-        /// PEM file with the private key.
-        required key: At<SecretFile>,
+    Tls of pair: ClientCertificate {
         /// PEM file with the roots that sign clients' certificates; without it clients are asked for none.
         optional client_ca: At<File>,
         /// Whether a client without a certificate is let in all the same: required or optional. Default required.
@@ -228,24 +224,7 @@ record! {
 }
 
 /// A vocabulary that is built in, by its name, or files.
-pub(crate) enum Tokenizer {
-    BuiltIn(BuiltIn),
-    Files(Box<TokenizerFiles>),
-}
-
-impl Decode for Tokenizer {
-    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
-        if matches!(node.value, Value::Map(_)) {
-            let files = TokenizerFiles::decode(node, path, findings)?;
-            return Some(Self::Files(Box::new(files)));
-        }
-        At::<BuiltIn>::decode(node, path, findings).map(|at| Self::BuiltIn(at.value))
-    }
-
-    fn schema(defs: &mut Defs) -> serde_json::Value {
-        json!({ "anyOf": [At::<BuiltIn>::schema(defs), TokenizerFiles::schema(defs)] })
-    }
-}
+pub(crate) type Tokenizer = ShortOrFull<BuiltIn, TokenizerFiles>;
 
 /// Names the schema, wherever a copy of it lies. It changes when documents that were taken no longer are.
 const SCHEMA_ID: &str = "urn:tollgate:schema:config:1";

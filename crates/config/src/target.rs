@@ -4,9 +4,7 @@
 //! `base_url`. Invariant: no userinfo, query or fragment, no dot segment, nothing to normalise.
 //! Not here: resolving and connecting.
 
-use serde_json::{Value, json};
-
-use crate::decode::{Problem, Takes, Written};
+use crate::decode::{Problem, Written};
 
 /// A parsed address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,20 +20,17 @@ pub(crate) struct Target {
 }
 
 impl Written for Target {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = "^https?://[^/?#@]+(/[^?#]*)?$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         let (tls, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
             (Some(rest), _) => (false, rest),
             (_, Some(rest)) => (true, rest),
             _ => {
-                let is = "is not an http:// or https:// address".into();
-                // Something unknown may hold a password before its `@`.
-                let quotable = !text.contains('@');
                 return Err(Problem {
-                    is,
-                    hint: EXAMPLE.into(),
-                    quotable,
+                    // Something unknown may hold a password before its `@`.
+                    quotable: !text.contains('@'),
+                    ..Problem::new("is not an http:// or https:// address", EXAMPLE)
                 });
             }
         };
@@ -44,22 +39,12 @@ impl Written for Target {
             None => (rest, ""),
         };
         if authority.contains('@') {
-            let is = "holds a user name or a password".into();
-            let hint = "put the secret under `credential`".into();
-            return Err(Problem {
-                is,
-                hint,
-                quotable: false,
-            });
+            let hint = "put the secret under `credential`";
+            return Err(Problem::unquoted("holds a user name or a password", hint));
         }
         if let Some(mark) = rest.chars().find(|c| matches!(c, '?' | '#')) {
-            let is = format!("holds a `{mark}`");
-            let hint = "write scheme, host, port and path only".into();
-            return Err(Problem {
-                is,
-                hint,
-                quotable: false,
-            });
+            let hint = "write scheme, host, port and path only";
+            return Err(Problem::unquoted(format!("holds a `{mark}`"), hint));
         }
         let (host, port) = host_and_port(authority, tls)?;
         let base_path = base_path(path)?;
@@ -81,10 +66,6 @@ impl Written for Target {
             authority,
             base_path,
         })
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^https?://[^/?#@]+(/[^?#]*)?$" })
     }
 }
 

@@ -15,10 +15,7 @@ pub(crate) fn fill(node: &mut Node, path: &str, sources: &dyn Sources, faults: &
         Value::Scalar(scalar) => {
             if let Err((says, hint)) = fill_scalar(scalar, sources) {
                 scalar.filled = Filled::Faulty;
-                let place = Place {
-                    path: path.into(),
-                    line: node.line,
-                };
+                let place = Place::new(path, node.line);
                 faults.push(place.fault(says, hint));
             }
         }

@@ -139,8 +139,21 @@ impl Series {
 
     /// Takes in what another worker counted.
     pub(crate) fn absorb(&mut self, other: &Self) {
-        let names = self.names.adopt(&other.names);
-        for (key, cell) in other.cells.rows() {
+        let Self {
+            names,
+            cells,
+            limited,
+            attempts,
+            costs,
+            by_operation,
+            gauges,
+            abandoned,
+            closed,
+            held,
+            folded,
+        } = other;
+        let names = self.names.adopt(names);
+        for (key, cell) in cells.rows() {
             let key = CellKey::unpack(key);
             let key = CellKey {
                 operation: key.operation,
@@ -152,37 +165,37 @@ impl Series {
             let at = self.cells.place(key.pack());
             self.cells.at(at).absorb(cell);
         }
-        for (key, count) in other.limited.rows() {
+        for (key, count) in limited.rows() {
             let (workload, route, kind) = limited_parts(key);
             let key = limited_key(names.here(workload), names.here(route), kind);
             let at = self.limited.place(key);
             *self.limited.at(at) += count;
         }
-        for (key, tries) in other.attempts.rows() {
+        for (key, tries) in attempts.rows() {
             let (backend, endpoint) = endpoint_parts(key);
             let key = endpoint_key(names.here(backend), names.here(endpoint));
             let at = self.attempts.place(key);
             self.attempts.at(at).absorb(tries);
         }
-        for (key, cost) in other.costs.rows() {
+        for (key, cost) in costs.rows() {
             let key = cost_key(cost_parts(key).map(|name| names.here(name)));
             let at = self.costs.place(key);
             self.costs.at(at).absorb(*cost);
         }
-        for (mine, theirs) in self.by_operation.iter_mut().zip(&other.by_operation) {
+        for (mine, theirs) in self.by_operation.iter_mut().zip(by_operation) {
             mine.absorb(theirs);
         }
-        for (mine, theirs) in self.gauges.iter_mut().zip(other.gauges) {
+        for (mine, theirs) in self.gauges.iter_mut().zip(gauges) {
             *mine += theirs;
         }
-        for (mine, theirs) in self.abandoned.iter_mut().zip(other.abandoned) {
+        for (mine, theirs) in self.abandoned.iter_mut().zip(abandoned) {
             *mine += theirs;
         }
-        for (mine, theirs) in self.closed.iter_mut().zip(other.closed) {
+        for (mine, theirs) in self.closed.iter_mut().zip(closed) {
             *mine += theirs;
         }
-        self.held = self.held.max(other.held);
-        self.folded += other.folded;
+        self.held = self.held.max(*held);
+        self.folded += folded;
     }
 }
 

@@ -5,24 +5,23 @@
 
 use std::sync::Arc;
 
+use prompts::harmony::{self, Piece, Script};
+use prompts::rendered_limit;
 use wire::dialect::Operation;
 
-use crate::conversation::Conversation;
 use crate::count::{Certainty, Count, Doubt, Prompt};
 use crate::dialect::{self, Counted, Reader};
 use crate::known_messages::KnownMessages;
 use crate::memo::Memo;
 use crate::prompt::Kept;
 use crate::shape::{Feature, Shape};
-use crate::template::{Shown, Template, TemplateSettings, Templates};
-use crate::tree::{Member, Tree};
-use crate::uncountable::{Uncountable, UnusableModel, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
-use crate::{
-    BODY_LIMIT_BYTES, features, harmony, media, overhead, prompt, rendered_limit,
-    tokenizer_settings,
-};
+use crate::{BODY_LIMIT_BYTES, features, media, overhead, prompt, tokenizer_settings};
+use prompts::conversation::Conversation;
+use prompts::template::{Shown, Template, TemplateSettings, Templates};
+use prompts::tree::{Member, Tree};
+use prompts::{Uncountable, UnusableModel, wrong};
 
 /// Conversations of one body times the bytes of its template arguments: each of them is given all of those anew.
 const GIVEN_LIMIT: usize = 256 << 20;
@@ -284,9 +283,11 @@ impl Counter {
         engine_clock_s: i64,
     ) -> Result<(Count, usize), Uncountable> {
         match &self.rendering {
-            Rendering::Harmony => harmony::render(conversation, engine_clock_s)?
-                .count(&self.vocabulary, &self.words)
-                .map(|tokens| (Count::exact(tokens), 0)),
+            Rendering::Harmony => {
+                let script = harmony::render(conversation, engine_clock_s)?;
+                let tokens = self.count_script(&script)?;
+                Ok((Count::exact(tokens), 0))
+            }
             Rendering::Template(template) => {
                 let rendered = template.render(conversation, engine_clock_s)?;
                 let count = self.vocabulary.count_prompt(
@@ -301,6 +302,16 @@ impl Counter {
             Rendering::Overhead => overhead::count(conversation, &self.vocabulary, &self.words)
                 .map(|tokens| (Count::approximate(tokens, Doubt::TemplateUnknown), 0)),
         }
+    }
+
+    /// Each piece is encoded on its own.
+    fn count_script(&self, script: &Script<'_>) -> Result<u64, Uncountable> {
+        let mut pieces = script.pieces().iter();
+        pieces.try_fold(0, |sum, piece| match piece {
+            Piece::Special(_) => Ok(sum + 1),
+            Piece::Word(word) => Ok(sum + self.words.count(*word, &self.vocabulary)?),
+            Piece::Text(text) => Ok(sum + self.vocabulary.count(text)?),
+        })
     }
 
     fn conversations<'t>(

@@ -4,7 +4,7 @@
 //! engine whose count we hold ours against.
 //! A body is read for somebody: for a template, which sees what the engine puts together for one, for Harmony, or for
 //! the documented overhead of a provider whose template is not public.
-//! Not here: prompts without a conversation (`prompt`), rendering (`harmony`, `template`, `overhead`).
+//! Not here: prompts without a conversation (`prompt`), rendering (`prompts`, `overhead`).
 
 pub(crate) mod chat;
 mod embeddings;
@@ -19,9 +19,9 @@ pub(crate) use embeddings::has_messages;
 
 use wire::dialect::Operation;
 
-use crate::conversation::Conversation;
-use crate::tree::Tree;
-use crate::uncountable::{Uncountable, wrong};
+use prompts::conversation::Conversation;
+use prompts::tree::Tree;
+use prompts::{Uncountable, wrong};
 
 /// An operation whose body has a prompt to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@
 
 use memchr::memchr2_iter;
 
-use crate::conversation::{Content, Conversation, Part, Schema, Tool, Turn};
 use crate::dialect::{self, Counted};
 use crate::prompt::{self, Kept};
 use crate::shape::{Feature, LONG, Shape};
-use crate::tree::{Member, Tree};
-use crate::words::Word;
+use prompts::Word;
+use prompts::conversation::{Content, Conversation, Part, Schema, Tool, Turn};
+use prompts::tree::{Member, Tree};
 
 /// What shapes a count where no template is known: all else changes nothing there.
 pub(crate) const WITHOUT_TEMPLATE: Shape = Shape::APIS.and(Shape::of(&[

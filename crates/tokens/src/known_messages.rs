@@ -5,7 +5,7 @@
 //! read whole and counted, under a hash of its bytes and its kind, so one that is known is JSON, and a message. All else of
 //! the body is checked as for a tree. Whatever is out of the ordinary (a member that stands twice, another API, a fault of any
 //! kind) is left to the tree, which knows what to say.
-//! Not here: renderings in which a message depends on its neighbours (`harmony`, `template`).
+//! Not here: renderings in which a message depends on its neighbours (`prompts`).
 
 mod body;
 mod checked;
@@ -14,16 +14,16 @@ use std::sync::Arc;
 
 use body::Body;
 
-use crate::conversation::Turn;
 use crate::dialect::{self, Counted, Reader, chat, messages};
 use crate::features;
 use crate::memo::{Memo, Shaped};
 use crate::overhead;
 use crate::shape::{Feature, Shape};
-use crate::tree::{Member, Tree};
-use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;
 use crate::words::Words;
+use prompts::conversation::{Tool, Turn};
+use prompts::tree::{Member, Tree};
+use prompts::{Uncountable, wrong};
 
 /// How deep a member of the body may be: the parser takes 127 levels, and the body is one.
 const MEMBER_LEVELS: usize = 126;
@@ -121,7 +121,7 @@ impl KnownMessages {
             let known = self.memo.remembered(kinds.tool, tool, || {
                 let tool = read(tool)?;
                 let tool = if is_chat {
-                    chat::tool(&tool)?
+                    Tool::of_chat(&tool)?
                 } else {
                     messages::tool(&tool)?
                 };

@@ -16,13 +16,11 @@
 )]
 
 pub mod calibration;
-mod conversation;
 mod count;
 mod counter;
 mod dialect;
 pub mod drift;
 mod features;
-mod harmony;
 mod known_messages;
 mod media;
 mod memo;
@@ -31,10 +29,7 @@ mod overhead;
 pub mod probes;
 mod prompt;
 mod shape;
-mod template;
 mod tokenizer_settings;
-mod tree;
-mod uncountable;
 mod vocabulary;
 mod words;
 mod work;
@@ -44,32 +39,13 @@ pub use counter::{BuiltIn, Counter};
 pub use dialect::is_counted;
 pub use memo::{Memo, MemoStats};
 pub use output::{Ending, Lane, OutputCount, OutputCounter};
-pub use shape::{Feature, LONG, Shape};
 #[doc(hidden)]
-pub use template::Shown;
-pub use template::{ContentForm, TemplateSettings, Templates};
-pub use uncountable::{Uncountable, UnusableModel};
+pub use prompts::template::Shown;
+pub use prompts::template::{ContentForm, TemplateSettings, Templates};
+pub use prompts::{RENDERED_LIMIT_BYTES, Uncountable, UnusableModel};
+pub use shape::{Feature, LONG, Shape};
 
 /// The longest body, in bytes, that is read for counting.
 pub const BODY_LIMIT_BYTES: usize = 32 << 20;
-/// The longest text, in bytes, that is rendered of any body.
-pub const RENDERED_LIMIT_BYTES: usize = 64 << 20;
-
-/// How many times as long as its body a text may be that is rendered of it, and how many bytes longer.
-const GROWTH: usize = 8;
-const GROWTH_BYTES: usize = 1 << 20;
-
-/// The longest text, in bytes, that is rendered of a body of so many.
-pub(crate) const fn rendered_limit(body_bytes: usize) -> usize {
-    let limit = body_bytes
-        .saturating_mul(GROWTH)
-        .saturating_add(GROWTH_BYTES);
-    if limit < RENDERED_LIMIT_BYTES {
-        limit
-    } else {
-        RENDERED_LIMIT_BYTES
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@
 mod header;
 mod openai;
 
-use crate::tree::Tree;
+use prompts::tree::Tree;
 
 /// Most pictures that are counted in one body.
 const MAX_PICTURES: usize = 1024;

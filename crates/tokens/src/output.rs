@@ -16,7 +16,7 @@ pub use wire::answer::Lane;
 
 use crate::count::{Count, Doubt};
 use crate::counter::{Counter, Rendering};
-use crate::uncountable::Uncountable;
+use prompts::Uncountable;
 use segment::Segment;
 
 /// The most lanes that are told apart; text of any more shares the last one.

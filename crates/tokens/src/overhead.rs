@@ -4,13 +4,14 @@
 //! 3 to prime the answer; for tools 7 for each function, 3 for its properties and 3 for each of them, -3 for an enum
 //! and 3 for each of its values, and 12 for all tools together.
 //! Invariant: the caller marks the count as approximate.
-//! Not here: exact renderings (`harmony`, `template`).
+//! Not here: exact renderings (`prompts`).
 
-use crate::conversation::{Conversation, Schema, Tool, Turn};
-use crate::tree::Tree;
-use crate::uncountable::Uncountable;
 use crate::vocabulary::Vocabulary;
-use crate::words::{Word, Words};
+use crate::words::Words;
+use prompts::Uncountable;
+use prompts::Word;
+use prompts::conversation::{Conversation, Schema, Tool, Turn};
+use prompts::tree::Tree;
 
 const PER_MESSAGE: u64 = 3;
 const PER_NAME: u64 = 1;

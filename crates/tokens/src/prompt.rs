@@ -5,9 +5,9 @@
 
 use crate::count::{Count, Doubt};
 use crate::dialect::{self, Counted};
-use crate::tree::Tree;
-use crate::uncountable::{Uncountable, wrong};
 use crate::vocabulary::Vocabulary;
+use prompts::tree::Tree;
+use prompts::{Uncountable, wrong};
 
 /// Whether the prompt is no conversation. Text completions know no messages; embeddings take both.
 pub(crate) fn is_plain(operation: Counted, body: &Tree<'_>) -> bool {

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::count::Doubt;
-use crate::uncountable::UnusableModel;
+use prompts::Doubt;
+use prompts::UnusableModel;
 use special::Special;
 
 /// How `Qwen2Tokenizer` cuts text.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the time that a count takes grows with the text, whatever it says: no vocabulary here compares
 //! all pairs of a long piece.
-//! Not here: what text a conversation becomes (`harmony`, `template`), text that arrives in pieces (`output`).
+//! Not here: what text a conversation becomes (`prompts`), text that arrives in pieces (`output`).
 
 mod added;
 mod bpe;
@@ -23,9 +23,9 @@ use std::sync::Arc;
 use tokenizers::Tokenizer;
 
 use crate::memo::Memo;
-use crate::uncountable::{Uncountable, UnusableModel};
 use huggingface::HuggingFace;
 use pieced::Pieced;
+use prompts::{Uncountable, UnusableModel};
 
 /// A vocabulary, ready to count.
 pub(crate) enum Vocabulary {

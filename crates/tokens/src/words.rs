@@ -1,26 +1,10 @@
 //! Words that stand in every conversation, counted once for each vocabulary.
 //!
-//! Not here: what they frame (`harmony`, `overhead`, `template`).
+//! Not here: what they frame (`prompts`, `overhead`).
 
-use crate::uncountable::Uncountable;
+use prompts::{Uncountable, Word};
+
 use crate::vocabulary::Vocabulary;
-
-/// A role, or a channel of Harmony's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    System,
-    Developer,
-    User,
-    Assistant,
-    Tool,
-    Analysis,
-    Commentary,
-    Final,
-    /// The channel of a tool's answer, which names its recipient there.
-    CommentaryToAssistant,
-    /// The channel of a call.
-    CommentaryJson,
-}
 
 const ALL: [Word; 10] = [
     Word::System,
@@ -34,23 +18,6 @@ const ALL: [Word; 10] = [
     Word::CommentaryToAssistant,
     Word::CommentaryJson,
 ];
-
-impl Word {
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-            Self::Analysis => "analysis",
-            Self::Commentary => "commentary",
-            Self::Final => "final",
-            Self::CommentaryToAssistant => "commentary to=assistant",
-            Self::CommentaryJson => "commentary json",
-        }
-    }
-}
 
 /// The tokens of each word in one vocabulary; none where the vocabulary could not count it.
 pub(crate) struct Words([Option<u64>; ALL.len()]);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use authority::cel::{Effect, Rule};
 use callout::{
-    Authorized, AuthzPeer, AuthzRequest, AuthzTransport, Bounds, Client, ExtAuthz,
-    ExtAuthzSettings, Protocol, Questions, Url,
+    Authorized, AuthzPeer, AuthzRequest, AuthzTransport, Bounds, Client, ExtAuthz, Protocol,
+    Questions, Url,
 };
 use config::{AuthorityRules, ExtAuthzSource, Host};
 use policy::authority::Rules;
@@ -142,30 +142,22 @@ fn authorizer(
         protocol,
         ..Bounds::default()
     };
-    let questions = moment
-        .services()
-        .map(|services| services.questions("ext_authz", &url));
-    let transport = if written.is_grpc {
-        AuthzTransport::Grpc {
-            url,
-            context_extensions: std::collections::BTreeMap::new(),
-        }
-    } else {
-        AuthzTransport::Http(url)
-    };
-    let mut settings = ExtAuthzSettings::new(transport);
-    settings.timeout = written.timeout;
-    settings.request_headers.clone_from(&written.headers);
-    let client = Client::new(&tls, bounds);
     let Some(services) = moment.services() else {
         return Ok(None);
     };
+    let questions = services.questions("ext_authz", &url);
+    let transport = if written.is_grpc {
+        AuthzTransport::Grpc(url)
+    } else {
+        AuthzTransport::Http(url)
+    };
+    let client = Client::new(&tls, bounds);
     Ok(Some(Arc::new(ExtAuthzAuthorizer {
-        service: ExtAuthz::new(&services.handle()?, client, settings),
+        service: ExtAuthz::new(&services.handle()?, client, transport, &written.headers),
         timeout: written.timeout,
         fails_open: written.fails_open,
         unanswered: Arc::default(),
-        questions: questions.unwrap_or_default(),
+        questions,
     })))
 }
 
@@ -197,14 +189,12 @@ impl Authorizer for ExtAuthzAuthorizer {
             host: String::from_utf8_lossy(host).into_owned(),
             path: target_without_keys(head).into_owned(),
             protocol: "HTTP/1.1".to_owned(),
-            size: None,
             headers: seen.collect(),
             source: AuthzPeer {
                 address: Some((call.source, 0).into()),
                 service: call.workload.to_owned(),
                 principal: user.unwrap_or_default().to_owned(),
             },
-            destination: AuthzPeer::default(),
         };
         let asked = self.service.ask(request, self.timeout);
         let (fails_open, questions) = (self.fails_open, Arc::clone(&self.questions));
@@ -213,9 +203,9 @@ impl Authorizer for ExtAuthzAuthorizer {
             let answer = asked.await;
             questions.note(answer.is_ok());
             match answer {
-                Ok(Authorized::Allowed(_)) => Authorization::Allowed,
-                Ok(Authorized::Denied(denial)) => {
-                    let says = format!("the authorisation service says {}", denial.status);
+                Ok(Authorized::Allowed) => Authorization::Allowed,
+                Ok(Authorized::Denied(status)) => {
+                    let says = format!("the authorisation service says {status}");
                     Authorization::Denied(says.into())
                 }
                 Err(fault) if fails_open => {

@@ -9,13 +9,13 @@ mod aws;
 mod azure;
 mod caller;
 mod google;
+mod kept;
 mod oauth;
-mod token;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use callout::{Bounds, Client, Handle, Url};
+use callout::{Bounds, Client, Handle, TokenEndpoint, TokenRequest, Url};
 use config::{MadeCredential, MadeKind, UpstreamCredential};
 use policy::credential::UpstreamAuth;
 use policy::snapshot::Snapshot;
@@ -75,19 +75,32 @@ fn maker(
     match &made.kind {
         MadeKind::OAuth(source) => {
             let request = oauth::client_credentials(source)?;
-            token::maker(asks, callout::TokenRequest::OAuth(Box::new(request)), false)
+            token_maker(asks, TokenRequest::OAuth(Box::new(request)), false)
         }
         MadeKind::Exchange(source, grant) => caller::maker(asks, oauth::exchange(source, grant)?),
         MadeKind::Google(source) => {
             let is_local = matches!(source.from, config::GoogleFrom::Metadata(_));
-            token::maker(asks, google::request(source)?, is_local)
+            token_maker(asks, google::request(source)?, is_local)
         }
         MadeKind::Azure(source) => {
             let is_local = matches!(**source, config::AzureSource::Managed(_));
-            token::maker(asks, azure::request(source)?, is_local)
+            token_maker(asks, azure::request(source)?, is_local)
         }
         MadeKind::Aws(source) => aws::maker(asks, source),
     }
+}
+
+/// What makes a credential of a token that is asked for so.
+fn token_maker(
+    asks: Asks<'_>,
+    request: TokenRequest,
+    is_local: bool,
+) -> Result<Option<Arc<dyn Maker>>, String> {
+    let client = asks.client(is_local)?;
+    let endpoint = asks
+        .handle()?
+        .map(|handle| TokenEndpoint::start(&handle, client, request, asks.on_fault()));
+    Ok(endpoint.map(|endpoint| kept::maker(&asks, endpoint, kept::Line::of(&asks))))
 }
 
 /// What is made, and whose thread asks; none where nobody is asked.

@@ -23,6 +23,7 @@ use jose::{Algorithm, KeySet, Rules};
 use policy::caller::{Caller, Later};
 use policy::identity::{Proof, Source, Unproven, Verifier};
 use policy::login::LoginSite;
+use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 
 use crate::issuers;
@@ -185,10 +186,36 @@ fn before_asking(credential: &[u8]) -> Unproven {
     Unproven::Ask
 }
 
-/// The answer where nothing is asked of anybody.
-fn nobody() -> Later<Result<Proof, Unproven>> {
-    let nobody = Unproven::Unavailable("nobody is asked".into());
-    Box::pin(std::future::ready(Err(nobody)))
+/// A source that asks somebody about every token, unless it was asked a moment ago; none where nobody is asked.
+#[derive(Debug)]
+struct Asking<A>(Option<A>);
+
+/// Who is asked.
+trait Asked: std::fmt::Debug + Send + Sync {
+    fn ask(&self, credential: &Secret) -> Later<Result<Proof, Unproven>>;
+}
+
+impl<A: Asked> Verifier for Asking<A> {
+    fn takes(&self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
+        identity::fingerprint(credential)
+    }
+
+    fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
+        Err(before_asking(credential))
+    }
+
+    fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
+        let nobody = || -> Later<Result<Proof, Unproven>> {
+            let nobody = Unproven::Unavailable("nobody is asked".into());
+            Box::pin(std::future::ready(Err(nobody)))
+        };
+        let asked = self.0.as_ref();
+        asked.map_or_else(nobody, |asked| asked.ask(&credential))
+    }
 }
 
 /// What an answer about a token proves: for as long as answers are kept from when it was `asked`, and not past its end.

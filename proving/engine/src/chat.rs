@@ -112,8 +112,8 @@ impl ChatRequest {
             self.add_generation_prompt,
             self.continue_final_message,
         )?;
-        arguments.say("documents", self.documents.take());
-        arguments.say_effort(asked);
+        arguments.documents = self.documents.take();
+        arguments.effort = asked.map(str::to_owned);
         Ok(Asked {
             conversation: Conversation {
                 messages: parsed.messages,
@@ -402,16 +402,11 @@ pub(crate) fn arguments(
             "Cannot set both `continue_final_message` and `add_generation_prompt` to True.",
         ));
     }
-    let said = [
-        ("add_generation_prompt", opens.unwrap_or(true)),
-        ("continue_final_message", continues.unwrap_or(false)),
-    ];
     Ok(Arguments {
         own,
-        said: said
-            .map(|(name, is)| (name.to_owned(), Json::Bool(is)))
-            .into(),
-        keeps_unset: false,
+        opens,
+        continues: continues.unwrap_or(false),
+        ..Arguments::default()
     })
 }
 

@@ -3,7 +3,10 @@
 //! Invariant: of two equal members the last one's value counts, at the first one's place, as in Python.
 //! Not here: numbers beyond what `serde_json` holds.
 
-use std::{fmt, io};
+use std::borrow::Cow;
+use std::fmt;
+
+use prompts::tree::{PythonJson, Tree, python_json};
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -58,30 +61,31 @@ impl Json {
         }
     }
 
-    /// As Python's `json.dumps(ensure_ascii=False)`: a space after `:` and `,`.
-    pub(crate) fn dumps_unicode(&self) -> String {
-        let mut out = Vec::new();
-        let mut writer = serde_json::Serializer::with_formatter(&mut out, Spaced);
-        let written = self.serialize(&mut writer);
-        debug_assert!(written.is_ok(), "JSON is written into memory");
-        String::from_utf8_lossy(&out).into_owned()
+    /// As Python's `json.dumps`, of what is beyond ASCII too unless that is to be escaped.
+    pub(crate) fn dumps(&self, ascii: bool) -> String {
+        let form = PythonJson {
+            ascii,
+            ..PythonJson::default()
+        };
+        python_json(&self.tree(), &form).unwrap_or_else(|| self.to_string())
     }
 
-    /// As Python's `json.dumps`: what is beyond ASCII is escaped.
-    pub(crate) fn dumps(&self) -> String {
-        let mut out = String::new();
-        for letter in self.dumps_unicode().chars() {
-            let mut units = [0; 2];
-            match letter {
-                ' '..='\u{7e}' => out.push(letter),
-                _ => {
-                    for unit in letter.encode_utf16(&mut units) {
-                        out.push_str(&format!("\\u{unit:04x}"));
-                    }
+    /// The same value as it is rendered, whose texts are these.
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        match self {
+            Self::Null => Tree::Null,
+            Self::Bool(is) => Tree::Bool(*is),
+            Self::Number(number) => Tree::Number(number.clone()),
+            Self::String(text) => Tree::from(text.as_str()),
+            Self::Array(all) => Tree::List(all.iter().map(Self::tree).collect()),
+            Self::Object(members) => {
+                let mut tree = Vec::with_capacity(members.len());
+                for (name, value) in members {
+                    tree.push((Cow::Borrowed(name.as_str()), value.tree()));
                 }
+                Tree::Map(tree)
             }
         }
-        out
     }
 
     pub(crate) fn is_true(&self) -> bool {
@@ -109,31 +113,6 @@ impl From<&str> for Json {
 pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Json)>) -> Json {
     let owned = |(name, value): (&str, Json)| (name.to_owned(), value);
     Json::Object(members.into_iter().map(owned).collect())
-}
-
-/// Python's separators.
-pub(crate) struct Spaced;
-
-impl serde_json::ser::Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + io::Write>(
-        &mut self,
-        out: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        out.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(
-        &mut self,
-        out: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        out.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, out: &mut W) -> io::Result<()> {
-        out.write_all(b": ")
-    }
 }
 
 impl fmt::Display for Json {

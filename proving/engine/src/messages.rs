@@ -82,10 +82,16 @@ impl Asking {
         )?;
         let tools = input::tools(self.tools.as_deref())?;
         let choice = input::tool_choice(self.tool_choice.as_ref())?;
-        let asked = self.effort(model);
+        let disables_thinking = self.disables_thinking();
+        // What an engine asks for that cannot switch it off, as Harmony.
+        let asked = match disables_thinking {
+            true => Some("low"),
+            false => self.effort(),
+        };
         let effort = chat::effort(asked, harmony)?;
         let mut arguments = chat::arguments(self.chat_template_kwargs.clone(), None, None, None)?;
-        arguments.say_effort(asked);
+        arguments.effort = asked.map(str::to_owned);
+        arguments.disables_thinking = disables_thinking;
         let mut prompt = model.prompt(&Conversation {
             messages: parsed.messages,
             tools: tools.clone(),
@@ -102,15 +108,15 @@ impl Asking {
         })
     }
 
-    /// How hard it asks to think; not at all wins.
-    fn effort(&self, model: &Model) -> Option<&str> {
-        let thinking = self
-            .thinking
-            .as_ref()
-            .and_then(|thinking| thinking.get("type"));
-        if thinking.and_then(Json::as_str) == Some("disabled") {
-            return Some(model.effort_of_no_thinking());
-        }
+    /// Whether it asks not to think at all, which wins over how hard.
+    fn disables_thinking(&self) -> bool {
+        let thinking = self.thinking.as_ref();
+        let kind = thinking.and_then(|thinking| thinking.get("type"));
+        kind.and_then(Json::as_str) == Some("disabled")
+    }
+
+    /// How hard it asks to think.
+    fn effort(&self) -> Option<&str> {
         let output = self
             .output_config
             .as_ref()

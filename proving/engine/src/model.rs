@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::config::{EngineConfig, ModelFiles};
 use crate::error::Refusal;
-use crate::json::{Json, object};
+use crate::json::Json;
 use crate::render::template::Template;
 use crate::render::{Conversation, Format};
 use crate::text::{self, Composer};
@@ -79,40 +79,7 @@ impl Model {
         match &self.format {
             Format::Harmony { .. } => true,
             Format::ChatMl => false,
-            Format::Template(template) => template.wants_system_first(),
-        }
-    }
-
-    /// The effort that stands for no thinking: `low` where the template does not take `none` or makes nothing of it.
-    pub(crate) fn effort_of_no_thinking(&self) -> &'static str {
-        let said = |effort: &str| {
-            let mut asked = Conversation {
-                messages: vec![object([
-                    ("role", Json::from("user")),
-                    ("content", Json::from("Hi")),
-                ])],
-                ..Conversation::default()
-            };
-            asked
-                .arguments
-                .say("add_generation_prompt", Some(Json::Bool(true)));
-            asked.arguments.say_effort(Some(effort));
-            self.format.prompt(self.tokenizer(), &asked).ok()
-        };
-        let takes = match self.format {
-            Format::Harmony { .. } | Format::ChatMl => None,
-            Format::Template(_) => said("none"),
-        };
-        let others = ["low", "medium", "high", "xhigh", "max"];
-        match takes {
-            Some(none)
-                if others
-                    .iter()
-                    .all(|other| said(other).as_ref() != Some(&none)) =>
-            {
-                "none"
-            }
-            _ => "low",
+            Format::Template(template) => template.merges_system(),
         }
     }
 
@@ -159,27 +126,22 @@ pub(crate) fn format(
     config: &EngineConfig,
     date: &str,
 ) -> Result<Format, String> {
+    let defaults = defaults(config)?;
     let template = match (&files.config, &files.chat_template) {
-        (Some(settings), own) => Some(Template::from_config(settings, own.clone(), date)?),
-        (None, Some(own)) => Some(Template::new(Some(own), None, None, None, date)?),
-        (None, None) => None,
+        (Some(settings), own) => Template::from_config(settings, own.as_deref(), defaults, date)?,
+        (None, Some(own)) => Template::of_file(own, defaults, date)?,
+        (None, None) => return Ok(Format::ChatMl),
     };
-    Ok(match template {
-        Some(mut template) => {
-            template.defaults = defaults(config)?;
-            Format::Template(Arc::new(template))
-        }
-        None => Format::ChatMl,
-    })
+    Ok(Format::Template(Arc::new(template)))
 }
 
 /// What `chat_template_kwargs` are given to every template.
-fn defaults(config: &EngineConfig) -> Result<Vec<(String, Json)>, String> {
+fn defaults(config: &EngineConfig) -> Result<&str, String> {
     let Some(text) = &config.default_chat_template_kwargs else {
-        return Ok(Vec::new());
+        return Ok("");
     };
     match serde_json::from_str(text) {
-        Ok(Json::Object(members)) => Ok(members),
+        Ok(Json::Object(_)) => Ok(text),
         _ => Err("default_chat_template_kwargs: must be a JSON object".to_owned()),
     }
 }

@@ -2,17 +2,12 @@
 //!
 //! Invariant: what a user wrote never becomes a mark, whatever it says (a template's output excepted, as in the
 //! engine that is simulated, where templates are text too).
-//! Not here: reading requests (`validate`, `responses::input`), vocabularies (`tokenizer`).
+//! Not here: reading requests (`validate`, `responses::input`), rendering (`prompts`), vocabularies (`tokenizer`).
 
 mod arguments;
 pub(crate) mod encoder;
-mod form;
-pub(crate) mod harmony;
-mod parsed;
-mod python;
-mod strftime;
 pub(crate) mod template;
-mod typescript;
+mod turns;
 
 use std::sync::Arc;
 
@@ -20,12 +15,13 @@ use crate::json::Json;
 use crate::tokenizer::{TokenId, Tokenizer};
 pub(crate) use arguments::Arguments;
 use encoder::Encoder;
+use prompts::harmony::{self, Piece, Script};
+use prompts::template::noon_of;
 
 /// A function that the model may call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tool {
     pub(crate) name: String,
-    pub(crate) description: String,
     pub(crate) parameters: Option<Json>,
     /// The tool as the request has it, which templates expect.
     pub(crate) whole: Json,
@@ -95,7 +91,10 @@ impl Format {
         conversation: &Conversation,
     ) -> Result<(), String> {
         match self {
-            Self::Harmony { date } => harmony::prompt(out, conversation, date)?,
+            Self::Harmony { date } => turns::with(conversation, true, |given| {
+                say(out, &harmony::render(given, noon_of(date))?);
+                Ok(())
+            })?,
             Self::ChatMl => chatml(out, conversation),
             Self::Template(template) => out.marked(&template.render(conversation)?),
         }
@@ -106,7 +105,12 @@ impl Format {
     /// template says nothing of that: there it is the text, the calls and one mark.
     pub(crate) fn write_answer(&self, out: &mut Encoder<'_>, message: &Json) {
         match self {
-            Self::Harmony { .. } => harmony::answer(out, message),
+            Self::Harmony { .. } => {
+                let message = message.tree();
+                if let Ok(turn) = turns::turn(&message, turns::For::Harmony) {
+                    say(out, &harmony::render_answer(std::slice::from_ref(&turn)));
+                }
+            }
             Self::ChatMl | Self::Template(_) => {
                 if let Some(reasoning) = message.get("reasoning").and_then(Json::as_str) {
                     out.text(reasoning);
@@ -114,6 +118,17 @@ impl Format {
                 out.text(&chatml_text(message));
                 out.mark_or_text("<|im_end|>");
             }
+        }
+    }
+}
+
+/// Writes what Harmony made.
+fn say(out: &mut Encoder<'_>, script: &Script<'_>) {
+    for piece in script.pieces() {
+        match piece {
+            Piece::Special(name) => out.mark(name),
+            Piece::Word(word) => out.text(word.text()),
+            Piece::Text(text) => out.text(text),
         }
     }
 }

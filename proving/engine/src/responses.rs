@@ -84,7 +84,7 @@ impl ResponsesRequest {
             Some(continues),
         )?;
         arguments.keeps_unset = true;
-        arguments.say_effort(asked);
+        arguments.effort = asked.map(str::to_owned);
         let mut conversation = Conversation {
             tools: self
                 .tools

@@ -39,7 +39,6 @@ pub(crate) fn of_function(function: &Json, deferred: Option<&Json>) -> Tool {
     let text = |name: &str| member(name).and_then(Json::as_str).unwrap_or_default();
     Tool {
         name: text("name").to_owned(),
-        description: text("description").to_owned(),
         parameters: member("parameters").cloned(),
         whole: object(whole),
     }

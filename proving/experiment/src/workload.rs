@@ -224,17 +224,31 @@ impl Profile {
                 think
             }
             Load::Open { arrivals, think } => {
-                if matches!(arrivals, Process::Recorded) {
-                    return Err("sessions record the pauses inside them, not when they start");
-                }
-                if matches!(arrivals, Process::Constant { mean_s } if *mean_s <= 0.0) {
-                    return Err("arrivals need a gap between them");
+                match arrivals {
+                    Process::Recorded => {
+                        return Err("sessions record the pauses inside them, not when they start");
+                    }
+                    Process::Constant { mean_s } if *mean_s <= 0.0 => {
+                        return Err("arrivals need a gap between them");
+                    }
+                    Process::Constant { .. }
+                    | Process::Exponential { .. }
+                    | Process::Gamma { .. }
+                    | Process::Mmpp(_)
+                    | Process::Trace(_) => {}
                 }
                 think
             }
         };
-        if matches!(think, Process::Trace(_)) {
-            return Err("a trace is of arrivals; it says nothing about pauses");
+        match think {
+            Process::Trace(_) => {
+                return Err("a trace is of arrivals; it says nothing about pauses");
+            }
+            Process::Constant { .. }
+            | Process::Exponential { .. }
+            | Process::Gamma { .. }
+            | Process::Mmpp(_)
+            | Process::Recorded => {}
         }
         let processes = [Some(think), Some(self.process())];
         for process in processes.into_iter().flatten() {

@@ -19,8 +19,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 pub use failure::Failure;
-pub use fetch::{Chunk, FetchError, Fetched, Request, fetch};
-pub use response::{Malformed, Parser, Progress, Said};
+pub use fetch::{Chunk, FetchError, Fetched, Request, ask, fetch};
+pub use response::{Lines, Malformed, Parser, Progress, Said};
 pub use target::{Target, TargetError};
 pub use tls::TrustError;
 
@@ -70,7 +70,7 @@ pub enum Trust {
     DangerouslyAnyone,
 }
 
-/// ObserveOptions one exchange. Nothing that it is handed outlives the call.
+/// Watches one exchange. Nothing that it is handed outlives the call.
 pub trait Listener {
     /// The first byte of the request is about to go.
     fn on_send(&mut self, now: Instant);
@@ -106,6 +106,8 @@ pub struct ConnectionSlot {
     exchanges: usize,
     /// By target.
     kept: Box<[Option<http1::Connection>]>,
+    /// Connections of HTTP/1.1 that were opened.
+    pub opened: u64,
     /// Kept connections that had closed before anything was sent on them, and were opened anew.
     pub reopened: u64,
 }
@@ -141,6 +143,7 @@ impl Client {
             number,
             exchanges: 0,
             kept: self.reach.targets.iter().map(|_| None).collect(),
+            opened: 0,
             reopened: 0,
         }
     }
@@ -211,6 +214,7 @@ impl Client {
             Ok(io) => io,
             Err(fault) => return Err(fault.tell(listener)),
         };
+        line.opened += 1;
         let mut fresh = http1::Connection::new(io, &self.buffer, self.reach.timeout);
         match fresh.exchange(target, head, payload, listener).await {
             Ok((answer, keeps)) => Ok(line.keep(at, Some(fresh).filter(|_| keeps), answer)),

@@ -176,7 +176,7 @@ impl Outcome {
     /// All profiles as one.
     #[must_use]
     pub fn total(&self) -> Observations {
-        let mut sum = Observations::new();
+        let mut sum = Observations::default();
         for profile in &self.profiles {
             sum.absorb(&profile.observations);
         }

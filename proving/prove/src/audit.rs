@@ -9,6 +9,7 @@
 mod aborts;
 mod account;
 mod calls;
+mod crowd;
 mod deaths;
 mod disk;
 mod gate;
@@ -116,17 +117,7 @@ impl Common {
     }
 
     fn program(&self) -> Result<PathBuf, AuditError> {
-        let path = match &self.gate {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?.with_file_name("tollgate"),
-        };
-        path.canonicalize().map_err(|error| {
-            let says = format!(
-                "{}: {error}; build the gate, or name it with --gate",
-                path.display()
-            );
-            AuditError::Gate(says)
-        })
+        process::gate(self.gate.as_deref()).map_err(AuditError::Gate)
     }
 
     /// The seed, printed before anything random is done.

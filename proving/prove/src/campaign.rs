@@ -36,6 +36,7 @@ use output::Output;
 use scenario::Scenario;
 
 use crate::host::machine::Machine;
+use crate::numbers::within;
 use crate::text::say;
 
 /// Runs a campaign: verify, baseline, ramp, retract, soak, report.
@@ -104,7 +105,7 @@ pub(crate) struct WhatIf {
     #[arg(long, requires = "is_virtual", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_num_seqs: Option<u32>,
     /// Pauses of users times this.
-    #[arg(long, value_name = "FACTOR", requires = "is_virtual", value_parser = factor)]
+    #[arg(long, value_name = "FACTOR", requires = "is_virtual", value_parser = |text: &str| within(text, 0.001, 1000.0))]
     think: Option<f64>,
     /// Users at most.
     #[arg(long, requires = "is_virtual", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -321,11 +322,4 @@ fn named(text: &str) -> Result<(String, String), String> {
         return Err(scenario::OWN_SAYS.into());
     }
     Ok((name.to_owned(), url.to_owned()))
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok();
-    number
-        .filter(|number| (0.001..=1000.0).contains(number))
-        .ok_or_else(|| "must be a number from 0.001 to 1000".into())
 }

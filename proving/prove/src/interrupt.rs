@@ -25,9 +25,7 @@ pub(crate) struct Interrupt(());
 impl Interrupt {
     /// From now on SIGINT and SIGTERM are heard, and SIGHUP unless it is ignored, as under `nohup`.
     pub(crate) fn heed() -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = crate::runtime::make()?;
         let signals = {
             let _within = runtime.enter();
             let hangup = SignalKind::hangup();
@@ -69,6 +67,16 @@ pub(crate) async fn heard() {
     while !was_heard() {
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Ends when a signal asks for the end of a program that has nothing to sum up: SIGINT or SIGTERM, from now on. To be
+/// called within a runtime.
+pub(crate) fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut term = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! { _ = int.recv() => {}, _ = term.recv() => {} }
+    })
 }
 
 /// Whether whoever started us wants a signal to be ignored.

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::host::ports;
-use crate::host::process::{Group, OWN, Start};
-use crate::host::ready::{await_ready, get};
+use crate::host::process::{Group, Start};
+use crate::host::ready::{get, start_ready};
 use crate::host::usage::Process;
 use sign::{SigningKey, base64url};
 
@@ -197,19 +197,12 @@ impl Issuer {
             self.port.to_string(),
         ];
         let log = dir.join("output.log");
-        let mut group = Group::start(Start {
-            program: Path::new(OWN),
-            args: &args,
-            env: &BTreeMap::new(),
-            dir: &dir,
-            log: &log,
+        let start = Start {
             cgroup,
-        })
-        .map_err(said)?;
-        let request = get("/healthy");
-        await_ready(&mut group, self.address(), &request, PATIENCE, &log)
-            .map_err(|says| format!("the issuer {says}"))?;
-        self.group = Some(group);
+            ..Start::own(&args, &dir, &log)
+        };
+        let asks = (self.address(), &get("/healthy"));
+        self.group = Some(start_ready("the issuer", start, asks, PATIENCE)?);
         Ok(())
     }
 

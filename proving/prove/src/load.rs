@@ -13,7 +13,6 @@ mod rig;
 mod rows;
 mod source;
 pub(crate) mod steered;
-pub(crate) mod synthetic;
 mod target;
 pub(crate) mod traffic;
 
@@ -35,6 +34,7 @@ use load::run::{LoadError, Plan};
 
 use crate::host::descriptors;
 use crate::interrupt::Interrupt;
+use crate::numbers::{self, within};
 use crate::text::say;
 use live::Live;
 use records::RecordsError;
@@ -60,7 +60,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "rate")]
     users: Option<u32>,
     /// Open loop: session starts a second, whoever still waits, such as 2.5.
-    #[arg(long, value_parser = rate)]
+    #[arg(long, value_parser = |text: &str| within(text, 1e-6, 1e6))]
     rate: Option<f64>,
     /// Send every session once and end.
     #[arg(long, conflicts_with_all = ["rate", "arrivals"])]
@@ -81,25 +81,25 @@ pub(crate) struct Options {
     #[arg(long, value_parser = traffic::header)]
     header: Vec<(String, String)>,
     /// How long, after the warm-up [default: 60s; with --once, until the last answer].
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = numbers::time)]
     duration: Option<Duration>,
     /// Time at the start that does not count.
-    #[arg(long, default_value = "0s", value_parser = duration)]
+    #[arg(long, default_value = "0s", value_parser = numbers::time)]
     warm_up: Duration,
     /// Users come in evenly over this time.
-    #[arg(long, default_value = "0s", value_parser = duration)]
+    #[arg(long, default_value = "0s", value_parser = numbers::time)]
     ramp: Duration,
     /// How long answers may take after the end.
-    #[arg(long, default_value = "30s", value_parser = duration)]
+    #[arg(long, default_value = "30s", value_parser = numbers::time)]
     drain: Duration,
     /// End after so many requests.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// An answer that is not whole after this is an error.
-    #[arg(long, default_value = "600s", value_parser = duration)]
+    #[arg(long, default_value = "600s", value_parser = numbers::time)]
     timeout: Duration,
     /// Open loop: sessions of a profile that may be under way at once; more of them wait, and are late.
-    #[arg(long, default_value_t = 10_000, value_parser = |text: &str| count(text, 1_000_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = |text: &str| within(text, 1_usize, 1_000_000))]
     connections: usize,
     /// Threads that send [default: the CPUs there are].
     #[arg(long)]
@@ -108,7 +108,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Speak HTTP/2, on so many connections for each thread.
-    #[arg(long, value_name = "CONNECTIONS", num_args = 0..=1, default_missing_value = "1", value_parser = |text: &str| count(text, 1_000))]
+    #[arg(long, value_name = "CONNECTIONS", num_args = 0..=1, default_missing_value = "1", value_parser = |text: &str| within(text, 1_usize, 1_000))]
     http2: Option<usize>,
     /// Authorities to trust, PEM [default: the system's].
     #[arg(long, value_name = "FILE", conflicts_with = "dangerously_trust_anyone")]
@@ -120,10 +120,10 @@ pub(crate) struct Options {
     #[arg(long)]
     slo: Option<Slo>,
     /// The share of exchanges that has to keep them.
-    #[arg(long, default_value_t = 0.95, requires = "slo", value_parser = share)]
+    #[arg(long, default_value_t = 0.95, requires = "slo", value_parser = |text: &str| within(text, 0.0, 1.0))]
     slo_share: f64,
     /// The share of requests that may fail before the run counts as failed.
-    #[arg(long, default_value_t = 0.01, value_parser = share)]
+    #[arg(long, default_value_t = 0.01, value_parser = |text: &str| within(text, 0.0, 1.0))]
     error_share: f64,
     /// Join this Locust master as a worker: it says how many users to have, and when.
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["rate", "arrivals", "once", "requests", "warm_up", "ramp"])]
@@ -443,38 +443,4 @@ fn reach(options: &Options) -> Result<Reach, ReplayError> {
         },
         timeout: options.timeout,
     })
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    const YEAR_S: f64 = 365.0 * 24.0 * 3600.0;
-    let seconds = experiment::arrivals::time(text)?;
-    if seconds > YEAR_S {
-        return Err("a year at most".into());
-    }
-    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{text}: {error}"))
-}
-
-/// How many of something there may be.
-fn count(text: &str, most: usize) -> Result<usize, String> {
-    let number: usize = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    let is_count = (1..=most).contains(&number);
-    is_count
-        .then_some(number)
-        .ok_or_else(|| format!("1 to {most} are possible"))
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    let is_rate = number.is_finite() && (1e-6..=1e6).contains(&number);
-    is_rate.then_some(number).ok_or_else(|| {
-        "a rate is a number of session starts a second, from 0.000001 to 1,000,000".into()
-    })
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    let is_share = (0.0..=1.0).contains(&number);
-    is_share
-        .then_some(number)
-        .ok_or_else(|| "a share is between 0 and 1".into())
 }

@@ -14,6 +14,7 @@ mod issuer;
 mod load;
 #[cfg(test)]
 mod moment;
+mod numbers;
 mod oauth_rbac;
 mod offline;
 mod overhead;
@@ -23,6 +24,7 @@ mod plot;
 mod progress;
 mod race;
 mod report;
+mod runtime;
 mod scrape;
 mod simulate;
 mod subject;
@@ -66,9 +68,6 @@ enum Command {
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
-    /// A worker of a Locust master whose users ask nobody.
-    #[command(hide = true)]
-    SyntheticWorker(load::synthetic::SyntheticWorker),
     /// The issuer of the tokens that callers bring.
     #[command(hide = true)]
     Issuer(issuer::serve::Serve),
@@ -162,11 +161,6 @@ fn main() -> ExitCode {
         },
         Command::Upstream(options) => match upstream::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => refuse(&error),
-        },
-        Command::SyntheticWorker(options) => match load::synthetic::work(&options) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
         },
         Command::Issuer(options) => match issuer::serve::serve(&options) {

@@ -84,7 +84,7 @@ pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
     let scenario = Scenario::load(&options.dir, &wanted).map_err(OauthRbacError::Scenario)?;
     let rig =
         |error: io::Error| OauthRbacError::Rig(format!("the rig could not be set up: {error}"));
-    let gate = program(options.gate.as_deref())?;
+    let gate = process::gate(options.gate.as_deref()).map_err(OauthRbacError::Rig)?;
     let limit = descriptors::raise();
     process::end_all_on_signal().map_err(rig)?;
     let home = tempfile::Builder::new().prefix("oauth-rbac-").tempdir();
@@ -111,21 +111,6 @@ pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
     };
     report(options, &outcome)?;
     Ok(outcome.trusted())
-}
-
-fn program(named: Option<&Path>) -> Result<PathBuf, OauthRbacError> {
-    let path = match named {
-        Some(path) => path.to_owned(),
-        None => std::env::current_exe()
-            .map_err(|error| OauthRbacError::Rig(format!("where this program is: {error}")))?
-            .with_file_name("tollgate"),
-    };
-    path.canonicalize().map_err(|error| {
-        let path = path.display();
-        OauthRbacError::Rig(format!(
-            "{path}: {error}; build the gate, or name it with --gate"
-        ))
-    })
 }
 
 fn version(gate: &Path) -> String {

@@ -12,6 +12,7 @@ use clap::Args;
 use engine::{Engine, EngineConfig, Hardware, ModelFiles, OutputLength};
 
 use crate::files;
+use crate::numbers::within;
 
 /// Serves a simulated engine until it is interrupted.
 #[derive(Debug, Args)]
@@ -45,10 +46,10 @@ pub(crate) struct Simulate {
     max_model_len: Option<usize>,
     /// Mean length in tokens, reasoning and marks included, of answers whose calls say nothing of it. Without it they
     /// are short: 8 to 64.
-    #[arg(long, value_parser = mean)]
+    #[arg(long, value_parser = |text: &str| within(text, 1.0, 1e6))]
     output_tokens: Option<f64>,
     /// Standard deviation of that length by its mean; lengths are log-normal, and with 0 all the same.
-    #[arg(long, requires = "output_tokens", value_parser = variation, default_value_t = 0.5)]
+    #[arg(long, requires = "output_tokens", value_parser = |text: &str| within(text, 0.0, 10.0), default_value_t = 0.5)]
     output_tokens_variation: f64,
     /// Say in usage how many tokens of a prompt were cached.
     #[arg(long)]
@@ -61,7 +62,7 @@ pub(crate) struct Simulate {
     #[arg(long)]
     enable_scale_out: bool,
     /// Share of answers that call a tool when they may, from 0 to 1.
-    #[arg(long, value_parser = share, default_value_t = 0.0)]
+    #[arg(long, value_parser = |text: &str| within(text, 0.0, 1.0), default_value_t = 0.0)]
     tool_calls: f64,
     /// Seed of the generated text.
     #[arg(long, default_value_t = 0)]
@@ -92,21 +93,14 @@ pub(crate) struct Simulate {
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn simulate(options: &Simulate) -> io::Result<()> {
     let config = config(options)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = crate::runtime::make()?;
     runtime.block_on(async {
         let engine = Engine::bind(config)?;
         eprintln!("engine: listening on http://{}/v1", engine.local_addr());
         if let Some(address) = engine.dcgm_addr() {
             eprintln!("engine: GPUs at http://{address}/metrics");
         }
-        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        engine
-            .serve(async move {
-                tokio::select! { _ = tokio::signal::ctrl_c() => {}, _ = term.recv() => {} }
-            })
-            .await
+        engine.serve(crate::interrupt::asked_to_end()?).await
     })
 }
 
@@ -150,25 +144,6 @@ fn config(options: &Simulate) -> io::Result<EngineConfig> {
         inspect: options.inspect,
         ..default
     })
-}
-
-fn mean(text: &str) -> Result<f64, String> {
-    within(text, 1.0, 1e6)
-}
-
-fn variation(text: &str) -> Result<f64, String> {
-    within(text, 0.0, 10.0)
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    within(text, 0.0, 1.0)
-}
-
-fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
-    let number = text.parse().ok();
-    number
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("must be a number from {least} to {most}"))
 }
 
 fn files(options: &Simulate) -> io::Result<Option<ModelFiles>> {

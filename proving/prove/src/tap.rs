@@ -27,7 +27,6 @@ use load::source::{IdHeader, RequestId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::LocalOptions;
 use tokio::sync::{Semaphore, watch};
 
 use exchange::Exchanges;
@@ -206,9 +205,7 @@ fn run(
     mut is_over: watch::Receiver<bool>,
     ready: &SyncSender<io::Result<()>>,
 ) -> io::Result<()> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().build_local(LocalOptions::default())?;
-    runtime.block_on(async {
+    crate::runtime::make_local()?.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         drop(ready.send(Ok(())));
         let (relay, room) = (Rc::new(relay), Rc::new(Semaphore::new(MOST_CONNECTIONS)));

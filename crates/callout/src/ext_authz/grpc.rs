@@ -7,19 +7,16 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
-use http::{Method, StatusCode};
 use prost::Message;
 use wire::grpc;
 
 use super::messages::{
-    Address, AttributeContext, CheckRequest, CheckResponse, DeniedHttpResponse, HeaderValueOption,
-    HttpRequest, HttpResponse, OkHttpResponse, Peer, Request, SocketAddress, Timestamp,
+    Address, AttributeContext, CheckRequest, CheckResponse, HttpRequest, HttpResponse, Peer,
+    Request, SocketAddress, Timestamp,
 };
-use super::{
-    Asker, Authorized, AuthzFacts, AuthzHeader, AuthzPeer, BODY_BYTES_MAX, Denial, HEADERS_MAX,
-    Question,
-};
+use super::{Asker, Authorized, AuthzPeer, BODY_BYTES_MAX, Question};
 use crate::client::{Call, Reply};
 use crate::fault::Fault;
 use crate::url::Url;
@@ -30,10 +27,9 @@ impl Asker {
     pub(super) async fn grpc(
         &self,
         url: &Url,
-        context_extensions: &BTreeMap<String, String>,
         question: &Question<'_>,
     ) -> Result<Authorized, Fault> {
-        let check = self.check(context_extensions, question);
+        let check = self.check(question);
         let url = url.at(METHOD).map_err(|_| Fault::Unaskable("its path"))?;
         let call = Call {
             headers: headers(question),
@@ -43,18 +39,14 @@ impl Asker {
             ..Call::new(Method::POST, &url, BODY_BYTES_MAX)
         };
         let reply = self.client.send(&call).await?;
-        self.read(&message(&reply)?)
+        answer(&message(&reply)?)
     }
 
-    fn check(
-        &self,
-        context_extensions: &BTreeMap<String, String>,
-        question: &Question<'_>,
-    ) -> CheckRequest {
+    fn check(&self, question: &Question<'_>) -> CheckRequest {
         let request = question.request;
         let mut headers: BTreeMap<String, String> = BTreeMap::new();
         for (name, value) in &request.headers {
-            if self.request_headers.has(name) {
+            if self.request_headers.contains(name) {
                 let value = String::from_utf8_lossy(value);
                 let joined = headers.entry(name.clone());
                 joined
@@ -69,62 +61,35 @@ impl Asker {
             path: request.path.clone(),
             host: request.host.clone(),
             scheme: request.scheme.clone(),
-            size: request
-                .size
-                .map_or(-1, |size| i64::try_from(size).unwrap_or(-1)),
+            // Not known: the body may still be on its way.
+            size: -1,
             protocol: request.protocol.clone(),
         };
         CheckRequest {
             attributes: Some(AttributeContext {
                 source: Some(peer(&request.source)),
-                destination: Some(peer(&request.destination)),
+                destination: Some(Peer::default()),
                 request: Some(Request {
                     time: now(),
                     http: Some(http),
                 }),
-                context_extensions: context_extensions.clone(),
             }),
         }
     }
+}
 
-    fn read(&self, message: &[u8]) -> Result<Authorized, Fault> {
-        let response = CheckResponse::decode(message);
-        let response = response.map_err(|_| Fault::Garbage("it is no CheckResponse"))?;
-        let code = response.status.map(|status| status.code);
-        match (code, response.http_response) {
-            (_, Some(HttpResponse::Denied(denied))) => Ok(self.denied(denied)),
-            (Some(0) | None, Some(HttpResponse::Ok(ok))) => self.allowed(ok),
-            (Some(0), None) => self.allowed(OkHttpResponse::default()),
-            (Some(_), _) => Ok(Denial::alone(StatusCode::FORBIDDEN)),
-            (None, None) => Err(Fault::Garbage("it says neither yes nor no")),
+fn answer(message: &[u8]) -> Result<Authorized, Fault> {
+    let response = CheckResponse::decode(message);
+    let response = response.map_err(|_| Fault::Garbage("it is no CheckResponse"))?;
+    let code = response.status.map(|status| status.code);
+    match (code, response.http_response) {
+        (_, Some(HttpResponse::Denied(denied))) => {
+            let status = denied.status.and_then(|of| u16::try_from(of.code).ok());
+            Ok(status.map_or(Authorized::FORBIDDEN, Authorized::denied))
         }
-    }
-
-    fn allowed(&self, ok: OkHttpResponse) -> Result<Authorized, Fault> {
-        let mut removed = ok.headers_to_remove;
-        removed.truncate(HEADERS_MAX);
-        removed
-            .iter_mut()
-            .for_each(|name| name.make_ascii_lowercase());
-        Ok(Authorized::Allowed(AuthzFacts {
-            headers: self.answer_headers.pass(given(&ok.headers)?.into_iter())?,
-            removed,
-            to_client: self
-                .answer_headers
-                .pass(given(&ok.response_headers_to_add)?.into_iter())?,
-        }))
-    }
-
-    /// A no stays one, whatever comes with it.
-    fn denied(&self, denied: DeniedHttpResponse) -> Authorized {
-        let headers = given(&denied.headers);
-        let headers = headers.and_then(|headers| self.denied_headers.pass(headers.into_iter()));
-        let code = denied.status.map_or(403, |status| status.code);
-        Authorized::Denied(Denial::new(
-            u16::try_from(code).unwrap_or(403),
-            headers.unwrap_or_default(),
-            denied.body.into(),
-        ))
+        (Some(0) | None, Some(HttpResponse::Ok(_))) | (Some(0), None) => Ok(Authorized::Allowed),
+        (Some(_), _) => Ok(Authorized::FORBIDDEN),
+        (None, None) => Err(Fault::Garbage("it says neither yes nor no")),
     }
 }
 
@@ -158,18 +123,6 @@ fn message(reply: &Reply) -> Result<Bytes, Fault> {
     }
     let message = grpc::only_message(body).map_err(Fault::Garbage)?;
     Ok(body.slice_ref(message))
-}
-
-pub(super) fn given(options: &[HeaderValueOption]) -> Result<Vec<AuthzHeader>, Fault> {
-    let headers = options.iter().map(|option| {
-        let header = option.header.as_ref()?;
-        let raw = (!header.raw_value.is_empty()).then_some(&*header.raw_value);
-        let value = raw.unwrap_or(header.value.as_bytes());
-        let is_added = option.append.is_some_and(|append| append.value);
-        AuthzHeader::new(&header.key, value, is_added)
-    });
-    let all: Option<Vec<AuthzHeader>> = headers.collect();
-    all.ok_or(Fault::Garbage("a header of it fits no message"))
 }
 
 fn peer(peer: &AuthzPeer) -> Peer {

@@ -3,17 +3,13 @@
 //! Invariant: 200 is a yes, 5xx is no answer, every other status is a no. The service sees the path as the gate read it,
 //! behind a prefix that is the gate's.
 
-use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
-use super::{Asker, Authorized, AuthzFacts, AuthzHeader, BODY_BYTES_MAX, Denial, Question};
-use crate::client::{Call, Reply};
+use super::{Asker, Authorized, BODY_BYTES_MAX, Question};
+use crate::client::Call;
 use crate::fault::Fault;
 use crate::url::Url;
-
-/// Headers for the upstream that an answer wants removed, as Envoy's services name them.
-const REMOVED: &str = "x-envoy-auth-headers-to-remove";
 
 impl Asker {
     pub(super) async fn http(
@@ -22,10 +18,10 @@ impl Asker {
         question: &Question<'_>,
     ) -> Result<Authorized, Fault> {
         let Some((method, url, host)) = asked_about(url, question) else {
-            return Ok(Denial::alone(StatusCode::FORBIDDEN));
+            return Ok(Authorized::FORBIDDEN);
         };
         let Some(headers) = self.shown(question) else {
-            return Ok(Denial::alone(StatusCode::FORBIDDEN));
+            return Ok(Authorized::FORBIDDEN);
         };
         let call = Call {
             headers,
@@ -34,13 +30,17 @@ impl Asker {
             ..Call::new(method, &url, BODY_BYTES_MAX)
         };
         let reply = self.client.send(&call).await?;
-        self.told(reply)
+        match reply.status {
+            StatusCode::OK => Ok(Authorized::Allowed),
+            status if status.is_server_error() => Err(reply.refusal()),
+            status => Ok(Authorized::denied(status.as_u16())),
+        }
     }
 
     fn shown(&self, question: &Question<'_>) -> Option<HeaderMap> {
         let mut headers = HeaderMap::new();
         for (name, value) in &question.request.headers {
-            if self.request_headers.has(name) {
+            if self.request_headers.contains(name) {
                 let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
                 let mut value = HeaderValue::from_bytes(value).ok()?;
                 value.set_sensitive(true);
@@ -49,28 +49,6 @@ impl Asker {
         }
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         Some(headers)
-    }
-
-    fn told(&self, reply: Reply) -> Result<Authorized, Fault> {
-        if reply.status.is_server_error() {
-            return Err(reply.refusal());
-        }
-        let all = all(&reply.headers);
-        if reply.status == StatusCode::OK {
-            return Ok(Authorized::Allowed(AuthzFacts {
-                headers: self.answer_headers.pass(all)?,
-                removed: removed(&reply.headers),
-                to_client: Vec::new(),
-            }));
-        }
-        // A no stays one, whatever comes with it.
-        let passed = self.denied_headers.pass(all).unwrap_or_default();
-        let body = Bytes::clone(&reply.body);
-        Ok(Authorized::Denied(Denial::new(
-            reply.status.as_u16(),
-            passed,
-            body,
-        )))
     }
 }
 
@@ -85,26 +63,4 @@ fn asked_about(url: &Url, question: &Question<'_>) -> Option<(Method, Url, Heade
     let url = url.at(&format!("{prefix}{}", request.path)).ok()?;
     let host = HeaderValue::from_str(&request.host).ok()?;
     Some((method, url, host)).filter(|_| !request.host.is_empty())
-}
-
-/// Each line of an answer's head; those of one name after the first are added to it.
-fn all(headers: &HeaderMap) -> impl Iterator<Item = AuthzHeader> {
-    headers.keys().flat_map(|name| {
-        let lines = headers.get_all(name).iter().enumerate();
-        lines.filter_map(|(number, value)| {
-            AuthzHeader::new(name.as_str(), value.as_bytes(), number > 0)
-        })
-    })
-}
-
-fn removed(headers: &HeaderMap) -> Vec<String> {
-    let lines = headers.get_all(REMOVED).iter();
-    let names = lines
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','));
-    let names = names.map(|name| name.trim().to_ascii_lowercase());
-    names
-        .filter(|name| !name.is_empty())
-        .take(super::HEADERS_MAX)
-        .collect()
 }

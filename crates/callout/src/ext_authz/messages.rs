@@ -21,8 +21,6 @@ pub(super) struct AttributeContext {
     pub(super) destination: Option<Peer>,
     #[prost(message, optional, tag = "4")]
     pub(super) request: Option<Request>,
-    #[prost(btree_map = "string, string", tag = "10")]
-    pub(super) context_extensions: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -100,7 +98,7 @@ pub(super) struct Status {
     pub(super) code: i32,
 }
 
-#[derive(Clone, PartialEq, Oneof)]
+#[derive(Clone, Copy, PartialEq, Oneof)]
 pub(super) enum HttpResponse {
     #[prost(message, tag = "2")]
     Denied(DeniedHttpResponse),
@@ -108,54 +106,18 @@ pub(super) enum HttpResponse {
     Ok(OkHttpResponse),
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct DeniedHttpResponse {
     #[prost(message, optional, tag = "1")]
     pub(super) status: Option<HttpStatus>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) headers: Vec<HeaderValueOption>,
-    #[prost(string, tag = "3")]
-    pub(super) body: String,
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct OkHttpResponse {
-    #[prost(message, repeated, tag = "2")]
-    pub(super) headers: Vec<HeaderValueOption>,
-    #[prost(string, repeated, tag = "5")]
-    pub(super) headers_to_remove: Vec<String>,
-    #[prost(message, repeated, tag = "6")]
-    pub(super) response_headers_to_add: Vec<HeaderValueOption>,
-}
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct OkHttpResponse {}
 
 /// `envoy.type.v3.HttpStatus`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct HttpStatus {
     #[prost(int32, tag = "1")]
     pub(super) code: i32,
-}
-
-/// `envoy.config.core.v3.HeaderValueOption`.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct HeaderValueOption {
-    #[prost(message, optional, tag = "1")]
-    pub(super) header: Option<HeaderValue>,
-    #[prost(message, optional, tag = "2")]
-    pub(super) append: Option<BoolValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct HeaderValue {
-    #[prost(string, tag = "1")]
-    pub(super) key: String,
-    #[prost(string, tag = "2")]
-    pub(super) value: String,
-    #[prost(bytes = "vec", tag = "3")]
-    pub(super) raw_value: Vec<u8>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct BoolValue {
-    #[prost(bool, tag = "1")]
-    pub(super) value: bool,
 }

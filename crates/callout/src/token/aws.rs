@@ -38,10 +38,15 @@ pub struct SessionKeys {
 pub enum KeysRequest {
     /// At the token service, with a token of another issuer.
     WebIdentity(WebIdentity),
-    /// At the machine's metadata service.
-    Instance(InstanceKeys),
-    /// At the container's agent.
-    Container(ContainerKeys),
+    /// At the machine's metadata service, which is here, with the path `/`.
+    Instance(Url),
+    /// At the container's agent (ECS task roles, EKS Pod Identity).
+    Container {
+        /// The agent.
+        url: Url,
+        /// What proves the container to it, where it asks for that.
+        token: Option<SecretSource>,
+    },
 }
 
 /// A role, and the token that lets the gate take it (`AssumeRoleWithWebIdentity`).
@@ -57,28 +62,21 @@ pub struct WebIdentity {
     pub token: SecretSource,
 }
 
-/// The machine's metadata service.
-#[derive(Debug, Clone)]
-pub struct InstanceKeys {
-    /// Where it is, with the path `/`.
-    pub url: Url,
-}
-
-/// The agent of a container (ECS task roles, EKS Pod Identity).
-#[derive(Debug, Clone)]
-pub struct ContainerKeys {
-    /// The agent.
-    pub url: Url,
-    /// What proves the container to it, where it asks for that.
-    pub token: Option<SecretSource>,
-}
-
 impl KeysRequest {
     pub(super) async fn fetch(&self, client: &Client) -> Result<Issued<SessionKeys>, Fault> {
         match self {
             Self::WebIdentity(request) => request.fetch(client).await,
-            Self::Instance(request) => request.fetch(client).await,
-            Self::Container(request) => request.fetch(client).await,
+            Self::Instance(url) => of_instance(url, client).await,
+            Self::Container { url, token } => {
+                let proof = token.iter();
+                let proof = proof.map(|token| ("authorization".to_owned(), token.clone()));
+                let request = MetadataRequest {
+                    method: MetadataMethod::Get,
+                    url: url.clone(),
+                    headers: proof.collect(),
+                };
+                members_as_keys(&request.body(client).await?)
+            }
         }
     }
 }
@@ -113,51 +111,35 @@ impl WebIdentity {
     }
 }
 
-impl InstanceKeys {
-    async fn fetch(&self, client: &Client) -> Result<Issued<SessionKeys>, Fault> {
-        const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
-        let fixed = |text: &str| SecretSource::fixed(Secret::new(text.as_bytes().to_vec()));
-        let ask = |method, target: &str, header: (&str, SecretSource)| -> Result<_, Fault> {
-            let url = self.url.at(target);
-            let url = url.map_err(|_| Fault::Garbage("its role has no name of a role"))?;
-            let headers = vec![(header.0.to_owned(), header.1)];
-            Ok(MetadataRequest {
-                method,
-                url,
-                headers,
-            })
-        };
-        let life = ("x-aws-ec2-metadata-token-ttl-seconds", fixed("300"));
-        let session = ask(MetadataMethod::Put, "/latest/api/token", life)?;
-        let session = SecretSource::fixed(session.body(client).await?);
-        let shown = || ("x-aws-ec2-metadata-token", session.clone());
-        let roles = ask(MetadataMethod::Get, ROLES, shown())?
-            .body(client)
-            .await?;
-        let role = std::str::from_utf8(roles.expose()).unwrap_or_default();
-        let role = role.lines().next().unwrap_or_default().trim();
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"+=,.@-_".contains(&b);
-        if role.is_empty() || !role.bytes().all(is_plain) {
-            return Err(Fault::Garbage("it names no role of this machine"));
-        }
-        let of_role = ask(MetadataMethod::Get, &format!("{ROLES}{role}"), shown())?;
-        members_as_keys(&of_role.body(client).await?)
+/// Keys of the machine's own role, in three steps.
+async fn of_instance(at: &Url, client: &Client) -> Result<Issued<SessionKeys>, Fault> {
+    const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
+    let fixed = |text: &str| SecretSource::fixed(Secret::new(text.as_bytes().to_vec()));
+    let ask = |method, target: &str, header: (&str, SecretSource)| -> Result<_, Fault> {
+        let url = at.at(target);
+        let url = url.map_err(|_| Fault::Garbage("its role has no name of a role"))?;
+        let headers = vec![(header.0.to_owned(), header.1)];
+        Ok(MetadataRequest {
+            method,
+            url,
+            headers,
+        })
+    };
+    let life = ("x-aws-ec2-metadata-token-ttl-seconds", fixed("300"));
+    let session = ask(MetadataMethod::Put, "/latest/api/token", life)?;
+    let session = SecretSource::fixed(session.body(client).await?);
+    let shown = || ("x-aws-ec2-metadata-token", session.clone());
+    let roles = ask(MetadataMethod::Get, ROLES, shown())?
+        .body(client)
+        .await?;
+    let role = std::str::from_utf8(roles.expose()).unwrap_or_default();
+    let role = role.lines().next().unwrap_or_default().trim();
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"+=,.@-_".contains(&b);
+    if role.is_empty() || !role.bytes().all(is_plain) {
+        return Err(Fault::Garbage("it names no role of this machine"));
     }
-}
-
-impl ContainerKeys {
-    async fn fetch(&self, client: &Client) -> Result<Issued<SessionKeys>, Fault> {
-        let proof = self
-            .token
-            .iter()
-            .map(|token| ("authorization".to_owned(), token.clone()));
-        let request = MetadataRequest {
-            method: MetadataMethod::Get,
-            url: self.url.clone(),
-            headers: proof.collect(),
-        };
-        members_as_keys(&request.body(client).await?)
-    }
+    let of_role = ask(MetadataMethod::Get, &format!("{ROLES}{role}"), shown())?;
+    members_as_keys(&of_role.body(client).await?)
 }
 
 /// Keys of an answer in JSON.

@@ -22,6 +22,8 @@ use crate::url::Url;
 
 /// The longest answer.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// How long a token lives of which the answer does not say it.
+const ASSUMED_LIFE: Duration = Duration::from_secs(300);
 /// The longest code of a refusal.
 const CODE_BYTES_MAX: usize = 64;
 
@@ -36,8 +38,6 @@ pub enum Grant {
         subject_token: SecretSource,
         /// What it is, as a URN of RFC 8693.
         subject_token_type: String,
-        /// Who acts for its subject, and what that token is.
-        actor: Option<(SecretSource, String)>,
         /// What is asked for, where the endpoint has to be told.
         requested_token_type: Option<String>,
     },
@@ -74,12 +74,10 @@ pub struct OAuthRequest {
     pub resources: Vec<String>,
     /// Further fields, as some endpoints ask for them.
     pub fields: Vec<(String, String)>,
-    /// How long a token lives of which the answer does not say it.
-    pub assumed_life: Duration,
 }
 
 impl OAuthRequest {
-    /// One with no scope, no audience, and five minutes where the answer does not say.
+    /// One with no scope and no audience.
     #[must_use]
     pub fn new(url: Url, auth: ClientAuth, grant: Grant) -> Self {
         Self {
@@ -90,7 +88,6 @@ impl OAuthRequest {
             audiences: Vec::new(),
             resources: Vec::new(),
             fields: Vec::new(),
-            assumed_life: Duration::from_secs(300),
         }
     }
 
@@ -148,7 +145,7 @@ impl OAuthRequest {
         }
         let token = json::text(&members, "access_token", "its access_token is no text")?;
         let life = json::whole(&members, "expires_in", "its expires_in is no whole number")?;
-        let life = life.map_or(self.assumed_life, Duration::from_secs);
+        let life = life.map_or(ASSUMED_LIFE, Duration::from_secs);
         made(token, life)
     }
 }
@@ -186,17 +183,12 @@ impl Grant {
             Self::Exchange {
                 subject_token,
                 subject_token_type,
-                actor,
                 requested_token_type,
             } => {
                 let kind = b"urn:ietf:params:oauth:grant-type:token-exchange";
                 form.add("grant_type", kind);
                 form.add("subject_token", subject_token.give()?.expose());
                 form.add("subject_token_type", subject_token_type.as_bytes());
-                if let Some((token, kind)) = actor {
-                    form.add("actor_token", token.give()?.expose());
-                    form.add("actor_token_type", kind.as_bytes());
-                }
                 if let Some(kind) = requested_token_type {
                     form.add("requested_token_type", kind.as_bytes());
                 }

@@ -1,4 +1,4 @@
-//! What the metadata service of a cloud knows: a text, or a token as Google's and Azure's give it.
+//! What the metadata service of a cloud knows: a token as Google's and Azure's give it.
 //!
 //! Invariant: it stands at a link-local address, so that its client needs `allow_link_local`; nothing else is loosened.
 
@@ -16,7 +16,6 @@ use crate::client::{Call, Client, secret_value};
 use crate::fault::Fault;
 use crate::json;
 use crate::secret_source::SecretSource;
-use crate::service::{Answered, Handle};
 use crate::url::Url;
 
 /// A question to a metadata service.
@@ -37,23 +36,6 @@ pub enum MetadataMethod {
     Get,
     /// For the token of a session.
     Put,
-}
-
-/// Fetches a text. It may be a credential, and is treated as one.
-pub fn fetch_text(
-    handle: &Handle,
-    client: &Client,
-    request: &MetadataRequest,
-    within: Duration,
-) -> Answered<Secret> {
-    let (client, request) = (client.clone(), request.clone());
-    handle.ask(within, async move {
-        let body = request.body(&client).await?;
-        let is_text = std::str::from_utf8(body.expose()).is_ok();
-        is_text
-            .then_some(body)
-            .ok_or(Fault::Garbage("it is no text"))
-    })
 }
 
 impl MetadataRequest {

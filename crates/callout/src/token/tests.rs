@@ -60,7 +60,6 @@ async fn each_grant_is_asked_for_as_its_rfc_says() {
     let exchange = Grant::Exchange {
         subject_token: source("s&t"),
         subject_token_type: "urn:ietf:params:oauth:token-type:jwt".to_owned(),
-        actor: Some((source("act"), "urn:x".to_owned())),
         requested_token_type: Some("urn:y".to_owned()),
     };
     let jwt = Grant::JwtBearer {
@@ -75,8 +74,7 @@ async fn each_grant_is_asked_for_as_its_rfc_says() {
         (
             exchange,
             "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=s%26t\
-             &subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt&actor_token=act\
-             &actor_token_type=urn%3Ax&requested_token_type=urn%3Ay",
+             &subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt&requested_token_type=urn%3Ay",
         ),
     ];
     for (grant, form) in table {
@@ -315,7 +313,6 @@ async fn each_callers_token_is_given_for_one_of_its_own() {
     let grant = Grant::Exchange {
         subject_token: SecretSource::with(|| None),
         subject_token_type: "urn:ietf:params:oauth:token-type:access_token".to_owned(),
-        actor: None,
         requested_token_type: None,
     };
     let request = OAuthRequest::new(server.url("/token"), basic(), grant);
@@ -431,7 +428,6 @@ async fn a_metadata_service_is_asked_with_its_headers() {
         ("/token", "true") => {
             json(r#"{"access_token":"m","expires_in":"3599","token_type":"Bearer"}"#)
         }
-        ("/text", "true") => Does::Answer(response(200, "text/plain", "some text")),
         _ => status(403),
     })
     .await;
@@ -440,19 +436,18 @@ async fn a_metadata_service_is_asked_with_its_headers() {
         ..Bounds::default()
     };
     let client = Client::new(&tls(), bounds);
-    let request = |target: &str, headers| MetadataRequest {
-        method: MetadataMethod::Get,
-        url: server.url(target),
-        headers,
+    let request = |headers| {
+        TokenRequest::Metadata(MetadataRequest {
+            method: MetadataMethod::Get,
+            url: server.url("/token"),
+            headers,
+        })
     };
-    let flavor = || vec![("Metadata".to_owned(), source("true"))];
-    let handle = Handle::here();
-    let asked = TokenRequest::Metadata(request("/token", flavor()));
-    let token = TokenEndpoint::start(&handle, client.clone(), asked, |_| {});
+    let start =
+        |headers| TokenEndpoint::start(&Handle::here(), client.clone(), request(headers), |_| {});
+    let token = start(vec![("Metadata".to_owned(), source("true"))]);
     let token = token.get(LONG).await.expect("a token");
     assert_eq!((value(&token), token.life.as_secs()), ("m", 3599));
-    let text = fetch_text(&handle, &client, &request("/text", flavor()), LONG).await;
-    assert_eq!(text.expect("a text").expose(), b"some text");
-    let refused = fetch_text(&handle, &client, &request("/text", Vec::new()), LONG).await;
+    let refused = start(Vec::new()).get(LONG).await;
     assert!(matches!(refused, Err(Fault::Status { status: 403, .. })));
 }

@@ -14,10 +14,7 @@ pub(crate) struct ListOf<T>(pub(crate) Vec<(Place, Option<T>)>);
 
 impl<T: Decode> Decode for ListOf<T> {
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
-        let place = Place {
-            path: path.into(),
-            line: node.line,
-        };
+        let place = Place::new(path, node.line);
         let Value::List(items) = &node.value else {
             if !node.is_faulty() {
                 findings.fault(
@@ -39,13 +36,7 @@ impl<T: Decode> Decode for ListOf<T> {
         let item = |(index, item): (usize, &Node)| {
             let path = format!("{path}[{index}]");
             let value = T::decode(item, &path, findings);
-            (
-                Place {
-                    path,
-                    line: item.line,
-                },
-                value,
-            )
+            (Place::new(path, item.line), value)
         };
         Some(Self(items.iter().enumerate().map(item).collect()))
     }
@@ -75,15 +66,31 @@ impl<T: Written> Decode for OneOrMany<T> {
     }
 }
 
+/// One value, or a mapping that says more.
+pub(crate) enum ShortOrFull<S, F> {
+    Short(At<S>),
+    Full(Box<F>),
+}
+
+impl<S: Written, F: Decode> Decode for ShortOrFull<S, F> {
+    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
+        if matches!(node.value, Value::Map(_)) {
+            return F::decode(node, path, findings).map(|full| Self::Full(Box::new(full)));
+        }
+        At::decode(node, path, findings).map(Self::Short)
+    }
+
+    fn schema(defs: &mut Defs) -> serde_json::Value {
+        json!({ "anyOf": [At::<S>::schema(defs), F::schema(defs)] })
+    }
+}
+
 /// A mapping from names that a person chose; at least one.
 pub(crate) struct MapOf<K, T>(pub(crate) Vec<(At<K>, Option<T>)>);
 
 impl<K: Written, T: Decode> Decode for MapOf<K, T> {
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
-        let place = Place {
-            path: path.into(),
-            line: node.line,
-        };
+        let place = Place::new(path, node.line);
         let Value::Map(entries) = &node.value else {
             if !node.is_faulty() {
                 findings.fault(
@@ -106,10 +113,7 @@ impl<K: Written, T: Decode> Decode for MapOf<K, T> {
         for entry in entries {
             let path = child(path, &entry.key);
             let value = T::decode(&entry.node, &path, findings);
-            let place = Place {
-                path,
-                line: entry.line,
-            };
+            let place = Place::new(path, entry.line);
             let shown = quoted(&entry.key);
             match K::read(&entry.key) {
                 Ok(key) => kept.push((

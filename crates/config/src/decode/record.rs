@@ -42,10 +42,7 @@ impl<'n> Fields<'n> {
         findings: &mut Findings,
     ) -> Option<Self> {
         let Value::Map(entries) = &node.value else {
-            let place = Place {
-                path: path.into(),
-                line: node.line,
-            };
+            let place = Place::new(path, node.line);
             let hint = format!("its fields are {}", known.join(", "));
             if !node.is_faulty() {
                 findings.fault(&place, format!("is {}, not a mapping", node.what()), hint);
@@ -56,10 +53,7 @@ impl<'n> Fields<'n> {
         let holds_secret = holds_secret || path.split('.').any(|part| part == "credential");
         let mut slips = Vec::new();
         for entry in entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
-            let place = Place {
-                path: path.into(),
-                line: entry.line,
-            };
+            let place = Place::new(path, entry.line);
             let now = field_of(entry, known);
             let stands_twice = entries.iter().any(|e| e.key == now);
             if now != entry.key && !stands_twice {
@@ -176,21 +170,22 @@ pub(crate) fn whole<R: Record>(node: &Node, path: &str, findings: &mut Findings)
     Some(R::take(&mut fields, findings))
 }
 
-/// A record: its fields (`required` or `optional`), its decoder and its JSON Schema. `and x: X` puts the fields of
-/// another record beside its own.
+/// A record: its fields (`required` or `optional`), its decoder and its JSON Schema. `of x: X` puts the fields of
+/// another record before its own, and `and x: X` puts them behind.
 macro_rules! record {
-    ($(#[doc = $about:literal])* $name:ident {
+    ($(#[doc = $about:literal])* $name:ident $(of $first:ident: $first_of:ty)? {
         $($(#[doc = $field_about:literal])* $need:ident $field:ident: $type:ty,)*
     } $(and $part:ident: $of:ty)*) => {
         $(#[doc = $about])*
         pub(crate) struct $name {
             $($(#[doc = $field_about])* pub(crate) $field: $crate::decode::Field<$type>,)*
+            $(pub(crate) $first: $first_of,)?
             $(pub(crate) $part: $of,)*
         }
 
         impl $crate::decode::Record for $name {
             fn members(defs: &mut $crate::decode::Defs) -> Vec<$crate::decode::Member> {
-                let own = vec![
+                let own: Vec<$crate::decode::Member> = vec![
                     $((
                         stringify!($field).trim_start_matches("r#"),
                         stringify!($need) == "required",
@@ -198,17 +193,29 @@ macro_rules! record {
                         <$type as $crate::decode::Decode>::schema(defs),
                     ),)*
                 ];
-                [own, $(<$of as $crate::decode::Record>::members(defs),)*].concat()
+                [
+                    $(<$first_of as $crate::decode::Record>::members(defs),)?
+                    own,
+                    $(<$of as $crate::decode::Record>::members(defs),)*
+                ]
+                .concat()
             }
 
             fn known() -> Vec<&'static str> {
-                let own = vec![$(stringify!($field).trim_start_matches("r#")),*];
-                [own, $(<$of as $crate::decode::Record>::known(),)*].concat()
+                let own: Vec<&'static str> = vec![$(stringify!($field).trim_start_matches("r#")),*];
+                [
+                    $(<$first_of as $crate::decode::Record>::known(),)?
+                    own,
+                    $(<$of as $crate::decode::Record>::known(),)*
+                ]
+                .concat()
             }
 
             fn holds_secret() -> bool {
-                let own = [$(<$type as $crate::decode::Decode>::HOLDS_SECRET),*].contains(&true);
-                own $(|| <$of as $crate::decode::Record>::holds_secret())*
+                let own: &[bool] = &[$(<$type as $crate::decode::Decode>::HOLDS_SECRET),*];
+                own.contains(&true)
+                    $(|| <$first_of as $crate::decode::Record>::holds_secret())?
+                    $(|| <$of as $crate::decode::Record>::holds_secret())*
             }
 
             fn take(
@@ -216,6 +223,7 @@ macro_rules! record {
                 findings: &mut $crate::decode::Findings,
             ) -> Self {
                 Self {
+                    $($first: <$first_of as $crate::decode::Record>::take(fields, findings),)?
                     $($field: fields.$need(stringify!($field).trim_start_matches("r#"), findings),)*
                     $($part: <$of as $crate::decode::Record>::take(fields, findings),)*
                 }

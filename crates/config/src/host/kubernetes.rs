@@ -93,17 +93,6 @@ pub enum Fact {
     Method,
 }
 
-impl Fact {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Workload,
-        Self::Model,
-        Self::Backend,
-        Self::Route,
-        Self::Method,
-    ];
-}
-
 impl ReviewedAction {
     /// All members.
     #[must_use]

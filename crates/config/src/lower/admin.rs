@@ -17,8 +17,6 @@ use crate::schema::admin::{self, AdminBearer};
 const BEARER: &str = "admin";
 /// Most of them: each is compared with what every request brings.
 const BEARERS_MAX: usize = 64;
-/// Where a secret may come from.
-const CHOICE: &str = "file, env and inline";
 
 /// Where browsers come back to, unless said.
 const CALLBACK: &str = "/login/callback";
@@ -57,20 +55,15 @@ impl super::Lowering<'_> {
         let mut is_whole = true;
         let admin = document.admin.get();
         if let Some(written) = admin.and_then(|admin| admin.bearer.get()) {
-            let place = Place {
-                path: "admin.bearer".to_owned(),
-                line: 0,
-            };
-            let found = self.secret(&written.file, &written.env, &written.inline, &place, CHOICE);
+            let found = self.secret_at(written, &Place::new("admin.bearer", 0));
             is_whole &= found.is_some();
-            bearers.extend(found.map(|(secret, _)| Bearer {
+            bearers.extend(found.map(|secret| Bearer {
                 name: BEARER.into(),
                 secret,
                 roles: Roles::ALL,
             }));
         }
-        let written = admin.and_then(|admin| admin.bearers.get());
-        for (name, written) in written.map_or(&[][..], |written| &written.0) {
+        for (name, written) in admin.map_or(&[][..], |admin| admin.bearers.items()) {
             let found = written
                 .as_ref()
                 .and_then(|written| self.admin_bearer(&name.place, &name.value.0, written));
@@ -81,7 +74,7 @@ impl super::Lowering<'_> {
                 }
                 Some(_) => {
                     let says = format!("is past the {BEARERS_MAX} credentials that there may be");
-                    self.findings.fault(&name.place, says, "leave some out");
+                    self.fault(&name.place, says, "leave some out");
                 }
                 None => is_whole = false,
             }
@@ -98,7 +91,7 @@ impl super::Lowering<'_> {
     }
 
     fn admin_bearer(&mut self, place: &Place, name: &str, at: &AdminBearer) -> Option<Bearer> {
-        let (secret, _) = self.secret(&at.file, &at.env, &at.inline, place, CHOICE)?;
+        let secret = self.secret_at(&at.secret, place)?;
         Some(Bearer {
             name: name.into(),
             secret,
@@ -113,19 +106,16 @@ impl super::Lowering<'_> {
         listener: SocketAddr,
     ) -> Option<AdminLogin> {
         let written = document.admin.get()?.login.get()?;
-        let place = Place {
-            path: "admin.login".to_owned(),
-            line: 0,
-        };
+        let place = Place::new("admin.login", 0);
         let local = self.local_redirect(&place, written, listener);
         let redirect_url = local.as_ref().unwrap_or(&written.redirect_url);
         if let Some(at) = redirect_url.get() {
             self.reaches_us(document, listener, at);
         }
-        let user = written.user_claim.get().map_or("sub", |at| &*at.value.0);
-        let claim = written.roles_claim.get().map(|at| at.value.0.clone());
+        let user = super::said(&written.user_claim, "sub");
+        let claim = super::text(&written.roles_claim);
         // A session holds what is read of it, and no more: a cookie is small.
-        let keep = std::iter::once(user.to_owned()).chain(claim.clone());
+        let keep = std::iter::once(user.clone()).chain(claim.clone());
         let client = self.login_client(&place, &written.client, redirect_url, keep.collect());
         let roles = written.roles.get()?.0.iter().filter_map(|(value, roles)| {
             let roles = roles.as_ref()?.0.iter().map(|at| at.value.0);
@@ -133,7 +123,7 @@ impl super::Lowering<'_> {
         });
         Some(AdminLogin {
             client: client?,
-            user: user.to_owned(),
+            user,
             roles_claim: claim?,
             roles: roles.collect(),
         })
@@ -152,7 +142,7 @@ impl super::Lowering<'_> {
         if !listener.ip().is_loopback() {
             let says = "does not say where browsers come back to, who reach it from other machines";
             let hint = "write redirect_url: https://gate-admin.example/login/callback";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
             return None;
         }
         let authority = listener.to_string();
@@ -171,15 +161,14 @@ impl super::Lowering<'_> {
         if !hosts.allows(Some(authority.as_bytes())) {
             let says = format!("the gate does not answer for the host of {}", at.shown);
             let hint = "add it to listen.hosts";
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
         let path = text
             .split_once(authority.as_str())
             .map_or("", |(_, path)| path);
         if OTHER_PATHS.contains(&path) || path.starts_with("/api/") || path == "/api" {
-            let says = format!("{} has a path that is answered otherwise", at.shown);
             let hint = format!("write another, such as {CALLBACK}");
-            self.findings.fault(&at.place, says, hint);
+            self.refuse(at, "has a path that is answered otherwise", hint);
         }
     }
 
@@ -187,13 +176,12 @@ impl super::Lowering<'_> {
     fn one_of_a_kind(&mut self, place: &Place, bearer: &Bearer, others: &[Bearer]) {
         if others.iter().any(|other| other.name == bearer.name) {
             let says = "is the name of who brings `admin.bearer`";
-            self.findings.fault(place, says, "take another name");
+            self.fault(place, says, "take another name");
         }
         let same = |other: &&Bearer| other.secret == bearer.secret;
         if let Some(other) = others.iter().find(same) {
             let says = format!("has the secret of {:?}, too", other.name);
-            self.findings
-                .fault(place, says, "give each a secret of its own");
+            self.fault(place, says, "give each a secret of its own");
         }
     }
 }

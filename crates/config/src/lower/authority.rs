@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use super::{said, text, texts};
 use crate::decode::{At, Field, Place};
 use crate::host::{AccessReviewSource, AuthorityRules, ExtAuthzSource, WrittenRule};
-use crate::scalar::{OnFailure, Span};
+use crate::scalar::Span;
 use crate::schema::Document;
 use crate::schema::authority::{ExtAuthz, Rule};
 
@@ -37,13 +38,13 @@ impl super::Lowering<'_> {
                 if !rules.is_empty() && rules.iter().all(|rule| rule.is_deny) {
                     let says = "no rule allows anything, so that every call is refused";
                     let hint = "allow what no rule denies with { name: rest, allow: 'true' }";
-                    self.findings.warn(&place, says, hint);
+                    self.warn(&place, says, hint);
                 }
                 Some(AuthorityRules::Cel(rules))
             }
             (None, Some(rego)) => {
                 let mut files = Vec::new();
-                for at in rego.files.get().map_or(&[][..], |files| &files.0) {
+                for at in rego.files.items() {
                     let Some((_, bytes)) = self.read(at) else {
                         continue;
                     };
@@ -51,17 +52,16 @@ impl super::Lowering<'_> {
                         Ok(text) => files.push((at.value.0.clone(), text)),
                         Err(_) => {
                             let says = format!("the file {} is no text", at.shown);
-                            self.findings.fault(&at.place, says, "write it in UTF-8");
+                            self.fault(&at.place, says, "write it in UTF-8");
                         }
                     }
                 }
-                let query = rego.query.get();
-                let query = query.map_or_else(|| QUERY_DEFAULT.to_owned(), |at| at.value.0.clone());
+                let query = said(&rego.query, QUERY_DEFAULT);
                 Some(AuthorityRules::Rego { files, query })
             }
             (Some(_), Some(_)) => {
                 let says = "says rules in two languages";
-                self.findings.fault(&place, says, "keep `rules` or `rego`");
+                self.fault(&place, says, "keep `rules` or `rego`");
                 None
             }
             (None, None) => {
@@ -72,7 +72,7 @@ impl super::Lowering<'_> {
                 if is_bare {
                     let hint =
                         "write rules, rego, ext_authz or subject_access_review, or leave it out";
-                    self.findings.fault(&place, "says nothing", hint);
+                    self.fault(&place, "says nothing", hint);
                 }
                 None
             }
@@ -87,21 +87,20 @@ impl super::Lowering<'_> {
 
     fn rule(&mut self, place: &Place, rule: &Rule) -> Option<WrittenRule> {
         let (allow, deny) = (rule.allow.get(), rule.deny.get());
-        let is_bad = matches!(rule.allow, Field::Bad) || matches!(rule.deny, Field::Bad);
+        let is_bad = rule.allow.is_bad() || rule.deny.is_bad();
         let (when, is_deny) = match (allow, deny) {
             (Some(at), None) => (at, false),
             (None, Some(at)) => (at, true),
             _ => {
                 if !is_bad {
                     let says = "says no single thing to do";
-                    self.findings
-                        .fault(place, says, "write exactly one of allow and deny");
+                    self.fault(place, says, "write exactly one of allow and deny");
                 }
                 return None;
             }
         };
         Some(WrittenRule {
-            name: rule.name.get()?.value.0.clone(),
+            name: text(&rule.name)?,
             is_deny,
             when: when.value.0.clone(),
             line: when.place.line,
@@ -113,25 +112,21 @@ impl super::Lowering<'_> {
             (Some(at), None) => (at, false),
             (None, Some(at)) => (at, true),
             _ => {
-                let is_bad =
-                    matches!(written.url, Field::Bad) || matches!(written.grpc, Field::Bad);
+                let is_bad = written.url.is_bad() || written.grpc.is_bad();
                 if !is_bad {
                     let says = "ext_authz says no single address";
-                    self.findings
-                        .fault(place, says, "write exactly one of url and grpc");
+                    self.fault(place, says, "write exactly one of url and grpc");
                 }
                 return None;
             }
         };
         let timeout = self.within(&written.timeout, TIMEOUT_DEFAULT);
-        let headers = written.headers.get().map_or(&[][..], |names| &names.0);
-        let on_failure = written.on_failure.get();
         Some(ExtAuthzSource {
             url: super::identity::address(&target.value),
             is_grpc,
-            headers: headers.iter().map(|at| at.value.0.clone()).collect(),
+            headers: texts(&written.headers),
             timeout,
-            fails_open: on_failure.is_some_and(|at| at.value == OnFailure::Allow),
+            fails_open: written.on_failure.value().is_some_and(|is| is.0),
             ca_pem: self.roots_of(&written.ca),
         })
     }
@@ -140,8 +135,7 @@ impl super::Lowering<'_> {
     pub(super) fn within(&mut self, written: &Field<At<Span>>, default: Duration) -> Duration {
         let timeout = written.get();
         if let Some(at) = timeout.filter(|at| at.value.0 > TIMEOUT_MAX) {
-            let says = format!("{} is longer than a call waits", at.shown);
-            self.findings.fault(&at.place, says, "write 2s or less");
+            self.refuse(at, "is longer than a call waits", "write 2s or less");
         }
         timeout.map_or(default, |at| at.value.0)
     }
@@ -151,9 +145,6 @@ impl crate::schema::authority::Authority {
     /// Where it stands: the line of its first part.
     fn place(&self) -> Place {
         let rules = self.rules.get().and_then(|rules| rules.0.first());
-        Place {
-            path: "authority".to_owned(),
-            line: rules.map_or(0, |(place, _)| place.line),
-        }
+        Place::new("authority", rules.map_or(0, |(place, _)| place.line))
     }
 }

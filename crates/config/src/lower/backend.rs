@@ -11,6 +11,7 @@ use policy::id::{BackendId, EndpointId};
 use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
 
 use super::proxy::Way;
+use super::set;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::AskedAt;
 use crate::mask::quoted;
@@ -77,13 +78,13 @@ impl super::Lowering<'_> {
             }
             self.header_of_credential(written, address.credential);
             if base_path.is_empty() && !at_root {
-                let says = format!(
-                    "{} has no path, so calls would go to /chat/completions",
-                    address.target.shown
-                );
                 let hint = "add the API's root, which is /v1 for most engines; where it really is \
                             the root of the address, write at_root: true";
-                self.findings.fault(&address.target.place, says, hint);
+                self.refuse(
+                    address.target,
+                    "has no path, so calls would go to /chat/completions",
+                    hint,
+                );
             }
             if let Some(call) = policy::operation::call_at_end(base_path) {
                 let says = format!(
@@ -91,7 +92,7 @@ impl super::Lowering<'_> {
                     address.target.shown
                 );
                 let hint = "end it at the API's root, before the path of the call";
-                self.findings.fault(&address.target.place, says, hint);
+                self.fault(&address.target.place, says, hint);
             }
             let proxy = match &way {
                 Way::Written(proxy) => proxy.clone(),
@@ -147,12 +148,11 @@ impl super::Lowering<'_> {
         match (written.url.is_absent(), written.endpoints.is_absent()) {
             (true, true) => {
                 let hint = "write url: http://host:port/v1";
-                self.findings.fault(&name.place, "says no address", hint);
+                self.fault(&name.place, "says no address", hint);
             }
             (false, false) => {
                 let hint = "move the `url` into `endpoints`";
-                self.findings
-                    .fault(&name.place, "says both url and endpoints", hint);
+                self.fault(&name.place, "says both url and endpoints", hint);
             }
             _ => {}
         }
@@ -166,7 +166,7 @@ impl super::Lowering<'_> {
             }];
         }
         let mut addresses = Vec::new();
-        for (place, endpoint) in written.endpoints.get().map_or(&[][..], |list| &list.0) {
+        for (place, endpoint) in written.endpoints.items() {
             let Some(endpoint) = endpoint else { continue };
             let Some(target) = endpoint.url.get() else {
                 continue;
@@ -205,19 +205,15 @@ impl super::Lowering<'_> {
                 "no address of {} is https, so no certificate is checked",
                 name.shown
             );
-            self.findings
-                .fault(&at.place, says, "write https:// or remove `ca`");
+            self.fault(&at.place, says, "write https:// or remove `ca`");
         }
-        let Some((path, pem)) = self.read(at) else {
+        let Some((path, _)) = self.certificate(at) else {
             return String::new();
         };
-        let mark = b"-----BEGIN CERTIFICATE-----";
-        self.pem(&at.place, &at.shown, &pem, mark, "certificate");
         match path.into_os_string().into_string() {
             Ok(path) => path,
             Err(_) => {
-                self.findings
-                    .fault(&at.place, "the file's full path is not UTF-8", "move it");
+                self.fault(&at.place, "the file's full path is not UTF-8", "move it");
                 String::new()
             }
         }
@@ -232,9 +228,8 @@ impl super::Lowering<'_> {
             return AskedAt::Off;
         };
         if target.base_path.is_empty() && !at_root {
-            let says = format!("{} has no path", at.shown);
             let hint = "write the API's root, which is /v1 for most engines";
-            self.findings.fault(&at.place, says, hint);
+            self.refuse(at, "has no path", hint);
         }
         AskedAt::Other(super::identity::address(target))
     }
@@ -242,12 +237,11 @@ impl super::Lowering<'_> {
     fn models(&mut self, written: &Backend) -> Vec<Arc<str>> {
         let mut seen = HashSet::new();
         let mut models = Vec::new();
-        for at in written.models.get().map_or(&[][..], |models| &models.0) {
+        for at in written.models.items() {
             if seen.insert(&at.value.0) {
                 models.push(Arc::from(at.value.0.as_str()));
             } else {
-                let says = format!("{} is listed twice", at.shown);
-                self.findings.fault(&at.place, says, "keep one of them");
+                self.twice(at);
             }
         }
         models
@@ -256,7 +250,7 @@ impl super::Lowering<'_> {
     /// What it calls models, by the gate's names for them.
     fn model_names(&mut self, written: &Backend) -> BTreeMap<Arc<str>, Box<str>> {
         let mut names = BTreeMap::new();
-        for (model, name) in written.model_names.get().map_or(&[][..], |names| &names.0) {
+        for (model, name) in written.model_names.items() {
             let Some(name) = name else { continue };
             let (model, name) = (&model.value.0, &name.value.0);
             names.insert(model.as_str().into(), name.as_str().into());
@@ -267,7 +261,7 @@ impl super::Lowering<'_> {
 
     /// A name that stands for a model here, and is itself a model that has another name here.
     fn names_of_names(&mut self, written: &Backend) {
-        let entries = written.model_names.get().map_or(&[][..], |names| &names.0);
+        let entries = written.model_names.items();
         for (model, name) in entries {
             let Some(name) = name else { continue };
             let next = entries.iter().find(|(key, _)| key.value.0 == name.value.0);
@@ -283,7 +277,7 @@ impl super::Lowering<'_> {
                     "names are replaced once: a call of {} goes upstream as {}",
                     model.shown, name.shown
                 );
-                self.findings.warn(&name.place, says, hint);
+                self.warn(&name.place, says, hint);
             }
         }
     }
@@ -292,7 +286,7 @@ impl super::Lowering<'_> {
         if !is_here(&target.value.host) {
             let to = quoted(&super::identity::address(&target.value));
             let says = format!("the credential travels in clear to {to}");
-            self.findings.warn(&target.place, says, "use https://");
+            self.warn(&target.place, says, "use https://");
         }
     }
 }
@@ -306,15 +300,9 @@ pub(super) fn is_here(host: &str) -> bool {
 fn timeouts(written: &Backend) -> Timeouts {
     let mut timeouts = Timeouts::default();
     if let Some(written) = written.timeouts.get() {
-        for (field, timeout) in [
-            (&written.connect, &mut timeouts.connect),
-            (&written.first_byte, &mut timeouts.first_byte),
-            (&written.idle, &mut timeouts.idle),
-        ] {
-            if let Some(at) = field.get() {
-                *timeout = at.value.0;
-            }
-        }
+        set(&written.connect, &mut timeouts.connect, |of| of.0);
+        set(&written.first_byte, &mut timeouts.first_byte, |of| of.0);
+        set(&written.idle, &mut timeouts.idle, |of| of.0);
     }
     timeouts
 }

@@ -64,7 +64,7 @@ impl super::Lowering<'_> {
                         "more than {MAX_BUDGETS} budgets count the workload {}",
                         workload.name
                     );
-                    self.findings.fault(&name.place, says, "");
+                    self.fault(&name.place, says, "");
                 }
             }
             self.is_priced(&name.place, &lowered, s);
@@ -75,14 +75,14 @@ impl super::Lowering<'_> {
 
     /// Whether a ledger keeps what the budgets need after a restart.
     fn kept(&mut self, document: &Document, written: &MapOf<Name, Budget>) {
-        let place = Place {
-            path: "budgets".to_owned(),
-            line: written.0.first().map_or(0, |(name, _)| name.place.line),
-        };
+        let place = Place::new(
+            "budgets",
+            written.0.first().map_or(0, |(name, _)| name.place.line),
+        );
         if document.ledger.is_absent() {
             let says = "budgets need a ledger: after a restart, what was spent is read from it";
             let hint = "say where it is, such as ledger: { path: usage.db }";
-            self.findings.fault(&place, says, hint);
+            self.fault(&place, says, hint);
         }
         let Some(ledger) = document.ledger.get() else {
             return;
@@ -93,12 +93,12 @@ impl super::Lowering<'_> {
         if let Some(at) = ledger.retention.get().filter(|at| at.value.0 < needed) {
             let says = format!("rows of {} do not last for the budgets' periods", at.shown);
             let hint = format!("write {}d or more", longest + 1);
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
         if let Some(at) = ledger.size.get() {
             let says = "rows pruned for size are missing from budgets after a restart";
             let hint = "leave it out, or make sure that it holds the longest period";
-            self.findings.warn(&at.place, says, hint);
+            self.warn(&at.place, says, hint);
         }
     }
 
@@ -124,7 +124,7 @@ impl super::Lowering<'_> {
                 if let Some(earlier) = slot.replace(Arc::clone(&group)) {
                     let says = format!("{} is in the group {earlier} already", at.shown);
                     let hint = "a workload is in one group; budgets nest without groups in groups";
-                    self.findings.fault(&at.place, says, hint);
+                    self.fault(&at.place, says, hint);
                 }
             }
             groups.insert(group.to_string(), names);
@@ -142,7 +142,7 @@ impl super::Lowering<'_> {
                 None => "name it under a route's `workload`".to_owned(),
             };
             let says = format!("no route is for the workload {}", at.shown);
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
         id.map(policy::id::WorkloadId::index)
     }
@@ -184,7 +184,7 @@ impl super::Lowering<'_> {
         if amount > ACCOUNT_MAX {
             let says = "is more than the gate counts for each key or user";
             let hint = "write 4500000 or less";
-            self.findings.fault(&name.place, says, hint);
+            self.fault(&name.place, says, hint);
         }
         at.value.0
     }
@@ -193,18 +193,17 @@ impl super::Lowering<'_> {
         match (written.tokens.is_absent(), written.money.is_absent()) {
             (true, true) => {
                 let hint = "write tokens: N or money: N";
-                self.findings.fault(&name.place, "counts nothing", hint);
+                self.fault(&name.place, "counts nothing", hint);
             }
             (false, false) => {
                 let hint = "write two budgets, one for each";
                 let says = "counts tokens and money at once";
-                self.findings.fault(&name.place, says, hint);
+                self.fault(&name.place, says, hint);
             }
             _ => {}
         }
         if let (Some(at), true) = (written.currency.get(), written.money.is_absent()) {
-            let says = format!("{} says the currency of no money", at.shown);
-            self.findings.fault(&at.place, says, "leave it out");
+            self.refuse(at, "says the currency of no money", "leave it out");
         }
         match (written.tokens.get(), written.money.get()) {
             (Some(at), None) => Some((Unit::Tokens, at.value.0)),
@@ -228,7 +227,7 @@ impl super::Lowering<'_> {
             (Some(_), Some(at)) => {
                 let says = "is for a workload and a group at once";
                 let hint = "write two budgets: a call must fit in both";
-                self.findings.fault(&at.place, says, hint);
+                self.fault(&at.place, says, hint);
                 None
             }
             (Some(at), None) => {
@@ -246,7 +245,7 @@ impl super::Lowering<'_> {
                         None => "name it under `groups`".to_owned(),
                     };
                     let says = format!("there is no group {}", at.shown);
-                    self.findings.fault(&at.place, says, hint);
+                    self.fault(&at.place, says, hint);
                 }
                 members.map(|members| Scope::Workloads(members.clone()))
             }

@@ -4,6 +4,7 @@
 
 use policy::client::Clients;
 
+use super::set;
 use crate::schema;
 
 impl super::Lowering<'_> {
@@ -12,9 +13,7 @@ impl super::Lowering<'_> {
         let Some(written) = written else {
             return clients;
         };
-        if let Some(at) = written.record.get() {
-            clients.recorded = at.value.0;
-        }
+        set(&written.record, &mut clients.recorded, |of| of.0);
         if let Some(proxies) = written.trusted_proxies.get() {
             clients.proxies = proxies.0.iter().map(|at| at.value.0).collect();
         }
@@ -23,7 +22,7 @@ impl super::Lowering<'_> {
             if at.value.0 && written.trusted_proxies.is_absent() {
                 let says = "no proxy is trusted, so none would be believed";
                 let hint = "name the proxies under trusted_proxies";
-                self.findings.fault(&at.place, says, hint);
+                self.fault(&at.place, says, hint);
             }
         }
         clients

@@ -21,11 +21,16 @@ use policy::secret::Secret;
 
 use crate::decode::{At, Field, Place};
 use crate::host::{MadeCredential, MadeKind, UpstreamCredential};
-use crate::scalar::{CredentialHeader, Inline, Scheme, SecretFile, Variable};
-use crate::schema::credential::UpstreamCredential as Written;
-use crate::schema::{Credential, Document};
+use crate::scalar::{Inline, SecretFile, Variable};
+use crate::schema::credential::{Carrier, Kept, UpstreamCredential as Written};
+use crate::schema::{Bearer, Credential, Document};
+use crate::target::Target;
 
 const SECRET_BYTES_MAX: usize = 16 << 10;
+/// What is wrong with not exactly one way to be somebody.
+const IDENTITIES: [&str; 2] = ["says no identity", "says several identities"];
+/// Where a secret may come from.
+const CHOICE: &str = "file, env and inline";
 
 impl super::Lowering<'_> {
     /// The header for a credential; [`UpstreamAuth::None`] where none is written or it is faulty.
@@ -33,14 +38,8 @@ impl super::Lowering<'_> {
         let Some(written) = written.get() else {
             return UpstreamAuth::None;
         };
-        let place = of_credential(owner);
-        let Credential {
-            file, env, inline, ..
-        } = written;
-        let found = self.secret(file, env, inline, &place, "file, env and inline");
-        found.map_or(UpstreamAuth::None, |found| {
-            self.line(found, &written.header, &written.scheme)
-        })
+        let place = owner.below("credential");
+        self.kept_secret(&written.secret, &written.carrier, &place, CHOICE)
     }
 
     /// The credential of an endpoint.
@@ -53,7 +52,7 @@ impl super::Lowering<'_> {
         let Some(written) = written.get() else {
             return UpstreamAuth::None;
         };
-        let place = of_credential(owner);
+        let place = owner.below("credential");
         let made = [
             !written.oauth.is_absent(),
             !written.exchange.is_absent(),
@@ -61,23 +60,18 @@ impl super::Lowering<'_> {
             !written.azure.is_absent(),
             !written.aws.is_absent(),
         ];
-        let Written {
-            file, env, inline, ..
-        } = written;
+        let Kept { file, env, inline } = &written.secret;
         let kept = !file.is_absent() || !env.is_absent() || !inline.is_absent();
         match (made.iter().filter(|present| **present).count(), kept) {
             (0, _) => {
                 let choice = "file, env, inline, oauth, exchange, google, azure and aws";
-                let found = self.secret(file, env, inline, &place, choice);
-                found.map_or(UpstreamAuth::None, |found| {
-                    self.line(found, &written.header, &written.scheme)
-                })
+                self.kept_secret(&written.secret, &written.carrier, &place, choice)
             }
             (1, false) => self.made(written, &place, endpoint),
             _ => {
                 let says = "says several credentials";
                 let hint = "write exactly one of file, env, inline, oauth, exchange, google, azure and aws";
-                self.findings.fault(&place, says, hint);
+                self.fault(&place, says, hint);
                 UpstreamAuth::None
             }
         }
@@ -85,40 +79,34 @@ impl super::Lowering<'_> {
 
     /// One that is made while the gate runs.
     fn made(&mut self, written: &Written, place: &Place, endpoint: EndpointId) -> UpstreamAuth {
-        let at = |name: &str| Place {
-            path: format!("{}.{name}", place.path),
-            line: place.line,
-        };
-        let found = if let Some(of) = written.oauth.get() {
-            self.oauth(of, &at("oauth"))
-                .map(|found| (found, &of.ca, "oauth"))
+        let at = |name: &str| place.below(name);
+        let (found, ca, name) = if let Some(of) = written.oauth.get() {
+            (self.oauth(of, &at("oauth")), &of.asked.ca, "oauth")
         } else if let Some(of) = written.exchange.get() {
-            let found = self.exchange(of, &at("exchange"));
-            found.map(|found| (found, &of.ca, "exchange"))
+            (self.exchange(of, &at("exchange")), &of.asked.ca, "exchange")
         } else if let Some(of) = written.google.get() {
-            let found = self.google(of, &at("google"));
-            found.map(|found| (found, &of.ca, "google"))
+            (self.google(of, &at("google")), &of.ca, "google")
         } else if let Some(of) = written.azure.get() {
-            let found = self.azure(of, &at("azure"));
-            found.map(|found| (found, &of.ca, "azure"))
+            (self.azure(of, &at("azure")), &of.ca, "azure")
         } else if let Some(of) = written.aws.get() {
-            self.aws(of, &at("aws")).map(|found| (found, &of.ca, "aws"))
+            (self.aws(of, &at("aws")), &of.ca, "aws")
         } else {
-            None
+            (None, &Field::Absent, "")
         };
-        let is_signed = !written.aws.is_absent();
+        let Carrier { header, scheme } = &written.carrier;
         let carriers = [
-            written.header.get().map(|at| &at.place),
-            written.scheme.get().map(|at| &at.place),
+            header.get().map(|at| &at.place),
+            scheme.get().map(|at| &at.place),
         ];
+        let is_signed = !written.aws.is_absent();
         for place in carriers.into_iter().flatten().filter(|_| is_signed) {
             let says = "a signature has headers of its own";
-            self.findings.fault(place, says, "leave it out");
+            self.fault(place, says, "leave it out");
         }
-        let Some(((account, kind), ca, name)) = found else {
+        let Some((account, kind)) = found else {
             return UpstreamAuth::None;
         };
-        let (header, scheme) = carrier(&written.header, &written.scheme);
+        let (header, scheme) = carrier(&written.carrier);
         let is_for_caller = matches!(kind, MadeKind::Exchange(..));
         let made = MadeCredential {
             account: account.clone(),
@@ -151,7 +139,7 @@ impl super::Lowering<'_> {
                     || !source.token_review.is_absent()
             })
         });
-        if are_brought || matches!(document.identity, Field::Bad) {
+        if are_brought || document.identity.is_bad() {
             return;
         }
         for (credential, place) in &self.made.credentials {
@@ -164,16 +152,18 @@ impl super::Lowering<'_> {
     }
 
     /// Exactly one of these.
-    fn one_of<const N: usize>(&mut self, place: &Place, kinds: [bool; N], hint: &str) {
+    pub(super) fn one_of<const N: usize>(
+        &mut self,
+        place: &Place,
+        kinds: [bool; N],
+        [none, several]: [&str; 2],
+        hint: &str,
+    ) -> bool {
         let count = kinds.iter().filter(|present| **present).count();
         if count != 1 {
-            let says = if count == 0 {
-                "says no identity"
-            } else {
-                "says several identities"
-            };
-            self.findings.fault(place, says, hint);
+            self.fault(place, if count == 0 { none } else { several }, hint);
         }
+        count == 1
     }
 
     /// A file with a token that is read each time it is sent, so that its change needs no reload.
@@ -195,14 +185,18 @@ impl super::Lowering<'_> {
         read.map(Secret::new).is_ok()
     }
 
-    /// The header line of a secret that was found at a place.
-    fn line(
+    /// The header line of a secret that is kept somewhere.
+    fn kept_secret(
         &mut self,
-        (secret, at): (Secret, Place),
-        header: &Field<At<CredentialHeader>>,
-        scheme: &Field<At<Scheme>>,
+        of: &Kept,
+        by: &Carrier,
+        place: &Place,
+        choice: &str,
     ) -> UpstreamAuth {
-        let (name, scheme) = carrier(header, scheme);
+        let Some((secret, at)) = self.secret(&of.file, &of.env, &of.inline, place, choice) else {
+            return UpstreamAuth::None;
+        };
+        let (name, scheme) = carrier(by);
         let begins = |bytes: &[u8]| {
             bytes
                 .get(..7)
@@ -210,8 +204,7 @@ impl super::Lowering<'_> {
         };
         if scheme.eq_ignore_ascii_case("bearer") && begins(secret.expose()) {
             let hint = "keep the secret alone in it, or write scheme: \"\"";
-            self.findings
-                .warn(&at, "the secret itself begins with Bearer", hint);
+            self.warn(&at, "the secret itself begins with Bearer", hint);
         }
         let mut value = Vec::with_capacity(scheme.len() + 1 + secret.expose().len());
         if !scheme.is_empty() {
@@ -225,6 +218,25 @@ impl super::Lowering<'_> {
         }
     }
 
+    /// A secret that stands at this name below a place; `None` within where none is written.
+    pub(super) fn secret_below(
+        &mut self,
+        written: &Field<Bearer>,
+        place: &Place,
+        name: &str,
+    ) -> Option<Option<Secret>> {
+        match written {
+            Field::Absent => Some(None),
+            Field::Bad => None,
+            Field::Is(written) => self.secret_at(written, &place.below(name)).map(Some),
+        }
+    }
+
+    pub(super) fn secret_at(&mut self, of: &Bearer, place: &Place) -> Option<Secret> {
+        let found = self.secret(&of.file, &of.env, &of.inline, place, CHOICE);
+        found.map(|(secret, _)| secret)
+    }
+
     /// A secret from one of these, and where it was named.
     pub(super) fn secret(
         &mut self,
@@ -235,16 +247,13 @@ impl super::Lowering<'_> {
         choice: &str,
     ) -> Option<(Secret, Place)> {
         let sources = [!file.is_absent(), !env.is_absent(), !inline.is_absent()];
-        let count = sources.iter().filter(|present| **present).count();
-        if count != 1 {
-            let says = if count == 0 {
-                "says no secret"
-            } else {
-                "says several secrets"
-            };
-            self.findings
-                .fault(place, says, format!("write exactly one of {choice}"));
-        }
+        let hint = format!("write exactly one of {choice}");
+        let is_one = self.one_of(
+            place,
+            sources,
+            ["says no secret", "says several secrets"],
+            &hint,
+        );
         let mut found = None;
         if let Some(at) = file.get() {
             let hint = "write the secret alone into it, or name another";
@@ -262,8 +271,7 @@ impl super::Lowering<'_> {
                 }
                 None => {
                     let says = "the variable named here is not set";
-                    self.findings
-                        .fault(&at.place, says, "set it, or use `file`");
+                    self.fault(&at.place, says, "set it, or use `file`");
                 }
             }
         }
@@ -271,7 +279,7 @@ impl super::Lowering<'_> {
             let secret = self.checked(&at.value.0, &at.place, "the secret");
             found = secret.map(|secret| (secret, at.place.clone()));
         }
-        found.filter(|_| count == 1)
+        found.filter(|_| is_one)
     }
 
     /// The secret without the line break that editors leave at the end of a file.
@@ -280,55 +288,42 @@ impl super::Lowering<'_> {
         while let Some((b'\n' | b'\r', rest)) = bytes.split_last() {
             bytes = rest;
         }
-        let wrong = if bytes.is_empty() {
-            ("is empty", "write the secret alone, on one line")
+        let alone = "write the secret alone, on one line";
+        let (is, hint) = if bytes.is_empty() {
+            ("is empty", alone)
         } else if bytes.len() > SECRET_BYTES_MAX {
-            (
-                "is longer than 16 KiB",
-                "write the secret alone, on one line",
-            )
+            ("is longer than 16 KiB", alone)
         } else if bytes.contains(&b'\n') || bytes.contains(&b'\r') {
-            (
-                "has a line break inside",
-                "write the secret alone, on one line",
-            )
+            ("has a line break inside", alone)
         } else if bytes.first() == Some(&b' ') || bytes.last() == Some(&b' ') {
             ("has a space at an end", "remove the space")
         } else if !bytes.iter().all(|b| (b' '..=b'~').contains(b)) {
-            (
-                "has a character that a header cannot carry",
-                "use visible ASCII",
-            )
+            let is = "has a character that a header cannot carry";
+            (is, "use visible ASCII")
         } else {
             return Some(Secret::new(bytes.to_vec()));
         };
-        self.findings
-            .fault(place, format!("{what} {}", wrong.0), wrong.1);
+        self.fault(place, format!("{what} {is}"), hint);
         None
     }
 }
 
-/// The header that carries a credential, and the word before it.
-fn carrier<'w>(
-    header: &'w Field<At<CredentialHeader>>,
-    scheme: &'w Field<At<Scheme>>,
-) -> (&'w str, &'w str) {
-    let name = header.get();
-    let name = name.map_or("authorization", |at| at.value.0.as_str());
-    let usual = if name == "authorization" {
-        "Bearer"
-    } else {
-        ""
-    };
-    let scheme = scheme.get().map_or(usual, |at| at.value.0.as_str());
-    (name, scheme)
+/// Where somebody is asked: as written, or else here.
+fn endpoint(written: &Field<At<Target>>, unless: &str) -> String {
+    let target = written.value();
+    target.map_or_else(|| unless.to_owned(), super::identity::address)
 }
 
-fn of_credential(owner: &Place) -> Place {
-    Place {
-        path: format!("{}.credential", owner.path),
-        line: owner.line,
-    }
+/// The header that carries a credential, and the word before it.
+fn carrier(written: &Carrier) -> (&str, &str) {
+    let name = written.header.value();
+    let name = name.map_or("authorization", |name| name.0.as_str());
+    let usual = match name {
+        "authorization" => "Bearer",
+        _ => "",
+    };
+    let scheme = written.scheme.value();
+    (name, scheme.map_or(usual, |scheme| scheme.0.as_str()))
 }
 
 /// Stands for a credential that the host makes. It never gives one.

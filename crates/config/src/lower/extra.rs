@@ -5,7 +5,6 @@
 //! be a key stands in a query.
 //! Not here: how they take the place of what the client sent (`policy::exchange`).
 
-use policy::secret::Secret;
 use policy::snapshot::{AddedHeader, AddedMember};
 use sha2::{Digest, Sha256};
 
@@ -13,14 +12,14 @@ use super::backend::Address;
 use crate::decode::{At, Field, Place};
 use crate::host;
 use crate::mask::looks_like_key;
-use crate::scalar::{File, Name, SecretFile};
+use crate::scalar::{Name, encoded};
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
 
 impl super::Lowering<'_> {
     pub(super) fn added_headers(&mut self, written: &Backend) -> Vec<AddedHeader> {
         let mut headers: Vec<AddedHeader> = Vec::new();
-        for (name, value) in written.headers.get().map_or(&[][..], |headers| &headers.0) {
+        for (name, value) in written.headers.items() {
             let Some(value) = value else { continue };
             self.not_a_key(&value.place, &value.value.0);
             let header = AddedHeader {
@@ -28,8 +27,11 @@ impl super::Lowering<'_> {
                 value: value.value.0.as_bytes().into(),
             };
             if headers.iter().any(|known| known.name == header.name) {
-                let says = format!("{} stands here twice, but for capitals", name.shown);
-                self.findings.fault(&name.place, says, "keep one of them");
+                self.refuse(
+                    name,
+                    "stands here twice, but for capitals",
+                    "keep one of them",
+                );
             }
             headers.push(header);
         }
@@ -38,12 +40,12 @@ impl super::Lowering<'_> {
 
     pub(super) fn added_query(&mut self, written: &Backend) -> Vec<AddedMember> {
         let mut query = Vec::new();
-        for (name, value) in written.query.get().map_or(&[][..], |query| &query.0) {
+        for (name, value) in written.query.items() {
             let Some(value) = value else { continue };
             self.not_a_key(&value.place, &value.value.0);
             query.push(AddedMember {
                 name: name.value.0.as_str().into(),
-                value: value.value.encoded().into(),
+                value: encoded(&value.value.0).into(),
             });
         }
         query
@@ -53,7 +55,7 @@ impl super::Lowering<'_> {
     fn not_a_key(&mut self, place: &Place, value: &str) {
         if looks_like_key(value) {
             let hint = "a key belongs under `credential`; what stands here is shown in /config";
-            self.findings.warn(place, "looks like a key", hint);
+            self.warn(place, "looks like a key", hint);
         }
     }
 
@@ -63,12 +65,11 @@ impl super::Lowering<'_> {
         written: &Backend,
         credential: &Field<UpstreamCredential>,
     ) {
-        let carrier = credential.get().and_then(|of| of.header.get());
-        let headers = written.headers.get().map_or(&[][..], |headers| &headers.0);
+        let carrier = credential.get().and_then(|of| of.carrier.header.value());
+        let headers = written.headers.items();
         let name = headers.iter().map(|(name, _)| name);
-        for name in name.filter(|name| carrier.is_some_and(|at| at.value.0 == name.value.0)) {
-            let says = format!("{} carries the credential", name.shown);
-            self.findings.fault(&name.place, says, "leave it out here");
+        for name in name.filter(|name| carrier.is_some_and(|header| header.0 == name.value.0)) {
+            self.refuse(name, "carries the credential", "leave it out here");
         }
     }
 
@@ -89,11 +90,11 @@ impl super::Lowering<'_> {
                 name.shown
             );
             let hint = "write https:// or remove `client_certificate`";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
-        let certificate = of.certificate.get().and_then(|at| self.certificate_pem(at));
-        let key = of.key.get().and_then(|at| self.private_pem(at));
-        let (Some(certificate_pem), Some(key_pem)) = (certificate, key) else {
+        let certificate = of.certificate.get().and_then(|at| self.certificate(at));
+        let key = of.key.get().and_then(|at| self.private_key(at));
+        let (Some((_, certificate_pem)), Some((_, key_pem))) = (certificate, key) else {
             return String::new();
         };
         let digest = Sha256::new()
@@ -110,22 +111,5 @@ impl super::Lowering<'_> {
             });
         }
         digest
-    }
-
-    /// A file with a certificate.
-    pub(super) fn certificate_pem(&mut self, at: &At<File>) -> Option<Vec<u8>> {
-        let (_, pem) = self.read(at)?;
-        let mark = b"-----BEGIN CERTIFICATE-----";
-        self.pem(&at.place, &at.shown, &pem, mark, "certificate")?;
-        Some(pem)
-    }
-
-    /// A file with a private key.
-    pub(super) fn private_pem(&mut self, at: &At<SecretFile>) -> Option<Secret> {
-        let (_, pem) = self.read(at)?;
-        let pem = Secret::new(pem);
-        let mark = b"PRIVATE KEY-----";
-        self.pem(&at.place, &at.shown, pem.expose(), mark, "private key")?;
-        Some(pem)
     }
 }

@@ -5,12 +5,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use policy::secret::Secret;
-
 use super::admin::asks;
-use crate::decode::{Field, Place};
 use crate::host::{AccessLog, ClientTls, Host, Lines, Tls};
-use crate::scalar::{ClientCertificates, LogTarget};
+use crate::scalar::LogTarget;
 use crate::schema::{self, Document};
 
 const GRACE_DEFAULT: Duration = Duration::from_secs(10 * 60);
@@ -23,8 +20,7 @@ impl super::Lowering<'_> {
         let admin = listen.and_then(|l| l.admin.get());
         let data_address = data_address(document);
         let admin_address = admin.map_or_else(|| loopback(1976), |at| at.value.0);
-        let is_faulty =
-            |l: &schema::Listen| matches!(l.data, Field::Bad) || matches!(l.admin, Field::Bad);
+        let is_faulty = |l: &schema::Listen| l.data.is_bad() || l.admin.is_bad();
         if clash(data_address, admin_address) && !listen.is_some_and(is_faulty) {
             let place = admin
                 .or(data)
@@ -37,20 +33,23 @@ impl super::Lowering<'_> {
             };
             let port = data_address.port();
             let says = format!("both listeners would be on port {port}{unless}");
-            self.findings
-                .fault(&place, says, "give `data` and `admin` ports of their own");
+            self.fault(&place, says, "give `data` and `admin` ports of their own");
         }
         if let Some(at) = admin.filter(|at| !at.value.0.ip().is_loopback() && !asks(document)) {
+            let hint = "keep it on a loopback address, or write admin: { bearer: { file: … } }";
             let says = format!(
                 "{} can be reached from other machines, and asks for no credential",
                 at.shown
             );
-            let hint = "keep it on a loopback address, or write admin: { bearer: { file: … } }";
-            self.findings.warn(&at.place, says, hint);
+            self.warn(&at.place, says, hint);
         }
         let tls = listen.and_then(|l| l.tls.get());
         let served = tls.map(|tls| self.tls(tls));
-        let workers = document.workers.get();
+        let workers = document.workers.value();
+        let drain = document.drain.get();
+        let grace = drain.and_then(|drain| drain.grace.value());
+        let delay = drain.and_then(|drain| drain.delay.value());
+        let ledger = document.ledger.get();
         Some(Host {
             data: data_address,
             admin: admin_address,
@@ -60,18 +59,10 @@ impl super::Lowering<'_> {
                 Some(tls) => Some(tls?),
                 None => None,
             },
-            workers: workers.and_then(|at| usize::try_from(at.value.0).ok()),
+            workers: workers.and_then(|count| usize::try_from(count.0).ok()),
             access_log: self.access_log(document),
-            drain_grace: document
-                .drain
-                .get()
-                .and_then(|d| d.grace.get())
-                .map_or(GRACE_DEFAULT, |at| at.value.0),
-            drain_delay: document
-                .drain
-                .get()
-                .and_then(|d| d.delay.get())
-                .map_or(Duration::ZERO, |at| at.value.0),
+            drain_grace: grace.map_or(GRACE_DEFAULT, |span| span.0),
+            drain_delay: delay.map_or(Duration::ZERO, |span| span.0),
             ledger: self.ledger(&document.ledger),
             tokenizers: Vec::new(),
             credentials: Vec::new(),
@@ -86,11 +77,7 @@ impl super::Lowering<'_> {
             traces: self.traces(&document.traces),
             lines: Lines {
                 access_log: document.access_log.get().map(|at| at.place.line),
-                ledger: document
-                    .ledger
-                    .get()
-                    .and_then(|ledger| ledger.path.get())
-                    .map(|at| at.place.line),
+                ledger: ledger.and_then(|of| of.path.get()).map(|at| at.place.line),
             },
         })
     }
@@ -109,7 +96,7 @@ impl super::Lowering<'_> {
                 // By the parts of the paths, so that `./usage.db` is `usage.db`.
                 if ledger.is_some_and(|ledger| ledger.components().eq(path.components())) {
                     let says = "is the ledger's file, too";
-                    self.findings.fault(&at.place, says, "name another file");
+                    self.fault(&at.place, says, "name another file");
                 }
                 AccessLog::File(path)
             }
@@ -117,44 +104,19 @@ impl super::Lowering<'_> {
     }
 
     fn tls(&mut self, tls: &schema::Tls) -> Option<Tls> {
-        let certificate = tls.certificate.get().and_then(|at| {
-            let (path, pem) = self.read(at)?;
-            self.pem(
-                &at.place,
-                &at.shown,
-                &pem,
-                b"-----BEGIN CERTIFICATE-----",
-                "certificate",
-            )?;
-            Some((path, pem))
-        });
-        let key = tls.key.get().and_then(|at| {
-            let (path, pem) = self.read(at)?;
-            let pem = Secret::new(pem);
-            self.pem(
-                &at.place,
-                &at.shown,
-                pem.expose(),
-                b"PRIVATE KEY-----",
-                "private key",
-            )?;
-            Some((path, pem))
-        });
-        let clients = tls.client_ca.get().and_then(|at| {
-            let (_, ca_pem) = self.read(at)?;
-            let mark = b"-----BEGIN CERTIFICATE-----";
-            self.pem(&at.place, &at.shown, &ca_pem, mark, "certificate")?;
-            let asked = tls.client_certificates.get();
-            Some(ClientTls {
-                ca_pem,
-                is_optional: asked.is_some_and(|at| at.value == ClientCertificates::Optional),
-            })
+        let pair = &tls.pair;
+        let certificate = pair.certificate.get().and_then(|at| self.certificate(at));
+        let key = pair.key.get().and_then(|at| self.private_key(at));
+        let is_optional = tls.client_certificates.value().is_some_and(|of| of.0);
+        let clients = self.roots_of(&tls.client_ca).map(|ca_pem| ClientTls {
+            ca_pem,
+            is_optional,
         });
         if let Some(at) = tls.client_certificates.get()
             && tls.client_ca.is_absent()
         {
             let says = "no root is said for clients' certificates";
-            self.findings.fault(&at.place, says, "say `client_ca`, too");
+            self.fault(&at.place, says, "say `client_ca`, too");
         }
         let ((certificate, certificate_pem), (key, key_pem)) = (certificate?, key?);
         Some(Tls {
@@ -164,28 +126,6 @@ impl super::Lowering<'_> {
             key_pem,
             clients,
         })
-    }
-
-    /// Notes a file in which the PEM block that it is for does not begin.
-    pub(super) fn pem(
-        &mut self,
-        place: &Place,
-        shown: &str,
-        pem: &[u8],
-        mark: &[u8],
-        what: &str,
-    ) -> Option<()> {
-        if pem.windows(mark.len()).any(|window| window == mark) {
-            return Some(());
-        }
-        let shown = super::file_shown(shown);
-        let says = format!("the file {shown} holds no {what} in PEM form");
-        let hint = format!(
-            "it needs a block that begins -----BEGIN {}-----",
-            what.to_uppercase()
-        );
-        self.findings.fault(place, says, hint);
-        None
     }
 }
 

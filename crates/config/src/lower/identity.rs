@@ -12,20 +12,20 @@ use std::time::Duration;
 
 use policy::caller::{Caller, Proven};
 use policy::identity::{Certificates, HeaderSource, Identity, Source, Trusted, UserRule};
-use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 
 use super::backend::is_here;
 use super::host::data_address;
+use super::{text, texts};
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::{
     ClaimNames, CredentialKind, CredentialSource, Fetched, IntrospectionSource, JwksSource,
     JwtSource, LoginSource,
 };
 use crate::mask::quoted;
-use crate::scalar::{ClientAuth, File, Name, Span, Text};
-use crate::schema::identity::{IdentitySource, Introspection, Jwks, Jwt, Login};
-use crate::schema::{Bearer, Document};
+use crate::scalar::{Name, Span, Text};
+use crate::schema::Document;
+use crate::schema::identity::{IdentitySource, Introspection, Jwt, Login};
 use crate::target::Target;
 
 const LEEWAY_DEFAULT: Duration = Duration::from_secs(30);
@@ -34,13 +34,18 @@ const CACHE_DEFAULT: Duration = Duration::from_secs(5);
 const CACHE_MAX: Duration = Duration::from_secs(600);
 const STALE_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What is known of the document when its callers are lowered.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) document: &'a Document,
+    /// With its routes.
+    pub(super) snapshot: &'a Snapshot,
+}
+
 impl super::Lowering<'_> {
-    /// Puts the sources that need nothing more into the snapshot, and gives what the others are made of.
-    pub(super) fn identity(
-        &mut self,
-        document: &Document,
-        snapshot: &mut Snapshot,
-    ) -> Vec<CredentialSource> {
+    /// The sources that need nothing more, and what the others are made of.
+    pub(super) fn identity(&mut self, known: Known<'_>) -> (Identity, Vec<CredentialSource>) {
+        let document = known.document;
         let mut credentials = Vec::new();
         let mut identity = Identity {
             sources: Vec::new(),
@@ -63,16 +68,16 @@ impl super::Lowering<'_> {
                     CredentialKind::Keys(file)
                 })
             } else if let Some(jwt) = source.jwt.get() {
-                let jwt = self.jwt(place, jwt, document, snapshot);
+                let jwt = self.jwt(place, jwt, known);
                 jwt.map(|jwt| CredentialKind::Jwt(Box::new(jwt)))
             } else if let Some(asked) = source.introspection.get() {
-                let asked = self.introspection(place, asked, document, snapshot);
+                let asked = self.introspection(place, asked, known);
                 asked.map(|asked| CredentialKind::Introspection(Box::new(asked)))
             } else if let Some(login) = source.login.get() {
-                let login = self.login(place, login, document, snapshot);
+                let login = self.login(place, login, known);
                 login.map(|login| CredentialKind::Login(Box::new(login)))
             } else if let Some(reviewed) = source.token_review.get() {
-                let reviewed = self.token_review(place, reviewed, document, snapshot);
+                let reviewed = self.token_review(place, reviewed, known);
                 reviewed.map(|reviewed| CredentialKind::TokenReview(Box::new(reviewed)))
             } else {
                 None
@@ -83,11 +88,11 @@ impl super::Lowering<'_> {
                     place: place.path.clone(),
                     kind,
                 });
-            } else if let Some(known) = source.certificates.get() {
-                let known = self.certificates(known, document, snapshot);
-                identity.sources.push(Source::Certificate(known));
+            } else if let Some(names) = source.certificates.get() {
+                let names = self.certificates(names, known);
+                identity.sources.push(Source::Certificate(names));
             } else if source.is_header() {
-                let header = self.header(place, source, document, snapshot);
+                let header = self.header(place, source, known);
                 identity.sources.push(Source::Header(header));
             }
             let before = written.and_then(|written| written.0.get(..index));
@@ -95,7 +100,7 @@ impl super::Lowering<'_> {
             let more = written.map_or(0, |w| w.0.len()) > index + 1;
             if more && !source.default.is_absent() {
                 let says = "a default workload is for calls that bring nothing to any source";
-                self.findings.fault(place, says, "put this source last");
+                self.fault(place, says, "put this source last");
             }
         }
         if document.identity.is_absent() {
@@ -105,8 +110,7 @@ impl super::Lowering<'_> {
                 self.bare_header(&at.place, true);
             }
         }
-        snapshot.identity = identity;
-        credentials
+        (identity, credentials)
     }
 
     /// Exactly one kind, and the fields that belong to it.
@@ -123,36 +127,30 @@ impl super::Lowering<'_> {
         if kinds.iter().filter(|present| **present).count() != 1 {
             let says = "says no single way to recognise callers";
             let hint = "write exactly one of keys, jwt, introspection, token_review, login, certificates and header, each as an item of a list";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
     }
 
-    fn header(
-        &mut self,
-        place: &Place,
-        source: &IdentitySource,
-        document: &Document,
-        snapshot: &Snapshot,
-    ) -> HeaderSource {
+    fn header(&mut self, place: &Place, source: &IdentitySource, known: Known<'_>) -> HeaderSource {
         let default = source.default.get();
         if let Some(at) = default {
-            self.registered(at, document, snapshot);
+            self.registered(at, known);
         }
         let names = source.from_certificates.get();
         let from = if source.from.is_absent() && source.from_certificates.is_absent() {
-            if !data_address(document).ip().is_loopback() {
+            if !data_address(known.document).ip().is_loopback() {
                 self.bare_header(place, source.trust.is_absent());
             }
             Trusted::Anyone
         } else {
             if !source.trust.is_absent() {
                 let says = "says both whose word counts and that everybody's does";
-                self.findings.fault(place, says, "keep `from`, or `trust`");
+                self.fault(place, says, "keep `from`, or `trust`");
             }
             if names.is_some() {
-                self.needs_client_ca(place, "from_certificates", document);
+                self.needs_client_ca(place, "from_certificates", known);
             }
-            let networks = source.from.get().map_or(&[][..], |from| &from.0);
+            let networks = source.from.items();
             Trusted::Peers {
                 networks: networks.iter().map(|at| at.value.0).collect(),
                 certificates: names
@@ -163,7 +161,7 @@ impl super::Lowering<'_> {
             }
         };
         HeaderSource {
-            default: default.and_then(|at| snapshot.workload_named(at.value.0.as_bytes())),
+            default: default.and_then(|at| known.snapshot.workload_named(at.value.0.as_bytes())),
             from,
         }
     }
@@ -173,23 +171,18 @@ impl super::Lowering<'_> {
         let says = "the data listener can be reached from other machines, and whoever reaches it can say that it is any workload";
         if is_unsaid {
             let hint = "write identity: [ { keys: { file: keys.jsonl } } ], say whose header is believed with identity: { from: 10.0.0.0/8 }, or accept it with identity: { trust: anyone }";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         } else {
             let hint = "let only a proxy that sets the identity header reach it";
-            self.findings.warn(place, says, hint);
+            self.warn(place, says, hint);
         }
     }
 
-    fn certificates(
-        &mut self,
-        written: &MapOf<Text, At<Name>>,
-        document: &Document,
-        snapshot: &Snapshot,
-    ) -> Certificates {
-        let mut known = Certificates::default();
+    fn certificates(&mut self, written: &MapOf<Text, At<Name>>, known: Known<'_>) -> Certificates {
+        let mut names = Certificates::default();
         for (name, workload) in &written.0 {
             let Some(workload) = workload else { continue };
-            self.registered(workload, document, snapshot);
+            self.registered(workload, known);
             let caller = |user: &str| {
                 Arc::new(Caller {
                     workload: workload.value.0.as_str().into(),
@@ -200,55 +193,49 @@ impl super::Lowering<'_> {
             };
             let as_read = certificate_name(&name.value.0);
             match as_read.strip_suffix('*') {
-                Some(start) => known.prefixes.push((start.into(), caller(""))),
+                Some(start) => names.prefixes.push((start.into(), caller(""))),
                 None => {
                     let caller = caller(&as_read);
-                    known.exact.insert(as_read, caller);
+                    names.exact.insert(as_read, caller);
                 }
             }
             if name.value.0 == "*" {
                 let says = "a lone * takes every certificate";
-                self.findings
-                    .fault(&name.place, says, "write how the names begin");
+                self.fault(&name.place, says, "write how the names begin");
             }
         }
         if let Some((name, _)) = written.0.first() {
-            self.needs_client_ca(&name.place, "certificates", document);
+            self.needs_client_ca(&name.place, "certificates", known);
         }
-        known
+        names
     }
 
-    fn needs_client_ca(&mut self, place: &Place, what: &str, document: &Document) {
-        let tls = document.listen.get().and_then(|listen| listen.tls.get());
+    fn needs_client_ca(&mut self, place: &Place, what: &str, known: Known<'_>) {
+        let tls = known
+            .document
+            .listen
+            .get()
+            .and_then(|listen| listen.tls.get());
         if tls.is_none_or(|tls| tls.client_ca.is_absent()) {
             let says = format!("`{what}` needs client certificates, and none is asked for");
             let hint = "say who signs them with listen.tls.client_ca";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
     }
 
-    fn jwt(
-        &mut self,
-        place: &Place,
-        written: &Jwt,
-        document: &Document,
-        snapshot: &Snapshot,
-    ) -> Option<JwtSource> {
+    fn jwt(&mut self, place: &Place, written: &Jwt, known: Known<'_>) -> Option<JwtSource> {
         let leeway = written.leeway.get();
         if let Some(at) = leeway.filter(|at| at.value.0 > LEEWAY_MAX) {
-            let says = format!("{} is more than clocks may differ", at.shown);
-            self.findings.fault(&at.place, says, "write 60s or less");
+            self.refuse(at, "is more than clocks may differ", "write 60s or less");
         }
         let keys = self.jwks(written, place);
         self.keys_in_clear(written);
-        let claims = self.claims(place, &written.claims, "sub", document, snapshot);
+        let claims = self.claims(place, &written.claims, "sub", known);
+        let algorithms = written.algorithms.items().iter().map(|at| at.value.0);
         Some(JwtSource {
-            issuer: written.issuer.get()?.value.0.clone(),
+            issuer: text(&written.issuer)?,
             audiences: texts(&written.audience),
-            algorithms: written
-                .algorithms
-                .get()
-                .map_or_else(Vec::new, |a| a.0.iter().map(|at| at.value.0).collect()),
+            algorithms: algorithms.collect(),
             types: texts(&written.types),
             leeway_s: leeway.map_or(LEEWAY_DEFAULT, |at| at.value.0).as_secs(),
             keys: keys?,
@@ -276,12 +263,12 @@ impl super::Lowering<'_> {
         if !is_here(host) {
             let says = format!("the keys come in clear from {}", quoted(host));
             let hint = "use https://: whoever stands between could give others";
-            self.findings.warn(place, says, hint);
+            self.warn(place, says, hint);
         }
     }
 
     fn jwks(&mut self, written: &Jwt, place: &Place) -> Option<JwksSource> {
-        if matches!(written.jwks, Field::Bad) {
+        if written.jwks.is_bad() {
             return None;
         }
         let Some(jwks) = written.jwks.get() else {
@@ -289,16 +276,18 @@ impl super::Lowering<'_> {
             let is_address =
                 at.value.0.starts_with("https://") || at.value.0.starts_with("http://");
             if !is_address {
-                let says = format!("{} is no address at which keys could be found", at.shown);
                 let hint = "say where the keys are with jwks: { url: … } or jwks: { file: … }";
-                self.findings.fault(&at.place, says, hint);
+                self.refuse(at, "is no address at which keys could be found", hint);
             }
             return Some(JwksSource::Discovery(Fetched {
                 ca_pem: None,
                 stale: STALE_DEFAULT,
             }));
         };
-        let fetched = self.fetched(jwks);
+        let fetched = Fetched {
+            ca_pem: self.roots_of(&jwks.ca),
+            stale: jwks.stale.value().map_or(STALE_DEFAULT, |span| span.0),
+        };
         match (jwks.url.get(), jwks.file.get()) {
             (Some(at), None) => Some(JwksSource::Url(address(&at.value), fetched)),
             (None, Some(at)) => self.read(at).map(|(_, bytes)| JwksSource::File(bytes)),
@@ -308,8 +297,7 @@ impl super::Lowering<'_> {
             }
             (Some(_), Some(_)) => {
                 let says = "says two places for the issuer's keys";
-                self.findings
-                    .fault(place, says, "keep `jwks.url` or `jwks.file`");
+                self.fault(place, says, "keep `jwks.url` or `jwks.file`");
                 None
             }
             (None, None) => None,
@@ -320,32 +308,25 @@ impl super::Lowering<'_> {
         &mut self,
         place: &Place,
         written: &Introspection,
-        document: &Document,
-        snapshot: &Snapshot,
+        known: Known<'_>,
     ) -> Option<IntrospectionSource> {
         let cache = self.cache(&written.cache);
-        let secret = written.client_secret.get();
-        let secret = match secret {
-            Some(secret) => Some(self.secret_of(secret, place, "client_secret")?),
-            None => None,
-        };
-        if written.client_id.is_absent() && secret.is_some() {
+        let secret = self.secret_below(&written.client_secret, place, "client_secret");
+        if written.client_id.is_absent() && matches!(secret, Some(Some(_))) {
             let says = "says a secret, and not whose it is";
-            self.findings.fault(place, says, "say `client_id`, too");
+            self.fault(place, says, "say `client_id`, too");
         }
-        let claims = self.claims(place, &written.claims, "sub", document, snapshot);
+        let claims = self.claims(place, &written.claims, "sub", known);
         let ca_pem = self.roots_of(&written.ca);
         if let Some(url) = written.url.get().filter(|url| !url.value.tls) {
             self.in_clear(url);
         }
         let target = &written.url.get()?.value;
-        let client_id = written.client_id.get();
-        let auth = written.client_auth.get();
         Some(IntrospectionSource {
             url: address(target),
-            client_id: client_id.map(|at| at.value.0.clone()),
-            client_secret: secret,
-            is_posted: auth.is_some_and(|at| at.value == ClientAuth::Post),
+            client_id: text(&written.client_id),
+            client_secret: secret?,
+            is_posted: written.client_auth.value().is_some_and(|is| is.0),
             ca_pem,
             cache,
             audiences: texts(&written.audience),
@@ -353,24 +334,17 @@ impl super::Lowering<'_> {
         })
     }
 
-    fn login(
-        &mut self,
-        place: &Place,
-        written: &Login,
-        document: &Document,
-        snapshot: &Snapshot,
-    ) -> Option<LoginSource> {
-        let hosts = &snapshot.web.hosts;
+    fn login(&mut self, place: &Place, written: &Login, known: Known<'_>) -> Option<LoginSource> {
+        let hosts = &known.snapshot.web.hosts;
         if let Some(at) = written.redirect_url.get()
             && !hosts.allows(Some(at.value.authority.as_bytes()))
         {
             let says = format!("the gate does not answer for the host of {}", at.shown);
             let hint = "add it to listen.hosts";
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
-        let claims = self.claims(place, &written.claims, "sub", document, snapshot);
-        let keep = written.keep_claims.get().map_or(&[][..], |keep| &keep.0);
-        let mut keep: Vec<String> = keep.iter().map(|at| at.value.0.clone()).collect();
+        let claims = self.claims(place, &written.claims, "sub", known);
+        let mut keep = texts(&written.keep_claims);
         if !keep.is_empty() {
             let named = claims.as_ref().map_or_else(Vec::new, ClaimNames::all);
             keep.extend(named.into_iter().map(str::to_owned));
@@ -386,50 +360,21 @@ impl super::Lowering<'_> {
     pub(super) fn cache(&mut self, written: &Field<At<Span>>) -> Duration {
         let cache = written.get();
         if let Some(at) = cache.filter(|at| at.value.0 > CACHE_MAX) {
-            let says = format!("{} is longer than what was revoked may go on", at.shown);
-            self.findings.fault(&at.place, says, "write 10m or less");
+            self.refuse(
+                at,
+                "is longer than what was revoked may go on",
+                "write 10m or less",
+            );
         }
         cache.map_or(CACHE_DEFAULT, |at| at.value.0)
     }
 
-    /// A secret that stands at this name below a place.
-    pub(super) fn secret_of(
-        &mut self,
-        written: &Bearer,
-        place: &Place,
-        name: &str,
-    ) -> Option<Secret> {
-        let place = Place {
-            path: format!("{}.{name}", place.path),
-            line: place.line,
-        };
-        let choice = "file, env and inline";
-        let found = self.secret(&written.file, &written.env, &written.inline, &place, choice);
-        found.map(|(secret, _)| secret)
-    }
-
-    pub(super) fn roots_of(&mut self, ca: &Field<At<File>>) -> Option<Vec<u8>> {
-        let at = ca.get()?;
-        let (_, pem) = self.read(at)?;
-        let mark = b"-----BEGIN CERTIFICATE-----";
-        self.pem(&at.place, &at.shown, &pem, mark, "certificate")?;
-        Some(pem)
-    }
-
-    fn fetched(&mut self, jwks: &Jwks) -> Fetched {
-        Fetched {
-            ca_pem: self.roots_of(&jwks.ca),
-            stale: jwks.stale.get().map_or(STALE_DEFAULT, |at| at.value.0),
-        }
-    }
-
     /// Notes a workload that no route is for.
-    pub(super) fn registered(&mut self, at: &At<Name>, document: &Document, snapshot: &Snapshot) {
-        let is_known = snapshot.workload_named(at.value.0.as_bytes()).is_some();
-        if !is_known && document.routes.get().is_some() {
+    pub(super) fn registered(&mut self, at: &At<Name>, known: Known<'_>) {
+        let is_known = known.snapshot.workload_named(at.value.0.as_bytes());
+        if is_known.is_none() && known.document.routes.get().is_some() {
             let says = format!("no route is for the workload {}", at.shown);
-            self.findings
-                .fault(&at.place, says, "name it under a route's `workload`");
+            self.fault(&at.place, says, "name it under a route's `workload`");
         }
     }
 
@@ -472,8 +417,8 @@ fn host_of(rest: &str) -> &str {
 /// What holds of the users of a source's callers.
 fn users(source: &IdentitySource) -> UserRule {
     UserRule {
-        from_call: source.call_user.get().is_some_and(|at| at.value.0),
-        is_hidden: source.record_user.get().is_some_and(|at| !at.value.0),
+        from_call: source.call_user.value().is_some_and(|is| is.0),
+        is_hidden: source.record_user.value().is_some_and(|is| !is.0),
     }
 }
 
@@ -484,9 +429,4 @@ fn certificate_name(written: &str) -> Box<str> {
     } else {
         written.to_ascii_lowercase().into()
     }
-}
-
-pub(super) fn texts(written: &Field<crate::decode::OneOrMany<Text>>) -> Vec<String> {
-    let written = written.get().map_or(&[][..], |many| &many.0);
-    written.iter().map(|at| at.value.0.clone()).collect()
 }

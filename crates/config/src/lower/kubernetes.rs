@@ -7,12 +7,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use policy::snapshot::Snapshot;
-
+use super::identity::Known;
 use crate::decode::{At, Field, Place};
-use crate::host::{AccessReviewSource, ApiServer, Fact, Piece, ReviewedAction, TokenReviewSource};
-use crate::scalar::{OnFailure, Template};
-use crate::schema::Document;
+use crate::host::{AccessReviewSource, ApiServer, Piece, ReviewedAction, TokenReviewSource};
+use crate::scalar::Template;
 use crate::schema::authority::SubjectAccessReview;
 use crate::schema::identity::{self, TokenReview};
 
@@ -27,15 +25,14 @@ impl super::Lowering<'_> {
         &mut self,
         place: &Place,
         written: &TokenReview,
-        document: &Document,
-        snapshot: &Snapshot,
+        known: Known<'_>,
     ) -> Option<TokenReviewSource> {
         let cache = self.cache(&written.cache);
-        let claims = self.claims(place, &written.claims, "username", document, snapshot);
+        let claims = self.claims(place, &written.claims, "username", known);
         let server = self.api_server(place, "token_review", &written.server);
         Some(TokenReviewSource {
             server: server?,
-            audiences: super::identity::texts(&written.audiences),
+            audiences: super::texts(&written.audiences),
             cache,
             claims: claims?,
         })
@@ -54,15 +51,14 @@ impl super::Lowering<'_> {
         );
         let action = action(written);
         self.whole_action(place, written, &action);
-        let (on_failure, system) = (written.on_failure.get(), written.system_names.get());
         Some(AccessReviewSource {
             server: server?,
             action,
-            trusts_system_names: system.is_some_and(|at| at.value.0),
+            trusts_system_names: written.system_names.value().is_some_and(|is| is.0),
             timeout,
             cache,
             cache_denied,
-            fails_open: on_failure.is_some_and(|at| at.value == OnFailure::Allow),
+            fails_open: written.on_failure.value().is_some_and(|is| is.0),
         })
     }
 
@@ -84,12 +80,14 @@ impl super::Lowering<'_> {
         if let (true, Some(at)) = (written.resource.is_absent(), of_object) {
             let says = "belongs to an object, and no `resource` is said";
             let hint = "say `resource`, or leave it out: then the call's path is asked about";
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
-        if written.resource.is_absent() && Fact::ALL.iter().any(|fact| action.names(*fact)) {
+        let mut pieces = action.members().into_iter().flatten();
+        let has_facts = pieces.any(|piece| matches!(piece, Piece::Fact(_)));
+        if written.resource.is_absent() && has_facts {
             let says = "subject_access_review asks about the call's path, in which no facts stand";
             let hint = "say `resource`, or write `verb` without braces";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
     }
 
@@ -120,7 +118,7 @@ impl super::Lowering<'_> {
             None if is_said => return None,
             None => SERVER_OF_POD.to_owned(),
         };
-        let is_bad = matches!(written.ca, Field::Bad) || (!is_said && ca_pem.is_none());
+        let is_bad = written.ca.is_bad() || (!is_said && ca_pem.is_none());
         (!is_bad).then_some(ApiServer {
             url,
             ca_pem,
@@ -135,8 +133,7 @@ impl super::Lowering<'_> {
             Err(error) => {
                 let why = super::reason(&error);
                 let says = format!("{name}: cannot read the file \"{path}\" that pods have: {why}");
-                self.findings
-                    .fault(place, says, format!("outside of a cluster say {say}"));
+                self.fault(place, says, format!("outside of a cluster say {say}"));
                 None
             }
         }
@@ -145,7 +142,9 @@ impl super::Lowering<'_> {
 
 fn action(written: &SubjectAccessReview) -> ReviewedAction {
     let pieces = |field: &Field<At<Template>>| -> Vec<Piece> {
-        field.get().map_or_else(Vec::new, |at| at.value.0.clone())
+        field
+            .value()
+            .map_or_else(Vec::new, |template| template.0.clone())
     };
     ReviewedAction {
         resource: pieces(&written.resource),

@@ -32,7 +32,7 @@ impl super::Lowering<'_> {
             return Vec::new();
         };
         if let Some((place, _)) = list.0.get(MAX_GRANT_LIMITS) {
-            self.findings.fault(
+            self.fault(
                 place,
                 format!("a route has at most {MAX_GRANT_LIMITS} limits"),
                 "",
@@ -56,7 +56,7 @@ impl super::Lowering<'_> {
                     "an earlier limit counts {}{of} over the same window",
                     kind.as_str()
                 );
-                self.findings.fault(place, says, "keep one of them");
+                self.fault(place, says, "keep one of them");
                 continue;
             }
             rates.push((kind, rate, whose));
@@ -66,14 +66,10 @@ impl super::Lowering<'_> {
 
     fn rate(&mut self, limit: &Limit, place: &Place) -> Option<(Kind, Rate)> {
         match (limit.requests.is_absent(), limit.tokens.is_absent()) {
-            (true, true) => {
-                self.findings
-                    .fault(place, "counts nothing", "write requests: N or tokens: N")
-            }
+            (true, true) => self.fault(place, "counts nothing", "write requests: N or tokens: N"),
             (false, false) => {
                 let hint = "write two limits, one for each";
-                self.findings
-                    .fault(place, "counts requests and tokens at once", hint);
+                self.fault(place, "counts requests and tokens at once", hint);
             }
             _ => {}
         }
@@ -90,8 +86,7 @@ impl super::Lowering<'_> {
                 "at this rate a burst of {} takes more than ten years to refill",
                 at.shown
             );
-            self.findings
-                .fault(&at.place, says, "write a smaller burst");
+            self.fault(&at.place, says, "write a smaller burst");
             return None;
         }
         Some((kind, Rate { amount, per, burst }))

@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use super::{text, texts};
 use crate::decode::{At, Field, Place};
 use crate::host::LoginClient;
-use crate::scalar::{ClientAuth, RedirectUrl, Span};
-use crate::schema::{Bearer, login as schema};
+use crate::scalar::{RedirectUrl, Span};
+use crate::schema::login as schema;
 
 const SESSION_DEFAULT: Duration = Duration::from_secs(8 * 60 * 60);
 const SESSION_LEAST: Duration = Duration::from_secs(60);
@@ -26,41 +27,34 @@ impl super::Lowering<'_> {
         let session = written.session.get();
         let is_odd = |span: &Span| !(SESSION_LEAST..=SESSION_MOST).contains(&span.0);
         if let Some(at) = session.filter(|at| is_odd(&at.value)) {
-            let says = format!("{} is no length of a session", at.shown);
-            self.findings.fault(&at.place, says, "write 1m to 7d");
+            self.refuse(at, "is no length of a session", "write 1m to 7d");
         }
         if let Some(at) = written.issuer.get()
             && !at.value.0.starts_with("https://")
             && !at.value.0.starts_with("http://")
         {
-            let says = format!("{} is no address of a provider", at.shown);
             let hint =
                 "write the issuer as its discovery document says it, such as https://login.example";
-            self.findings.fault(&at.place, says, hint);
+            self.refuse(at, "is no address of a provider", hint);
         }
         if written.session_key.is_absent() && !written.previous_session_key.is_absent() {
             let says = "says what sessions were sealed with before, and not with what they are";
-            self.findings.fault(place, says, "say `session_key`, too");
+            self.fault(place, says, "say `session_key`, too");
         }
-        let mut secret = |written: &Field<Bearer>, name: &str| match written {
-            Field::Absent => Some(None),
-            Field::Bad => None,
-            Field::Is(written) => self.secret_of(written, place, name).map(Some),
-        };
+        let mut secret = |written, name| self.secret_below(written, place, name);
         let client_secret = secret(&written.client_secret, "client_secret");
         let session_key = secret(&written.session_key, "session_key");
         let previous = secret(&written.previous_session_key, "previous_session_key");
         let ca_pem = self.roots_of(&written.ca);
-        let scopes = written.scopes.get().map_or(&[][..], |scopes| &scopes.0);
-        let scopes = scopes.iter().map(|at| at.value.0.clone());
-        let auth = written.client_auth.get();
+        let mut scopes = texts(&written.scopes);
+        scopes.retain(|scope| scope != "openid");
         Some(LoginClient {
-            issuer: written.issuer.get()?.value.0.clone(),
-            client_id: written.client_id.get()?.value.0.clone(),
+            issuer: text(&written.issuer)?,
+            client_id: text(&written.client_id)?,
             client_secret: client_secret?,
-            is_posted: auth.is_some_and(|at| at.value == ClientAuth::Post),
+            is_posted: written.client_auth.value().is_some_and(|is| is.0),
             ca_pem,
-            scopes: scopes.filter(|scope| scope != "openid").collect(),
+            scopes,
             redirect_url: redirect_url.get()?.value.text.clone(),
             session: session.map_or(SESSION_DEFAULT, |at| at.value.0),
             session_key: session_key?,

@@ -12,9 +12,10 @@ use policy::snapshot::Snapshot;
 use sha2::{Digest, Sha256};
 
 use super::backend::number;
-use crate::decode::{At, Field, ListOf, MapOf, nearest};
+use crate::decode::{At, Field, MapOf, nearest};
 use crate::scalar::{Currency, Decimal, Model, Name, PricePer};
 use crate::schema;
+use crate::schema::price::Amounts;
 
 const PICO_PLACES: u32 = 12;
 /// Of one price.
@@ -22,37 +23,9 @@ const TIERS_MAX: usize = 8;
 
 /// A price as written, for a model or for a model at a backend.
 struct Written<'w> {
-    rates: WrittenRates<'w>,
-    request: &'w Field<At<Decimal>>,
-    tiers: &'w Field<ListOf<schema::Tier>>,
+    amounts: &'w Amounts,
     per: u32,
     currency: &'w str,
-}
-
-struct WrittenRates<'w> {
-    input: &'w Field<At<Decimal>>,
-    cached: &'w Field<At<Decimal>>,
-    cache_write_5m: &'w Field<At<Decimal>>,
-    cache_write_1h: &'w Field<At<Decimal>>,
-    audio_input: &'w Field<At<Decimal>>,
-    output: &'w Field<At<Decimal>>,
-    reasoning: &'w Field<At<Decimal>>,
-    audio_output: &'w Field<At<Decimal>>,
-}
-
-macro_rules! rates {
-    ($of:expr) => {
-        WrittenRates {
-            input: &$of.input,
-            cached: &$of.cached_input,
-            cache_write_5m: &$of.cache_write_5m,
-            cache_write_1h: &$of.cache_write_1h,
-            audio_input: &$of.audio_input,
-            output: &$of.output,
-            reasoning: &$of.reasoning,
-            audio_output: &$of.audio_output,
-        }
-    };
 }
 
 impl super::Lowering<'_> {
@@ -69,22 +42,18 @@ impl super::Lowering<'_> {
             let per = per(&price.per, 6);
             let currency = currency(&price.currency, "USD");
             let anywhere = Written {
-                rates: rates!(price),
-                request: &price.request,
-                tiers: &price.tiers,
+                amounts: &price.amounts,
                 per,
                 currency,
             };
             if let Some(lowered) = self.price(&anywhere, model, "") {
                 prices.insert(model, None, lowered);
             }
-            for (backend, here) in price.at.get().map_or(&[][..], |b| &b.0) {
+            for (backend, here) in price.at.items() {
                 let known = self.backend_of_price(backend, declared, snapshot);
                 let Some(here) = here else { continue };
                 let here = Written {
-                    rates: rates!(here),
-                    request: &here.request,
-                    tiers: &here.tiers,
+                    amounts: &here.amounts,
                     per: self::per(&here.per, per),
                     currency: self::currency(&here.currency, currency),
                 };
@@ -109,7 +78,7 @@ impl super::Lowering<'_> {
             let near = nearest(&name.value.0, &names);
             let hint = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
             let says = format!("there is no backend {}", name.shown);
-            self.findings.fault(&name.place, says, hint);
+            self.fault(&name.place, says, hint);
         }
         let known = snapshot.backends.iter();
         let at = known.into_iter().position(|b| *b.name == *name.value.0)?;
@@ -117,8 +86,8 @@ impl super::Lowering<'_> {
     }
 
     fn price(&mut self, written: &Written<'_>, model: &str, backend: &str) -> Option<Price> {
-        let rates = self.rates_of(&written.rates, written.per);
-        let request = match written.request {
+        let rates = self.rates_of(&written.amounts.rates, written.per);
+        let request = match &written.amounts.request {
             Field::Absent => Some(Pico(0)),
             Field::Bad => None,
             Field::Is(at) => self.pico(at, 0),
@@ -136,24 +105,23 @@ impl super::Lowering<'_> {
     }
 
     fn tiers(&mut self, written: &Written<'_>) -> Option<Vec<Tier>> {
-        let list = match written.tiers {
+        let list = match &written.amounts.tiers {
             Field::Absent => return Some(Vec::new()),
             Field::Bad => return None,
             Field::Is(list) => &list.0,
         };
         if let Some((place, _)) = list.get(TIERS_MAX) {
             let says = format!("a price has at most {TIERS_MAX} tiers");
-            self.findings.fault(place, says, "");
+            self.fault(place, says, "");
         }
         let mut tiers: Vec<Tier> = Vec::new();
         for (_, tier) in list {
             let tier = tier.as_ref()?;
-            let rates = self.rates_of(&rates!(tier), written.per);
+            let rates = self.rates_of(&tier.rates, written.per);
             let above = tier.above.get()?;
             if tiers.last().is_some_and(|last| last.above >= above.value.0) {
-                let says = format!("{} is not above the tier before it", above.shown);
                 let hint = "write tiers in the order of `above`";
-                self.findings.fault(&above.place, says, hint);
+                self.refuse(above, "is not above the tier before it", hint);
             }
             tiers.push(Tier {
                 above: above.value.0,
@@ -163,21 +131,21 @@ impl super::Lowering<'_> {
         Some(tiers)
     }
 
-    fn rates_of(&mut self, written: &WrittenRates<'_>, per: u32) -> Option<Rates> {
+    fn rates_of(&mut self, written: &schema::price::Rates, per: u32) -> Option<Rates> {
         let mut rate = |field: &Field<At<Decimal>>| field.get().and_then(|at| self.pico(at, per));
-        let input = rate(written.input);
-        let output = rate(written.output);
+        let input = rate(&written.input);
+        let output = rate(&written.output);
         let mut or = |field: &Field<At<Decimal>>, other| match field {
             Field::Absent => other,
             Field::Bad | Field::Is(_) => rate(field),
         };
         // All of them first: each fault is told, also where another one makes the price useless.
-        let cached = or(written.cached, input);
-        let five_minutes = or(written.cache_write_5m, input);
-        let hour = or(written.cache_write_1h, input);
-        let audio_input = or(written.audio_input, input);
-        let reasoning = or(written.reasoning, output);
-        let audio_output = or(written.audio_output, output);
+        let cached = or(&written.cached_input, input);
+        let five_minutes = or(&written.cache_write_5m, input);
+        let hour = or(&written.cache_write_1h, input);
+        let audio_input = or(&written.audio_input, input);
+        let reasoning = or(&written.reasoning, output);
+        let audio_output = or(&written.audio_output, output);
         Some(Rates {
             input: input?,
             cached: cached?,
@@ -203,7 +171,7 @@ impl super::Lowering<'_> {
         let what = if per == 0 { "" } else { " for a token" };
         let says = format!("{} is finer than 1e-12{what}", at.shown);
         let most = PICO_PLACES.saturating_sub(per);
-        self.findings.fault(
+        self.fault(
             &at.place,
             says,
             format!("write at most {most} decimal places"),

@@ -29,7 +29,7 @@ impl super::Lowering<'_> {
         let (target, place, authorization) = match written.get() {
             None if written.is_absent() => return Way::Environment,
             None => return Way::Written(None),
-            Some(proxy::Proxy::Address(at)) => match &at.value.0 {
+            Some(proxy::Proxy::Short(at)) => match &at.value.0 {
                 None => return Way::Written(None),
                 Some(target) => (target, &at.place, None),
             },
@@ -50,7 +50,7 @@ impl super::Lowering<'_> {
         };
         if let Some(says) = wrong {
             let place = place.clone();
-            self.findings.fault(&place, says, "write http://host:port");
+            self.fault(&place, says, "write http://host:port");
         }
         Way::Written(Some(Arc::new(Proxy {
             host: target.host.clone(),
@@ -77,7 +77,7 @@ impl super::Lowering<'_> {
         )?;
         if !secret.expose().contains(&b':') {
             let says = "the proxy's credential holds no `:`";
-            self.findings.fault(&at, says, "write user:password");
+            self.fault(&at, says, "write user:password");
         }
         Some(basic(secret.expose()))
     }
@@ -103,7 +103,7 @@ impl super::Lowering<'_> {
         }
         let proxy = from_variable(written.trim());
         if proxy.is_none() {
-            self.findings.fault(
+            self.fault(
                 &at.place,
                 format!("the variable {name} holds no http:// proxy"),
                 "set it to http://host:port, or write proxy: none",

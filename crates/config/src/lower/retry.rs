@@ -25,8 +25,7 @@ impl super::Lowering<'_> {
             retries.statuses = Statuses::NONE;
             for at in &list.0 {
                 if retries.statuses.contains(at.value.0) {
-                    let says = format!("{} is listed twice", at.shown);
-                    self.findings.fault(&at.place, says, "keep one of them");
+                    self.twice(at);
                 }
                 retries.statuses = retries.statuses.with(at.value.0);
             }
@@ -51,7 +50,7 @@ impl super::Lowering<'_> {
         if !idle.is_empty() {
             let says = format!("with one try nothing follows from {}", idle.join(", "));
             let hint = "leave that out, or write 2 attempts or more";
-            self.findings.warn(&at.place, says, hint);
+            self.warn(&at.place, says, hint);
         }
     }
 
@@ -75,23 +74,23 @@ impl super::Lowering<'_> {
             (Field::Is(time), Field::Is(most)) => {
                 let says = format!("{} is shorter than `time`, {}", most.shown, time.shown);
                 let hint = "write a longer `max_time`, or a shorter `time`";
-                self.findings.fault(&most.place, says, hint);
+                self.fault(&most.place, says, hint);
             }
             (Field::Is(time), Field::Absent) => {
-                let says = format!(
-                    "{} is longer than `max_time`, which is 5m unless said",
-                    time.shown
-                );
                 let hint = "write `max_time`, too, or a shorter `time`";
-                self.findings.fault(&time.place, says, hint);
+                self.refuse(
+                    time,
+                    "is longer than `max_time`, which is 5m unless said",
+                    hint,
+                );
             }
             (Field::Absent, Field::Is(most)) => {
-                let says = format!(
-                    "{} is shorter than `time`, which is 5s unless said",
-                    most.shown
-                );
                 let hint = "write `time`, too, or a longer `max_time`";
-                self.findings.fault(&most.place, says, hint);
+                self.refuse(
+                    most,
+                    "is shorter than `time`, which is 5s unless said",
+                    hint,
+                );
             }
             // One that cannot be read is a fault already.
             (Field::Bad, _) | (_, Field::Bad) | (Field::Absent, Field::Absent) => {}
@@ -107,7 +106,7 @@ impl super::Lowering<'_> {
         set(&written.idle, &mut pool.idle, |n| size(n.0));
         set(&written.streams, &mut pool.streams, |n| size(n.0));
         set(&written.idle_time, &mut pool.idle_time, |time| time.0);
-        let are_known = !matches!(written.connections, Field::Bad);
+        let are_known = !written.connections.is_bad();
         if let Some(at) = written
             .idle
             .get()
@@ -123,7 +122,7 @@ impl super::Lowering<'_> {
                 at.shown, pool.connections
             );
             let hint = "write a smaller `idle`, or more `connections`";
-            self.findings.warn(&at.place, says, hint);
+            self.warn(&at.place, says, hint);
         }
         pool
     }
@@ -159,8 +158,7 @@ impl super::Lowering<'_> {
                 "shares its connections to {} with {}, and says something else of them",
                 endpoint.authority, other.name
             );
-            self.findings
-                .fault(&place, says, "write the same `pool` for both");
+            self.fault(&place, says, "write the same `pool` for both");
         }
     }
 }
@@ -170,10 +168,10 @@ fn faulty(pool: &Field<schema::Pool>) -> bool {
         Field::Absent => false,
         Field::Bad => true,
         Field::Is(pool) => {
-            matches!(pool.connections, Field::Bad)
-                || matches!(pool.idle, Field::Bad)
-                || matches!(pool.idle_time, Field::Bad)
-                || matches!(pool.streams, Field::Bad)
+            pool.connections.is_bad()
+                || pool.idle.is_bad()
+                || pool.idle_time.is_bad()
+                || pool.streams.is_bad()
         }
     }
 }

@@ -89,8 +89,7 @@ impl super::Lowering<'_> {
         let are_sound = written.0.iter().all(|(_, route)| is_sound(route));
         for (name, _) in backends.map_or(&[][..], |b| &b.0) {
             if are_sound && !used.contains(name.value.0.as_str()) {
-                self.findings
-                    .warn(&name.place, "no route goes to this backend", "");
+                self.warn(&name.place, "no route goes to this backend", "");
             }
         }
     }
@@ -103,7 +102,7 @@ impl super::Lowering<'_> {
         if at.value.0 == Billing::Strict && !has_ledger {
             let says = "a strict route needs a ledger, and there is none";
             let hint = "say where it is, such as ledger: { path: usage.db }";
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
         at.value.0
     }
@@ -141,7 +140,7 @@ impl super::Lowering<'_> {
                 uncounted.join(", ")
             );
             let hint = "name one in `tokenizers`, give the route a `match` of models that have one, or leave billed_by out";
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
         BilledBy::Counted
     }
@@ -155,8 +154,7 @@ impl super::Lowering<'_> {
             };
             if !seen.insert(at.value.0.clone()) {
                 let says = format!("the name {} is taken by an earlier route", at.shown);
-                self.findings
-                    .fault(&at.place, says, "give it another, or none");
+                self.fault(&at.place, says, "give it another, or none");
             }
         }
         let mut repeats: HashMap<String, usize> = HashMap::new();
@@ -191,12 +189,11 @@ impl super::Lowering<'_> {
     ) -> Vec<BackendId> {
         let mut targets = Vec::new();
         let mut seen = HashSet::new();
-        for at in route.backend.get().map_or(&[][..], |b| &b.0) {
+        for at in route.backend.items() {
             let name = at.value.0.as_str();
             used.insert(name);
             if !seen.insert(name) {
-                let says = format!("{} is listed twice", at.shown);
-                self.findings.fault(&at.place, says, "keep one of them");
+                self.twice(at);
             }
             if let Some(declared) = declared.filter(|d| !d.contains(&name)) {
                 let hint = match nearest(name, declared) {
@@ -204,7 +201,7 @@ impl super::Lowering<'_> {
                     None => format!("the backends are {}", some_of(declared)),
                 };
                 let says = format!("there is no backend {}", at.shown);
-                self.findings.fault(&at.place, says, hint);
+                self.fault(&at.place, says, hint);
             }
             targets.extend(known.get(name));
         }
@@ -223,8 +220,7 @@ impl super::Lowering<'_> {
         let mut seen: HashSet<&Pattern> = HashSet::new();
         for at in &written.0 {
             if !seen.insert(&at.value) {
-                let says = format!("{} is listed twice", at.shown);
-                self.findings.fault(&at.place, says, "keep one of them");
+                self.twice(at);
             }
         }
         let any = seen.contains(&Pattern::Prefix(String::new()));
@@ -253,11 +249,10 @@ impl super::Lowering<'_> {
         // One that is not said where to send, and has no name: it has its fault, and no other that could not name it.
         let is_known = route.name.get().is_some() || route.backend.get().is_some();
         let mut seen = HashSet::new();
-        for at in route.workload.get().map_or(&[][..], |w| &w.0) {
+        for at in route.workload.items() {
             let name = at.value.0.as_str();
             if !seen.insert(name) {
-                let says = format!("{} is listed twice", at.shown);
-                self.findings.fault(&at.place, says, "keep one of them");
+                self.twice(at);
                 continue;
             }
             if let Some(patterns) = patterns.filter(|_| is_known) {
@@ -303,15 +298,14 @@ impl super::Lowering<'_> {
                 "the route {route_name} is never reached by the workload {}: earlier routes take all its models",
                 workload.shown
             );
-            self.findings
-                .fault(place, says, "move it up, or give the earlier one a `match`");
+            self.fault(place, says, "move it up, or give the earlier one a `match`");
         } else if !lost.is_empty() {
             let says = format!(
                 "earlier routes of the workload {} already take {}",
                 workload.shown,
                 lost.join(", ")
             );
-            self.findings.warn(place, says, "");
+            self.warn(place, says, "");
         }
         for pattern in patterns {
             match pattern {
@@ -357,7 +351,7 @@ fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
 }
 
 fn passed(written: &Field<OneOrMany<PassedHeader>>) -> Vec<Box<[u8]>> {
-    let names = written.get().map_or(&[][..], |names| &names.0);
+    let names = written.items();
     let name = |at: &At<PassedHeader>| at.value.0.as_bytes().into();
     names.iter().map(name).collect()
 }

@@ -11,9 +11,10 @@ use policy::model::ModelPattern;
 use policy::snapshot::Tokenizer;
 use sha2::{Digest, Sha256};
 
+use super::set;
 use crate::decode::{At, MapOf};
 use crate::host::{Calibration, ContentFormat, EngineStart, TokenizerSource, Vocabulary};
-use crate::scalar::{BuiltIn, File, Pattern, Size};
+use crate::scalar::{File, Pattern, Size};
 use crate::schema;
 
 /// Large models have vocabularies of 30 MiB.
@@ -67,15 +68,13 @@ impl super::Lowering<'_> {
         written: &schema::Tokenizer,
     ) -> Option<Vocabulary> {
         let files = match written {
-            schema::Tokenizer::BuiltIn(BuiltIn::Harmony) => return Some(Vocabulary::Harmony),
-            schema::Tokenizer::BuiltIn(BuiltIn::O200k) => return Some(Vocabulary::O200k),
-            schema::Tokenizer::BuiltIn(BuiltIn::Cl100k) => return Some(Vocabulary::Cl100k),
-            schema::Tokenizer::Files(files) => files,
+            schema::Tokenizer::Short(at) => return Some((at.value.0)()),
+            schema::Tokenizer::Full(files) => files,
         };
         if files.template.is_absent() && files.settings.is_absent() {
             let says = "says no chat template";
             let hint = "give `template`, or the model's tokenizer_config.json as `settings`";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
         let mut read = |at: Option<&At<File>>| -> Option<Option<Vec<u8>>> {
             let Some(at) = at else { return Some(None) };
@@ -104,22 +103,20 @@ impl super::Lowering<'_> {
         };
         let on = match written.and_then(|written| written.calibration.get()) {
             None => return Some(calibration),
-            Some(schema::Calibration::Off) => return None,
-            Some(schema::Calibration::On(on)) => on,
+            Some(schema::Calibration::Short(_)) => return None,
+            Some(schema::Calibration::Full(on)) => on,
         };
         if let Some(at) = on.every.get() {
             calibration.every = at.value.0;
             if at.value.0 < EVERY_MIN {
-                let says = format!("{} asks engines too often", at.shown);
                 let hint = "write 1m or more; a change is noticed by what calls count";
-                self.findings.fault(&at.place, says, hint);
+                self.refuse(at, "asks engines too often", hint);
             }
         }
         if let Some(at) = on.timeout.get() {
             calibration.timeout = at.value.0;
             if at.value.0 > TIMEOUT_MAX {
-                let says = format!("{} is too long to wait for one answer", at.shown);
-                self.findings.fault(&at.place, says, "write 1m or less");
+                self.refuse(at, "is too long to wait for one answer", "write 1m or less");
             }
         }
         Some(calibration)
@@ -139,29 +136,34 @@ impl super::Lowering<'_> {
         let Some(written) = written else {
             return counting;
         };
-        if let Some(at) = written.share.get() {
-            counting.threads = Threads::Share(at.value.0);
-        }
+        set(&written.share, &mut counting.threads, |of| {
+            Threads::Share(of.0)
+        });
         if let Some(at) = written.threads.get() {
             counting.threads = Threads::Most(usize::try_from(at.value.0).unwrap_or(1));
             if let Some(share) = written.share.get() {
                 let says = "`threads` says already how many threads count";
-                self.findings
-                    .fault(&share.place, says, "leave one of the two out");
+                self.fault(&share.place, says, "leave one of the two out");
             }
         }
         if let Some(at) = written.wait.get() {
             counting.wait = at.value.0;
             if at.value.0 < WAIT_MIN {
-                let says = format!("{} is over before most calls are counted", at.shown);
-                self.findings.fault(&at.place, says, "write 1s or more");
+                self.refuse(
+                    at,
+                    "is over before most calls are counted",
+                    "write 1s or more",
+                );
             }
         }
         if let Some(at) = written.backpressure.get() {
             counting.backpressure = at.value.0;
             if at.value.0 > BACKPRESSURE_MAX {
-                let says = format!("{} is too long to hold an answer back", at.shown);
-                self.findings.fault(&at.place, says, "write 10s or less");
+                self.refuse(
+                    at,
+                    "is too long to hold an answer back",
+                    "write 10s or less",
+                );
             }
         }
         if let Some(at) = written.queue.get() {
@@ -178,9 +180,8 @@ impl super::Lowering<'_> {
     fn bytes<const MOST: u64>(&mut self, at: &At<Size<MOST>>, least: usize) -> usize {
         let bytes = usize::try_from(at.value.0).unwrap_or(usize::MAX);
         if bytes < least {
-            let says = format!("{} leaves no room for an ordinary call", at.shown);
             let hint = format!("write {least} or more");
-            self.findings.fault(&at.place, says, hint);
+            self.refuse(at, "leaves no room for an ordinary call", hint);
         }
         bytes
     }
@@ -188,14 +189,14 @@ impl super::Lowering<'_> {
 
 fn engine(written: &schema::EngineStart) -> EngineStart {
     let arguments = written.default_chat_template_kwargs.get();
-    let excludes = written.exclude_tools_when_tool_choice_none.get();
-    let content = written.content_format.get();
-    let length = written.max_model_len.get();
+    let excludes = written.exclude_tools_when_tool_choice_none.value();
+    let content = written.content_format.value();
+    let length = written.max_model_len.value();
     EngineStart {
         default_arguments: arguments.map_or(String::new(), |json| json.0.clone()),
-        excludes_tools: excludes.is_some_and(|at| at.value.0),
-        content: content.map_or_else(ContentFormat::default, |at| at.value.0),
-        model_length: length.map(|at| u64::from(at.value.0)),
+        excludes_tools: excludes.is_some_and(|is| is.0),
+        content: content.map_or_else(ContentFormat::default, |of| of.0),
+        model_length: length.map(|count| u64::from(count.0)),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use policy::credential::UpstreamAuth;
 
+use super::said;
 use crate::decode::{Field, Place};
 use crate::host::{OtlpProtocol, Traces};
 use crate::schema;
@@ -17,31 +18,22 @@ impl super::Lowering<'_> {
         let written = written.get()?;
         let protocol = written.protocol.get();
         let protocol = protocol.map_or(OtlpProtocol::Http, |at| at.value.0);
-        let place = Place {
-            path: "traces".to_owned(),
-            line: written.otlp.get().map_or(0, |at| at.place.line),
-        };
+        let place = Place::new("traces", written.otlp.get().map_or(0, |at| at.place.line));
         let auth = self.auth(&written.credential, &place);
-        let ca_pem = written.ca.get().and_then(|at| {
-            let (_, pem) = self.read(at)?;
-            let mark = b"-----BEGIN CERTIFICATE-----";
-            self.pem(&at.place, &at.shown, &pem, mark, "certificate")?;
-            Some(pem)
-        });
+        let ca_pem = self.roots_of(&written.ca);
         let at = written.otlp.get()?;
         let target = &at.value;
         if matches!(auth, UpstreamAuth::Header { .. }) && !target.tls {
             self.in_clear(at);
         }
         if protocol == OtlpProtocol::Grpc && !target.base_path.is_empty() {
-            let says = format!("{} has a path, and gRPC has none", at.shown);
             let hint = "write scheme, host and port only";
-            self.findings.fault(&at.place, says, hint);
+            self.refuse(at, "has a path, and gRPC has none", hint);
         }
         if let Some(ca) = written.ca.get().filter(|_| !target.tls) {
             let says = "the collector is not https, so no certificate is checked";
             let hint = "write https:// or remove `ca`";
-            self.findings.fault(&ca.place, says, hint);
+            self.fault(&ca.place, says, hint);
         }
         let base = target.base_path.strip_suffix(PATH);
         Some(Traces {
@@ -52,10 +44,7 @@ impl super::Lowering<'_> {
             path: format!("{}{PATH}", base.unwrap_or(&target.base_path)),
             protocol,
             ratio_millionths: written.ratio.get().map_or(1_000_000, |at| at.value.0),
-            service: match written.service.get() {
-                Some(at) => at.value.0.clone(),
-                None => "tollgate".to_owned(),
-            },
+            service: said(&written.service, "tollgate"),
             auth,
             ca_pem,
         })

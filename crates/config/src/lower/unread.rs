@@ -12,7 +12,6 @@ use std::sync::Arc;
 use policy::budget::Unit;
 use policy::credential::UpstreamAuth;
 use policy::id::{RouteId, WorkloadId};
-use policy::limit::Kind;
 use policy::operation::Operation;
 use policy::price::{Pico, Price, Prices, Rates};
 use policy::snapshot::{Endpoint, Snapshot};
@@ -71,10 +70,9 @@ impl super::Lowering<'_> {
                 self.listed(route, owner.is_some(), &counted, &mut s.prices)
             });
             for header in [&route.forward_headers, &route.return_headers] {
-                for at in header.get().map_or(&[][..], |names| &names.0) {
+                for at in header.items() {
                     if at.value.0 == identity {
-                        let says = format!("{} names the workload", at.shown);
-                        self.findings.fault(&at.place, says, "it never passes");
+                        self.refuse(at, "names the workload", "it never passes");
                     }
                 }
             }
@@ -93,25 +91,24 @@ impl super::Lowering<'_> {
         prices: &mut Prices,
     ) -> Vec<Listed> {
         let mut list: Vec<Listed> = Vec::new();
-        for (place, entry) in route.unread.get().map_or(&[][..], |list| &list.0) {
+        for (place, entry) in route.unread.items() {
             let Some(entry) = entry else { continue };
             let price = self.price_of(entry).map(|price| prices.add(price));
             let tokens = entry.tokens.get().map(|at| at.value.0);
             self.charged(place, entry, counted);
-            let shared = entry.shared.get().is_some_and(|at| at.value.0);
-            for at in entry.call.get().map_or(&[][..], |calls| &calls.0) {
+            let shared = entry.shared.value().is_some_and(|is| is.0);
+            for at in entry.call.items() {
                 let call = &at.value;
                 if self.allowed(at) && !is_exclusive {
                     self.apart(at, shared);
                 }
                 let is_same = |l: &Listed| l.method == call.method && l.path == call.path;
                 if list.iter().any(is_same) {
-                    let says = format!("{} is listed twice", at.shown);
-                    self.findings.fault(&at.place, says, "keep one of them");
+                    self.twice(at);
                 }
                 if list.len() == MAX_LISTED {
                     let says = format!("a route lists at most {MAX_LISTED} calls");
-                    self.findings.fault(&at.place, says, "");
+                    self.fault(&at.place, says, "");
                 }
                 list.push(Listed {
                     method: call.method,
@@ -131,17 +128,15 @@ impl super::Lowering<'_> {
             Ok(Operation::Unread) => return true,
             Ok(known) if known.is_form() => return true,
             Ok(_) => {
-                let says = format!("{} is an operation that the gate reads", at.shown);
                 let hint = "leave it out: every route serves it, within its `match`";
-                self.findings.fault(&at.place, says, hint);
+                self.refuse(at, "is an operation that the gate reads", hint);
             }
             Err(_) => {
-                let says = format!(
-                    "{} has the path of an operation that the gate reads",
-                    at.shown
+                self.refuse(
+                    at,
+                    "has the path of an operation that the gate reads",
+                    "only GET may be listed for it",
                 );
-                self.findings
-                    .fault(&at.place, says, "only GET may be listed for it");
             }
         }
         false
@@ -156,18 +151,18 @@ impl super::Lowering<'_> {
         let own = "give the route one workload, and backends with credentials that no other \
                    workload's routes use";
         if at.value.path.has_id() {
-            let says = format!(
-                "{} reaches what the upstream keeps for its account, which several workloads use",
-                at.shown
+            self.refuse(
+                at,
+                "reaches what the upstream keeps for its account, which several workloads use",
+                own,
             );
-            self.findings.fault(&at.place, says, own);
         } else if !shared {
             let says = format!(
                 "{} may reach what the upstream keeps for its account, which several workloads use",
                 at.shown
             );
             let hint = format!("{own}; or write shared: true where it may be everybody's");
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
         }
     }
 
@@ -176,25 +171,24 @@ impl super::Lowering<'_> {
         if counted.tokens && entry.tokens.is_absent() {
             let says = "says no tokens, and a limit or a budget of this route counts them";
             let hint = "write tokens: N for each call, or tokens: 0 where it uses none";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
         if let (Some(at), Some(burst)) = (entry.tokens.get(), counted.burst)
             && at.value.0 > burst
         {
-            let says = format!("{} is more than a limit of this route ever gives", at.shown);
             let hint = format!("write {burst} or less, or a larger `burst`");
-            self.findings.fault(&at.place, says, hint);
+            self.refuse(at, "is more than a limit of this route ever gives", hint);
         }
         let currency = entry.currency.get().map_or("USD", |at| &at.value.0);
         for budgets in &counted.money {
             if entry.money.is_absent() {
                 let says = format!("says no money, and a budget in {budgets} counts it");
                 let hint = "write money: N for each call, or money: 0 where it costs none";
-                self.findings.fault(place, says, hint);
+                self.fault(place, says, hint);
             } else if **budgets != *currency {
                 let says = format!("is charged in {currency}, and a budget counts {budgets}");
                 let hint = format!("write currency: {budgets}");
-                self.findings.fault(place, says, hint);
+                self.fault(place, says, hint);
             }
         }
     }
@@ -202,8 +196,7 @@ impl super::Lowering<'_> {
     /// The price of a call, whatever is in it.
     fn price_of(&mut self, entry: &Unread) -> Option<Price> {
         if let (Some(at), true) = (entry.currency.get(), entry.money.is_absent()) {
-            let says = format!("{} says the currency of no money", at.shown);
-            self.findings.fault(&at.place, says, "leave it out");
+            self.refuse(at, "says the currency of no money", "leave it out");
         }
         let request = self.pico(entry.money.get()?, 0)?;
         let currency = entry.currency.get().map_or("USD", |at| &at.value.0);
@@ -297,7 +290,7 @@ impl Counted {
         let limits = s
             .limits
             .iter()
-            .filter(|l| l.route == route && l.kind == Kind::Tokens);
+            .filter(|l| l.route == route && l.kind.is_settled());
         let burst = limits.map(|limit| limit.rate.burst).min();
         let uses = |w: &policy::snapshot::Workload| w.grants.iter().any(|g| g.route == route);
         let budgets = s

@@ -27,16 +27,16 @@ impl super::Lowering<'_> {
             return;
         }
         let all: Vec<&Route> = s.routes.iter().collect();
-        for (model, _) in document.prices.get().map_or(&[][..], |prices| &prices.0) {
+        for (model, _) in document.prices.items() {
             self.is_sent(model, exactly, "no route sends", &all, s);
         }
-        for (model, _) in document.tokenizers.get().map_or(&[][..], |all| &all.0) {
+        for (model, _) in document.tokenizers.items() {
             self.is_sent(model, lowered, "no route sends", &all, s);
         }
         if let Some(budgets) = document.budgets.get() {
             self.counted(budgets, s);
         }
-        for (name, backend) in document.backends.get().map_or(&[][..], |all| &all.0) {
+        for (name, backend) in document.backends.items() {
             if let Some(backend) = backend {
                 self.served(name, backend, s);
             }
@@ -70,10 +70,10 @@ impl super::Lowering<'_> {
         if routes.is_empty() {
             return;
         }
-        for (model, _) in backend.model_names.get().map_or(&[][..], |names| &names.0) {
+        for (model, _) in backend.model_names.items() {
             self.is_sent(model, exactly, "no route to this backend sends", &routes, s);
         }
-        for model in backend.models.get().map_or(&[][..], |models| &models.0) {
+        for model in backend.models.items() {
             // Clients are told of it by the name that they ask for.
             let asked = &model.value.0;
             let takes = |r: &&Route| r.models.iter().any(|pattern| pattern.takes(asked));
@@ -94,8 +94,7 @@ impl super::Lowering<'_> {
         let pattern = pattern(&name.value);
         if !routes.iter().any(|route| sends(route, &pattern)) {
             let says = format!("{says} {}", name.shown);
-            self.findings
-                .warn(&name.place, says, meant(&pattern, routes, s));
+            self.warn(&name.place, says, meant(&pattern, routes, s));
         }
     }
 }

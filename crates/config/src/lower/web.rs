@@ -48,7 +48,7 @@ impl super::Lowering<'_> {
         if let (Some(all), true) = (all, list.len() > 1) {
             let says = "\"*\" is all of them already";
             let hint = "write it alone, or leave it out";
-            self.findings.fault(&all.place, says, hint);
+            self.fault(&all.place, says, hint);
         }
         if all.is_some() {
             return Listed::All;

@@ -3,25 +3,21 @@
 use policy::admin::Role;
 use serde_json::{Value, json};
 
-use crate::decode::{HIDDEN, Problem, Takes, Written};
+use crate::decode::{Problem, Written};
 
 /// A role of the admin endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct AdminRole(pub(crate) Role);
 
 impl Written for AdminRole {
-    const TAKES: Takes = Takes::Text;
+    /// It stands beside secrets, one of which may have slipped here.
+    const IS_SHOWN: bool = false;
 
     fn read(text: &str) -> Result<Self, Problem> {
         let names = Role::ALL.map(Role::as_str).join(", ");
         Role::named(text)
             .map(Self)
             .ok_or_else(|| Problem::new("is not a role", format!("write some of {names}")))
-    }
-
-    /// It stands beside secrets, one of which may have slipped here.
-    fn shown(_: &str) -> String {
-        HIDDEN.to_owned()
     }
 
     fn schema() -> Value {

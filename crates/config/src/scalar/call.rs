@@ -16,8 +16,6 @@ pub(crate) struct Call {
 }
 
 impl Written for Call {
-    const TAKES: Takes = Takes::Text;
-
     fn read(text: &str) -> Result<Self, Problem> {
         const EXAMPLE: &str = "write a method and a path, such as GET /v1/files/{id}";
         let Some((method, path)) = text.split_once(' ') else {

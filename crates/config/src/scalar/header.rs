@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{HIDDEN, Problem, Takes, Written};
+use super::text::is_of;
+use crate::decode::{Problem, Written};
 use crate::mask::looks_like_key;
 
 /// The header that names the workload, in lower case.
@@ -10,7 +11,7 @@ use crate::mask::looks_like_key;
 pub(crate) struct IdentityHeader(pub(crate) String);
 
 impl Written for IdentityHeader {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = HEADER_PATTERN;
 
     fn read(text: &str) -> Result<Self, Problem> {
         if looks_like_key(text) {
@@ -30,10 +31,6 @@ impl Written for IdentityHeader {
         }
         Ok(Self(name))
     }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": HEADER_PATTERN })
-    }
 }
 
 /// A header that a route lets pass, in lower case.
@@ -41,7 +38,7 @@ impl Written for IdentityHeader {
 pub(crate) struct PassedHeader(pub(crate) String);
 
 impl Written for PassedHeader {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = "^[0-9A-Za-z-]{1,128}$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         let name = header_name(text)?;
@@ -52,10 +49,6 @@ impl Written for PassedHeader {
             "may carry a credential or an identity, steer a server, or end with the connection";
         Err(Problem::new(is, "such headers never pass: name another"))
     }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^[0-9A-Za-z-]{1,128}$" })
-    }
 }
 
 /// The header that carries a credential upstream, in lower case.
@@ -63,7 +56,7 @@ impl Written for PassedHeader {
 pub(crate) struct CredentialHeader(pub(crate) String);
 
 impl Written for CredentialHeader {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = HEADER_PATTERN;
 
     fn read(text: &str) -> Result<Self, Problem> {
         // Whole header lines are pasted here, secret and all.
@@ -72,9 +65,23 @@ impl Written for CredentialHeader {
             ..problem
         })
     }
+}
 
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": HEADER_PATTERN })
+/// A header that an authorisation service sees, in lower case.
+#[derive(Clone)]
+pub(crate) struct SecretHeader(pub(crate) String);
+
+impl AsRef<str> for SecretHeader {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Written for SecretHeader {
+    const PATTERN: &'static str = HEADER_PATTERN;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        lower_case(text, "write a name such as authorization").map(Self)
     }
 }
 
@@ -103,13 +110,7 @@ fn header_name(text: &str) -> Result<String, Problem> {
         "via",
         "x-request-id",
     ];
-    let name = text.to_ascii_lowercase();
-    if name.is_empty() || name.len() > 128 || !name.bytes().all(is_token) {
-        return Err(Problem::new(
-            "is not a header name",
-            "write a name such as x-workload-app",
-        ));
-    }
+    let name = lower_case(text, "write a name such as x-workload-app")?;
     if RESERVED.contains(&name.as_str()) {
         return Err(Problem::new(
             "is a header that HTTP or the gate needs",
@@ -117,6 +118,13 @@ fn header_name(text: &str) -> Result<String, Problem> {
         ));
     }
     Ok(name)
+}
+
+fn lower_case(text: &str, hint: &str) -> Result<String, Problem> {
+    if is_of(text, 128, is_token) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    Err(Problem::new("is not a header name", hint))
 }
 
 fn is_token(b: u8) -> bool {
@@ -128,7 +136,8 @@ fn is_token(b: u8) -> bool {
 pub(crate) struct Scheme(pub(crate) String);
 
 impl Written for Scheme {
-    const TAKES: Takes = Takes::Text;
+    /// The credential itself is pasted here, too.
+    const IS_SHOWN: bool = false;
 
     fn read(text: &str) -> Result<Self, Problem> {
         if text.len() <= 64 && text.bytes().all(is_token) {
@@ -136,11 +145,6 @@ impl Written for Scheme {
         }
         let hint = "write one word such as Bearer, or \"\" for none";
         Err(Problem::new("is not an authentication scheme", hint))
-    }
-
-    /// The credential itself is pasted here, too.
-    fn shown(_: &str) -> String {
-        HIDDEN.into()
     }
 
     fn schema() -> Value {

@@ -8,35 +8,53 @@ use serde_json::{Value, json};
 
 use crate::decode::{Problem, Takes, Written};
 
-/// A span of time.
+/// A span of time of at most so many hours.
 #[derive(Clone, Copy)]
-pub(crate) struct Span(pub(crate) Duration);
-
-impl Written for Span {
-    const TAKES: Takes = Takes::Either;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        span(text, &SPAN).map(Self)
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" })
-    }
-}
+pub(crate) struct Span<const MOST_H: u64 = { 366 * 24 }>(pub(crate) Duration);
 
 /// A span of at most an hour: nothing that is written so is meant to last for longer.
-#[derive(Clone, Copy)]
-pub(crate) struct Brief(pub(crate) Duration);
+pub(crate) type Brief = Span<1>;
 
-impl Written for Brief {
+/// How long something is kept: years, not minutes.
+pub(crate) type Age = Span<{ 36_600 * 24 }>;
+
+impl<const MOST_H: u64> Written for Span<MOST_H> {
     const TAKES: Takes = Takes::Either;
+    const PATTERN: &'static str = "^[0-9]+(ms|s|m|h|d)$";
 
     fn read(text: &str) -> Result<Self, Problem> {
-        span(text, &BRIEF).map(Self)
-    }
-
-    fn schema() -> Value {
-        Span::schema()
+        const HOUR_MS: u64 = 60 * 60 * 1000;
+        const EXAMPLES: &str = "write 30s, 1m, 2h or 1d";
+        let (digits, unit) = split_unit(text);
+        let unit_ms = match unit {
+            _ if digits.is_empty() => 0,
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60 * 1000,
+            "h" => HOUR_MS,
+            "d" => 24 * HOUR_MS,
+            "" => return Err(Problem::new("has no unit", EXAMPLES)),
+            _ => 0,
+        };
+        if unit_ms == 0 {
+            return Err(Problem::new("is not a duration", EXAMPLES));
+        }
+        match times(digits, unit_ms) {
+            // What budgets need decides how little is enough of what is kept for years.
+            Some(0) if MOST_H > 366 * 24 => {
+                let hint = "write how long to keep it, such as 400d";
+                Err(Problem::new("is no time at all", hint))
+            }
+            Some(0) => Err(Problem::new("is no time at all", "write 1ms or more")),
+            Some(ms) if ms <= MOST_H * HOUR_MS => Ok(Self(Duration::from_millis(ms))),
+            _ => {
+                let most = match MOST_H {
+                    hours if hours.is_multiple_of(24) => format!("{}d", hours / 24),
+                    hours => format!("{hours}h"),
+                };
+                Err(Problem::new("is too long", format!("write {most} or less")))
+            }
+        }
     }
 }
 
@@ -46,81 +64,13 @@ pub(crate) struct Hold(pub(crate) Duration);
 
 impl Written for Hold {
     const TAKES: Takes = Takes::Either;
+    const PATTERN: &'static str = "^([0-9]+(ms|s|m|h|d)|off)$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         match text {
             "off" => Ok(Self(Duration::ZERO)),
-            text => span(text, &BRIEF).map(Self),
+            text => Brief::read(text).map(|span| Self(span.0)),
         }
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^([0-9]+(ms|s|m|h|d)|off)$" })
-    }
-}
-
-/// How long something is kept: years, not minutes.
-#[derive(Clone, Copy)]
-pub(crate) struct Age(pub(crate) Duration);
-
-impl Written for Age {
-    const TAKES: Takes = Takes::Either;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        span(text, &AGE).map(Self)
-    }
-
-    fn schema() -> Value {
-        Span::schema()
-    }
-}
-
-const HOUR_MS: u64 = 60 * 60 * 1000;
-const DAY_MS: u64 = 24 * HOUR_MS;
-
-/// Which spans a field takes, and what it says of others.
-struct Spans {
-    most_ms: u64,
-    most: &'static str,
-    least: &'static str,
-}
-
-const SPAN: Spans = Spans {
-    most_ms: 366 * DAY_MS,
-    most: "write 366d or less",
-    least: "write 1ms or more",
-};
-const BRIEF: Spans = Spans {
-    most_ms: HOUR_MS,
-    most: "write 1h or less",
-    least: SPAN.least,
-};
-const AGE: Spans = Spans {
-    most_ms: 36_600 * DAY_MS,
-    most: "write 36600d or less",
-    // What budgets need decides how little is enough.
-    least: "write how long to keep it, such as 400d",
-};
-
-fn span(text: &str, taken: &Spans) -> Result<Duration, Problem> {
-    const EXAMPLES: &str = "write 30s, 1m, 2h or 1d";
-    let (digits, unit) = split_unit(text);
-    if digits.is_empty() {
-        return Err(Problem::new("is not a duration", EXAMPLES));
-    }
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60 * 1000,
-        "h" => HOUR_MS,
-        "d" => DAY_MS,
-        "" => return Err(Problem::new("has no unit", EXAMPLES)),
-        _ => return Err(Problem::new("is not a duration", EXAMPLES)),
-    };
-    match times(digits, unit_ms) {
-        Some(0) => Err(Problem::new("is no time at all", taken.least)),
-        Some(ms) if ms <= taken.most_ms => Ok(Duration::from_millis(ms)),
-        _ => Err(Problem::new("is too long", taken.most)),
     }
 }
 
@@ -133,6 +83,15 @@ fn times(digits: &str, unit: u64) -> Option<u64> {
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.bytes().take_while(u8::is_ascii_digit).count();
     text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// Digits before a point and behind it, where there is one.
+fn decimal(text: &str) -> Option<(&str, &str)> {
+    let is_digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    match text.split_once('.') {
+        Some((whole, part)) => (is_digits(whole) && is_digits(part)).then_some((whole, part)),
+        None => is_digits(text).then_some((text, "")),
+    }
 }
 
 /// A number of bytes, at most so many MiB: unless said, more than any disk has.
@@ -182,27 +141,34 @@ impl<const MOST_MIB: u64> Written for Size<MOST_MIB> {
     }
 }
 
-/// How many of something countable, at least one.
+/// How many of something countable, at least so many: one, or none.
 #[derive(Clone, Copy)]
-pub(crate) struct Amount(pub(crate) u64);
+pub(crate) struct Amount<const LEAST: u64 = 1>(pub(crate) u64);
 
-impl Written for Amount {
+/// Tokens that a call is charged, none included.
+pub(crate) type Charge = Amount<0>;
+
+impl<const LEAST: u64> Written for Amount<LEAST> {
     const TAKES: Takes = Takes::Either;
 
     fn read(text: &str) -> Result<Self, Problem> {
         const MOST: u64 = 1_000_000_000_000;
         let (digits, unit) = split_unit(text);
         let unit = match unit {
+            _ if digits.is_empty() => 0,
             "" => 1,
             "K" => 1000,
             "M" => 1_000_000,
-            _ => return Err(not_whole()),
+            _ => 0,
         };
-        if digits.is_empty() {
-            return Err(not_whole());
+        if unit == 0 {
+            let hint = "write digits, such as 100000, 100K or 1M";
+            return Err(Problem::new("is not a whole number", hint));
         }
         match times(digits, unit) {
-            Some(0) => Err(Problem::new("is none at all", "write 1 or more")),
+            Some(0) if LEAST > 0 || text != "0" => {
+                Err(Problem::new("is none at all", "write 1 or more"))
+            }
             Some(count) if count <= MOST => Ok(Self(count)),
             _ => Err(Problem::new("is too many", "write 1000000M or less")),
         }
@@ -210,39 +176,10 @@ impl Written for Amount {
 
     fn schema() -> Value {
         json!({ "anyOf": [
-            { "type": "integer", "minimum": 1 },
+            { "type": "integer", "minimum": LEAST },
             { "type": "string", "pattern": "^[0-9]+[KM]?$" },
         ] })
     }
-}
-
-/// Tokens that a call is charged, none included.
-#[derive(Clone, Copy)]
-pub(crate) struct Charge(pub(crate) u64);
-
-impl Written for Charge {
-    const TAKES: Takes = Takes::Either;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        if text == "0" {
-            return Ok(Self(0));
-        }
-        Amount::read(text).map(|amount| Self(amount.0))
-    }
-
-    fn schema() -> Value {
-        json!({ "anyOf": [
-            { "type": "integer", "minimum": 0 },
-            { "type": "string", "pattern": "^[0-9]+[KM]?$" },
-        ] })
-    }
-}
-
-fn not_whole() -> Problem {
-    Problem::new(
-        "is not a whole number",
-        "write digits, such as 100000, 100K or 1M",
-    )
 }
 
 /// A whole number from 1 to `MOST`.
@@ -303,13 +240,8 @@ impl Written for Decimal {
     const TAKES: Takes = Takes::Either;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
-        let shaped = !whole.is_empty() && (text.len() > whole.len()) != part.is_empty();
-        if !shaped || !digits(whole) || !digits(part) {
-            let hint = "write a plain decimal, such as 0.10";
-            return Err(Problem::new("is not a price", hint));
-        }
+        let wrong = || Problem::new("is not a price", "write a plain decimal, such as 0.10");
+        let (whole, part) = decimal(text).ok_or_else(wrong)?;
         if whole.len() > 12 {
             let hint = "write at most 12 digits before the point";
             return Err(Problem::new("is too much", hint));
@@ -319,13 +251,8 @@ impl Written for Decimal {
             return Err(Problem::new("is too fine", hint));
         }
         let places = u32::try_from(part.len()).unwrap_or(0);
-        match format!("{whole}{part}").parse() {
-            Ok(digits) => Ok(Self { digits, places }),
-            Err(_) => Err(Problem::new(
-                "is not a price",
-                "write a plain decimal, such as 0.10",
-            )),
-        }
+        let digits = format!("{whole}{part}").parse();
+        digits.map_or_else(|_| Err(wrong()), |digits| Ok(Self { digits, places }))
     }
 
     fn schema() -> Value {
@@ -351,13 +278,11 @@ impl Written for Money {
 
     fn read(text: &str) -> Result<Self, Problem> {
         let too_much = || Problem::new("is too much", "write 2000000000 or less");
-        let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
-        if !digits(whole) || !digits(part) {
+        let Some((whole, part)) = decimal(text) else {
             let hint = "write a plain decimal, such as 50000 or 0.50; its currency stands beside \
                         it, as in currency: EUR";
             return Err(Problem::new("is not an amount of money", hint));
-        }
+        };
         let places = u32::try_from(part.len()).unwrap_or(u32::MAX);
         let Some(shift) = Self::PLACES.checked_sub(places) else {
             let is = "has more than nine decimal places";
@@ -387,18 +312,15 @@ impl Written for Percent {
     const TAKES: Takes = Takes::Number;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
-        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
-        let shaped = digits(whole) && digits(tenths) && tenths.len() == 1;
-        match (whole.parse::<u64>(), tenths.parse::<u64>()) {
-            (Ok(whole), Ok(tenths)) if shaped && whole <= 100 && whole * 10 + tenths <= 1000 => {
-                Ok(Self(whole * 10 + tenths))
-            }
-            _ => Err(Problem::new(
-                "is not a percentage",
-                "write 0 to 100, with at most one decimal",
-            )),
-        }
+        let parts = decimal(text).filter(|(_, tenths)| tenths.len() <= 1);
+        let tenths = parts.and_then(|(whole, tenths)| format!("{whole}{tenths:0<1}").parse().ok());
+        tenths
+            .filter(|tenths| *tenths <= 1000)
+            .map(Self)
+            .ok_or_else(|| {
+                let hint = "write 0 to 100, with at most one decimal";
+                Problem::new("is not a percentage", hint)
+            })
     }
 
     fn schema() -> Value {
@@ -415,11 +337,7 @@ impl Written for Ratio {
 
     fn read(text: &str) -> Result<Self, Problem> {
         let wrong = || Problem::new("is not a share", "write 0 to 1, such as 0.05");
-        let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
-        if !digits(whole) || !digits(part) {
-            return Err(wrong());
-        }
+        let (whole, part) = decimal(text).ok_or_else(wrong)?;
         if part.len() > 6 {
             let hint = "write at most six decimal places";
             return Err(Problem::new("is finer than a millionth", hint));
@@ -456,27 +374,5 @@ impl Written for PricePer {
 
     fn schema() -> Value {
         json!({ "enum": [1, 1000, 1_000_000, "1", "1K", "1M", "1000", "1000000"] })
-    }
-}
-
-/// An ISO 4217 code.
-#[derive(Clone)]
-pub(crate) struct Currency(pub(crate) String);
-
-impl Written for Currency {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        if text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase()) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err(Problem::new(
-            "is not a currency",
-            "write three capitals, such as USD or EUR",
-        ))
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^[A-Z]{3}$" })
     }
 }

@@ -1,42 +1,13 @@
-//! Calendar periods and zones.
-//!
-//! Not here: which moments belong to a period (`policy::budget`).
+//! Zones of calendar periods.
 
-use policy::budget;
-use serde_json::{Value, json};
-
-use crate::decode::{Problem, Takes, Written};
-
-/// How long a calendar period is.
-#[derive(Clone, Copy)]
-pub(crate) struct Every(pub(crate) budget::Every);
-
-impl Written for Every {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        match text {
-            "day" => Ok(Self(budget::Every::Day)),
-            "week" => Ok(Self(budget::Every::Week)),
-            "month" => Ok(Self(budget::Every::Month)),
-            _ => Err(Problem::new(
-                "is not a calendar period",
-                "write day, week or month; a rate over a window is a route's limit",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["day", "week", "month"] })
-    }
-}
+use crate::decode::{Problem, Written};
 
 /// Minutes east of UTC.
 #[derive(Clone, Copy)]
 pub(crate) struct Zone(pub(crate) i32);
 
 impl Written for Zone {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = "^[+-](0[0-9]|1[0-4]):[0-5][0-9]$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         let read = || {
@@ -57,9 +28,5 @@ impl Written for Zone {
             let hint = "write how far from UTC, such as \"+02:00\" or \"-05:30\"";
             Problem::new("is not a zone", hint)
         })
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^[+-](0[0-9]|1[0-4]):[0-5][0-9]$" })
     }
 }

@@ -1,4 +1,4 @@
-//! Files, variables and inline secrets: where something else is kept.
+//! Files, variables, inline secrets and names of keys: where something else is kept. And where the access log goes.
 //!
 //! Invariant: of what stands where a secret is named, only what must be a path is ever shown.
 
@@ -7,7 +7,8 @@ use std::path::Path;
 use policy::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::decode::{HIDDEN, Problem, Takes, Written};
+use super::text::is_of;
+use crate::decode::{HIDDEN, Problem, Written, nearest};
 use crate::mask::{looks_like_key, quoted};
 
 /// A file, absolute or relative to the document.
@@ -15,8 +16,6 @@ use crate::mask::{looks_like_key, quoted};
 pub(crate) struct File(pub(crate) String);
 
 impl Written for File {
-    const TAKES: Takes = Takes::Text;
-
     fn read(text: &str) -> Result<Self, Problem> {
         let is_path = !text.is_empty() && !text.contains('\0') && !text.contains("://");
         if !is_path || text.len() > 4096 {
@@ -41,7 +40,6 @@ impl AsRef<Path> for File {
 pub(crate) struct SecretFile(File);
 
 impl Written for SecretFile {
-    const TAKES: Takes = File::TAKES;
     const HOLDS_SECRET: bool = true;
 
     fn read(text: &str) -> Result<Self, Problem> {
@@ -72,8 +70,10 @@ impl AsRef<Path> for SecretFile {
 pub(crate) struct Variable(pub(crate) String);
 
 impl Written for Variable {
-    const TAKES: Takes = Takes::Text;
     const HOLDS_SECRET: bool = true;
+    /// A key is pasted where its variable's name belongs.
+    const IS_SHOWN: bool = false;
+    const PATTERN: &'static str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         if crate::vars::is_name(text) {
@@ -82,15 +82,6 @@ impl Written for Variable {
         let hint = "write the name alone, such as OPENAI_API_KEY";
         Err(Problem::new("is not the name of a variable", hint))
     }
-
-    /// A key is pasted where its variable's name belongs.
-    fn shown(_: &str) -> String {
-        HIDDEN.into()
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" })
-    }
 }
 
 /// A credential written in the document itself.
@@ -98,19 +89,64 @@ impl Written for Variable {
 pub(crate) struct Inline(pub(crate) Secret);
 
 impl Written for Inline {
-    const TAKES: Takes = Takes::Text;
     const HOLDS_SECRET: bool = true;
+    const IS_SHOWN: bool = false;
 
     fn read(text: &str) -> Result<Self, Problem> {
         Ok(Self(Secret::new(text.as_bytes().to_vec())))
     }
 
-    fn shown(_: &str) -> String {
-        HIDDEN.into()
-    }
-
     fn schema() -> Value {
         json!({ "type": "string", "minLength": 1 })
+    }
+}
+
+/// The id of a key at AWS. Its secret is pasted here, too.
+#[derive(Clone)]
+pub(crate) struct AccessKeyId(pub(crate) String);
+
+impl Written for AccessKeyId {
+    const HOLDS_SECRET: bool = true;
+    const IS_SHOWN: bool = false;
+    const PATTERN: &'static str = "^[A-Z0-9]{16,128}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let is_plain = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
+        if text.len() >= 16 && is_of(text, 128, is_plain) {
+            return Ok(Self(text.to_owned()));
+        }
+        let hint =
+            "it has 16 to 128 capitals and digits; the secret goes under `secret_access_key`";
+        Err(Problem::new("is not the id of a key", hint))
+    }
+}
+
+/// Where access-log lines go: `off`, `stdout` or a file.
+#[derive(Clone)]
+pub(crate) enum LogTarget {
+    Off,
+    Stdout,
+    File(String),
+}
+
+impl Written for LogTarget {
+    const PATTERN: &'static str = "^(off|stdout|.*[/.].*)$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "off" => Ok(Self::Off),
+            "stdout" => Ok(Self::Stdout),
+            path if path.contains(['/', '.']) && !path.contains('\0') && !path.contains("://") => {
+                Ok(Self::File(path.to_owned()))
+            }
+            other => {
+                let hint = match nearest(other, &["off", "stdout"]) {
+                    Some(word) => format!("did you mean {word}? A file is written as ./{other}"),
+                    None => "write off, stdout, or a path such as ./access.log".into(),
+                };
+                Err(Problem::new("is not a place for the access log", hint))
+            }
+        }
     }
 }
 

@@ -5,9 +5,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
-
-use crate::decode::{Problem, Takes, Written};
+use crate::decode::{Problem, Written};
 use crate::target::{Target, is_host};
 
 /// A host that a request may name: a name or an address without a port, or `*` for every host.
@@ -15,7 +13,7 @@ use crate::target::{Target, is_host};
 pub(crate) struct Host(pub(crate) String);
 
 impl Written for Host {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = r"^(\*|[A-Za-z0-9._-]{1,253}|\[?[0-9A-Fa-f:.]+\]?)$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
@@ -25,10 +23,6 @@ impl Written for Host {
         }
         let hint = "write a name or an address without a port, or \"*\" for every host";
         Err(Problem::new("is not a host", hint))
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": r"^(\*|[A-Za-z0-9._-]{1,253}|\[?[0-9A-Fa-f:.]+\]?)$" })
     }
 }
 
@@ -40,7 +34,7 @@ const EXAMPLE: &str =
     "write scheme, host and port, such as https://app.example, or \"*\" for every origin";
 
 impl Written for Origin {
-    const TAKES: Takes = Takes::Text;
+    const PATTERN: &'static str = r"^(\*|[a-z][a-z0-9+.-]*://[^/?#@A-Z]+)$";
 
     fn read(text: &str) -> Result<Self, Problem> {
         if text == "*" {
@@ -71,10 +65,6 @@ impl Written for Origin {
         }
         let hint = format!("write {canonical}");
         Err(Problem::new("is not written as browsers write it", hint))
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": r"^(\*|[a-z][a-z0-9+.-]*://[^/?#@A-Z]+)$" })
     }
 }
 

@@ -1,233 +1,192 @@
-//! Listen addresses, protocols, kinds of billing and log targets.
+//! Words of the document: a field that takes one of a few, and what each stands for.
+//!
+//! Invariant: one line says a word, what it is and its place in the JSON Schema.
+//! Not here: fields that take something else beside words (`source`).
 
-use std::net::SocketAddr;
+use policy::billing::{BilledBy as By, Billing as Bills};
+use policy::client::Recorded as Keeps;
+use policy::snapshot::Protocol as Http;
+use policy::{budget, subject};
 
-use serde_json::{Value, json};
+use crate::host::{self, Vocabulary};
 
-use crate::decode::{Problem, Takes, Written, nearest};
-use crate::host;
+/// Types of fields that take one of a few words: what another text is not, what to write in its place (a list of the
+/// words unless said), and what each word stands for.
+macro_rules! words {
+    ($(
+        $(#[doc = $about:literal])*
+        $name:ident($of:ty): $is:literal $(, $hint:expr)? => { $($word:literal => $value:expr,)* }
+    )*) => {$(
+        $(#[doc = $about])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name(pub(crate) $of);
 
-/// Where to listen.
-#[derive(Clone, Copy)]
-pub(crate) struct Address(pub(crate) SocketAddr);
-
-impl Written for Address {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        text.parse().map(Self).map_err(|_| {
-            let hint = "write 127.0.0.1:1975, 0.0.0.0:1975 or \"[::]:1975\"";
-            Problem::new("is not an IP address and port", hint)
-        })
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string" })
-    }
-}
-
-/// HTTP version towards a backend.
-#[derive(Clone, Copy)]
-pub(crate) struct Protocol(pub(crate) policy::snapshot::Protocol);
-
-impl Written for Protocol {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        use policy::snapshot::Protocol as P;
-        match text {
-            "auto" => Ok(Self(P::Auto)),
-            "http1" => Ok(Self(P::Http1)),
-            "http2" => Ok(Self(P::Http2)),
-            _ => Err(Problem::new(
-                "is not a protocol",
-                "write auto, http1 or http2",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["auto", "http1", "http2"] })
-    }
-}
-
-/// How a collector of spans is spoken to.
-#[derive(Clone, Copy)]
-pub(crate) struct OtlpProtocol(pub(crate) host::OtlpProtocol);
-
-impl Written for OtlpProtocol {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        match text {
-            "http" => Ok(Self(host::OtlpProtocol::Http)),
-            "grpc" => Ok(Self(host::OtlpProtocol::Grpc)),
-            _ => Err(Problem::new(
-                "is not a protocol of OTLP",
-                "write http or grpc",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["http", "grpc"] })
-    }
-}
-
-/// How much care a route takes of its rows.
-#[derive(Clone, Copy)]
-pub(crate) struct Billing(pub(crate) policy::billing::Billing);
-
-impl Written for Billing {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        use policy::billing::Billing as B;
-        match text {
-            "grouped" => Ok(Self(B::Grouped)),
-            "strict" => Ok(Self(B::Strict)),
-            _ => Err(Problem::new(
-                "is not a kind of billing",
-                "write grouped or strict",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["grouped", "strict"] })
-    }
-}
-
-/// Whose count is billed.
-#[derive(Clone, Copy)]
-pub(crate) struct BilledBy(pub(crate) policy::billing::BilledBy);
-
-impl Written for BilledBy {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        use policy::billing::BilledBy as B;
-        match text {
-            "reported" => Ok(Self(B::Reported)),
-            "counted" => Ok(Self(B::Counted)),
-            _ => Err(Problem::new(
-                "is not a witness of tokens",
-                "write reported or counted",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["reported", "counted"] })
-    }
-}
-
-/// Whom a limit counts apart.
-#[derive(Clone, Copy)]
-pub(crate) struct Whose(pub(crate) policy::subject::Whose);
-
-impl Written for Whose {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        use policy::subject::Whose as W;
-        match text {
-            "workload" => Ok(Self(W::Workload)),
-            "key" => Ok(Self(W::Key)),
-            "user" => Ok(Self(W::User)),
-            _ => Err(Problem::new(
-                "is nobody whom a limit counts apart",
-                "write workload, key or user",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["workload", "key", "user"] })
-    }
-}
-
-/// Whom a budget gives its amount to, where it is not for all whom it counts together.
-#[derive(Clone, Copy)]
-pub(crate) struct Apart(pub(crate) policy::subject::Whose);
-
-impl Written for Apart {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        use policy::subject::Whose as W;
-        match text {
-            "key" => Ok(Self(W::Key)),
-            "user" => Ok(Self(W::User)),
-            _ => Err(Problem::new(
-                "is nobody whom a budget counts apart",
-                "write key or user, or leave it out: then all whom it counts share it",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["key", "user"] })
-    }
-}
-
-/// A vocabulary that is built in.
-#[derive(Clone, Copy)]
-pub(crate) enum BuiltIn {
-    Harmony,
-    O200k,
-    Cl100k,
-}
-
-impl Written for BuiltIn {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        match text {
-            "harmony" => Ok(Self::Harmony),
-            "o200k" => Ok(Self::O200k),
-            "cl100k" => Ok(Self::Cl100k),
-            _ => Err(Problem::new(
-                "is not a tokenizer",
-                "write harmony, o200k, cl100k, or the model's own files: { file: tokenizer.json, … }",
-            )),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "enum": ["harmony", "o200k", "cl100k"] })
-    }
-}
-
-/// Where access-log lines go: `off`, `stdout` or a file.
-#[derive(Clone)]
-pub(crate) enum LogTarget {
-    Off,
-    Stdout,
-    File(String),
-}
-
-impl Written for LogTarget {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        match text {
-            "off" => Ok(Self::Off),
-            "stdout" => Ok(Self::Stdout),
-            path if path.contains(['/', '.']) && !path.contains('\0') && !path.contains("://") => {
-                Ok(Self::File(path.to_owned()))
+        impl $crate::decode::Written for $name {
+            fn read(text: &str) -> Result<Self, $crate::decode::Problem> {
+                match text {
+                    $($word => Ok(Self($value)),)*
+                    _ => {
+                        let hint = [$($hint)?].first().map_or_else(
+                            || $crate::scalar::listed(&[$($word),*]),
+                            |hint: &&str| (*hint).to_owned(),
+                        );
+                        Err($crate::decode::Problem::new($is, hint))
+                    }
+                }
             }
-            other => {
-                let hint = match nearest(other, &["off", "stdout"]) {
-                    Some(word) => format!("did you mean {word}? A file is written as ./{other}"),
-                    None => "write off, stdout, or a path such as ./access.log".into(),
-                };
-                Err(Problem::new("is not a place for the access log", hint))
+
+            fn schema() -> serde_json::Value {
+                serde_json::json!({ "enum": [$($word),*] })
             }
         }
+    )*};
+}
+pub(crate) use words;
+
+/// «write a, b or c».
+pub(crate) fn listed(words: &[&str]) -> String {
+    match words {
+        [before @ .., last] if !before.is_empty() => {
+            format!("write {} or {last}", before.join(", "))
+        }
+        _ => format!("write {}", words.join("")),
+    }
+}
+
+words! {
+    /// HTTP version towards a backend.
+    Protocol(Http): "is not a protocol" => {
+        "auto" => Http::Auto,
+        "http1" => Http::Http1,
+        "http2" => Http::Http2,
     }
 
-    fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^(off|stdout|.*[/.].*)$" })
+    /// How a collector of spans is spoken to.
+    OtlpProtocol(host::OtlpProtocol): "is not a protocol of OTLP" => {
+        "http" => host::OtlpProtocol::Http,
+        "grpc" => host::OtlpProtocol::Grpc,
+    }
+
+    /// How much care a route takes of its rows.
+    Billing(Bills): "is not a kind of billing" => {
+        "grouped" => Bills::Grouped,
+        "strict" => Bills::Strict,
+    }
+
+    /// Whose count is billed.
+    BilledBy(By): "is not a witness of tokens" => {
+        "reported" => By::Reported,
+        "counted" => By::Counted,
+    }
+
+    /// Whom a limit counts apart.
+    Whose(subject::Whose): "is nobody whom a limit counts apart" => {
+        "workload" => subject::Whose::Workload,
+        "key" => subject::Whose::Key,
+        "user" => subject::Whose::User,
+    }
+
+    /// Whom a budget gives its amount to, where it is not for all whom it counts together.
+    Apart(subject::Whose): "is nobody whom a budget counts apart",
+        "write key or user, or leave it out: then all whom it counts share it" => {
+        "key" => subject::Whose::Key,
+        "user" => subject::Whose::User,
+    }
+
+    /// How long a calendar period is.
+    Every(budget::Every): "is not a calendar period",
+        "write day, week or month; a rate over a window is a route's limit" => {
+        "day" => budget::Every::Day,
+        "week" => budget::Every::Week,
+        "month" => budget::Every::Month,
+    }
+
+    /// A vocabulary that is built in.
+    BuiltIn(fn() -> Vocabulary): "is not a tokenizer",
+        "write harmony, o200k, cl100k, or the model's own files: { file: tokenizer.json, … }" => {
+        "harmony" => || Vocabulary::Harmony,
+        "o200k" => || Vocabulary::O200k,
+        "cl100k" => || Vocabulary::Cl100k,
+    }
+
+    /// How a chat template is given content.
+    ContentFormat(host::ContentFormat): "is not a format of content" => {
+        "auto" => host::ContentFormat::Auto,
+        "string" => host::ContentFormat::Text,
+        "openai" => host::ContentFormat::Parts,
+    }
+
+    /// What of a client's address is recorded.
+    Recorded(Keeps): "is not a way to record addresses" => {
+        "full" => Keeps::Full,
+        "shortened" => Keeps::Shortened,
+        "off" => Keeps::Off,
+    }
+
+    /// Whether trusted proxies begin a connection with a PROXY protocol header.
+    ProxyProtocol(bool): "is not a use of the PROXY protocol" => {
+        "off" => false,
+        "required" => true,
+    }
+
+    /// Whether a call goes on where nobody answers.
+    FailsOpen(bool): "is not a way to fail" => {
+        "deny" => false,
+        "allow" => true,
+    }
+
+    /// Whether names of the cluster's own are believed of any source.
+    SystemNames(bool): "is no way to take names of the cluster's own" => {
+        "trusted" => true,
+        "refused" => false,
+    }
+
+    /// Whoever reaches the listener is believed.
+    Trust(()): "is not a kind of trust", "write anyone, or leave it out and say `from`" => {
+        "anyone" => (),
+    }
+
+    /// Whether a client's name and secret are sent in the form, and not as HTTP's basic credential.
+    ClientAuth(bool): "is not a way to send a client's secret" => {
+        "basic" => false,
+        "post" => true,
+    }
+
+    /// Whether a caller's token is sent to be exchanged as JWT bearer (RFC 7523), and not by RFC 8693.
+    JwtBearer(bool): "is not a grant for which a caller's token is given" => {
+        "token_exchange" => false,
+        "jwt_bearer" => true,
+    }
+
+    /// Whether a call is believed who is behind it.
+    CallUser(bool): "is no way to take what a call says of its user" => {
+        "trusted" => true,
+        "ignored" => false,
+    }
+
+    /// Whether users are kept in records.
+    RecordUser(bool): "is not a way to record users" => {
+        "full" => true,
+        "off" => false,
+    }
+
+    /// Whether a client without a certificate is let in.
+    ClientCertificates(bool): "is not a use of client certificates" => {
+        "required" => false,
+        "optional" => true,
+    }
+    /// A signature algorithm, by its name in RFC 7518 and 8037.
+    Algorithm(&'static str): "is not a signature algorithm that is known here",
+        "write RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA" => {
+        "RS256" => "RS256",
+        "RS384" => "RS384",
+        "RS512" => "RS512",
+        "PS256" => "PS256",
+        "PS384" => "PS384",
+        "PS512" => "PS512",
+        "ES256" => "ES256",
+        "ES384" => "ES384",
+        "ES512" => "ES512",
+        "EdDSA" => "EdDSA",
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use policy::disconnect::{OnDisconnect, ReadBounds};
 use serde_json::{Value as Json, json};
 
-use crate::decode::{At, Decode, Defs, Findings, Place, Problem, Takes, Written, record};
+use crate::decode::{At, Decode, Defs, Findings, Place, record};
 use crate::node::{Node, Value};
-use crate::scalar::{Amount, Count};
+use crate::scalar::{Amount, Count, words};
 
 /// What to do when a client leaves.
 pub(crate) enum Abandon {
@@ -42,10 +42,7 @@ impl Decode for Abandon {
             Value::Map(_) => ReadToEnd::decode(node, path, findings).map(Self::ReadToEnd),
             Value::Scalar(_) => At::<Cancel>::decode(node, path, findings).map(|_| Self::Cancel),
             Value::List(_) => {
-                let place = Place {
-                    path: path.into(),
-                    line: node.line,
-                };
+                let place = Place::new(path, node.line);
                 findings.fault(&place, format!("is {}, not a policy", node.what()), HINT);
                 None
             }
@@ -60,22 +57,10 @@ impl Decode for Abandon {
 
 const HINT: &str = "write cancel, or { read_to_end: { tokens: 4K, seconds: 60 } }";
 
-/// The word.
-struct Cancel;
-
-impl Written for Cancel {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        if text == "cancel" {
-            Ok(Self)
-        } else {
-            Err(Problem::new("is not what a route can do", HINT))
-        }
-    }
-
-    fn schema() -> Json {
-        json!({ "enum": ["cancel"] })
+words! {
+    /// The word.
+    Cancel(()): "is not what a route can do", HINT => {
+        "cancel" => (),
     }
 }
 

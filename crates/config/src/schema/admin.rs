@@ -5,7 +5,7 @@
 use super::Bearer;
 use super::login::LoginClient;
 use crate::decode::{At, MapOf, OneOrMany, record};
-use crate::scalar::{AdminRole, Claim, Inline, Name, RedirectUrl, SecretFile, Text, Variable};
+use crate::scalar::{AdminRole, Claim, Name, RedirectUrl, Text};
 
 record! {
     /// Who may do what on the admin endpoint.
@@ -21,13 +21,7 @@ record! {
 
 record! {
     /// A credential of the admin endpoint, from exactly one of `file`, `env` and `inline`.
-    AdminBearer {
-        /// File that holds it alone; watched, and used anew within a second of a change.
-        optional file: At<SecretFile>,
-        /// Environment variable that holds it.
-        optional env: At<Variable>,
-        /// The secret itself, for tests.
-        optional inline: At<Inline>,
+    AdminBearer of secret: Bearer {
         /// What it opens, none of which includes another: read, operate, keys.
         required roles: OneOrMany<AdminRole>,
     }

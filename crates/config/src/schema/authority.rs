@@ -5,7 +5,7 @@
 use super::identity::ApiServer;
 use crate::decode::{At, ListOf, OneOrMany, record};
 use crate::scalar::{
-    Expression, File, Name, OnFailure, SecretHeader, Span, SystemNames, Template, Text,
+    Expression, FailsOpen, File, Name, SecretHeader, Span, SystemNames, Template, Text,
 };
 use crate::target::Target;
 
@@ -57,7 +57,7 @@ record! {
         /// How long a call waits for it, at most 2s. Default 200ms.
         optional timeout: At<Span>,
         /// What becomes of a call where it does not answer: deny or allow. Default deny.
-        optional on_failure: At<OnFailure>,
+        optional on_failure: At<FailsOpen>,
         /// PEM file with the roots to trust there, in place of the system's.
         optional ca: At<File>,
     }
@@ -89,7 +89,7 @@ record! {
         /// How long a no is used, at most 10m. Default 5s.
         optional cache_denied: At<Span>,
         /// What becomes of a call where it does not answer: deny or allow. Default deny.
-        optional on_failure: At<OnFailure>,
+        optional on_failure: At<FailsOpen>,
     }
     and server: ApiServer
 }

@@ -3,12 +3,12 @@
 //! Not here: what they become (`lower`).
 
 use super::calibration::Asked;
-use super::credential::{ClientCertificate, UpstreamCredential};
+use super::credential::{Carrier, ClientCertificate, Kept, UpstreamCredential};
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    Brief, Count, CredentialHeader, File, Flag, HeaderValue, Inline, Model, PassedHeader, Protocol,
-    QueryName, QueryValue, Scheme, SecretFile, Span, Variable,
+    Brief, Count, File, Flag, HeaderValue, Model, PassedHeader, Protocol, QueryName, QueryValue,
+    Span,
 };
 use crate::target::Target;
 
@@ -64,18 +64,8 @@ record! {
 
 record! {
     /// A secret, from exactly one of `file`, `env` and `inline`, and the header that carries it.
-    Credential {
-        /// File that holds the secret alone; watched, and used anew within a second of a change.
-        optional file: At<SecretFile>,
-        /// Environment variable that holds the secret.
-        optional env: At<Variable>,
-        /// The secret itself, for tests.
-        optional inline: At<Inline>,
-        /// The header that carries it. Default authorization.
-        optional header: At<CredentialHeader>,
-        /// The word before it. Default Bearer for authorization, nothing for another header.
-        optional scheme: At<Scheme>,
-    }
+    Credential of secret: Kept {}
+    and carrier: Carrier
 }
 
 record! {

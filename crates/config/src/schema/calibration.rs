@@ -4,49 +4,23 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::decode::{At, Decode, Defs, Findings, Place, Problem, Takes, Written, child, record};
+use crate::decode::{
+    At, Decode, Defs, Findings, Place, Problem, ShortOrFull, Written, child, record,
+};
 use crate::node::{Node, Scalar, Shape, Value};
-use crate::scalar::{Brief, Count, Flag, Span};
+use crate::scalar::{Brief, ContentFormat, Count, Flag, Span, words};
 use crate::target::Target;
 
 /// The longest arguments of templates, as JSON.
 const ARGUMENTS_BYTES_MAX: usize = 16 << 10;
 
 /// `off`, or how.
-pub(crate) enum Calibration {
-    Off,
-    On(Box<CalibrationAt>),
-}
+pub(crate) type Calibration = ShortOrFull<Off, CalibrationAt>;
 
-impl Decode for Calibration {
-    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
-        if matches!(node.value, Value::Map(_)) {
-            let full = CalibrationAt::decode(node, path, findings)?;
-            return Some(Self::On(Box::new(full)));
-        }
-        At::<Off>::decode(node, path, findings).map(|_| Self::Off)
-    }
-
-    fn schema(defs: &mut Defs) -> Json {
-        json!({ "anyOf": [At::<Off>::schema(defs), CalibrationAt::schema(defs)] })
-    }
-}
-
-/// The word alone.
-pub(crate) struct Off;
-
-impl Written for Off {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        let hint = "write off, or how: { every: 6h, timeout: 5s }";
-        (text == "off")
-            .then_some(Self)
-            .ok_or_else(|| Problem::new("is neither off nor a mapping", hint))
-    }
-
-    fn schema() -> Json {
-        json!({ "enum": ["off"] })
+words! {
+    /// The word alone.
+    Off(()): "is neither off nor a mapping", "write off, or how: { every: 6h, timeout: 5s }" => {
+        "off" => (),
     }
 }
 
@@ -64,8 +38,6 @@ record! {
 pub(crate) struct Asked(pub(crate) Option<Target>);
 
 impl Written for Asked {
-    const TAKES: Takes = Takes::Text;
-
     fn read(text: &str) -> Result<Self, Problem> {
         if text == "off" {
             return Ok(Self(None));
@@ -96,40 +68,12 @@ record! {
     }
 }
 
-/// How a chat template is given content.
-#[derive(Clone, Copy)]
-pub(crate) struct ContentFormat(pub(crate) crate::host::ContentFormat);
-
-impl Written for ContentFormat {
-    const TAKES: Takes = Takes::Text;
-
-    fn read(text: &str) -> Result<Self, Problem> {
-        use crate::host::ContentFormat as F;
-        match text {
-            "auto" => Ok(Self(F::Auto)),
-            "string" => Ok(Self(F::Text)),
-            "openai" => Ok(Self(F::Parts)),
-            _ => Err(Problem::new(
-                "is not a format of content",
-                "write auto, string or openai",
-            )),
-        }
-    }
-
-    fn schema() -> Json {
-        json!({ "enum": ["auto", "string", "openai"] })
-    }
-}
-
 /// Arguments of a template: a JSON object, its members in the order written.
 pub(crate) struct Arguments(pub(crate) String);
 
 impl Decode for Arguments {
     fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
-        let place = Place {
-            path: path.into(),
-            line: node.line,
-        };
+        let place = Place::new(path, node.line);
         if !matches!(node.value, Value::Map(_)) {
             if !node.is_faulty() {
                 let says = format!("is {}, not a mapping", node.what());
@@ -164,10 +108,7 @@ fn written(node: &Node, path: &str, findings: &mut Findings, out: &mut String) -
                 true
             }
             None => {
-                let place = Place {
-                    path: path.into(),
-                    line: node.line,
-                };
+                let place = Place::new(path, node.line);
                 let hint = "write a decimal number, or text in quotes";
                 findings.fault(&place, "is a number that JSON does not have", hint);
                 false

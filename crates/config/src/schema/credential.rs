@@ -4,7 +4,7 @@
 
 use crate::decode::{At, MapOf, OneOrMany, record};
 use crate::scalar::{
-    AccessKeyId, Algorithm, ClientAuth, CredentialHeader, ExchangeGrant, File, Flag, Inline, Name,
+    AccessKeyId, Algorithm, ClientAuth, CredentialHeader, File, Flag, Inline, JwtBearer, Name,
     Scheme, SecretFile, Text, Variable,
 };
 use crate::schema::Bearer;
@@ -12,13 +12,7 @@ use crate::target::Target;
 
 record! {
     /// What an upstream takes: a secret from `file`, `env` or `inline`, or one that is made while the gate runs. Exactly one.
-    UpstreamCredential {
-        /// File that holds the secret alone; watched, and used anew within a second of a change.
-        optional file: At<SecretFile>,
-        /// Environment variable that holds the secret.
-        optional env: At<Variable>,
-        /// The secret itself, for tests.
-        optional inline: At<Inline>,
+    UpstreamCredential of secret: Kept {
         /// A token that an OAuth endpoint gives the gate (client credentials).
         optional oauth: OAuth,
         /// A token that an OAuth endpoint gives for the caller's own (RFC 8693).
@@ -29,6 +23,25 @@ record! {
         optional azure: Azure,
         /// Each request is signed for AWS (Signature Version 4).
         optional aws: Aws,
+    }
+    and carrier: Carrier
+}
+
+record! {
+    /// A secret, from exactly one of `file`, `env` and `inline`.
+    Kept {
+        /// File that holds the secret alone; watched, and used anew within a second of a change.
+        optional file: At<SecretFile>,
+        /// Environment variable that holds the secret.
+        optional env: At<Variable>,
+        /// The secret itself, for tests.
+        optional inline: At<Inline>,
+    }
+}
+
+record! {
+    /// What carries a credential.
+    Carrier {
         /// The header that carries it. Default authorization.
         optional header: At<CredentialHeader>,
         /// The word before it. Default Bearer for authorization, nothing for another header.
@@ -71,17 +84,8 @@ record! {
         optional private_key: PrivateKey,
         /// How name and secret are sent: basic or post. Default basic.
         optional client_auth: At<ClientAuth>,
-        /// What the token is to allow.
-        optional scope: OneOrMany<Text>,
-        /// Whom it is for, where the endpoint asks.
-        optional audience: OneOrMany<Text>,
-        /// Where it is for (RFC 8707), where the endpoint asks.
-        optional resource: OneOrMany<Text>,
-        /// Further fields of the request, by name; no secrets.
-        optional fields: MapOf<Text, At<Text>>,
-        /// PEM file with the roots to trust there, in place of the system's.
-        optional ca: At<File>,
     }
+    and asked: Asked
 }
 
 record! {
@@ -98,11 +102,18 @@ record! {
         /// How name and secret are sent: basic or post. Default basic.
         optional client_auth: At<ClientAuth>,
         /// How the caller's token is sent: token_exchange (RFC 8693) or jwt_bearer (RFC 7523). Default token_exchange.
-        optional grant: At<ExchangeGrant>,
+        optional grant: At<JwtBearer>,
         /// What the caller's token is. Default urn:ietf:params:oauth:token-type:access_token.
         optional subject_token_type: At<Text>,
         /// What is asked for, where the endpoint has to be told.
         optional requested_token_type: At<Text>,
+    }
+    and asked: Asked
+}
+
+record! {
+    /// What an OAuth endpoint is asked for.
+    Asked {
         /// What the token is to allow.
         optional scope: OneOrMany<Text>,
         /// Whom it is for, where the endpoint asks.

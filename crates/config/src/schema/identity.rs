@@ -22,10 +22,7 @@ impl Decode for Identity {
         if matches!(node.value, Value::List(_)) {
             return ListOf::decode(node, path, findings).map(|ListOf(sources)| Self(sources));
         }
-        let place = Place {
-            path: path.into(),
-            line: node.line,
-        };
+        let place = Place::new(path, node.line);
         let source = IdentitySource::decode(node, path, findings)?;
         Some(Self(vec![(place, Some(source))]))
     }

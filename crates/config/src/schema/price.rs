@@ -7,27 +7,7 @@ use crate::scalar::{Amount, Currency, Decimal, Name, PricePer};
 
 record! {
     /// What calls to a model cost; exact decimals. Its name is the one that goes upstream.
-    Price {
-        /// Of prompt tokens.
-        required input: At<Decimal>,
-        /// Of completion tokens.
-        required output: At<Decimal>,
-        /// Of prompt tokens that the engine had cached; as `input` unless said.
-        optional cached_input: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
-        optional cache_write_5m: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
-        optional cache_write_1h: At<Decimal>,
-        /// Of audio tokens of the prompt; as `input` unless said.
-        optional audio_input: At<Decimal>,
-        /// Of completion tokens spent on reasoning; as `output` unless said.
-        optional reasoning: At<Decimal>,
-        /// Of audio tokens of the completion; as `output` unless said.
-        optional audio_output: At<Decimal>,
-        /// Of each call that was answered, whatever its tokens. Default 0.
-        optional request: At<Decimal>,
-        /// Other prices for the whole of a call with a long prompt.
-        optional tiers: ListOf<Tier>,
+    Price of amounts: Amounts {
         /// For how many tokens: 1, 1K or 1M. Default 1M.
         optional per: At<PricePer>,
         /// ISO 4217 code. Default USD.
@@ -39,27 +19,7 @@ record! {
 
 record! {
     /// What calls to a model cost at one backend.
-    PriceAt {
-        /// Of prompt tokens.
-        required input: At<Decimal>,
-        /// Of completion tokens.
-        required output: At<Decimal>,
-        /// Of prompt tokens that the engine had cached; as `input` unless said.
-        optional cached_input: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them five minutes; as `input` unless said.
-        optional cache_write_5m: At<Decimal>,
-        /// Of prompt tokens written to a cache that keeps them an hour; as `input` unless said.
-        optional cache_write_1h: At<Decimal>,
-        /// Of audio tokens of the prompt; as `input` unless said.
-        optional audio_input: At<Decimal>,
-        /// Of completion tokens spent on reasoning; as `output` unless said.
-        optional reasoning: At<Decimal>,
-        /// Of audio tokens of the completion; as `output` unless said.
-        optional audio_output: At<Decimal>,
-        /// Of each call that was answered, whatever its tokens. Default 0.
-        optional request: At<Decimal>,
-        /// Other prices for the whole of a call with a long prompt.
-        optional tiers: ListOf<Tier>,
+    PriceAt of amounts: Amounts {
         /// For how many tokens; as the model's unless said.
         optional per: At<PricePer>,
         /// ISO 4217 code; as the model's unless said.
@@ -68,10 +28,27 @@ record! {
 }
 
 record! {
+    /// What is paid for a call.
+    Amounts of rates: Rates {
+        /// Of each call that was answered, whatever its tokens. Default 0.
+        optional request: At<Decimal>,
+        /// Other prices for the whole of a call with a long prompt.
+        optional tiers: ListOf<Tier>,
+    }
+}
+
+record! {
     /// Prices of calls with long prompts.
     Tier {
         /// It is for calls whose prompt has more tokens than this.
         required above: At<Amount>,
+    }
+    and rates: Rates
+}
+
+record! {
+    /// What is paid for tokens.
+    Rates {
         /// Of prompt tokens.
         required input: At<Decimal>,
         /// Of completion tokens.

@@ -4,37 +4,17 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::decode::{At, Decode, Defs, Findings, Problem, Takes, Written, record};
-use crate::node::{Node, Value};
+use crate::decode::{At, Problem, ShortOrFull, Written, record};
 use crate::scalar::{Inline, SecretFile, Variable};
 use crate::target::Target;
 
 /// The proxy on the way to a backend.
-pub(crate) enum Proxy {
-    Address(At<Address>),
-    Full(Box<ProxyAt>),
-}
+pub(crate) type Proxy = ShortOrFull<Address, ProxyAt>;
 
 /// An address, or `none`.
 pub(crate) struct Address(pub(crate) Option<Target>);
 
-impl Decode for Proxy {
-    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
-        if matches!(node.value, Value::Map(_)) {
-            let full = ProxyAt::decode(node, path, findings)?;
-            return Some(Self::Full(Box::new(full)));
-        }
-        At::decode(node, path, findings).map(Self::Address)
-    }
-
-    fn schema(defs: &mut Defs) -> Json {
-        json!({ "anyOf": [At::<Address>::schema(defs), ProxyAt::schema(defs)] })
-    }
-}
-
 impl Written for Address {
-    const TAKES: Takes = Takes::Text;
-
     fn read(text: &str) -> Result<Self, Problem> {
         if text == "none" {
             return Ok(Self(None));

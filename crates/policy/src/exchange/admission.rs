@@ -18,7 +18,6 @@ use crate::estimate::Estimator;
 use crate::front::{Demand, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
-use crate::limit::Kind;
 use crate::operation::{Operation, Unknown};
 use crate::refusal::Refusal;
 use crate::route::Chosen;
@@ -305,10 +304,10 @@ fn unread_grant<'s>(
         return route::choose(s, workload, None);
     }
     let chosen = route::untouched(s, workload)?;
-    let counts_tokens = |id| s.limit(id).is_some_and(|limit| limit.kind == Kind::Tokens);
+    let is_settled = |id| s.limit(id).is_some_and(|limit| limit.kind.is_settled());
     let counts_cost = caller.is_some_and(|caller| caller.counts_cost());
     if counts_cost
-        || chosen.grant.limits.iter().copied().any(counts_tokens)
+        || chosen.grant.limits.iter().copied().any(is_settled)
         || s.budgets.count(workload)
     {
         let operation = operation.as_str();

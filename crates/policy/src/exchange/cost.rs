@@ -60,12 +60,19 @@ pub(super) fn demand(
 pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Option<u64> {
     let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
     match operation {
-        Operation::Chat | Operation::Completions | Operation::Messages if demand.is_bounded => {
-            Some(prompt.saturating_add(demand.completion))
-        }
+        Operation::Chat | Operation::Completions | Operation::Messages => demand
+            .is_bounded
+            .then(|| prompt.saturating_add(demand.completion)),
         Operation::Embeddings | Operation::Moderations => Some(prompt),
         Operation::CountTokens => Some(0),
-        _ => None,
+        Operation::Responses
+        | Operation::Models
+        | Operation::Rerank
+        | Operation::Speech
+        | Operation::Transcriptions
+        | Operation::Images
+        | Operation::ImageEdits
+        | Operation::Unread => None,
     }
 }
 
@@ -81,7 +88,16 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         Operation::Completions => call.max_tokens.max(call.n_predict),
         Operation::Messages => call.max_tokens,
         Operation::Responses => call.max_output_tokens,
-        _ => None,
+        Operation::Embeddings
+        | Operation::Models
+        | Operation::CountTokens
+        | Operation::Moderations
+        | Operation::Rerank
+        | Operation::Speech
+        | Operation::Transcriptions
+        | Operation::Images
+        | Operation::ImageEdits
+        | Operation::Unread => None,
     }
 }
 

@@ -62,9 +62,14 @@ impl Times {
     }
 
     pub(crate) fn absorb(&mut self, other: &Self) {
-        self.own.absorb(&other.own);
-        self.first_byte.absorb(&other.first_byte);
-        self.upstream.absorb(&other.upstream);
+        let Self {
+            own,
+            first_byte,
+            upstream,
+        } = other;
+        self.own.absorb(own);
+        self.first_byte.absorb(first_byte);
+        self.upstream.absorb(upstream);
     }
 }
 
@@ -114,41 +119,61 @@ impl Cell {
         }
     }
 
+    /// Each member by its name, so that the compiler asks for one that is added.
     pub(crate) fn absorb(&mut self, other: &Self) {
-        for (ending, n) in &other.endings {
+        let Self {
+            endings,
+            codes,
+            tokens,
+            cached,
+            reasoning,
+            further,
+            invalid,
+            doubtful,
+            usage,
+            duration,
+            first_token,
+            per_token,
+        } = other;
+        for (ending, n) in endings {
             add(&mut self.endings, *ending, *n);
         }
-        for (code, n) in &other.codes {
+        for (code, n) in codes {
             add(&mut self.codes, *code, *n);
         }
-        for (mine, theirs) in self.tokens.iter_mut().zip(&other.tokens) {
+        for (mine, theirs) in self.tokens.iter_mut().zip(tokens) {
             for (mine, theirs) in mine.iter_mut().zip(theirs) {
                 *mine = mine.saturating_add(*theirs);
             }
         }
-        self.cached = self.cached.saturating_add(other.cached);
-        self.reasoning = self.reasoning.saturating_add(other.reasoning);
-        for (mine, theirs) in self.further.iter_mut().zip(other.further) {
-            *mine = mine.saturating_add(theirs);
+        self.cached = self.cached.saturating_add(*cached);
+        self.reasoning = self.reasoning.saturating_add(*reasoning);
+        for (mine, theirs) in self.further.iter_mut().zip(further) {
+            *mine = mine.saturating_add(*theirs);
         }
-        self.invalid += other.invalid;
-        self.doubtful += other.doubtful;
-        for (mine, theirs) in self.usage.iter_mut().zip(&other.usage) {
+        self.invalid += invalid;
+        self.doubtful += doubtful;
+        for (mine, theirs) in self.usage.iter_mut().zip(usage) {
             mine.absorb(theirs);
         }
-        self.duration.absorb(&other.duration);
-        self.first_token.absorb(&other.first_token);
-        self.per_token.absorb(&other.per_token);
+        self.duration.absorb(duration);
+        self.first_token.absorb(first_token);
+        self.per_token.absorb(per_token);
     }
 }
 
 impl Tries {
     pub(crate) fn absorb(&mut self, other: &Self) {
-        for (mine, theirs) in self.by_result.iter_mut().zip(&other.by_result) {
+        let Self {
+            by_result,
+            retried,
+            refused,
+        } = other;
+        for (mine, theirs) in self.by_result.iter_mut().zip(by_result) {
             *mine += theirs;
         }
-        self.retried += other.retried;
-        self.refused += other.refused;
+        self.retried += retried;
+        self.refused += refused;
     }
 }
 

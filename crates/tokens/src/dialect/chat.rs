@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use super::{Reader, flag, parts};
-use crate::conversation::{Call, CallForm, CallId, Content, Conversation, Tool, Turn, own_flag};
-use crate::tree::{Member, Tree};
-use crate::uncountable::{Uncountable, wrong};
-use crate::words::Word;
+use prompts::Word;
+use prompts::conversation::{Call, CallForm, CallId, Content, Conversation, Tool, Turn};
+use prompts::tree::{Member, Tree};
+use prompts::{Uncountable, wrong};
 
 /// Arguments that are the renderer's and not the template's: what the engine makes of them is not known here.
 const OF_THE_RENDERER: [&str; 4] = ["chat_template", "tokenize", "messages", "conversation"];
@@ -101,17 +101,11 @@ fn tools<'t>(body: &'t Tree<'t>) -> Result<Option<Vec<Tool<'t>>>, Uncountable> {
     if tools.is_empty() {
         return Ok(None);
     }
-    tools.iter().map(tool).collect::<Result<_, _>>().map(Some)
-}
-
-pub(crate) fn tool<'t>(tool: &'t Tree<'t>) -> Result<Tool<'t>, Uncountable> {
-    let function = tool
-        .get("function")
-        .ok_or(wrong("tools", "a list of functions"))?;
-    let mut read = Tool::read(function, "parameters")?;
-    read.outer_deferred = own_flag(tool, "defer_loading")?;
-    read.deferred = read.deferred.or(read.outer_deferred);
-    Ok(read)
+    tools
+        .iter()
+        .map(Tool::of_chat)
+        .collect::<Result<_, _>>()
+        .map(Some)
 }
 
 pub(crate) fn turn<'t>(message: &'t Tree<'t>, reader: Reader) -> Result<Turn<'t>, Uncountable> {

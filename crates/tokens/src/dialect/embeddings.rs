@@ -3,9 +3,9 @@
 //! Not here: embeddings of texts and token numbers (`prompt`).
 
 use super::{Reader, chat};
-use crate::conversation::{Conversation, Turn};
-use crate::tree::Tree;
-use crate::uncountable::{Uncountable, wrong};
+use prompts::conversation::{Conversation, Turn};
+use prompts::tree::Tree;
+use prompts::{Uncountable, wrong};
 
 /// Whether the body has messages: under their own name, or as `input`.
 pub(crate) fn has_messages(body: &Tree<'_>) -> bool {

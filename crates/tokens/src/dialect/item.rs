@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{Reader, parts};
-use crate::RENDERED_LIMIT_BYTES;
-use crate::conversation::{Call, CallForm, CallId, Content, Turn};
-use crate::tree::{PythonJson, Tree, python_json};
-use crate::uncountable::{Uncountable, wrong};
-use crate::words::Word;
+use prompts::RENDERED_LIMIT_BYTES;
+use prompts::Word;
+use prompts::conversation::{Call, CallForm, CallId, Content, Turn};
+use prompts::tree::{PythonJson, Tree, python_json};
+use prompts::{Uncountable, wrong};
 
 /// The turn of one item; reasoning without its text leaves none. Calls are noted by id for their answers.
 pub(super) fn turn<'t>(

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{Reader, item, parts};
-use crate::conversation::{Call, Content, Turn};
-use crate::tree::Tree;
-use crate::uncountable::Uncountable;
+use prompts::Uncountable;
+use prompts::conversation::{Call, Content, Turn};
+use prompts::tree::Tree;
 
 /// Adds an item to the turns before it.
 pub(super) fn add<'t>(

@@ -8,13 +8,13 @@
 use std::borrow::Cow;
 
 use super::{Reader, chat, parts};
-use crate::RENDERED_LIMIT_BYTES;
-use crate::conversation::{
+use prompts::RENDERED_LIMIT_BYTES;
+use prompts::Word;
+use prompts::conversation::{
     BILLING_LINE, Call, CallForm, CallId, Content, Conversation, Part, Schema, Tool, Turn,
 };
-use crate::tree::{PythonJson, Tree, python_json};
-use crate::uncountable::{Uncountable, wrong};
-use crate::words::Word;
+use prompts::tree::{PythonJson, Tree, python_json};
+use prompts::{Uncountable, wrong};
 
 pub(super) fn read<'t>(
     body: &'t Tree<'t>,

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use super::Reader;
-use crate::conversation::{Content, Part};
-use crate::tree::{Member, Tree};
-use crate::uncountable::{Uncountable, wrong};
+use prompts::conversation::{Content, Part};
+use prompts::tree::{Member, Tree};
+use prompts::{Uncountable, wrong};
 
 /// Reads `content`; missing and null are no parts.
 pub(super) fn read<'t>(
@@ -45,6 +45,7 @@ fn part<'t>(part: &'t Tree<'t>, reader: Reader) -> Result<Part<'t>, Uncountable>
     Ok(Part {
         text: Cow::Borrowed(text_of(part)?),
         members,
+        medium: None,
     })
 }
 

@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 
 use super::{Reader, chat, item, items, said};
-use crate::conversation::{Content, Conversation, Schema, Tool};
-use crate::tree::Tree;
-use crate::uncountable::{Uncountable, wrong};
+use prompts::conversation::{Content, Conversation, Schema, Tool};
+use prompts::tree::Tree;
+use prompts::{Uncountable, wrong};
 
 pub(super) fn read<'t>(
     body: &'t Tree<'t>,

@@ -4,8 +4,8 @@
 //! else a template sees the members as they are.
 //! Invariant: a message that may be taken for another is refused.
 
-use crate::tree::Tree;
-use crate::uncountable::{Uncountable, wrong};
+use prompts::tree::Tree;
+use prompts::{Uncountable, wrong};
 
 /// The kinds of annotations, with their members of text and those of whole numbers.
 const ANNOTATIONS: [(&str, &[&str], &[&str]); 4] = [

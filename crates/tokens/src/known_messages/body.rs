@@ -9,7 +9,7 @@ use memchr::memchr2;
 
 use super::MEMBER_LEVELS;
 use super::checked::is_json;
-use crate::tree::{Member, Tree};
+use prompts::tree::{Member, Tree};
 
 /// A body in parts.
 #[derive(Default)]

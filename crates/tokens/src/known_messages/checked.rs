@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::tree::Name;
+use prompts::tree::Name;
 
 /// Whether this is one value of at most so many levels of lists and objects.
 pub(super) fn is_json(json: &str, levels: usize) -> bool {

@@ -8,8 +8,8 @@
 //! of times.
 //! Not here: what is counted apart from what (`output`).
 
-use crate::uncountable::Uncountable;
 use crate::vocabulary::Vocabulary;
+use prompts::Uncountable;
 
 /// How much text is gathered before pieces are looked for.
 const GATHERED_BYTES: usize = 8 * 1024;

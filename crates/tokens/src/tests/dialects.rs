@@ -220,6 +220,6 @@ fn dates_are_those_of_the_calendar() {
         (-86_400, "%Y-%m-%d %a", "1969-12-31 Wed"),
         (4_107_542_400, "%Y-%m-%d", "2100-03-01"),
     ] {
-        assert_eq!(crate::template::date(clock, format), shown);
+        assert_eq!(prompts::template::date(clock, format), shown);
     }
 }

@@ -9,8 +9,8 @@ use wire::dialect::Operation;
 
 use super::{CLOCK_S, tiny, vectors};
 use crate::counter::Rendering;
-use crate::template::Template;
 use crate::{Certainty, Counter, TemplateSettings, Templates};
+use prompts::template::Template;
 
 /// Cases that are not exact, and what is said of each.
 const NOT_EXACT: &[(&str, &str)] = &[

@@ -19,7 +19,7 @@ use super::pairs::{self, Merge, Pairs};
 use super::pieced::{Pieced, Wholes};
 use super::pieces::Grammar;
 use crate::memo::Memo;
-use crate::uncountable::Uncountable;
+use prompts::Uncountable;
 
 /// The patterns as files have them.
 pub(super) const PATTERNS: [(&str, Grammar); 3] = [

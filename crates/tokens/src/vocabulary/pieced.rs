@@ -15,8 +15,8 @@ use super::pairs::Pairs;
 use super::pieces::{Grammar, Pieces, sixteen};
 use super::processor::{Level, Processor, Work};
 use crate::memo::Memo;
-use crate::uncountable::Uncountable;
 use crate::work;
+use prompts::Uncountable;
 
 /// Pieces, as bytes.
 pub(super) type Wholes = HashSet<Box<[u8]>>;

@@ -1,7 +1,7 @@
 //! Harmony's special tokens as they may be spelled in a plain prompt.
 //!
 //! The names and numbers are those of the `o200k_harmony` encoding (openai-harmony 0.0.8).
-//! Not here: Harmony's own use of them (`harmony`).
+//! Not here: Harmony's own use of them (`prompts`).
 
 use crate::work;
 

@@ -2,20 +2,18 @@
 //!
 //! Invariant: keys that have ended sign nothing.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
-use callout::{
-    ContainerKeys, Handle, InstanceKeys, Issued, KeysRequest, SecretSource, SessionKeys,
-    TokenEndpoint, WebIdentity,
-};
+use callout::{KeysRequest, SecretSource, SessionKeys, TokenEndpoint, WebIdentity};
 use config::{AwsFrom, AwsSource, ContainerToken};
 use policy::caller::Later;
 use policy::credential::{Credential, Minter, Signable, Signer};
 use policy::secret::Secret;
 use sigv4::{Keys, Request, Scope};
 
-use super::{ANSWER_WITHIN, Asks, url};
-use crate::services::{MadeState, Maker};
+use super::kept::{self, Carrier};
+use super::{Asks, url};
+use crate::services::Maker;
 
 pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn Maker>>, String> {
     let scope = Scope {
@@ -47,14 +45,14 @@ pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn
             session_name: session_name.clone(),
             token: SecretSource::file(file.clone()),
         }),
-        AwsFrom::Instance(at) => KeysRequest::Instance(InstanceKeys { url: url(at)? }),
-        AwsFrom::Container { url: at, token } => KeysRequest::Container(ContainerKeys {
+        AwsFrom::Instance(at) => KeysRequest::Instance(url(at)?),
+        AwsFrom::Container { url: at, token } => KeysRequest::Container {
             url: url(at)?,
             token: token.as_ref().map(|token| match token {
                 ContainerToken::File(file) => SecretSource::file(file.clone()),
                 ContainerToken::Text(text) => SecretSource::fixed(text.clone()),
             }),
-        }),
+        },
     };
     let is_local = matches!(
         source.from,
@@ -64,16 +62,8 @@ pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn
     let Some(handle) = &asks.handle()? else {
         return Ok(None);
     };
-    let started =
-        |handle: &Handle| TokenEndpoint::start_keys(handle, client, request, asks.on_fault());
-    Ok(Some(Arc::new(Session {
-        account,
-        endpoint: started(handle),
-        signers: Arc::new(Signers {
-            scope,
-            last: RwLock::default(),
-        }),
-    })))
+    let endpoint = TokenEndpoint::start_keys(handle, client, request, asks.on_fault());
+    Ok(Some(kept::maker(&asks, endpoint, scope)))
 }
 
 /// Keys that stand in the document.
@@ -102,76 +92,27 @@ impl Minter for Fixed {
     fn refused(&self, _: u16, _: Option<&Secret>) {}
 }
 
-/// Keys of a session.
-#[derive(Debug)]
-struct Session {
-    account: String,
-    endpoint: TokenEndpoint<SessionKeys>,
-    signers: Arc<Signers>,
-}
-
-/// Keys of a session, and the credential that was made of them.
-type Last = (Arc<Issued<SessionKeys>>, Arc<Credential>);
-
-/// The signer of the last keys.
-#[derive(Debug)]
-struct Signers {
-    scope: Scope,
-    last: RwLock<Option<Last>>,
-}
-
-impl Signers {
-    fn with(&self, keys: &Arc<Issued<SessionKeys>>) -> Arc<Credential> {
-        // Never waited for: where another worker writes, the signer is made anew.
-        if let Ok(last) = self.last.try_read()
-            && let Some((of, signs)) = &*last
-            && Arc::ptr_eq(of, keys)
-        {
-            return Arc::clone(signs);
-        }
+/// What is signed with the keys of a session.
+impl Carrier<SessionKeys> for Scope {
+    fn credential(&self, keys: &SessionKeys) -> Credential {
         let SessionKeys {
             access_key_id,
             secret_access_key,
             session_token,
-        } = &keys.value;
-        let signs = Arc::new(Credential::Signer(Box::new(Signs {
-            scope: self.scope.clone(),
+        } = keys;
+        Credential::Signer(Box::new(Signs {
+            scope: self.clone(),
             keys: Keys {
                 access_key_id: access_key_id.clone(),
                 secret_access_key: secret_access_key.expose().to_vec().into(),
                 session_token: Some(session_token.expose().to_vec().into()),
             },
-        })));
-        if let Ok(mut last) = self.last.try_write() {
-            *last = Some((Arc::clone(keys), Arc::clone(&signs)));
-        }
-        signs
-    }
-}
-
-impl Maker for Session {
-    fn state(&self) -> Option<MadeState> {
-        Some(self.endpoint.state().into())
-    }
-}
-
-impl Minter for Session {
-    fn account(&self) -> &str {
-        &self.account
-    }
-
-    fn ready(&self, _: Option<&Secret>) -> Option<Arc<Credential>> {
-        self.endpoint.current().map(|keys| self.signers.with(&keys))
-    }
-
-    fn mint(&self, _: Option<&Secret>) -> Later<Option<Arc<Credential>>> {
-        let (asked, signers) = (self.endpoint.get(ANSWER_WITHIN), Arc::clone(&self.signers));
-        Box::pin(async move { asked.await.ok().map(|keys| signers.with(&keys)) })
+        }))
     }
 
     /// AWS says 403 of keys that it does not take, or does not take any more.
-    fn refused(&self, _: u16, _: Option<&Secret>) {
-        self.endpoint.renew();
+    fn is_renewed_after(&self, _: u16) -> bool {
+        true
     }
 }
 

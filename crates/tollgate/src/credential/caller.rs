@@ -12,7 +12,7 @@ use policy::caller::Later;
 use policy::credential::{Credential, Minter};
 use policy::secret::Secret;
 
-use super::token::Line;
+use super::kept::{Carrier, Line};
 use super::{ANSWER_WITHIN, Asks};
 use crate::services::{Maker, now_s};
 
@@ -92,7 +92,7 @@ impl Minter for Exchanged {
         let how = Arc::clone(&self.how);
         Box::pin(async move {
             match asked.await {
-                Ok(token) => Some(Arc::new(how.line.made(&token))),
+                Ok(token) => Some(Arc::new(how.line.credential(&token.value))),
                 Err(fault) => {
                     how.tell(&fault);
                     None

@@ -63,7 +63,6 @@ pub(super) fn request(source: &GoogleSource) -> Result<TokenRequest, String> {
             let grant = Grant::Exchange {
                 subject_token: subject_token(file.clone(), member.clone()),
                 subject_token_type: subject_token_type.clone(),
-                actor: None,
                 requested_token_type: Some(ACCESS_TOKEN.to_owned()),
             };
             let mut request = OAuthRequest::new(url(at)?, NOBODY, grant);

@@ -38,7 +38,6 @@ pub(super) fn exchange(
         } => Grant::Exchange {
             subject_token: nobody(),
             subject_token_type: subject_token_type.clone(),
-            actor: None,
             requested_token_type: requested_token_type.clone(),
         },
     };

@@ -17,7 +17,7 @@ use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
 use serde_json::Value;
 
-use super::{ANSWER_WITHIN, KEPT_BY_WORKERS, before_asking, mapping, nobody, proof_of};
+use super::{ANSWER_WITHIN, Asked, Asking, KEPT_BY_WORKERS, mapping, proof_of};
 use crate::services::Services;
 use crate::trust::trust;
 
@@ -31,22 +31,19 @@ pub(super) fn verifier(
     let auth = client_auth(written);
     let mut settings = IntrospectionSettings::new(url, auth);
     settings.cache = written.cache.saturating_sub(KEPT_BY_WORKERS);
-    if let Some(services) = services {
-        settings.questions = services.questions("introspection", &settings.url);
-    }
-    let client = Client::new(&tls, Bounds::default());
-    let introspection = match services {
-        Some(services) => Some(Introspection::new(&services.handle()?, client, settings)),
-        None => None,
+    let Some(services) = services else {
+        return Ok(Arc::new(Asking::<Endpoint>(None)));
     };
-    Ok(Arc::new(IntrospectionVerifier {
-        introspection,
+    settings.questions = services.questions("introspection", &settings.url);
+    let client = Client::new(&tls, Bounds::default());
+    Ok(Arc::new(Asking(Some(Endpoint {
+        introspection: Introspection::new(&services.handle()?, client, settings),
         rules: Arc::new(Rules {
             mapping: mapping(&written.claims),
             audiences: written.audiences.clone(),
             cache: written.cache,
         }),
-    }))
+    }))))
 }
 
 fn client_auth(written: &IntrospectionSource) -> ClientAuth {
@@ -64,10 +61,10 @@ fn client_auth(written: &IntrospectionSource) -> ClientAuth {
     }
 }
 
-/// Asks about each token, unless it was asked a moment ago.
+/// Whoever issued the tokens.
 #[derive(Debug)]
-struct IntrospectionVerifier {
-    introspection: Option<Introspection>,
+struct Endpoint {
+    introspection: Introspection,
     rules: Arc<Rules>,
 }
 
@@ -103,24 +100,9 @@ impl Rules {
     }
 }
 
-impl Verifier for IntrospectionVerifier {
-    fn takes(&self, _: &[u8]) -> bool {
-        true
-    }
-
-    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
-        identity::fingerprint(credential)
-    }
-
-    fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
-        Err(before_asking(credential))
-    }
-
-    fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
-        let Some(introspection) = &self.introspection else {
-            return nobody();
-        };
-        let asked = introspection.ask(&credential, ANSWER_WITHIN);
+impl Asked for Endpoint {
+    fn ask(&self, credential: &Secret) -> Later<Result<Proof, Unproven>> {
+        let asked = self.introspection.ask(credential, ANSWER_WITHIN);
         let rules = Arc::clone(&self.rules);
         Box::pin(async move {
             match asked.await {

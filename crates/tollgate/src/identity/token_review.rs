@@ -13,7 +13,7 @@ use policy::caller::{Later, Proven};
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
 
-use super::{ANSWER_WITHIN, KEPT_BY_WORKERS, before_asking, mapping, nobody, proof_of};
+use super::{ANSWER_WITHIN, Asked, Asking, KEPT_BY_WORKERS, mapping, proof_of};
 use crate::kubernetes;
 use crate::services::Services;
 
@@ -25,46 +25,28 @@ pub(super) fn verifier(
     let (server, client) = kubernetes::server(&written.server)?;
     let mut settings = TokenReviewSettings::new(server, written.audiences.clone());
     settings.cache = written.cache.saturating_sub(KEPT_BY_WORKERS);
-    if let Some(services) = services {
-        settings.questions = services.questions("token_review", &settings.server.url);
-    }
-    let review = match services {
-        Some(services) => Some(TokenReview::new(&services.handle()?, client, settings)),
-        None => None,
+    let Some(services) = services else {
+        return Ok(Arc::new(Asking::<ApiServer>(None)));
     };
-    Ok(Arc::new(TokenReviewVerifier {
-        review,
+    settings.questions = services.questions("token_review", &settings.server.url);
+    Ok(Arc::new(Asking(Some(ApiServer {
+        review: TokenReview::new(&services.handle()?, client, settings),
         mapping: Arc::new(mapping(&written.claims)),
         cache: written.cache,
-    }))
+    }))))
 }
 
-/// Asks about each token, unless it was asked a moment ago.
+/// The API server.
 #[derive(Debug)]
-struct TokenReviewVerifier {
-    review: Option<TokenReview>,
+struct ApiServer {
+    review: TokenReview,
     mapping: Arc<Mapping>,
     cache: Duration,
 }
 
-impl Verifier for TokenReviewVerifier {
-    fn takes(&self, _: &[u8]) -> bool {
-        true
-    }
-
-    fn fingerprint(&self, credential: &[u8]) -> [u8; 32] {
-        identity::fingerprint(credential)
-    }
-
-    fn verify(&self, credential: &[u8], _: u64) -> Result<Proof, Unproven> {
-        Err(before_asking(credential))
-    }
-
-    fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
-        let Some(review) = &self.review else {
-            return nobody();
-        };
-        let asked = review.ask(&credential, ANSWER_WITHIN);
+impl Asked for ApiServer {
+    fn ask(&self, credential: &Secret) -> Later<Result<Proof, Unproven>> {
+        let asked = self.review.ask(credential, ANSWER_WITHIN);
         let (mapping, cache) = (Arc::clone(&self.mapping), self.cache);
         Box::pin(async move {
             match asked.await {

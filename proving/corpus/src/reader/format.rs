@@ -11,29 +11,50 @@ use super::toolllama::ToolLlama;
 use super::{Geometry, Place, Reader, Screen, Synthetic};
 use super::{atif, coderforge, messages, openhands, swe_agent, terminal_bench, toolbench};
 
-/// A format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Format {
+macro_rules! formats {
+    ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
+        /// A format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Format {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Format {
+            /// All formats, in the order of a help text.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Its name on a command line.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// ToolBench's raw answer files.
-    ToolBench,
+    ToolBench = "toolbench",
     /// ToolLLaMA's conversations, as JSON or Parquet.
-    ToolLlama,
+    ToolLlama = "toolllama",
     /// Files of the Agent Trajectory Interchange Format.
-    Atif,
+    Atif = "atif",
     /// Dumps of Terminal-Bench runs.
-    TerminalBench,
+    TerminalBench = "terminal-bench",
     /// OmniACT's index and the files that it names.
-    Omniact,
+    Omniact = "omniact",
     /// SWE-rebench's trajectories of OpenHands.
-    OpenHands,
+    OpenHands = "openhands",
     /// The older trajectories of SWE-agent.
-    SweAgent,
+    SweAgent = "swe-agent",
     /// CoderForge.
-    CoderForge,
+    CoderForge = "coderforge",
     /// Lines of JSON with messages.
-    Messages,
+    Messages = "messages",
     /// Sessions that are made.
-    Synthetic,
+    Synthetic = "synthetic",
 }
 
 /// What some formats have to be told.
@@ -54,35 +75,11 @@ pub struct Settings {
 }
 
 impl Format {
-    /// All formats, in the order of a help text.
-    pub const ALL: [Self; 10] = [
-        Self::ToolBench,
-        Self::ToolLlama,
-        Self::Atif,
-        Self::TerminalBench,
-        Self::Omniact,
-        Self::OpenHands,
-        Self::SweAgent,
-        Self::CoderForge,
-        Self::Messages,
-        Self::Synthetic,
-    ];
-
-    /// Its name on a command line.
+    /// The names of all, for people.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ToolBench => "toolbench",
-            Self::ToolLlama => "toolllama",
-            Self::Atif => "atif",
-            Self::TerminalBench => "terminal-bench",
-            Self::Omniact => "omniact",
-            Self::OpenHands => "openhands",
-            Self::SweAgent => "swe-agent",
-            Self::CoderForge => "coderforge",
-            Self::Messages => "messages",
-            Self::Synthetic => "synthetic",
-        }
+    pub fn names() -> String {
+        let all: Vec<&str> = Self::ALL.iter().map(|format| format.as_str()).collect();
+        all.join(", ")
     }
 
     /// Its reader.
@@ -121,10 +118,8 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|format| format.as_str() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str).join(", ");
-            format!("no format is called {name:?}; there are {names}")
-        })
+        let mut all = Self::ALL.iter().copied();
+        all.find(|format| format.as_str() == name)
+            .ok_or_else(|| format!("no format is called {name:?}; there are {}", Self::names()))
     }
 }

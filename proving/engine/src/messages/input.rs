@@ -144,7 +144,7 @@ fn block(block: &Json, role: &str, whole: &mut Whole, chat: &mut Vec<Json>) -> R
         Some("image" | "document") => whole.parts.push(image()),
         Some("tool_use") => {
             let input = block.get("input").filter(|input| **input != Json::Null);
-            let arguments = input.map_or_else(|| "{}".to_owned(), Json::dumps);
+            let arguments = input.map_or_else(|| "{}".to_owned(), |input| input.dumps(true));
             let function = object([
                 ("name", Json::from(text("name")?)),
                 ("arguments", Json::String(arguments)),

@@ -104,50 +104,34 @@ const CONFIG: &str = r#"{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "
 
 #[test]
 fn a_template_is_rendered_as_in_python() {
-    let template = template::Template::from_config(CONFIG, None, "2025-06-28").unwrap();
+    let template = template::Template::from_config(CONFIG, None, "", "2025-06-28").unwrap();
     let mut conversation = hello();
     assert_eq!(
         template.render(&conversation).unwrap(),
         "<s>[Be brief.]<Hi <|im_end|>>28 Jun 2025 ->"
     );
-    let whole: Json =
-        serde_json::from_str(r#"{"type":"function","function":{"name":"f","a":[1,2]}}"#).unwrap();
+    let whole: Json = serde_json::from_str(
+        r#"{"type":"function","function":{"name":"f","parameters":{"a":[1,2]}}}"#,
+    )
+    .unwrap();
     conversation.tools = Some(vec![Tool {
         whole,
         ..Tool::default()
     }]);
     let text = template.render(&conversation).unwrap();
     assert!(
-        text.contains(r#"[{"type": "function", "function": {"name": "f", "a": [1, 2]}}]"#),
+        text.contains(r#"[{"type": "function", "function": {"name": "f", "description": null, "parameters": {"a": [1, 2]}}}]"#),
         "{text}"
     );
 }
 
 #[test]
 fn a_template_may_refuse_and_its_words_are_given() {
-    let template = template::Template::from_config(CONFIG, None, "2025-06-28").unwrap();
+    let template = template::Template::from_config(CONFIG, None, "", "2025-06-28").unwrap();
     let mut conversation = hello();
     conversation.messages[1] = object([("role", "tool".into()), ("content", "x".into())]);
     assert_eq!(template.render(&conversation).unwrap_err(), "no tool");
-    assert!(template::Template::from_config("{}", None, "2025-06-28").is_err());
-    let broken = template::Template::from_config("{}", Some("{% for".to_owned()), "2025-06-28");
+    assert!(template::Template::from_config("{}", None, "", "2025-06-28").is_err());
+    let broken = template::Template::from_config("{}", Some("{% for"), "", "2025-06-28");
     assert!(broken.unwrap_err().starts_with("chat template: "));
-}
-
-#[test]
-fn a_template_without_an_end_is_stopped() {
-    let rendered = |source: &str| {
-        let source = Some(source.to_owned());
-        let template = template::Template::from_config("{}", source, "2025-06-28").unwrap();
-        template.render(&hello())
-    };
-    let endless =
-        "{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}";
-    // What it takes to use up all that a template has is a matter of seconds; that it is used up is not.
-    let real = python::environment().unwrap().fuel();
-    assert_eq!(real, Some(python::MAX_STEPS));
-    python::STEPS_OF_TEST.set(Some(20_000));
-    let stopped = rendered(endless).unwrap_err();
-    assert!(stopped.contains("out of fuel"), "{stopped}");
-    assert!(rendered("{% for i in range(900) %}x{% endfor %}").is_ok());
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an item that passes is a message, a call, a call's output or reasoning, with what it requires. What several
 //! items of an assistant say is one message where the earlier ones leave room for it.
-//! Not here: the rest of the request, how items become a prompt of Harmony (`render::harmony`).
+//! Not here: the rest of the request, how items become a prompt of Harmony (`render::turns`).
 
 use crate::error::Refusal;
 use crate::json::{Json, object};
@@ -92,7 +92,7 @@ fn add(item: &Json, chat: &mut Vec<Json>) {
                         .cloned()
                         .filter(|input| *input != Json::Null);
                     let input = input.unwrap_or_else(|| Json::from(""));
-                    Json::String(object([("input", input)]).dumps_unicode())
+                    Json::String(object([("input", input)]).dumps(false))
                 }
             };
             let function = object([("name", Json::String(name)), ("arguments", arguments)]);

@@ -115,29 +115,6 @@ pub fn normal_outside(z: f64) -> f64 {
     erfc(z.abs() / std::f64::consts::SQRT_2)
 }
 
-/// The value that a standard normal value exceeds with probability `p`, for `0 < p < 1`; infinite at the ends.
-///
-/// Bisection of [`normal_above`]: slow and exact, since a certificate asks a few times.
-#[must_use]
-pub fn normal_quantile_above(p: f64) -> f64 {
-    if p <= 0.0 {
-        return f64::INFINITY;
-    }
-    if p >= 1.0 {
-        return f64::NEG_INFINITY;
-    }
-    let (mut low, mut high) = (-40.0, 40.0);
-    for _ in 0..80 {
-        let middle = f64::midpoint(low, high);
-        if normal_above(middle) > p {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    f64::midpoint(low, high)
-}
-
 /// The probability that a value of Student's distribution is farther from 0 than `t`.
 ///
 /// Wallace's approximation by a normal value (1959); within 1 % for ten degrees of freedom and more, out to a

@@ -72,18 +72,6 @@ impl Telemetry {
         self.heard.get(target)?.last().copied()
     }
 
-    /// The longest time in a span in which a target said nothing; the whole span of one that was never heard.
-    #[must_use]
-    pub fn longest_silence(&self, target: &str, span: Span) -> Duration {
-        let moments = self
-            .heard
-            .get(target)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let inside = moments.iter().copied();
-        longest_gap(inside.filter(|&at| at > span.from && at < span.to), span)
-    }
-
     /// The longest time in a span in which no page had any series of a selector, though its target may have been heard;
     /// the whole span of one that was never there.
     #[must_use]

@@ -1,18 +1,22 @@
 //! One request, its whole response kept, with the time of every piece: for checks, not for load.
 //!
-//! Invariant: bounded by a timeout and 64 MiB.
+//! Invariant: a response is bounded in bytes, and [`fetch`] in time; what is heard of one that breaks off is told as far as it
+//! came.
 //! Not here: many requests (`run`), TLS.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use super::response::{Malformed, Parser, Progress};
+use super::response::{Lines, Malformed, Parser, Progress};
 use crate::source::{Head, HeadError};
 
 const BODY_LIMIT: usize = 64 * 1024 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A head and its body.
 #[derive(Debug, Clone)]
@@ -46,26 +50,33 @@ pub enum FetchError {
     /// The peer closed in the middle.
     #[error("the connection closed before the response was whole")]
     Cut,
-    /// More than 64 MiB, or not whole in time.
-    #[error("the response was not whole within {0:?} and 64 MiB")]
-    Unbounded(Duration),
+    /// More bytes than were asked for.
+    #[error("the response has more than {0} bytes")]
+    TooLong(usize),
+    /// Not whole in time.
+    #[error("the response was not whole within {0:?}")]
+    Late(Duration),
 }
 
-/// A whole response.
-#[derive(Debug, Clone)]
+/// A response.
+#[derive(Debug)]
 pub struct Fetched {
     /// The status code.
     pub status: u16,
+    /// What its head said, and the trailers.
+    pub lines: Lines,
     /// The body, unchunked.
     pub body: Vec<u8>,
     /// Every read that held body bytes.
     pub pieces: Vec<Chunk>,
+    /// When the request began to be written.
+    pub sent: Instant,
 }
 
 /// Body bytes that came in one read.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk {
-    /// Time since the request was written.
+    /// Time since the request was sent.
     pub after: Duration,
     /// How many.
     pub bytes: usize,
@@ -80,43 +91,98 @@ pub fn fetch(
     request: &Request,
     patience: Duration,
 ) -> Result<Fetched, FetchError> {
-    let mut stream = TcpStream::connect_timeout(&target, patience)?;
-    stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(patience))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let mut bytes = Vec::new();
     let (host, length) = (target.to_string(), request.body.len() as u64);
     request.head.write("", host.as_bytes(), length, &mut bytes);
     bytes.extend_from_slice(&request.body);
-    stream.write_all(&bytes)?;
+    let asked = async {
+        let stream = TcpStream::connect(target).await?;
+        stream.set_nodelay(true)?;
+        let (fetched, end) = ask(stream, &bytes, BODY_LIMIT).await?;
+        end.map(|()| fetched)
+    };
+    let heard = runtime.block_on(async { tokio::time::timeout(patience, asked).await });
+    heard.unwrap_or(Err(FetchError::Late(patience)))
+}
+
+/// Writes the bytes of one request and hears its response, with a body of at most `most` bytes, and how that ended.
+///
+/// # Errors
+/// There was no head, or the body is longer.
+pub async fn ask(
+    mut stream: TcpStream,
+    request: &[u8],
+    most: usize,
+) -> Result<(Fetched, Result<(), FetchError>), FetchError> {
+    let (from, mut to) = stream.split();
     let sent = Instant::now();
-    let (mut parser, mut body, mut pieces) = (Parser::new(), Vec::new(), Vec::new());
-    let mut buffer = vec![0; 64 * 1024];
+    let written = async {
+        // Whoever does not take all of a request may answer it all the same: so that reading tells what became of it.
+        let _broken = to.write_all(request).await;
+        std::future::pending::<()>().await;
+    };
+    let has_body = !request.starts_with(b"HEAD ");
+    let mut fetched = Fetched {
+        status: 0,
+        lines: Lines::default(),
+        body: Vec::new(),
+        pieces: Vec::new(),
+        sent,
+    };
+    let mut parser = Parser::with_lines();
+    let read = read(from, has_body, most, &mut parser, &mut fetched);
+    let end = tokio::select! {
+        end = read => end,
+        () = written => Err(FetchError::Cut),
+    };
+    // An interim one has none yet.
+    fetched.status = Some(parser.status())
+        .filter(|status| *status >= 200)
+        .unwrap_or(0);
+    fetched.lines = parser.into_lines();
+    match end {
+        Err(error @ FetchError::TooLong(_)) => Err(error),
+        Err(error) if fetched.status == 0 => Err(error),
+        end => Ok((fetched, end)),
+    }
+}
+
+async fn read(
+    mut from: tokio::net::tcp::ReadHalf<'_>,
+    has_body: bool,
+    most: usize,
+    parser: &mut Parser,
+    fetched: &mut Fetched,
+) -> Result<(), FetchError> {
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
-        let left = patience.saturating_sub(sent.elapsed());
-        if left.is_zero() || body.len() > BODY_LIMIT {
-            return Err(FetchError::Unbounded(patience));
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
+            return if parser.ends_at_close() {
+                Ok(())
+            } else {
+                Err(FetchError::Cut)
+            };
         }
-        stream.set_read_timeout(Some(left))?;
-        let count = stream.read(&mut buffer)?;
-        if count == 0 && !parser.ends_at_close() {
-            return Err(FetchError::Cut);
-        }
-        let before = body.len();
+        let (before, body) = (fetched.body.len(), &mut fetched.body);
         let progress = parser.feed(&buffer[..count], &mut |bytes: &[u8]| {
-            body.extend_from_slice(bytes)
-        })?;
+            body.extend_from_slice(bytes);
+        });
         if body.len() > before {
-            pieces.push(Chunk {
-                after: sent.elapsed(),
+            fetched.pieces.push(Chunk {
+                after: fetched.sent.elapsed(),
                 bytes: body.len() - before,
             });
         }
-        if count == 0 || matches!(progress, Progress::Done { .. }) {
-            return Ok(Fetched {
-                status: parser.status(),
-                body,
-                pieces,
-            });
+        if body.len() > most {
+            return Err(FetchError::TooLong(most));
+        }
+        let is_whole = matches!(progress?, Progress::Done { .. });
+        if is_whole || !has_body && parser.status() >= 200 {
+            return Ok(());
         }
     }
 }

@@ -5,6 +5,7 @@
 //! is carried over, and both have a limit.
 //! Not here: requests, sockets, what a body means (`observer`).
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
@@ -50,6 +51,17 @@ pub struct Parser {
     carry: Vec<u8>,
     said: Said,
     keep_alive: bool,
+    /// Where whoever asks wants to read them.
+    lines: Option<Lines>,
+}
+
+/// The words of a head, and the trailers behind its body.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// The reason phrase; empty where there is none.
+    pub reason: Vec<u8>,
+    /// Names in small letters and values, trailers last, in the order of arrival.
+    pub headers: Vec<(String, Vec<u8>)>,
 }
 
 /// What the head of an answer says of its body.
@@ -67,7 +79,7 @@ enum State {
     Length(u64),
     ChunkSize,
     ChunkData(u64),
-    /// ConnectionSlot end after the data; bytes of it still missing.
+    /// The line end after the data; bytes of it still missing.
     ChunkEnd(u8),
     Trailer,
     UntilClose,
@@ -92,7 +104,23 @@ impl Parser {
                 is_event_stream: false,
             },
             keep_alive: true,
+            lines: None,
         }
+    }
+
+    /// As [`Parser::new`], and keeps the head's lines.
+    #[must_use]
+    pub fn with_lines() -> Self {
+        Self {
+            lines: Some(Lines::default()),
+            ..Self::new()
+        }
+    }
+
+    /// What was kept of the head's lines.
+    #[must_use]
+    pub fn into_lines(self) -> Lines {
+        self.lines.unwrap_or_default()
     }
 
     /// Ready for the next response on the same connection.
@@ -206,6 +234,10 @@ impl Parser {
                     rest = later;
                     if line.is_empty() {
                         self.state = State::Done;
+                    } else if let Some(lines) = &mut self.lines
+                        && let Some(at) = memchr::memchr(b':', &line)
+                    {
+                        lines.add(&line[..at], line[at + 1..].trim_ascii());
                     }
                 }
             }
@@ -264,6 +296,12 @@ impl Parser {
             self.state = State::Head;
             return Ok(());
         }
+        if let Some(lines) = &mut self.lines {
+            lines.reason = response.reason.unwrap_or_default().into();
+            for header in response.headers.iter() {
+                lines.add(header.name.as_bytes(), header.value);
+            }
+        }
         let (mut length, mut chunked) = (None, false);
         for header in response.headers.iter() {
             // Most headers are of no interest: their length tells.
@@ -298,10 +336,7 @@ impl Parser {
     }
 
     /// One line without its end, joined with what was carried; `None` when it is not complete yet.
-    fn line<'a>(
-        &mut self,
-        input: &'a [u8],
-    ) -> Result<Option<(ConnectionSlot<'a>, &'a [u8])>, Malformed> {
+    fn line<'a>(&mut self, input: &'a [u8]) -> Result<Option<(Line<'a>, &'a [u8])>, Malformed> {
         let Some(end) = memchr::memchr(b'\n', input) else {
             self.carry.extend_from_slice(input);
             return if self.carry.len() > HEAD_LIMIT {
@@ -312,15 +347,19 @@ impl Parser {
         };
         let rest = &input[end + 1..];
         if self.carry.is_empty() {
-            return Ok(Some((
-                ConnectionSlot::Borrowed(without_cr(&input[..end])),
-                rest,
-            )));
+            return Ok(Some((Cow::Borrowed(without_cr(&input[..end])), rest)));
         }
         let mut line = std::mem::take(&mut self.carry);
         line.extend_from_slice(&input[..end]);
         line.truncate(without_cr(&line).len());
-        Ok(Some((ConnectionSlot::Owned(line), rest)))
+        Ok(Some((Cow::Owned(line), rest)))
+    }
+}
+
+impl Lines {
+    fn add(&mut self, name: &[u8], value: &[u8]) {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        self.headers.push((name, value.into()));
     }
 }
 
@@ -331,7 +370,7 @@ pub(super) fn is_event_stream(content_type: &[u8]) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(name))
 }
 
-type ConnectionSlot<'a> = std::borrow::Cow<'a, [u8]>;
+type Line<'a> = Cow<'a, [u8]>;
 
 fn without_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)

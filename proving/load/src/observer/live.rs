@@ -16,7 +16,7 @@ const STEPS_BITS: u32 = STEPS.trailing_zeros();
 const BUCKETS: usize = (32 - STEPS_BITS as usize + 1) * STEPS as usize;
 
 /// What one thread did for one profile so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Live {
     sent: AtomicU64,
     answered: AtomicU64,
@@ -28,9 +28,19 @@ pub struct Live {
     users: AtomicU64,
     longest_lag_us: AtomicU64,
     /// By [`Failure::number`].
-    failures: Box<[AtomicU64]>,
-    latency: Box<[AtomicU64]>,
-    first_token: Box<[AtomicU64]>,
+    failures: Atomics<{ Failure::KINDS }>,
+    latency: Atomics<BUCKETS>,
+    first_token: Atomics<BUCKETS>,
+}
+
+/// So many counts.
+#[derive(Debug)]
+struct Atomics<const N: usize>(Box<[AtomicU64]>);
+
+impl<const N: usize> Default for Atomics<N> {
+    fn default() -> Self {
+        Self((0..N).map(|_| AtomicU64::new(0)).collect())
+    }
 }
 
 /// A copy of the counters of one profile, added up over threads.
@@ -66,42 +76,13 @@ pub struct Counters {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Buckets(Vec<u64>);
 
-fn zeros(count: usize) -> Box<[AtomicU64]> {
-    (0..count).map(|_| AtomicU64::new(0)).collect()
-}
-
 /// There is one writer.
 fn add(counter: &AtomicU64, more: u64) {
     let before = counter.load(Ordering::Relaxed);
     counter.store(before.wrapping_add(more), Ordering::Relaxed);
 }
 
-impl Default for Live {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Live {
-    /// All at zero.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            sent: AtomicU64::new(0),
-            answered: AtomicU64::new(0),
-            events: AtomicU64::new(0),
-            outputs: AtomicU64::new(0),
-            bytes_up: AtomicU64::new(0),
-            bytes_down: AtomicU64::new(0),
-            open: AtomicU64::new(0),
-            users: AtomicU64::new(0),
-            longest_lag_us: AtomicU64::new(0),
-            failures: zeros(Failure::KINDS),
-            latency: zeros(BUCKETS),
-            first_token: zeros(BUCKETS),
-        }
-    }
-
     pub(crate) fn sent(&self, lag: Duration, bytes: u64) {
         add(&self.sent, 1);
         add(&self.bytes_up, bytes);
@@ -113,12 +94,12 @@ impl Live {
 
     pub(crate) fn answered(&self, latency: Duration, first_token: Duration) {
         add(&self.answered, 1);
-        add(&self.latency[bucket(micros(latency))], 1);
-        add(&self.first_token[bucket(micros(first_token))], 1);
+        add(&self.latency.0[bucket(micros(latency))], 1);
+        add(&self.first_token.0[bucket(micros(first_token))], 1);
     }
 
     pub(crate) fn failed(&self, failure: Failure) {
-        add(&self.failures[failure.number()], 1);
+        add(&self.failures.0[failure.number()], 1);
     }
 
     pub(crate) fn heard(&self, bytes: u64, events: u64, outputs: u64) {
@@ -163,7 +144,7 @@ impl Live {
         sum.open += of(&self.open);
         sum.users += of(&self.users);
         sum.longest_lag_us = sum.longest_lag_us.max(of(&self.longest_lag_us));
-        for (number, counter) in self.failures.iter().enumerate() {
+        for (number, counter) in self.failures.0.iter().enumerate() {
             let count = of(counter);
             if let Some(kind) = Failure::of_number(number).filter(|_| count > 0) {
                 match sum.failures.iter_mut().find(|(known, _)| *known == kind) {
@@ -172,8 +153,8 @@ impl Live {
                 }
             }
         }
-        sum.latency.add(&self.latency);
-        sum.first_token.add(&self.first_token);
+        sum.latency.add(&self.latency.0);
+        sum.first_token.add(&self.first_token.0);
     }
 }
 
@@ -281,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_reader_adds_up_threads_and_sees_what_came_since() {
-        let threads = [Live::new(), Live::new()];
+        let threads = [Live::default(), Live::default()];
         for live in &threads {
             live.sent(Duration::from_micros(30), 10);
             live.opened();

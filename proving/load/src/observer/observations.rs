@@ -91,7 +91,7 @@ pub struct Quantiles {
 
 /// Everything that was due between the end of the warm-up and the end of the measurement, whenever it ended; events,
 /// outputs, bytes and `completed` are counted by the moment at which they came.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Observations {
     /// Requests answered 2xx and whole.
     pub answered: u64,
@@ -117,48 +117,31 @@ pub struct Observations {
     pub left: u64,
     /// Kept connections that had closed before anything was sent on them.
     pub reopened: u64,
-    /// In microseconds, in the order of [`Measure::ALL`].
-    times: Vec<Histogram<u64>>,
+    times: Times,
 }
 
-impl Default for Observations {
+/// A histogram for each of [`Measure::ALL`], in microseconds.
+#[derive(Debug, Clone)]
+struct Times(Vec<Histogram<u64>>);
+
+impl Default for Times {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Observations {
-    /// Of nothing.
-    #[must_use]
-    pub fn new() -> Self {
         let histogram = |_| {
             Histogram::new_with_bounds(1, LONGEST_US, 3)
                 .expect("1 is at most half of a day and 3 at most 5")
         };
-        Self {
-            answered: 0,
-            completed: 0,
-            failures: BTreeMap::new(),
-            warm_up_failures: BTreeMap::new(),
-            said: BTreeMap::new(),
-            events: 0,
-            outputs: 0,
-            tokens: 0,
-            body_bytes: 0,
-            unsent: 0,
-            left: 0,
-            reopened: 0,
-            times: Measure::ALL.iter().map(histogram).collect(),
-        }
+        Self(Measure::ALL.iter().map(histogram).collect())
     }
+}
 
+impl Observations {
     /// Adds one time of one kind.
     pub fn record(&mut self, measure: Measure, time: Duration) {
-        self.times[measure as usize].saturating_record(micros(time));
+        self.times.0[measure as usize].saturating_record(micros(time));
     }
 
     pub(crate) fn record_many(&mut self, measure: Measure, time: Duration, count: u64) {
-        self.times[measure as usize].saturating_record_n(micros(time), count);
+        self.times.0[measure as usize].saturating_record_n(micros(time), count);
     }
 
     /// A request has no good answer; it `counts` where it was due in the measured time.
@@ -199,7 +182,7 @@ impl Observations {
         self.unsent += other.unsent;
         self.left += other.left;
         self.reopened += other.reopened;
-        for (mine, theirs) in self.times.iter_mut().zip(&other.times) {
+        for (mine, theirs) in self.times.0.iter_mut().zip(&other.times.0) {
             mine.add(theirs).expect("both have the same bounds");
         }
     }
@@ -220,7 +203,7 @@ impl Observations {
     /// All times of one kind, in microseconds.
     #[must_use]
     pub fn histogram(&self, measure: Measure) -> &Histogram<u64> {
-        &self.times[measure as usize]
+        &self.times.0[measure as usize]
     }
 
     /// Of the times of one kind; `None` when there are none.
@@ -265,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_threads_saw_adds_up_and_each_measure_has_a_place_of_its_own() {
-        let (mut one, mut other) = (Observations::new(), Observations::new());
+        let (mut one, mut other) = (Observations::default(), Observations::default());
         for (at, measure) in Measure::ALL.into_iter().enumerate() {
             assert_eq!(measure as usize, at);
             let ms = 1 + at as u64;
@@ -279,6 +262,6 @@ mod tests {
         assert_eq!((one.answered, one.failed()), (3, 2));
         let latency = one.latency().expect("two");
         assert!(latency.p50 <= 1001 && latency.max >= 101_000, "{latency:?}");
-        assert!(Observations::new().latency().is_none());
+        assert!(Observations::default().latency().is_none());
     }
 }

@@ -168,7 +168,7 @@ fn place(profile: &Profile, live: Arc<Live>, wanted: u32) -> ProfileState {
         }
     );
     ProfileState {
-        seen: RefCell::new(Observations::new()),
+        seen: RefCell::new(Observations::default()),
         live,
         tally: Cell::default(),
         wanted: Cell::new(wanted),

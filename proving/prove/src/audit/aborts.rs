@@ -12,17 +12,17 @@ mod events;
 mod over_h2;
 mod tally;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use engine::ground_truth::GroundTruth;
 use engine::{EngineConfig, EngineHandle, spawn_thread};
+use load::client::fetch;
 
 use self::client::{Leavers, Manner};
 use self::tally::Tally;
+use super::crowd::watch;
 use super::gate::Gate;
 use super::verdict::Verdict;
 use super::{AuditError, Common, rows};
@@ -112,7 +112,8 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     };
     let stalls = stalls::Watch::start()?;
     let leavers = Leavers::start(manner, common.users)?;
-    watch(&leavers)?;
+    let is_done = |_| leavers.are_done();
+    watch(PATIENCE, "clients left", || leavers.left(), is_done)?;
     let left = leavers.finish()?;
     let seconds = began.elapsed().as_secs_f64();
     let open = settled(&gate, options.counted)?;
@@ -160,44 +161,18 @@ pub(super) fn aborts(options: &Aborts) -> Result<bool, AuditError> {
     Ok(verdict.print(common.json))
 }
 
-/// Tells how far it is until all have left.
-fn watch(leavers: &Leavers) -> Result<(), AuditError> {
-    let (mut last, mut since, mut told) = (0, Instant::now(), Instant::now());
-    while !leavers.are_done() {
-        thread::sleep(Duration::from_millis(10));
-        let now = leavers.left();
-        if now > last {
-            (last, since) = (now, Instant::now());
-        } else if since.elapsed() > PATIENCE {
-            let says = format!(
-                "no client got as far as leaving for {} s",
-                PATIENCE.as_secs()
-            );
-            return Err(AuditError::Gate(says));
-        }
-        if told.elapsed() > Duration::from_secs(5) {
-            told = Instant::now();
-            eprintln!("{now} left");
-        }
-    }
-    Ok(())
-}
-
 /// Waits until no exchange is open; what the gate's gauges say then.
 fn settled(gate: &Gate, counted: bool) -> Result<[(&'static str, f64); 3], AuditError> {
     let began = Instant::now();
     loop {
         let open = [
-            (
-                "open exchanges",
-                gate.metric("tollgate_open_exchanges", "")?,
-            ),
-            ("open streams", gate.metric("tollgate_open_streams", "")?),
-            ("open drains", gate.metric("tollgate_open_drains", "")?),
+            ("open exchanges", gate.metric("tollgate_open_exchanges")?),
+            ("open streams", gate.metric("tollgate_open_streams")?),
+            ("open drains", gate.metric("tollgate_open_drains")?),
         ];
         // A limit is corrected once a call is counted.
         let waiting = if counted {
-            gate.metric("tollgate_counting_bytes", "")?
+            gate.metric("tollgate_counting_bytes")?
         } else {
             0.0
         };
@@ -231,23 +206,15 @@ fn remaining(gate: &Gate) -> Result<u64, AuditError> {
     let body = format!(r#"{{"model":"{MODEL}","max_tokens":{}}}"#, BUCKET * 2);
     let request = check::post("/v1/chat/completions", &headers, body.into_bytes());
     let request = request.map_err(AuditError::Gate)?;
-    let mut bytes = Vec::new();
-    let length = request.body.len() as u64;
-    request.head.write("", b"localhost", length, &mut bytes);
-    bytes.extend_from_slice(&request.body);
-    let mut tcp = TcpStream::connect(gate.data())?;
-    tcp.set_read_timeout(Some(PATIENCE))?;
-    tcp.write_all(&bytes)?;
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        tcp.read_exact(&mut byte)?;
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
-    let told = fields.find(|(name, _)| name.eq_ignore_ascii_case("x-ratelimit-remaining-tokens"));
-    told.and_then(|(_, left)| left.parse().ok()).ok_or_else(|| {
-        let status = head.lines().next().unwrap_or_default();
-        AuditError::Gate(format!("{status} does not tell what is left of the limit"))
+    let answer = fetch(gate.data(), &request, PATIENCE)
+        .map_err(|error| AuditError::Gate(format!("what is left of the limit: {error}")))?;
+    let mut headers = answer.lines.headers.iter();
+    let told = headers.find(|(name, _)| name == "x-ratelimit-remaining-tokens");
+    let left = told.and_then(|(_, left)| std::str::from_utf8(left).ok()?.parse().ok());
+    left.ok_or_else(|| {
+        let status = answer.status;
+        AuditError::Gate(format!(
+            "status {status} does not tell what is left of the limit"
+        ))
     })
 }

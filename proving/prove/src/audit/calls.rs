@@ -6,23 +6,23 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use load::client::{Parser, Progress};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use bytes::Bytes;
+use load::client::{Client, Failure, Listener, Protocol, Reach, Said, Trust};
+use load::source::{Head, HeadError, Payload};
+
+use super::crowd::Crowd;
 
 /// Most tokens that a call lets the engine generate.
 pub(super) const OUTPUT_CAP: u64 = 128;
-/// Between two tries to connect, and after an answer that was none.
+/// After a try to connect that failed, and after an answer that was none.
 const PAUSE: Duration = Duration::from_millis(5);
 /// A call that takes longer came to nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
-const BUFFER_BYTES: usize = 16 << 10;
 /// Beyond the number of any call.
 const NONE: u64 = u64::MAX;
 
@@ -42,53 +42,46 @@ pub(super) struct Heard {
 /// Users at work.
 pub(super) struct Callers {
     shared: Arc<Shared>,
-    thread: JoinHandle<io::Result<()>>,
+    crowd: Crowd<Heard>,
 }
 
 struct Shared {
-    target: SocketAddr,
     workload: String,
+    /// What every call has in common.
+    head: Head,
     next: AtomicU64,
-    connections: AtomicU64,
     /// The number of the call that each user waits for, or [`NONE`].
     under_way: Box<[AtomicU64]>,
     answered: AtomicU64,
     /// Answers that said that the ledger is unavailable.
     unavailable: AtomicU64,
     stop: AtomicBool,
-    heard: Mutex<Vec<Heard>>,
 }
 
 impl Callers {
     /// So many users of a workload begin to call; they have a thread of their own.
     pub(super) fn start(target: SocketAddr, workload: &str, users: u16) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            target,
             workload: workload.to_owned(),
+            head: head(workload).map_err(io::Error::other)?,
             next: AtomicU64::new(0),
-            connections: AtomicU64::new(0),
             under_way: (0..users).map(|_| AtomicU64::new(NONE)).collect(),
             answered: AtomicU64::new(0),
             unavailable: AtomicU64::new(0),
             stop: AtomicBool::new(false),
-            heard: Mutex::default(),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("callers".into())
-            .spawn(move || {
-                runtime.block_on(async {
-                    let mut all = JoinSet::new();
-                    let users = 0..usize::from(users);
-                    users.for_each(|n| drop(all.spawn(user(Arc::clone(&theirs), n))));
-                    while all.join_next().await.is_some() {}
-                });
-                Ok(())
-            })?;
-        Ok(Self { shared, thread })
+        let crowd = Crowd::start(users, move || {
+            let client = Client::new(Reach {
+                targets: vec![target.into()],
+                protocol: Protocol::Http1,
+                trust: Trust::System,
+                timeout: PATIENCE,
+            });
+            let client = Rc::new(client.expect("without TLS no authority is read"));
+            move |n| user(Arc::clone(&theirs), Rc::clone(&client), n)
+        })?;
+        Ok(Self { shared, crowd })
     }
 
     /// Answers of status 200 so far.
@@ -116,110 +109,76 @@ impl Callers {
     /// Lets calls under way end, and gives what each came to.
     pub(super) fn finish(self) -> io::Result<Vec<Heard>> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        match self.thread.join() {
-            Ok(ended) => ended?,
-            Err(_) => return Err(io::Error::other("a caller's thread panicked")),
-        }
-        let mut heard = self
-            .shared
-            .heard
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        Ok(std::mem::take(&mut *heard))
+        self.crowd.join()
     }
 }
 
-async fn user(shared: Arc<Shared>, user: usize) {
-    let mut heard = Vec::new();
-    while !shared.stop.load(Ordering::Relaxed) {
-        match TcpStream::connect(shared.target).await {
-            Ok(tcp) => {
-                calls(&shared, tcp, &shared.under_way[user], &mut heard).await;
-                shared.under_way[user].store(NONE, Ordering::SeqCst);
-            }
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
-    }
-    let mut all = shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
-    all.append(&mut heard);
-}
-
-/// Calls on one connection until it breaks.
-async fn calls(shared: &Shared, mut tcp: TcpStream, under_way: &AtomicU64, heard: &mut Vec<Heard>) {
-    // Without it only latency suffers.
-    let _ = tcp.set_nodelay(true);
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
+async fn user(shared: Arc<Shared>, client: Rc<Client>, user: usize) -> Vec<Heard> {
+    let (mut line, under_way) = (client.line(user), &shared.under_way[user]);
+    let (payload, mut heard) = (body(), Vec::new());
     while !shared.stop.load(Ordering::Relaxed) {
         // Before it has a number it waits for none that is lower than this.
         under_way.store(shared.next.load(Ordering::SeqCst), Ordering::SeqCst);
         let number = shared.next.fetch_add(1, Ordering::SeqCst);
-        let id = id(&shared.workload, number);
-        let request = request(&shared.workload, &id);
-        let call = call(&mut tcp, &request, &mut buffer);
-        let answer = tokio::time::timeout(PATIENCE, call).await.ok().flatten();
-        let status = answer.as_ref().map_or(0, |answer| answer.status);
-        heard.push(Heard {
-            id,
-            number,
-            connection,
-            status,
-        });
-        let Some(answer) = answer else {
-            return;
+        let id = format!("{}-{number}", shared.workload);
+        let Ok(head) = shared.head.clone().with("x-request-id", &id) else {
+            break;
         };
-        if answer.status == 200 {
-            shared.answered.fetch_add(1, Ordering::Relaxed);
-        } else {
-            let unavailable = u64::from(answer.says_unavailable);
-            shared.unavailable.fetch_add(unavailable, Ordering::Relaxed);
-            tokio::time::sleep(PAUSE).await;
-        }
-        if !answer.keeps {
-            return;
-        }
-    }
-}
-
-struct Answer {
-    status: Status,
-    keeps: bool,
-    says_unavailable: bool,
-}
-
-/// One call; `None` when it came to no whole answer.
-async fn call(tcp: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Option<Answer> {
-    tcp.write_all(request).await.ok()?;
-    let mut parser = Parser::new();
-    let mut says_unavailable = false;
-    loop {
-        let read = tcp.read(buffer).await.ok().filter(|read| *read > 0)?;
-        let progress = parser.feed(&buffer[..read], &mut |body: &[u8]| {
-            let needle = b"ledger_unavailable";
-            says_unavailable |= body.windows(needle.len()).any(|part| part == needle);
-        });
-        if let Progress::Done { .. } = progress.ok()? {
-            return Some(Answer {
-                status: parser.status(),
-                keeps: parser.keep_alive(),
-                says_unavailable: says_unavailable && parser.status() == 503,
+        let mut said = Refusal::default();
+        let answer = client.exchange(&mut line, (&head, None), &payload, &mut said);
+        let answer = answer.await;
+        under_way.store(NONE, Ordering::SeqCst);
+        if answer != Err(Failure::Connect) {
+            heard.push(Heard {
+                id: id.into(),
+                number,
+                // Of which no user opens so many.
+                connection: (user as u64) << 32 | line.opened,
+                status: answer.map_or(0, |answer| answer.said.status),
             });
         }
+        match answer {
+            Ok(answer) if answer.said.status == 200 => {
+                shared.answered.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {
+                let unavailable = u64::from(answer.is_ok() && said.is_unavailable);
+                shared.unavailable.fetch_add(unavailable, Ordering::Relaxed);
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    heard
+}
+
+/// What an answer refuses for.
+#[derive(Default)]
+struct Refusal {
+    is_unavailable: bool,
+}
+
+impl Listener for Refusal {
+    fn on_send(&mut self, _now: Instant) {}
+
+    fn on_first_byte(&mut self, _now: Instant) {}
+
+    fn on_body(&mut self, _now: Instant, said: Said, bytes: &[u8]) {
+        let needle = b"ledger_unavailable";
+        self.is_unavailable |=
+            said.status == 503 && bytes.windows(needle.len()).any(|part| part == needle);
     }
 }
 
-fn id(workload: &str, n: u64) -> Box<str> {
-    format!("{workload}-{n}").into()
+fn head(workload: &str) -> Result<Head, HeadError> {
+    Head::post("/v1/chat/completions")?
+        .with("host", "localhost")?
+        .with("x-workload-app", workload)?
+        .with("content-type", "application/json")
 }
 
-fn request(workload: &str, id: &str) -> Vec<u8> {
+fn body() -> Payload {
     let body = format!(
         r#"{{"model":"audit","max_tokens":{OUTPUT_CAP},"messages":[{{"role":"user","content":"Say one of a thousand things."}}]}}"#
     );
-    let length = body.len();
-    format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-workload-app: {workload}\r\nx-request-id: {id}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
-    .into_bytes()
+    Bytes::from(body).into()
 }

@@ -4,24 +4,22 @@
 //! Invariant: what the upstream ran is known to it alone, by request id; the ledger's rows are held against that.
 //! Not here: how it dies (`upstream`), who calls (`calls`).
 
-mod calls;
 mod over_h2;
 mod upstream;
 
-use std::collections::HashMap;
-use std::thread;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use self::calls::Callers;
 use self::upstream::Mortal;
+use super::calls::Callers;
+use super::crowd::watch;
 use super::gate::Gate;
 use super::rows::Row;
 use super::verdict::{Found, Verdict};
 use super::{AuditError, Common, rows};
 
-const MODEL: &str = "audit";
 /// What the upstream reports of each answer, prompt and completion together.
 const TOKENS: u64 = 10;
 /// Without one more death for so long, the audit is given up.
@@ -54,20 +52,15 @@ pub(super) fn deaths(options: &Deaths) -> Result<bool, AuditError> {
     let mut gate = Gate::new(program, home.path(), false, &config)?;
     gate.start()?;
     let began = Instant::now();
-    let callers = Callers::start(gate.data(), common.users)?;
-    let (mut last, mut since) = (0, Instant::now());
-    while mortal.deaths() < options.count {
-        thread::sleep(Duration::from_millis(10));
-        let now = mortal.deaths();
-        if now > last {
-            (last, since) = (now, Instant::now());
-        } else if since.elapsed() > PATIENCE {
-            return Err(AuditError::Gate("no upstream dies any more".into()));
-        }
+    let callers = Callers::start(gate.data(), "audit", common.users)?;
+    let is_done = |deaths| deaths >= options.count;
+    watch(PATIENCE, "deaths", || mortal.deaths(), is_done)?;
+    let mut answers: BTreeMap<u16, u64> = BTreeMap::new();
+    for call in callers.finish()? {
+        *answers.entry(call.status).or_default() += 1;
     }
-    let answers = callers.finish()?;
     let seconds = began.elapsed().as_secs_f64();
-    let retries = gate.metric("tollgate_retries_total", "")?;
+    let retries = gate.metric("tollgate_retries_total")?;
     gate.stop()?;
     let mut held = Held {
         runs: mortal.runs(),

@@ -85,7 +85,7 @@ pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
     thread::sleep(phase);
     until(|| now().refused > full_from.refused && now().loose > full_from.loose);
     let full_to = now();
-    let was_available = gate.metric("tollgate_ledger_available", "")?;
+    let was_available = gate.metric("tollgate_ledger_available")?;
     eprintln!("the disk is back");
     gate.limit_files(None)?;
     let back = Instant::now();
@@ -96,7 +96,7 @@ pub(super) fn disk(options: &Disk) -> Result<bool, AuditError> {
     let mut heard = strict.finish()?;
     heard.extend(loose.finish()?);
     // Settlements still wait in memory for the writer.
-    let lost = gate.metric("tollgate_ledger_lost_total", "")?;
+    let lost = gate.metric("tollgate_ledger_lost_total")?;
     gate.stop()?;
 
     let mut account = Account::default();

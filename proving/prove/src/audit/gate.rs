@@ -3,7 +3,6 @@
 //! Invariant: only what was started here is signalled.
 //! Not here: what is asked of it (`calls`), what its rows say (`rows`).
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use super::AuditError;
 use crate::host::ports;
 use crate::host::process::{Group, Start};
-use crate::host::ready::{await_ready, get, last_lines};
+use crate::host::ready::{get, last_lines, start_ready};
+use crate::scrape::exposition::Page;
 
 /// How long a gate may take to be ready: recovery of a large ledger included.
 const READY: Duration = Duration::from_secs(30);
@@ -81,18 +81,13 @@ impl Gate {
             args.insert(0, "--ignore-signal=XFSZ".into());
             program = "env".into();
         }
-        let group = Group::start(Start {
+        let start = Start {
             program: &program,
-            args: &args,
-            env: &BTreeMap::new(),
-            dir: &self.home,
-            log: &log,
-            cgroup: None,
-        })?;
-        let group = self.group.insert(group);
-        let request = get("/readyz");
-        await_ready(group, ports::loopback(self.admin), &request, READY, &log)
-            .map_err(|says| AuditError::Gate(format!("the gate {says}")))?;
+            ..Start::own(&args, &self.home, &log)
+        };
+        let asks = (ports::loopback(self.admin), &get("/readyz"));
+        let group = start_ready("the gate", start, asks, READY).map_err(AuditError::Gate)?;
+        self.group = Some(group);
         Ok(began.elapsed())
     }
 
@@ -140,18 +135,13 @@ impl Gate {
         Ok(())
     }
 
-    /// The sum of a metric's samples whose labels contain `label`.
-    pub(super) fn metric(&self, name: &str, label: &str) -> Result<f64, AuditError> {
+    /// The sum of a metric's samples.
+    pub(super) fn metric(&self, name: &str) -> Result<f64, AuditError> {
         let page = fetch(ports::loopback(self.admin), &get("/metrics"), READY)
             .map_err(|error| AuditError::Gate(format!("the gate's metrics: {error}")))?;
-        let page = String::from_utf8_lossy(&page.body).into_owned();
-        let samples = page.lines().filter_map(|line| {
-            let rest = line.strip_prefix(name)?;
-            let (labels, value) = rest.rsplit_once(' ')?;
-            let is_this = labels.is_empty() || labels.starts_with('{');
-            (is_this && labels.contains(label)).then(|| value.parse::<f64>().ok())?
-        });
-        Ok(samples.sum())
+        let page = Page::read(&page.body);
+        let this = page.values.iter().filter(|value| value.metric == name);
+        Ok(this.map(|value| value.value).sum())
     }
 
     /// `tollgate usage` on the ledger.

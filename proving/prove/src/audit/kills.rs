@@ -14,6 +14,7 @@ use experiment::random::Rng;
 
 use super::account::{Account, Missing};
 use super::calls::Callers;
+use super::crowd::watch;
 use super::gate::Gate;
 use super::verdict::{Found, Verdict};
 use super::{AuditError, Common, rows};
@@ -151,36 +152,18 @@ fn kill_along(
         .collect();
     moments.sort_unstable();
     let mut killed = Killed::default();
+    let until = |answers| {
+        let is_done = |now| now >= answers;
+        watch(PATIENCE, "answers", || callers.answered(), is_done)
+    };
     for moment in moments {
-        until(callers, moment, killed.at.len())?;
+        until(moment)?;
         thread::sleep(Duration::from_millis(rng.below(SPREAD_MS)));
         killed.at.push(gate.kill()?);
         killed.slowest_start = killed.slowest_start.max(gate.start()?);
     }
-    until(callers, options.requests, killed.at.len())?;
+    until(options.requests)?;
     Ok(killed)
-}
-
-/// Waits until so many calls were answered.
-fn until(callers: &Callers, answers: u64, kills: usize) -> Result<(), AuditError> {
-    let (mut last, mut since, mut told) = (0, Instant::now(), Instant::now());
-    loop {
-        let now = callers.answered();
-        if now >= answers {
-            return Ok(());
-        }
-        if now > last {
-            (last, since) = (now, Instant::now());
-        } else if since.elapsed() > PATIENCE {
-            let says = format!("no call was answered for {} s", PATIENCE.as_secs());
-            return Err(AuditError::Gate(says));
-        }
-        if told.elapsed() > Duration::from_secs(5) {
-            told = Instant::now();
-            eprintln!("{now} answers, {kills} kills");
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Of a grouped route: what was lost, and how long before a kill at most. What the machine stood still is nobody's doing.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::host::stalls::Stalls;
-use crate::text::{WIDTH, wrapped};
+use crate::text::{WIDTH, number, wrapped};
 
 /// Violations that are shown one by one.
 const SHOWN: usize = 20;
@@ -175,22 +175,11 @@ impl Found {
     }
 }
 
-/// Numbers in groups of three digits.
 fn spelled(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_u64() => {
-            let digits = number.to_string();
-            let mut out = String::new();
-            for (place, digit) in digits.chars().enumerate() {
-                if place > 0 && (digits.len() - place) % 3 == 0 {
-                    out.push(',');
-                }
-                out.push(digit);
-            }
-            out
-        }
-        other => other.to_string(),
+    match (value, value.as_u64()) {
+        (Value::String(text), _) => text.clone(),
+        (_, Some(count)) => number(count),
+        (other, None) => other.to_string(),
     }
 }
 

@@ -3,16 +3,15 @@
 //! Invariant: what is handed out has answered.
 //! Not here: a gateway's directory (`subject`), who is asked what (`real`).
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::scenario::Scenario;
 use crate::host::ports;
-use crate::host::process::{Group, OWN, Start};
+use crate::host::process::{Group, Start};
 use crate::host::quota::Cgroup;
-use crate::host::ready::{await_ready, get, last_lines};
+use crate::host::ready::{get, last_lines, start_ready};
 use crate::subject::{NotStarted, Started, Subject, Surroundings};
 
 /// How long a part may take to answer.
@@ -49,29 +48,18 @@ impl Engine {
         ];
         args.extend(scenario.engine.args.iter().cloned());
         let log = dir.join("engine.log");
-        let group = Group::start(Start {
-            program: Path::new(OWN),
-            args: &args,
-            env: &BTreeMap::new(),
-            dir,
-            log: &log,
-            cgroup: None,
-        });
-        let mut engine = Self {
+        let group = start_ready(
+            "the engine",
+            Start::own(&args, dir, &log),
+            (ports::loopback(port), &get("/health")),
+            PATIENCE,
+        )?;
+        Ok(Self {
             port,
             dcgm_port,
-            group: group.map_err(|error| format!("the engine: {error}"))?,
+            group,
             log,
-        };
-        let ready = await_ready(
-            &mut engine.group,
-            ports::loopback(port),
-            &get("/health"),
-            PATIENCE,
-            &engine.log,
-        );
-        ready.map_err(|says| format!("the engine {says}"))?;
-        Ok(engine)
+        })
     }
 
     /// Why it has ended, if it has.

@@ -40,9 +40,7 @@ impl Watch {
     /// Listens.
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
         let state = Arc::new(Mutex::new(Bytes::from_static(b"{}")));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = crate::runtime::make()?;
         let listener = runtime.block_on(TcpListener::bind(address))?;
         eprintln!("watch it at http://{}/", listener.local_addr()?);
         let shared = Arc::clone(&state);

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use ::corpus::reader::Format;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use serde::Deserialize;
@@ -50,11 +51,12 @@ impl Args for Groups {
                 "NAME",
                 "Opens a profile: the options of this section that follow belong to it",
             ))
-            .arg(option(
-                "reader",
-                "KIND",
-                "The format of its files: toolbench, toolllama, atif, terminal-bench, omniact, openhands, swe-agent, coderforge, messages; or synthetic, which makes sessions",
-            ))
+            .arg(
+                option("reader", "KIND", "The format of its files").help(format!(
+                    "The format of its files ({}); synthetic makes sessions",
+                    Format::names()
+                )),
+            )
             .arg(
                 option(
                     "sessions",

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -26,6 +26,17 @@ const GRACE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
 
 static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// The gate's program: the one that is named, or `tollgate` beside this one.
+pub(crate) fn gate(named: Option<&Path>) -> Result<PathBuf, String> {
+    let own = || std::env::current_exe().map(|own| own.with_file_name("tollgate"));
+    let path = named.map_or_else(own, |path| Ok(path.to_owned()));
+    let path = path.map_err(|error| format!("where this program is: {error}"))?;
+    path.canonicalize().map_err(|error| {
+        let path = path.display();
+        format!("{path}: {error}; build the gate, or name it with --gate")
+    })
+}
 
 /// A program under a guard, in a process group of its own.
 pub(crate) struct Group {
@@ -45,6 +56,21 @@ pub(crate) struct Start<'a> {
     pub(crate) log: &'a Path,
     /// The cgroup that it runs in, when not ours.
     pub(crate) cgroup: Option<&'a Path>,
+}
+
+impl<'a> Start<'a> {
+    /// This very program, with these words.
+    pub(crate) fn own(args: &'a [String], dir: &'a Path, log: &'a Path) -> Self {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        Self {
+            program: Path::new(OWN),
+            args,
+            env: &NONE,
+            dir,
+            log,
+            cgroup: None,
+        }
+    }
 }
 
 impl Group {
@@ -153,9 +179,7 @@ impl Drop for Group {
 /// Ends every group and then this process when a signal asks us to end.
 pub(crate) fn end_all_on_signal() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = crate::runtime::make()?;
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {

@@ -14,12 +14,26 @@ use bytes::Bytes;
 use load::client::{Request, fetch};
 use load::source::Head;
 
-use super::process::Group;
+use super::process::{Group, Start};
 use crate::interrupt;
 
 const POLL: Duration = Duration::from_millis(20);
 /// Lines of a dead subject's output that are shown.
 const LAST_LINES: usize = 3;
+
+/// Starts a program and asks until there is an answer of status 200; what went wrong begins with its name.
+pub(crate) fn start_ready(
+    name: &str,
+    start: Start<'_>,
+    (address, request): (SocketAddr, &Request),
+    patience: Duration,
+) -> Result<Group, String> {
+    let group = Group::start(start);
+    let mut group = group.map_err(|error| format!("{name} could not start: {error}"))?;
+    await_ready(&mut group, address, request, patience, start.log)
+        .map_err(|says| format!("{name} {says}"))?;
+    Ok(group)
+}
 
 /// Asks until there is an answer of status 200.
 pub(crate) fn await_ready(

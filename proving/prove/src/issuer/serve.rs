@@ -26,7 +26,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::task::LocalSet;
 
 use super::{Asked, Role, claims, now_s};
 use crate::host::{descriptors, ports};
@@ -62,10 +61,7 @@ struct Book {
 pub(crate) fn serve(options: &Serve) -> io::Result<()> {
     descriptors::raise();
     let book = Rc::new(Book::read(Path::new("."))?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    LocalSet::new().block_on(&runtime, accept(options.port, book))
+    crate::runtime::make_local()?.block_on(accept(options.port, book))
 }
 
 async fn accept(port: u16, book: Rc<Book>) -> io::Result<()> {

@@ -63,8 +63,9 @@ pub(super) fn work(options: &Options, rig: &Rig, master: &str) -> Result<Ended, 
     let delivered = fleet.worker.leave();
     let (doubtful, dropped) = (delivered.doubtful, delivered.dropped);
     if doubtful + dropped > 0 {
+        let has = delivered.confirmed + delivered.taken_for_read;
         eprintln!(
-            "of what was counted the master may lack {doubtful} requests, and lacks {dropped}"
+            "of what was counted the master has {has} requests, may lack {doubtful}, and lacks {dropped}"
         );
     }
     match lost {
@@ -184,7 +185,6 @@ impl Fleet<'_> {
                 users,
                 host,
                 new_run,
-                ..
             } => {
                 if new_run || self.current.is_none() {
                     self.end(Duration::ZERO)?;
@@ -198,7 +198,7 @@ impl Fleet<'_> {
                 self.worker.stopped();
             }
             Event::Warning(says) => eprintln!("warning: {}", printable(&says)),
-            Event::Ramped { .. } | Event::Quit | Event::Lost { .. } => {}
+            Event::Quit | Event::Lost { .. } => {}
         }
         Ok(())
     }

@@ -173,7 +173,7 @@ impl Report {
     ) -> Self {
         let seconds = outcome.measured.as_secs_f64();
         let (mut all, mut sums, mut tally) = (
-            Observations::new(),
+            Observations::default(),
             Sums::default(),
             SessionCounts::default(),
         );

@@ -22,7 +22,7 @@ use super::scenario::{Limit, Scenario, Variant};
 use crate::host::ports;
 use crate::host::process::{Group, Start};
 use crate::host::quota::{Cgroup, Throttling};
-use crate::host::ready::{await_ready, get};
+use crate::host::ready::{get, start_ready};
 use crate::issuer::{Issuer, Role};
 use crate::race::check;
 use crate::race::upstream::Upstream;
@@ -167,19 +167,13 @@ impl Rig<'_> {
         let config = self.render(variant, home, &places)?;
         let args = ["run", "-c", &config.to_string_lossy()].map(ToOwned::to_owned);
         let log = home.join("gate.log");
-        let mut group = Group::start(Start {
+        let start = Start {
             program: self.gate,
-            args: &args,
-            env: &BTreeMap::new(),
-            dir: home,
-            log: &log,
             cgroup: cgroup.map(Cgroup::dir),
-        })
-        .map_err(said)?;
-        let admin = ports::loopback(admin_port);
-        let ready = get("/readyz");
-        await_ready(&mut group, admin, &ready, READY, &log)
-            .map_err(|says| format!("the gate {says}"))?;
+            ..Start::own(&args, home, &log)
+        };
+        let asks = (ports::loopback(admin_port), &get("/readyz"));
+        let group = start_ready("the gate", start, asks, READY)?;
         Ok(Gate { group, port })
     }
 

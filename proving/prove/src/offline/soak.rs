@@ -13,6 +13,7 @@ use simulator::preset::Preset;
 use simulator::soak::{Plan, ProfileReport, Ramp, RampReport, Report, Soak as Planned, Traffic};
 
 use crate::files;
+use crate::numbers;
 use crate::text::{add, say};
 
 /// Lets users ask a simulated engine for hours of virtual time.
@@ -43,7 +44,7 @@ pub(crate) struct Soak {
     #[arg(long, default_value_t = 0.3)]
     variation: f64,
     /// Hours of virtual time, a year at most.
-    #[arg(long, default_value_t = 3.0, value_parser = hours)]
+    #[arg(long, default_value_t = 3.0, value_parser = |text: &str| numbers::within(text, 0.0, 8784.0))]
     hours: f64,
     /// What does not count at the start [default: 300s; in a ramp 60s].
     #[arg(long, value_parser = seconds)]
@@ -72,24 +73,9 @@ pub(crate) struct Soak {
     json: bool,
 }
 
+/// Seconds, where no unit is given.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let value: f64 = number
-        .trim()
-        .parse()
-        .map_err(|_| format!("{text} is not a time such as 7.55s"))?;
-    Duration::try_from_secs_f64(value * unit).map_err(|error| format!("{text}: {error}"))
-}
-
-fn hours(text: &str) -> Result<f64, String> {
-    let hours = text
-        .parse()
-        .ok()
-        .filter(|hours| (0.0..=8784.0).contains(hours));
-    hours.ok_or_else(|| format!("{text} is not a number of hours from 0 to 8784"))
+    numbers::time(text).or_else(|says| numbers::time(&format!("{text}s")).map_err(|_| says))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use experiment::random::Rng;
 use load::client::{Client, Listener, Protocol, Reach, Said, Target, Trust};
 use load::source::{Head, Payload};
-use tokio::runtime::LocalOptions;
 
 use super::quantile;
 use crate::report::document::{Overhead, Quantiles};
@@ -87,11 +86,8 @@ pub(crate) fn interleaved(probe: &Probe) -> Result<Overhead, String> {
 }
 
 fn ask(probe: &Probe) -> Result<(Vec<Took>, Vec<Took>), String> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder
-        .enable_all()
-        .build_local(LocalOptions::default())
-        .map_err(|error| format!("the probe could not start: {error}"))?;
+    let runtime = crate::runtime::make_local();
+    let runtime = runtime.map_err(|error| format!("the probe could not start: {error}"))?;
     runtime.block_on(async {
         let way = |target: &Target| {
             Client::new(Reach {

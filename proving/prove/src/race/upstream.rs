@@ -2,15 +2,14 @@
 //!
 //! Not here: what it answers (`engine::fixed`), the process itself (`crate::upstream`).
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use super::check;
 use crate::host::ports;
-use crate::host::process::{Group, OWN, Start};
-use crate::host::ready::await_ready;
+use crate::host::process::{Group, Start};
+use crate::host::ready::start_ready;
 use crate::host::usage::Process;
 
 /// The upstream that every subject stands in front of, a process of its own.
@@ -25,24 +24,12 @@ impl Upstream {
         let port = ports::free().map_err(said)?;
         let args = ["upstream".to_owned(), "--port".to_owned(), port.to_string()];
         let log = home.join("upstream.log");
-        let mut group = Group::start(Start {
-            program: Path::new(OWN),
-            args: &args,
-            env: &BTreeMap::new(),
-            dir: home,
-            log: &log,
-            cgroup: None,
-        })
-        .map_err(said)?;
-        let request = check::unary(None, &[])?;
-        await_ready(
-            &mut group,
-            ports::loopback(port),
-            &request,
+        let group = start_ready(
+            "the upstream",
+            Start::own(&args, home, &log),
+            (ports::loopback(port), &check::unary(None, &[])?),
             Duration::from_secs(10),
-            &log,
-        )
-        .map_err(|says| format!("the upstream {says}"))?;
+        )?;
         Ok(Self { group, port })
     }
 

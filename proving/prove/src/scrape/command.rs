@@ -15,6 +15,7 @@ use super::cfs::Cfs;
 use super::scraper::{Heard, Lost, Scraper};
 use super::store::{Store, StoreError};
 use super::targets::{Target, check};
+use crate::numbers::within;
 use crate::text::{self, printable};
 
 /// Scrapes targets for a while.
@@ -33,7 +34,7 @@ pub(crate) struct Scrape {
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     every_ms: u64,
     /// For how long.
-    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 10.0, value_parser = |text: &str| within(text, 0.01, 86_400.0))]
     seconds: f64,
     /// Where samples go, as Parquet.
     #[arg(long)]
@@ -59,13 +60,6 @@ fn target(text: &str) -> Result<Target, String> {
         .split_once('=')
         .ok_or("write NAME=URL, such as engine=http://127.0.0.1:8000/metrics")?;
     Target::parse(name, url)
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok();
-    seconds
-        .filter(|seconds| (0.01..=86_400.0).contains(seconds))
-        .ok_or_else(|| "a number of seconds from 0.01 to 86400".into())
 }
 
 /// Whether all went well.

@@ -14,7 +14,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use experiment::telemetry::{Sample, Value};
-use tokio::runtime::LocalOptions;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -170,8 +169,7 @@ fn run(
     mut is_over: watch::Receiver<bool>,
     ready: &SyncSender<Result<(), String>>,
 ) {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = match builder.enable_all().build_local(LocalOptions::default()) {
+    let runtime = match crate::runtime::make_local() {
         Ok(runtime) => runtime,
         Err(error) => {
             return drop(ready.send(Err(format!("the scraper could not start: {error}"))));

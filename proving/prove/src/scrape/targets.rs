@@ -14,7 +14,6 @@ use std::time::Duration;
 use experiment::telemetry::{Query, QueryError, Selector, Value};
 use load::client;
 use load::source::Head;
-use tokio::runtime::LocalOptions;
 use tokio::task::JoinSet;
 
 use super::exposition::Kind;
@@ -260,11 +259,7 @@ impl fmt::Display for Finding {
 
 fn ask(targets: &[Target], patience: Duration) -> Result<Vec<Result<Known, String>>, String> {
     let start = |error: std::io::Error| format!("the scraper could not start: {error}");
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder
-        .enable_all()
-        .build_local(LocalOptions::default())
-        .map_err(start)?;
+    let runtime = crate::runtime::make_local().map_err(start)?;
     runtime.block_on(async {
         let mut asked = JoinSet::new();
         for (at, target) in targets.iter().cloned().enumerate() {

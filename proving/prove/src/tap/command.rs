@@ -15,6 +15,7 @@ use load::source::IdHeader;
 use serde_json::json;
 
 use super::{LONGEST_DELAY, Tap, TapConfig};
+use crate::interrupt;
 
 /// Relays to an upstream, and writes when the bytes of each exchange passed.
 #[derive(Debug, Args)]
@@ -65,14 +66,11 @@ pub(crate) fn relay(options: &Relay) -> Result<(), TapError> {
     tap.delay(Duration::from_micros(options.delay_us), 1);
     eprintln!("tap: http://{} to {}", tap.address, options.upstream);
     let (ended, is_ended) = std::sync::mpsc::sync_channel(1);
-    let waiting = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let waiting = crate::runtime::make()?;
     std::thread::spawn(move || {
         let heard = waiting.block_on(async {
-            let kind = tokio::signal::unix::SignalKind::terminate();
-            let mut term = tokio::signal::unix::signal(kind)?;
-            tokio::select! { done = tokio::signal::ctrl_c() => done, _ = term.recv() => Ok(()) }
+            interrupt::asked_to_end()?.await;
+            Ok(())
         });
         drop(ended.send(heard));
     });

@@ -8,12 +8,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Uri};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::{HeaderMap, Method, Uri};
+use load::client::{self, FetchError, Lines};
 use tokio::net::TcpStream;
 
 /// Bytes of an answer that are kept; a longer one is no answer.
@@ -99,14 +95,19 @@ impl Target {
             prefix: String::new(),
         }
     }
+
+    fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        }
+    }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            return write!(f, "http://[{}]:{}{}", self.host, self.port, self.prefix);
-        }
-        write!(f, "http://{}:{}{}", self.host, self.port, self.prefix)
+        write!(f, "http://{}{}", self.authority(), self.prefix)
     }
 }
 
@@ -142,92 +143,66 @@ async fn exchange(target: &Target, asked: Asked<'_>) -> Result<Answer, Unanswere
     // Without it only latency suffers.
     let _ = stream.set_nodelay(true);
     let from = stream.local_addr().map_err(unreachable)?;
-    let not_http = |error: hyper::Error| Unanswered::NotHttp {
-        target: target.to_string(),
-        says: causes(&error),
-    };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(not_http)?;
-    // Ends with the answer, or with this call where that is given up.
-    let connection = Ended(tokio::spawn(async move { drop(connection.await) }));
-    let request = request(target, asked).map_err(|error| Unanswered::NotHttp {
-        target: target.to_string(),
-        says: error.to_string(),
+    let heard = client::ask(stream, &written(target, asked), BODY_BYTES_MAX).await;
+    let (fetched, end) = heard.map_err(|error| {
+        let target = target.to_string();
+        match error {
+            FetchError::TooLong(_) => Unanswered::TooLong { target },
+            error => Unanswered::NotHttp {
+                target,
+                says: error.to_string(),
+            },
+        }
     })?;
-    let response = sender.send_request(request).await.map_err(not_http)?;
-    let answer = heard(target, response, from).await;
-    drop(connection);
-    answer
-}
-
-struct Ended(tokio::task::JoinHandle<()>);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        self.0.abort();
+    let usual = http::StatusCode::from_u16(fetched.status).ok();
+    let usual = usual.and_then(|status| status.canonical_reason());
+    let Lines {
+        mut reason,
+        headers,
+    } = fetched.lines;
+    if usual.is_some_and(|usual| usual.as_bytes() == reason) {
+        reason.clear();
     }
-}
-
-fn request(target: &Target, asked: Asked<'_>) -> Result<Request<Full<Bytes>>, http::Error> {
-    let mut builder = Request::builder()
-        .method(asked.method.clone())
-        .uri(format!("{}{}", target.prefix, asked.path));
-    if !asked.headers.contains_key(http::header::HOST) {
-        let host = match (target.host.contains(':'), target.port) {
-            (true, port) => format!("[{}]:{port}", target.host),
-            (false, port) => format!("{}:{port}", target.host),
-        };
-        builder = builder.header(http::header::HOST, host);
-    }
-    if !asked.body.is_empty() && !asked.headers.contains_key(http::header::CONTENT_TYPE) {
-        builder = builder.header(http::header::CONTENT_TYPE, "application/json");
-    }
-    for (name, value) in asked.headers {
-        builder = builder.header(name, value);
-    }
-    builder.body(Full::new(Bytes::copy_from_slice(asked.body)))
-}
-
-async fn heard(
-    target: &Target,
-    response: http::Response<Incoming>,
-    from: SocketAddr,
-) -> Result<Answer, Unanswered> {
-    let (head, mut body) = response.into_parts();
-    let reason = head.extensions.get::<hyper::ext::ReasonPhrase>();
-    let mut answer = Answer {
-        status: head.status.as_u16(),
-        reason: reason
-            .map(|reason| reason.as_bytes().to_vec())
-            .unwrap_or_default(),
-        headers: pairs(&head.headers),
-        body: Vec::new(),
-        broken: None,
-        first_byte: None,
+    Ok(Answer {
+        status: fetched.status,
+        reason,
+        headers,
+        first_byte: fetched
+            .pieces
+            .first()
+            .map(|piece| fetched.sent + piece.after),
+        body: fetched.body,
+        broken: end.err().map(|error| error.to_string()),
         from,
+    })
+}
+
+/// The bytes of a call. Not by a [`load::source::Head`], which lets nobody give what belongs to a connection.
+fn written(target: &Target, asked: Asked<'_>) -> Vec<u8> {
+    let has = |name: http::HeaderName| asked.headers.contains_key(name);
+    let path = match (&*target.prefix, asked.path) {
+        ("", "") => "/",
+        (_, path) => path,
     };
-    while let Some(frame) = body.frame().await {
-        match frame.map(hyper::body::Frame::into_data) {
-            Ok(Ok(data)) => {
-                answer.first_byte.get_or_insert_with(Instant::now);
-                answer.body.extend_from_slice(&data);
-            }
-            Ok(Err(frame)) => {
-                let trailers = frame.into_trailers().unwrap_or_default();
-                answer.headers.extend(pairs(&trailers));
-            }
-            Err(error) => {
-                answer.broken = Some(causes(&error));
-                break;
-            }
+    let mut head = format!("{} {}{path} HTTP/1.1\r\n", asked.method, target.prefix);
+    if !has(http::header::HOST) {
+        head.push_str(&format!("host: {}\r\n", target.authority()));
+    }
+    if !asked.body.is_empty() {
+        if !has(http::header::CONTENT_TYPE) {
+            head.push_str("content-type: application/json\r\n");
         }
-        if answer.body.len() > BODY_BYTES_MAX {
-            let target = target.to_string();
-            return Err(Unanswered::TooLong { target });
+        head.push_str(&format!("content-length: {}\r\n", asked.body.len()));
+    }
+    let mut bytes = head.into_bytes();
+    for (name, value) in asked.headers {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            bytes.extend_from_slice(part);
         }
     }
-    Ok(answer)
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(asked.body);
+    bytes
 }
 
 pub(super) fn pairs(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
@@ -252,20 +227,6 @@ fn page(answer: &Answer) -> Option<String> {
             kind
         }
     })
-}
-
-/// An error with what lies below it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(cause) = below {
-        let says = cause.to_string();
-        if !text.contains(&says) {
-            text = format!("{text}: {says}");
-        }
-        below = cause.source();
-    }
-    text
 }
 
 impl Answer {

@@ -52,9 +52,7 @@ enum Stopped {
 
 /// Runs every case, and reports all of them.
 pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = crate::runtime::make()?;
     let mut report = Report::new(suite, &rig.target.to_string());
     for case in &suite.cases {
         if let Some(says) = &report.unreachable {

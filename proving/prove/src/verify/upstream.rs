@@ -95,9 +95,7 @@ impl Recorder {
             calls: Vec::new(),
             bytes: 0,
         }));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = crate::runtime::make()?;
         let (commands, told) = mpsc::unbounded_channel();
         let book = Arc::clone(&shared);
         let listener = runtime.block_on(tokio::net::TcpListener::bind(address))?;

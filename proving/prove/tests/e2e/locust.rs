@@ -1,28 +1,23 @@
 //! Workers of a real Locust master, steered and read through its web page's API.
 //!
-//! What the workers of most tests report is made by a formula (`prove synthetic-worker`), and each prints what it made,
-//! so that the master's sums can be held against it to the last request; those of one replay a corpus.
+//! Workers replay a corpus, and the master's sums are held against their own results to the last request.
 //! Invariant: loopback only, a dozen users, and every process that is started is ended with its test.
 //! Not here: damage, lost connections and lost masters, which a scripted master shows (the unit tests).
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use load::client::{Request, fetch};
+use load::source::Head;
 use serde_json::{Value, json};
 use testing::{PATIENCE, found, pace};
 
-use super::replay::{assert_ended, passed};
 use super::{PROVE, ports};
 
-const LOCUSTFILE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/tests/e2e/locust/locustfile.py"
-);
+const PROFILES: [&str; 2] = ["coding", "api-orchestration"];
 
 /// A process that ends with its test.
 struct Ended(Child);
@@ -42,10 +37,6 @@ struct Master {
 }
 
 impl Master {
-    fn start() -> Self {
-        Self::of(LOCUSTFILE.as_ref())
-    }
-
     /// One whose workers' classes stand in this file.
     fn of(locustfile: &Path) -> Self {
         let python = std::env::var("TOLLGATE_E2E_PYTHON");
@@ -102,18 +93,25 @@ impl Master {
     }
 
     fn ask(&self, method: &str, path: &str, form: &str) -> Option<Value> {
-        let mut socket = TcpStream::connect(("127.0.0.1", self.web_port)).ok()?;
-        socket.set_read_timeout(Some(PATIENCE)).ok()?;
-        let length = form.len();
-        let request = format!(
-            "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {length}\r\n\
-             Content-Type: application/x-www-form-urlencoded\r\n\r\n{form}"
-        );
-        socket.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).ok()?;
-        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+        let kind = "application/x-www-form-urlencoded";
+        ask(self.web_port, method, path, (kind, form))
     }
+}
+
+/// The JSON that somebody on loopback answers with.
+fn ask(port: u16, method: &str, path: &str, (kind, body): (&str, &str)) -> Option<Value> {
+    let head = if method == "GET" {
+        Head::get(path)
+    } else {
+        Head::post(path)
+    };
+    let head = head.and_then(|head| head.with("host", "localhost")?.with("content-type", kind));
+    let request = Request {
+        head: head.expect("a head"),
+        body: body.to_owned().into(),
+    };
+    let answer = fetch(([127, 0, 0, 1], port).into(), &request, PATIENCE).ok()?;
+    serde_json::from_slice(&answer.body).ok()
 }
 
 impl Drop for Master {
@@ -124,54 +122,6 @@ impl Drop for Master {
                 self.ask("GET", "/stats/requests", ""),
                 self.log()
             );
-        }
-    }
-}
-
-struct Worker {
-    process: Ended,
-    lines: Receiver<Value>,
-}
-
-impl Worker {
-    fn start(master: &Master, name: &str) -> Self {
-        let mut process = Command::new(PROVE)
-            .args([
-                "synthetic-worker",
-                "--classes",
-                "Agent,Chat",
-                "--name",
-                name,
-            ])
-            .args(["--master", &format!("127.0.0.1:{}", master.workers_port)])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("prove starts");
-        let stdout = process.stdout.take().expect("a pipe");
-        let (to, lines) = channel();
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let told: Value = serde_json::from_str(&line).expect("a line of JSON");
-                if to.send(told).is_err() {
-                    break;
-                }
-            }
-        });
-        Self {
-            process: Ended(process),
-            lines,
-        }
-    }
-
-    /// The next line of this kind.
-    fn told(&self, event: &str) -> Value {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|error| panic!("no {event} was told: {error}"));
-            if line["event"] == event {
-                return line;
-            }
         }
     }
 }
@@ -189,177 +139,18 @@ fn requests(told: &Value) -> Option<u64> {
     total["num_requests"].as_u64()
 }
 
-/// A figure of an entry, added up over what the workers printed.
-fn sum(seen: &[&Value], name: &str, figure: &str) -> u64 {
-    let entries = seen.iter().flat_map(|seen| seen["entries"].as_array());
-    let of_name = entries.flatten().filter(|entry| entry["name"] == name);
-    of_name.filter_map(|entry| entry[figure].as_u64()).sum()
-}
-
-/// Asserts that the master's statistics are those of all workers together.
-fn assert_equal(told: &Value, seen: &[&Value]) {
-    let stats = told["stats"].as_array().expect("entries");
-    let aggregated = stats.last().expect("the total");
-    let all: u64 = seen
-        .iter()
-        .filter_map(|seen| seen["requests"].as_u64())
-        .sum();
-    assert_eq!(aggregated["num_requests"], all, "{told:#}\n{seen:#?}");
-    assert!(all > 50, "{all}");
-    for class in ["Agent", "Chat"] {
-        for part in ["", " TTFT", " TPOT", " E2E"] {
-            let name = format!("/synthetic/{class}{part}");
-            let entry = stats.iter().find(|entry| entry["name"] == *name);
-            let entry = entry.unwrap_or_else(|| panic!("no {name}: {told:#}"));
-            let of = |figure| sum(seen, &name, figure);
-            assert_eq!(entry["num_requests"], of("requests"), "{name}");
-            assert_eq!(entry["num_failures"], of("failures"), "{name}");
-            let size = entry["avg_content_length"].as_f64().expect("a number");
-            let bytes = of("bytes") as f64 / of("requests") as f64;
-            assert!((size - bytes).abs() < 1e-6, "{name}: {size} {bytes}");
-            let mean = entry["avg_response_time"].as_f64().expect("a number");
-            let expected = of("sum_us") as f64 / 1e3 / (of("requests") - of("untimed")) as f64;
-            assert!((mean - expected).abs() < 1e-6, "{name}: {mean} {expected}");
-        }
-    }
-    let errors = |of: &Value, count: &str| -> u64 {
-        let errors = of["errors"].as_array().into_iter().flatten();
-        errors.filter_map(|error| error[count].as_u64()).sum()
-    };
-    let counted: u64 = seen.iter().map(|seen| errors(seen, "count")).sum();
-    assert_eq!(errors(told, "occurrences"), counted);
-    assert_eq!(aggregated["num_failures"], counted);
-}
-
-#[test]
-fn two_workers_under_a_real_master_report_to_the_last_request() {
-    let mut master = Master::start();
-    let mut workers = ["first", "second"].map(|name| Worker::start(&master, name));
-    let told = master.until("two workers", |told| {
-        told["workers"].as_array().is_some_and(|all| all.len() == 2)
-    });
-    assert_eq!(users(&told), [0, 0]);
-    let mut indices = workers
-        .each_ref()
-        .map(|worker| worker.told("joined")["index"].clone());
-    indices.sort_by_key(Value::as_u64);
-    assert_eq!(indices, [json!(0), json!(1)]);
-
-    // A ramp of several steps, then another on top of it.
-    master.post(
-        "/swarm",
-        "user_count=4&spawn_rate=2&host=http://engine.test",
-    );
-    let first = workers[0].told("spawn");
-    assert_eq!(
-        (&first["host"], &first["new_run"]),
-        (&json!("http://engine.test"), &json!(true))
-    );
-    master.until("4 users", |told| {
-        told["state"] == "running" && users(told) == [2, 2]
-    });
-    assert_eq!(workers[0].told("ramped")["users"], 4);
-    master.post("/swarm", "user_count=8&spawn_rate=4");
-    master.until("8 users", |told| {
-        told["state"] == "running" && users(told) == [4, 4]
-    });
-    assert_eq!(workers[1].told("ramped")["users"], 4);
-    assert_eq!(workers[1].told("ramped")["users"], 8);
-    let told = master.until("statistics while users run", |told| {
-        requests(told) > Some(200)
-    });
-    let rate = told["current_rps"].as_f64();
-    assert!(rate > Some(0.0), "{rate:?}");
-
-    master.post("/stop", "");
-    let stopped = workers
-        .each_ref()
-        .map(|worker| worker.told("stop")["seen"].clone());
-    let told = master.until("stopped", |told| told["state"] == "stopped");
-    assert_equal(&told, &stopped.each_ref());
-    let states: Vec<_> = told["workers"]
-        .as_array()
-        .expect("workers")
-        .iter()
-        .map(|worker| &worker["state"])
-        .collect();
-    assert_eq!(states, ["ready", "ready"]);
-
-    // A second run begins from nothing.
-    master.post("/swarm", "user_count=8&spawn_rate=8");
-    master.until("8 users again", |told| {
-        told["state"] == "running" && users(told) == [4, 4]
-    });
-    master.until("statistics of the second run", |told| {
-        requests(told) > Some(100)
-    });
-    master.post("/stop", "");
-    let stopped = workers
-        .each_ref()
-        .map(|worker| worker.told("stop")["seen"].clone());
-    let told = master.until("stopped again", |told| told["state"] == "stopped");
-    assert_equal(&told, &stopped.each_ref());
-
-    // The master ends, and takes its workers along; not one request is in doubt.
-    let pid = rustix::process::Pid::from_child(&master.process.0);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-    for worker in &mut workers {
-        worker.told("quit");
-        let end = worker.told("end");
-        let delivered = &end["delivered"];
-        assert_eq!(
-            (&delivered["doubtful"], &delivered["dropped"]),
-            (&json!(0), &json!(0)),
-            "{end}"
-        );
-        let status = worker.process.0.wait().expect("it ends");
-        assert!(status.success(), "{status}");
-    }
-    master.process.0.wait().expect("it ends");
-    let log = master.log();
-    for word in ["Traceback", "ERROR", "unknown worker", "Unknown message"] {
-        assert!(!log.contains(word), "{word} in\n{log}");
-    }
-}
-
-#[test]
-fn a_killed_worker_is_missing_and_its_users_move_to_the_other() {
-    let master = Master::start();
-    let [mut first, second] = ["first", "second"].map(|name| Worker::start(&master, name));
-    master.until("two workers", |told| {
-        told["workers"].as_array().is_some_and(|all| all.len() == 2)
-    });
-    master.post("/swarm", "user_count=6&spawn_rate=6");
-    master.until("6 users", |told| {
-        told["state"] == "running" && users(told) == [3, 3]
-    });
-    first.process.0.kill().expect("it runs");
-    let state_of = |told: &Value, name: &str| {
-        let workers = told["workers"].as_array().into_iter().flatten();
-        let mut of_name =
-            workers.filter(|worker| worker["id"].as_str().is_some_and(|id| id.starts_with(name)));
-        of_name
-            .next()
-            .map(|worker| (worker["state"].clone(), worker["user_count"].clone()))
-    };
-    master.until("the first missing, its users with the second", |told| {
-        state_of(told, "first") == Some((json!("missing"), json!(0)))
-            && state_of(told, "second") == Some((json!("running"), json!(6)))
-    });
-    master.post("/stop", "");
-    let stopped = second.told("stop");
-    assert!(stopped["seen"]["requests"].as_u64() > Some(0));
-}
-
 /// A worker that replays a corpus, and the rows that it wrote.
 struct Replaying {
     process: Ended,
-    out: std::path::PathBuf,
+    out: PathBuf,
+    /// What it said to people.
+    log: PathBuf,
 }
 
 impl Replaying {
     fn start(master: &Master, corpus: &Path, target: &str, name: &str) -> Self {
-        let out = corpus.with_file_name(format!("{name}.json"));
+        let [out, log] =
+            ["json", "log"].map(|kind| corpus.with_file_name(format!("{name}.{kind}")));
         let process = Command::new(PROVE)
             .args([
                 "load",
@@ -380,70 +171,120 @@ impl Replaying {
             .arg(corpus)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            .stderr(File::create(&log).expect("a file"))
             .spawn()
             .expect("prove starts");
         Self {
             process: Ended(process),
             out,
+            log,
         }
     }
 
-    /// What it wrote of its run when the master ended.
-    fn result(&mut self) -> Value {
-        let status = self.process.0.wait().expect("it ends");
-        let text = std::fs::read_to_string(&self.out).expect("a result");
-        let result = serde_json::from_str(&text).expect("JSON");
-        assert_ended(&result, status.code(), passed);
-        result
+    /// What it wrote of a run that has stopped, the first or a later one.
+    fn result(&self, run: u32) -> Value {
+        let name = self.out.file_stem().expect("a name").to_string_lossy();
+        let file = match run {
+            1 => self.out.clone(),
+            later => self.out.with_file_name(format!("{name}-{later}.json")),
+        };
+        serde_json::from_str(&std::fs::read_to_string(file).expect("a result")).expect("JSON")
     }
+}
+
+/// Two workers of one master, and the engine that they ask. Workers end before what they ask.
+struct Fleet {
+    workers: [Replaying; 2],
+    master: Master,
+    engine: super::replay::Engine,
+    _dir: tempfile::TempDir,
+}
+
+impl Fleet {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let corpus = super::replay::corpus(dir.path(), &PROFILES, 20);
+        let engine = super::replay::Engine::start();
+        let locustfile = Command::new(PROVE)
+            .args(["load", "--locustfile"])
+            .arg(&corpus)
+            .output()
+            .expect("prove runs");
+        let path = dir.path().join("locustfile.py");
+        std::fs::write(&path, locustfile.stdout).expect("a file");
+        let master = Master::of(&path);
+        let workers =
+            ["one", "two"].map(|name| Replaying::start(&master, &corpus, &engine.url(), name));
+        master.until("two workers", |told| {
+            told["workers"].as_array().is_some_and(|all| all.len() == 2)
+        });
+        Self {
+            workers,
+            master,
+            engine,
+            _dir: dir,
+        }
+    }
+
+    /// So many users at work, as many at each worker.
+    fn swarm(&self, count: u64, rate: u64) {
+        let form = format!("user_count={count}&spawn_rate={rate}");
+        self.master.post("/swarm", &form);
+        self.master.until(&form, |told| {
+            told["state"] == "running" && users(told) == [count / 2; 2]
+        });
+    }
+
+    /// Stops a run once the master has heard of so many requests; its statistics, and the workers' own results.
+    fn stop(&self, run: u32, least: u64) -> (Value, [Value; 2]) {
+        self.master
+            .until("requests", |told| requests(told) > Some(least));
+        self.master.post("/stop", "");
+        let told = self
+            .master
+            .until("stopped", |told| told["state"] == "stopped");
+        (
+            told,
+            self.workers.each_ref().map(|worker| worker.result(run)),
+        )
+    }
+}
+
+/// A count, added up over the workers.
+fn own(results: &[Value; 2], pointer: &str) -> u64 {
+    let figures = results.iter().map(|result| result.pointer(pointer));
+    figures
+        .map(|figure| figure.and_then(Value::as_u64).expect("a count"))
+        .sum()
+}
+
+/// What the master says of an entry.
+fn entry<'a>(told: &'a Value, name: &str) -> &'a Value {
+    let stats = told["stats"].as_array().expect("entries");
+    let entry = stats.iter().find(|entry| entry["name"] == name);
+    entry.unwrap_or_else(|| panic!("no {name}: {told:#}"))
 }
 
 #[test]
 fn a_corpus_is_replayed_by_a_fleet_whose_statistics_are_those_of_its_own_results() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let corpus = super::replay::corpus(dir.path(), &["coding", "api-orchestration"], 20);
-    let engine = super::replay::Engine::start();
-    let locustfile = Command::new(PROVE)
-        .args(["load", "--locustfile"])
-        .arg(&corpus)
-        .output()
-        .expect("prove runs");
-    let path = dir.path().join("locustfile.py");
-    std::fs::write(&path, locustfile.stdout).expect("a file");
-    let master = Master::of(&path);
-    let mut workers =
-        ["one", "two"].map(|name| Replaying::start(&master, &corpus, &engine.url(), name));
-    master.until("two workers", |told| {
-        told["workers"].as_array().is_some_and(|all| all.len() == 2)
-    });
-    master.post("/swarm", "user_count=4&spawn_rate=4");
-    master.until("4 users", |told| {
-        told["state"] == "running" && users(told) == [2, 2]
-    });
-    master.post("/swarm", "user_count=12&spawn_rate=4");
-    master.until("12 users", |told| {
-        told["state"] == "running" && users(told) == [6, 6]
-    });
-    master.until("300 requests", |told| requests(told) > Some(300));
-    master.post("/stop", "");
-    let told = master.until("stopped", |told| told["state"] == "stopped");
-    let pid = rustix::process::Pid::from_child(&master.process.0);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-    let results = workers.each_mut().map(Replaying::result);
-    let own = |pointer: &str| -> u64 {
-        let figures = results.iter().map(|result| result.pointer(pointer));
-        figures
-            .map(|figure| figure.and_then(Value::as_u64).expect("a count"))
-            .sum()
-    };
-    assert_eq!(requests(&told), Some(own("/requests")), "{told:#}");
-    assert_eq!(own("/errors"), 0);
-    let stats = told["stats"].as_array().expect("entries");
-    for profile in ["coding", "api-orchestration"] {
-        let entry = stats.iter().find(|entry| entry["name"] == profile);
-        let entry = entry.unwrap_or_else(|| panic!("no {profile}: {told:#}"));
-        let answered = own(&format!("/profiles/{profile}/requests"));
-        assert_eq!(entry["num_requests"], answered, "{profile}");
+    let mut fleet = Fleet::start();
+    assert_eq!(users(&fleet.master.until("nobody", |_| true)), [0, 0]);
+    // A ramp of several steps, then another on top of it.
+    fleet.swarm(4, 2);
+    fleet.swarm(12, 4);
+    let (told, results) = fleet.stop(1, 300);
+    assert_eq!(
+        requests(&told),
+        Some(own(&results, "/requests")),
+        "{told:#}"
+    );
+    assert_eq!(own(&results, "/errors"), 0);
+    for profile in PROFILES {
+        let answered = own(&results, &format!("/profiles/{profile}/requests"));
+        for part in ["", " TTFT", " E2E"] {
+            let entry = entry(&told, &format!("{profile}{part}"));
+            assert_eq!(entry["num_requests"], answered, "{profile}{part}");
+        }
         // The mean from the intended moment, to the microsecond that a histogram of three digits loses.
         let sum: f64 = results
             .iter()
@@ -454,7 +295,8 @@ fn a_corpus_is_replayed_by_a_fleet_whose_statistics_are_those_of_its_own_results
                 count * figures["e2e_ms"]["mean"].as_f64().unwrap_or(0.0)
             })
             .sum();
-        let (mean, own) = (entry["avg_response_time"].as_f64(), sum / answered as f64);
+        let mean = entry(&told, profile)["avg_response_time"].as_f64();
+        let own = sum / answered as f64;
         let differs = (mean.expect("a mean") - own).abs() / own;
         assert!(differs < 0.01, "{profile}: {mean:?} {own}");
     }
@@ -465,4 +307,87 @@ fn a_corpus_is_replayed_by_a_fleet_whose_statistics_are_those_of_its_own_results
     for result in &results {
         assert_ne!(result["certificate"]["verdict"], "failed", "{result:#}");
     }
+
+    // A second run begins from nothing, and failures are counted too.
+    let port = fleet.engine.url();
+    let port = port
+        .trim_end_matches("/v1")
+        .rsplit_once(':')
+        .expect("a port")
+        .1;
+    let asked = (
+        "application/json",
+        r#"{"fault": "status=503", "share": 0.2}"#,
+    );
+    ask(
+        port.parse().expect("a number"),
+        "POST",
+        "/_engine/faults",
+        asked,
+    )
+    .expect("it is set");
+    fleet.swarm(8, 8);
+    let (told, results) = fleet.stop(2, 100);
+    let failed = own(&results, "/errors");
+    assert_eq!(
+        requests(&told),
+        Some(own(&results, "/requests")),
+        "{told:#}"
+    );
+    assert!(failed > 0, "{told:#}");
+    assert_eq!(
+        entry(&told, "Aggregated")["num_failures"],
+        failed,
+        "{told:#}"
+    );
+    let errors = told["errors"].as_array().into_iter().flatten();
+    let counted: u64 = errors
+        .filter_map(|error| error["occurrences"].as_u64())
+        .sum();
+    assert_eq!(counted, failed, "{told:#}");
+
+    // The master ends, and takes its workers along.
+    let pid = rustix::process::Pid::from_child(&fleet.master.process.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    for worker in &mut fleet.workers {
+        let status = worker.process.0.wait().expect("it ends");
+        // The worse of its runs had failures.
+        assert!(matches!(status.code(), Some(1 | 4)), "{status}");
+        let said = std::fs::read_to_string(&worker.log).expect("its words");
+        assert!(
+            said.contains("joined as worker") && !said.contains("lack"),
+            "{said}"
+        );
+    }
+    fleet.master.process.0.wait().expect("it ends");
+    let log = fleet.master.log();
+    for word in ["Traceback", "ERROR", "unknown worker", "Unknown message"] {
+        assert!(!log.contains(word), "{word} in\n{log}");
+    }
+}
+
+#[test]
+fn a_killed_worker_is_missing_and_its_users_move_to_the_other() {
+    let mut fleet = Fleet::start();
+    fleet.swarm(6, 6);
+    fleet.workers[0].process.0.kill().expect("it runs");
+    let state_of = |told: &Value, name: &str| {
+        let workers = told["workers"].as_array().into_iter().flatten();
+        let mut of_name =
+            workers.filter(|worker| worker["id"].as_str().is_some_and(|id| id.starts_with(name)));
+        of_name
+            .next()
+            .map(|worker| (worker["state"].clone(), worker["user_count"].clone()))
+    };
+    fleet
+        .master
+        .until("the first missing, its users with the second", |told| {
+            state_of(told, "one") == Some((json!("missing"), json!(0)))
+                && state_of(told, "two") == Some((json!("running"), json!(6)))
+        });
+    fleet.master.post("/stop", "");
+    fleet
+        .master
+        .until("stopped", |told| told["state"] == "stopped");
+    assert!(fleet.workers[1].result(1)["requests"].as_u64() > Some(0));
 }

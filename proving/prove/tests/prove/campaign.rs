@@ -3,15 +3,15 @@
 //! Not here: real time through the gate (`tests/e2e`).
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::thread;
 
 use serde_json::Value;
 use testing::eventually;
 
+use super::answers::{page, serve};
 use super::{PROVE, ports};
 
 const SMALL: &str = include_str!("../campaign/small.toml");
@@ -440,21 +440,8 @@ fn a_missed_objective_and_a_page_for_people_have_exit_codes_of_their_own() {
     let missed = run(dir.path(), &["--virtual", "--json"]);
     assert_eq!(missed.status.code(), Some(1), "{:#}", json(&missed));
 
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut stream = stream;
-            let mut asked = [0; 2048];
-            let _ = stream.read(&mut asked);
-            let page = "<!doctype html><title>Sign in</title>";
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n",
-                page.len()
-            );
-            let _ = stream.write_all((head + page).as_bytes());
-        }
-    });
+    let sign_in = page("text/html", "<!doctype html><title>Sign in</title>");
+    let address = serve(move |_| Some(sign_in.clone()));
     let dir = scenario(&SCENARIO.replace(
         "preset = \"small.toml\"",
         &format!("url = \"http://{address}\""),

@@ -2,6 +2,7 @@
 //!
 //! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
+mod answers;
 mod campaign;
 mod faults;
 mod metered;

@@ -3,13 +3,12 @@
 //! The counts are those of a page that stands still between requests and grows with each that asks for it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::thread;
 
 use serde_json::Value;
 
+use super::answers::{self, serve};
 use super::ports::Closed;
 use super::{PROVE, SAME, race, raced, result, row, subjects};
 
@@ -23,34 +22,18 @@ const DUE: (u64, u64) = (60, 26);
 /// Serves a page on which, each time, 1000 more calls have ended, of which so many are `counted`; `waiting` stays as it is.
 /// It serves until the process ends.
 pub(crate) fn page(counted: u64, waiting: u64) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    thread::spawn(move || {
-        for (times, stream) in listener.incoming().enumerate() {
-            let mut stream = stream.expect("a connection");
-            let mut lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
-            while lines
-                .next()
-                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-            {}
-            let times = times as u64;
-            let (calls, counted) = (times * 1_000, times * counted);
-            let body = format!(
-                "calls_total {calls}\nresults_total{{result=\"exact\"}} {counted}\n\
-                 results_total{{result=\"busy\"}} {}\nwaiting {waiting}\nseconds_total {times}\n\
-                 hits_total {}\nmisses_total {times}\n",
-                calls - counted,
-                times * 3,
-            );
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-                body.len()
-            );
-            // Whoever asked may be gone.
-            let _gone = stream.write_all((head + &body).as_bytes());
-        }
-    });
-    address
+    serve(move |times| {
+        let times = times as u64;
+        let (calls, counted) = (times * 1_000, times * counted);
+        let body = format!(
+            "calls_total {calls}\nresults_total{{result=\"exact\"}} {counted}\n\
+             results_total{{result=\"busy\"}} {}\nwaiting {waiting}\nseconds_total {times}\n\
+             hits_total {}\nmisses_total {times}\n",
+            calls - counted,
+            times * 3,
+        );
+        Some(answers::page("text/plain", &body))
+    })
 }
 
 /// Lets a subject count as the page says, and be compared with another.

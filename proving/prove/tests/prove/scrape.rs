@@ -2,8 +2,8 @@
 //!
 //! Not here: targets that stop answering later (the unit tests of `scraper`).
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -11,23 +11,12 @@ use serde_json::Value;
 use testing::eventually;
 
 use super::PROVE;
+use super::answers::{self, serve};
 use super::ports::{self, Closed};
 
-/// A server of one page of this kind. It serves until the process ends.
+/// A server of one page of this kind.
 fn page(kind: &'static str, page: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _asked = stream.read(&mut [0; 4096]);
-            let length = page.len();
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
-            );
-            let _gone = stream.write_all((head + page).as_bytes());
-        }
-    });
-    address
+    serve(move |_| Some(answers::page(kind, page)))
 }
 
 /// A process that ends with its test.

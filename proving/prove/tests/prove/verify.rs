@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 use testing::{Began, eventually, found};
 
+use super::answers::{page, serve};
 use super::ports::Closed;
 use super::{PROVE, faults};
 
@@ -47,22 +48,9 @@ fn said(output: &Output) -> String {
     said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Answers every call with what `answer` gives by the call's number; nothing is silence.
+/// The URL of one that answers so.
 fn gateway(answer: impl Fn(usize) -> Option<String> + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("bound");
-    thread::spawn(move || {
-        let mut silent = Vec::new();
-        for (number, stream) in listener.incoming().enumerate() {
-            let Ok(mut stream) = stream else { return };
-            let _ = stream.read(&mut [0; 8192]);
-            match answer(number) {
-                Some(answer) => drop(stream.write_all(answer.as_bytes())),
-                None => silent.push(stream),
-            }
-        }
-    });
-    format!("http://{address}")
+    format!("http://{}", serve(answer))
 }
 
 /// Outcomes in their order.
@@ -165,11 +153,7 @@ fn a_metric_that_never_existed_fails_its_case_and_the_nearest_names_are_told() {
     let (_dir, file) = suite(&text);
     let target = gateway(|_| Some(GOOD.into()));
     let body = "refusals_total 3\nother 1\n";
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let page = gateway(move |_| Some(head.clone()));
+    let page = gateway(move |_| Some(page("text/plain", body)));
     // A page that is not there is no metric that did not move.
     let gone = gateway(|_| Some("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()));
     let places = [
@@ -209,10 +193,9 @@ fn counting(first: u64, then: u64) -> String {
             _ if second.get_or_init(Began::now).is_over(LATER) => then,
             _ => first,
         };
-        let body = format!("refused_total {}\n", 3 + grown);
-        let length = body.len();
-        Some(format!(
-            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}"
+        Some(page(
+            "text/plain",
+            &format!("refused_total {}\n", 3 + grown),
         ))
     })
 }

@@ -113,8 +113,7 @@ fn machine(role: &'static str) -> impl Fn(&Seen) -> Does + Send + Sync + 'static
 
 #[tokio::test(start_paused = true)]
 async fn a_machines_own_role_is_asked_for_in_three_steps() {
-    let instance = |url| KeysRequest::Instance(InstanceKeys { url });
-    let (server, found) = asked(machine("gate-role\n"), instance).await;
+    let (server, found) = asked(machine("gate-role\n"), KeysRequest::Instance).await;
     assert_eq!(found.expect("keys").value.access_key_id, "ASIA2");
     assert_eq!(server.asked(), 3);
     for (role, why) in [
@@ -122,7 +121,10 @@ async fn a_machines_own_role_is_asked_for_in_three_steps() {
         ("", "no role"),
         ("other", "404"),
     ] {
-        let fault = asked(machine(role), instance).await.1.expect_err(role);
+        let fault = asked(machine(role), KeysRequest::Instance)
+            .await
+            .1
+            .expect_err(role);
         assert!(fault.to_string().contains(why), "{role}: {fault}");
     }
 }
@@ -139,11 +141,9 @@ async fn a_containers_agent_is_shown_what_proves_the_container() {
         }
     };
     let container = |proof: &'static str| {
-        move |url: Url| {
-            KeysRequest::Container(ContainerKeys {
-                url: url.at("/v1/credentials").expect("a path"),
-                token: Some(SecretSource::fixed(Secret::new(proof.into()))),
-            })
+        move |url: Url| KeysRequest::Container {
+            url: url.at("/v1/credentials").expect("a path"),
+            token: Some(SecretSource::fixed(Secret::new(proof.into()))),
         }
     };
     let (server, found) = asked(agent, container("pod-hidden")).await;

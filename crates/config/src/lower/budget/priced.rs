@@ -41,7 +41,7 @@ impl Lowering<'_> {
                         backend.name
                     );
                     let hint = "add it under `prices`, or count tokens";
-                    self.findings.fault(place, says, hint);
+                    self.fault(place, says, hint);
                 }
             }
             if others && are_known {
@@ -50,7 +50,7 @@ impl Lowering<'_> {
                     route.name
                 );
                 let hint = "price what it takes, or list its models under `match`";
-                self.findings.warn(place, says, hint);
+                self.warn(place, says, hint);
             }
         }
     }

@@ -1,32 +1,33 @@
 //! `aws`: whose keys sign requests, for which region and service.
 
+use super::{IDENTITIES, endpoint};
 use crate::decode::Place;
 use crate::host::{AwsFrom, AwsSource, MadeKind};
-use crate::lower::identity::address;
+use crate::lower::{said, text};
 use crate::schema::credential::{Aws, WebIdentity};
 
 const METADATA: &str = "http://169.254.169.254";
 
 impl super::super::Lowering<'_> {
     pub(super) fn aws(&mut self, written: &Aws, place: &Place) -> Option<(String, MadeKind)> {
-        let is_instance = written.imds.get().is_some_and(|at| at.value.0);
+        let is_instance = written.imds.value().is_some_and(|is| is.0);
         let has_keys = !written.access_key_id.is_absent()
             || !written.secret_access_key.is_absent()
             || !written.session_token.is_absent();
-        let is_container = written.container.get().is_some_and(|at| at.value.0);
+        let is_container = written.container.value().is_some_and(|is| is.0);
         let is_role = !written.web_identity.is_absent();
         let kinds = [has_keys, is_role, is_instance, is_container];
         let hint = "write access_key_id and secret_access_key, web_identity, imds: true, or container: true";
-        self.one_of(place, kinds, hint);
+        self.one_of(place, kinds, IDENTITIES, hint);
         if let Some(at) = written.endpoint.get().filter(|_| has_keys || is_container) {
             let says = if has_keys {
                 "nobody is asked for keys that stand here"
             } else {
                 "the environment says where a container's keys are"
             };
-            self.findings.fault(&at.place, says, "leave it out");
+            self.fault(&at.place, says, "leave it out");
         }
-        let region = written.region.get().map(|at| at.value.0.clone());
+        let region = text(&written.region);
         let (account, from) = if has_keys {
             self.aws_keys(written, place)?
         } else if let Some(identity) = written.web_identity.get() {
@@ -34,14 +35,12 @@ impl super::super::Lowering<'_> {
         } else if is_container {
             self.container(place)?
         } else {
-            let base = written.endpoint.get();
-            let base = base.map_or_else(|| METADATA.to_owned(), |at| address(&at.value));
+            let base = endpoint(&written.endpoint, METADATA);
             ("aws imds".to_owned(), AwsFrom::Instance(format!("{base}/")))
         };
-        let service = written.service.get();
         let source = AwsSource {
             region: region?,
-            service: service.map_or_else(|| "bedrock".to_owned(), |at| at.value.0.clone()),
+            service: said(&written.service, "bedrock"),
             from,
         };
         Some((account, MadeKind::Aws(Box::new(source))))
@@ -51,17 +50,13 @@ impl super::super::Lowering<'_> {
         if written.access_key_id.is_absent() || written.secret_access_key.is_absent() {
             let says = "says one half of a key";
             let hint = "write access_key_id and secret_access_key";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
-        let secret = written.secret_access_key.get();
-        let secret = secret.and_then(|of| self.secret_of(of, place, "secret_access_key"));
-        let token = match written.session_token.get() {
-            Some(of) => Some(self.secret_of(of, place, "session_token")?),
-            None => None,
-        };
+        let secret = self.secret_below(&written.secret_access_key, place, "secret_access_key");
+        let token = self.secret_below(&written.session_token, place, "session_token")?;
         let id = written.access_key_id.get()?.value.0.clone();
         let account = format!("aws {id}");
-        let secret = secret?;
+        let secret = secret??;
         Some((account, AwsFrom::Keys { id, secret, token }))
     }
 
@@ -77,13 +72,12 @@ impl super::super::Lowering<'_> {
         } else {
             self.asked_at(&aws.endpoint)?
         };
-        let role_arn = written.role_arn.get()?.value.0.clone();
-        let name = written.session_name.get();
+        let role_arn = text(&written.role_arn)?;
         let account = format!("aws {role_arn}");
         let from = AwsFrom::WebIdentity {
             url,
             role_arn,
-            session_name: name.map_or_else(|| "tollgate".to_owned(), |at| at.value.0.clone()),
+            session_name: said(&written.session_name, "tollgate"),
             file: file?,
         };
         Some((account, from))

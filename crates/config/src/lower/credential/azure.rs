@@ -1,8 +1,9 @@
 //! `azure`: an application with one proof of it, or the machine's own identity.
 
+use super::{IDENTITIES, endpoint};
 use crate::decode::{Field, Place};
 use crate::host::{AzureProof, AzureSource, MadeKind};
-use crate::lower::identity::address;
+use crate::lower::{said, text};
 use crate::scalar::encoded;
 use crate::schema::credential::Azure;
 
@@ -12,7 +13,7 @@ const METADATA: &str = "http://169.254.169.254";
 
 impl super::super::Lowering<'_> {
     pub(super) fn azure(&mut self, written: &Azure, place: &Place) -> Option<(String, MadeKind)> {
-        let is_managed = written.managed_identity.get().is_some_and(|at| at.value.0);
+        let is_managed = written.managed_identity.value().is_some_and(|is| is.0);
         let kinds = [
             !written.client_secret.is_absent(),
             !written.certificate.is_absent() || !written.key.is_absent(),
@@ -20,10 +21,9 @@ impl super::super::Lowering<'_> {
             is_managed,
         ];
         let hint = "write client_secret, certificate and key, federated_token_file, or managed_identity: true";
-        self.one_of(place, kinds, hint);
-        let scope = written.scope.get();
-        let scope = scope.map_or_else(|| SCOPE.to_owned(), |at| at.value.0.clone());
-        let client_id = written.client_id.get().map(|at| at.value.0.clone());
+        self.one_of(place, kinds, IDENTITIES, hint);
+        let scope = said(&written.scope, SCOPE);
+        let client_id = text(&written.client_id);
         let (account, source) = if is_managed {
             self.managed(written, &scope, client_id)
         } else {
@@ -42,11 +42,9 @@ impl super::super::Lowering<'_> {
         let authority = written.authority.get().map(|at| &at.place);
         for place in [tenant, authority].into_iter().flatten() {
             let says = "the machine's identity has no place here";
-            self.findings
-                .fault(place, says, "leave it out: the machine knows it");
+            self.fault(place, says, "leave it out: the machine knows it");
         }
-        let base = written.endpoint.get();
-        let base = base.map_or_else(|| METADATA.to_owned(), |at| address(&at.value));
+        let base = endpoint(&written.endpoint, METADATA);
         let resource = encoded(scope.strip_suffix("/.default").unwrap_or(scope));
         let mut url = format!(
             "{base}/metadata/identity/oauth2/token?api-version=2018-02-01&resource={resource}"
@@ -68,13 +66,11 @@ impl super::super::Lowering<'_> {
     ) -> Option<(String, AzureSource)> {
         if let Some(at) = written.endpoint.get() {
             let says = "only a metadata service may stand at another address";
-            self.findings
-                .fault(&at.place, says, "write authority, which is Entra's");
+            self.fault(&at.place, says, "write authority, which is Entra's");
         }
         if written.tenant.is_absent() || written.client_id.is_absent() {
             let says = "does not say which application of which tenant";
-            self.findings
-                .fault(place, says, "write tenant and client_id");
+            self.fault(place, says, "write tenant and client_id");
         }
         let proof = self.azure_proof(written, place);
         let authority = match written.authority {
@@ -95,7 +91,7 @@ impl super::super::Lowering<'_> {
 
     fn azure_proof(&mut self, written: &Azure, place: &Place) -> Option<AzureProof> {
         if let Some(secret) = written.client_secret.get() {
-            let secret = self.secret_of(secret, place, "client_secret")?;
+            let secret = self.secret_at(secret, &place.below("client_secret"))?;
             return Some(AzureProof::Secret(secret));
         }
         if let Some(at) = written.federated_token_file.get() {
@@ -103,12 +99,11 @@ impl super::super::Lowering<'_> {
         }
         if written.certificate.is_absent() != written.key.is_absent() {
             let says = "says a certificate without its key, or a key without its certificate";
-            self.findings
-                .fault(place, says, "write certificate and key");
+            self.fault(place, says, "write certificate and key");
         }
         let (certificate, key) = (written.certificate.get(), written.key.get());
-        let certificate = certificate.and_then(|at| self.certificate_pem(at));
-        let key = key.and_then(|at| self.private_pem(at));
-        Some(AzureProof::Certificate(certificate?, key?))
+        let certificate = certificate.and_then(|at| self.certificate(at));
+        let key = key.and_then(|at| self.private_key(at));
+        Some(AzureProof::Certificate(certificate?.1, key?.1))
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use policy::secret::Secret;
 use serde_json::{Map, Value};
 
+use super::{IDENTITIES, endpoint};
 use crate::decode::{At, Place, Written};
 use crate::host::{GoogleFrom, GoogleSource, MadeKind};
-use crate::lower::identity::texts;
+use crate::lower::texts;
 use crate::scalar::{SecretFile, encoded};
 use crate::schema::credential::Google;
 use crate::target::Target;
@@ -25,12 +26,17 @@ impl super::super::Lowering<'_> {
         if written.scope.is_absent() {
             scopes.push(SCOPE.to_owned());
         }
-        let is_metadata = written.metadata.get().is_some_and(|at| at.value.0);
+        let is_metadata = written.metadata.value().is_some_and(|is| is.0);
         let kinds = [!written.key_file.is_absent(), is_metadata];
-        self.one_of(place, kinds, "write key_file, or metadata: true");
+        self.one_of(
+            place,
+            kinds,
+            IDENTITIES,
+            "write key_file, or metadata: true",
+        );
         if let Some(at) = written.endpoint.get().filter(|_| !is_metadata) {
             let says = "only a metadata server may stand at another address";
-            self.findings.fault(
+            self.fault(
                 &at.place,
                 says,
                 "leave it out: the key's file says where tokens are",
@@ -39,11 +45,7 @@ impl super::super::Lowering<'_> {
         let (account, from) = match written.key_file.get() {
             Some(at) => self.google_file(at)?,
             None => {
-                let base = written.endpoint.get();
-                let base = base.map_or_else(
-                    || METADATA.to_owned(),
-                    |at| crate::lower::identity::address(&at.value),
-                );
+                let base = endpoint(&written.endpoint, METADATA);
                 let path = "/computeMetadata/v1/instance/service-accounts/default/token";
                 let scopes: Vec<String> = scopes.iter().map(|scope| encoded(scope)).collect();
                 let url = format!("{base}{path}?scopes={}", scopes.join(","));
@@ -60,8 +62,7 @@ impl super::super::Lowering<'_> {
         drop(Secret::new(bytes));
         let Ok(Value::Object(mut members)) = found else {
             let hint = "name the JSON file that Google Cloud wrote";
-            self.findings
-                .fault(&at.place, "the file is not a JSON object", hint);
+            self.fault(&at.place, "the file is not a JSON object", hint);
             return None;
         };
         let kind = members.get("type").and_then(Value::as_str);
@@ -74,7 +75,7 @@ impl super::super::Lowering<'_> {
             Ok((_, GoogleFrom::External { file, .. })) if !self.is_there(&file) => {
                 let says = "the file names a file with a token that cannot be read";
                 let hint = "its path is the member credential_source.file";
-                self.findings.fault(&at.place, says, hint);
+                self.fault(&at.place, says, hint);
                 None
             }
             Ok(found) => {
@@ -96,8 +97,7 @@ impl super::super::Lowering<'_> {
             }
             Err(says) => {
                 let hint = "name the JSON file that Google Cloud wrote";
-                self.findings
-                    .fault(&at.place, format!("the file {says}"), hint);
+                self.fault(&at.place, format!("the file {says}"), hint);
                 None
             }
         }
@@ -110,7 +110,7 @@ impl super::super::Lowering<'_> {
         let Ok(target) = Target::read(url) else {
             let says = "the file names an address that is none";
             let hint = "addresses begin with https:// and have no query";
-            self.findings.fault(&at.place, says, hint);
+            self.fault(&at.place, says, hint);
             return false;
         };
         if !target.tls {

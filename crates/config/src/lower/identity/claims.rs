@@ -2,12 +2,10 @@
 //!
 //! Not here: the claims of a token (`identity::claims`).
 
-use policy::snapshot::Snapshot;
-
-use crate::decode::{Field, Place};
+use super::Known;
+use crate::decode::Place;
 use crate::host::{ClaimNames, WorkloadFrom};
-use crate::lower::Lowering;
-use crate::schema::Document;
+use crate::lower::{Lowering, said};
 use crate::schema::identity::CallerClaims;
 
 impl Lowering<'_> {
@@ -17,43 +15,40 @@ impl Lowering<'_> {
         place: &Place,
         written: &CallerClaims,
         user_default: &str,
-        document: &Document,
-        snapshot: &Snapshot,
+        known: Known<'_>,
     ) -> Option<ClaimNames> {
         let mut table = Vec::new();
-        for (value, workload) in written.workloads.get().map_or(&[][..], |w| &w.0) {
+        for (value, workload) in written.workloads.items() {
             let Some(workload) = workload else { continue };
-            self.registered(workload, document, snapshot);
+            self.registered(workload, known);
             table.push((value.value.0.clone(), workload.value.0.clone()));
         }
         if let Some(at) = written.workload.get() {
-            self.registered(at, document, snapshot);
+            self.registered(at, known);
         }
         let workload = match (written.workload.get(), written.workload_claim.get()) {
             (Some(at), None) if table.is_empty() => WorkloadFrom::Fixed(at.value.0.clone()),
             (None, Some(at)) => WorkloadFrom::Claim(at.value.0.clone(), table),
             _ => {
-                let is_bad = matches!(written.workload, Field::Bad)
-                    || matches!(written.workload_claim, Field::Bad);
+                let is_bad = written.workload.is_bad() || written.workload_claim.is_bad();
                 if !is_bad {
                     let says = "says no single way from a token to a workload";
                     let hint =
                         "write workload, or workload_claim with or without a table of workloads";
-                    self.findings.fault(place, says, hint);
+                    self.fault(place, says, hint);
                 }
                 return None;
             }
         };
-        let tags = written.tags.get().map_or(&[][..], |tags| &tags.0);
+        let tags = written.tags.items();
         let mut tags: Vec<_> = tags
             .iter()
             .filter_map(|(tag, claim)| Some((tag.value.0.clone(), claim.as_ref()?.value.0.clone())))
             .collect();
         tags.sort();
-        let user = written.user_claim.get();
         Some(ClaimNames {
             workload,
-            user: user.map_or_else(|| user_default.to_owned(), |at| at.value.0.clone()),
+            user: said(&written.user_claim, user_default),
             tags,
         })
     }

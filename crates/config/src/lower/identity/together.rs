@@ -20,12 +20,11 @@ impl super::super::Lowering<'_> {
         if !source.login.is_absent() && any(|before| !before.login.is_absent()) {
             let says = "is a second `login`, and a browser has one session";
             let hint = "keep one, at a provider that knows all of these people";
-            self.findings.fault(place, says, hint);
+            self.fault(place, says, hint);
         }
         if !source.keys.is_absent() && any(|before| !before.keys.is_absent()) {
             let says = "is a second `keys`, and a key that the first does not know is refused";
-            self.findings
-                .fault(place, says, "keep all keys in one file");
+            self.fault(place, says, "keep all keys in one file");
         }
         let takes_all = |before: &IdentitySource| {
             !before.introspection.is_absent() || !before.token_review.is_absent()
@@ -33,10 +32,9 @@ impl super::super::Lowering<'_> {
         let takes_some = !source.keys.is_absent() || !source.jwt.is_absent();
         if (takes_some || takes_all(source)) && any(takes_all) {
             let says = "no token comes here: a source before it asks about every one";
-            self.findings
-                .warn(place, says, "put this source before that");
+            self.warn(place, says, "put this source before that");
         }
-        let header = |source: &IdentitySource| source.header.get().map(|at| at.value.0.clone());
+        let header = |source: &IdentitySource| source.header.value().map(|name| name.0.clone());
         let mut headers = before
             .iter()
             .filter_map(|(_, before)| header(before.as_ref()?));
@@ -44,8 +42,7 @@ impl super::super::Lowering<'_> {
             && ours != first
         {
             let says = format!("names another header than {first}, which a source before it does");
-            self.findings
-                .fault(place, says, "use one name of the header for all");
+            self.fault(place, says, "use one name of the header for all");
         }
     }
 }

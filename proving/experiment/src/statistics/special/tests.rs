@@ -43,9 +43,6 @@ fn the_normal_distribution_has_its_tabled_values() {
     near(erfc(-1.0), 1.842_700_792_949_714_8, 1e-12);
     near(erfc(5.0), 1.537_459_794_428_035e-12, 1e-10);
     near(normal_outside(1.959_963_984_540_054), 0.05, 1e-10);
-    near(normal_quantile_above(0.025), 1.959_963_984_540_054, 1e-10);
-    near(normal_quantile_above(1e-6), 4.753_424_308_823_798, 1e-9);
-    assert_eq!(normal_quantile_above(0.0), f64::INFINITY);
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn hear_as<'a>(
         end: begin + Duration::from_secs(3600),
     };
     let (seen, live, mut ear) = (
-        RefCell::new(Observations::new()),
-        Live::new(),
+        RefCell::new(Observations::default()),
+        Live::default(),
         ObserverBuffers::default(),
     );
     let hears = ObserveOptions {
@@ -71,7 +71,7 @@ fn hear_as<'a>(
     );
     drop(left);
     assert_eq!(live.open(), 0);
-    *seen.borrow_mut() = Observations::new();
+    *seen.borrow_mut() = Observations::default();
     let mut hearing = ear.hear(hears, &seen, &live);
     let mut now = begin;
     for piece in pieces {

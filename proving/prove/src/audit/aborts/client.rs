@@ -6,20 +6,19 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use experiment::random::Rng;
 use load::client::{Parser, Progress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::events::Events;
 use super::{FIRST_TOKEN, MODEL, NEXT_TOKEN, over_h2};
+use crate::audit::crowd::Crowd;
 
 /// Events after which everybody has left.
 const EVENTS_MAX: u64 = 50;
@@ -109,13 +108,13 @@ pub(super) struct Left {
 /// Clients at work.
 pub(super) struct Leavers {
     shared: Arc<Shared>,
-    thread: JoinHandle<()>,
+    crowd: Crowd<Left>,
 }
 
 struct Shared {
     manner: Manner,
     next: AtomicU64,
-    left: Mutex<Vec<Left>>,
+    left: AtomicU64,
 }
 
 impl Leavers {
@@ -123,55 +122,32 @@ impl Leavers {
         let shared = Arc::new(Shared {
             manner,
             next: AtomicU64::new(0),
-            left: Mutex::default(),
+            left: AtomicU64::new(0),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("leavers".into())
-            .spawn(move || {
-                let local = tokio::task::LocalSet::new();
-                local.block_on(&runtime, async {
-                    let mut all = JoinSet::new();
-                    (0..users).for_each(|_| drop(all.spawn_local(user(Arc::clone(&theirs)))));
-                    while all.join_next().await.is_some() {}
-                });
-            })?;
-        Ok(Self { shared, thread })
+        let crowd = Crowd::start(users, move || move |_| user(Arc::clone(&theirs)))?;
+        Ok(Self { shared, crowd })
     }
 
     pub(super) fn left(&self) -> u64 {
-        let left = self
-            .shared
-            .left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        left.len() as u64
+        self.shared.left.load(Ordering::Relaxed)
     }
 
     pub(super) fn are_done(&self) -> bool {
-        self.thread.is_finished()
+        self.crowd.is_done()
     }
 
     pub(super) fn finish(self) -> io::Result<Vec<Left>> {
-        let panicked = |_| io::Error::other("a client's thread panicked");
-        self.thread.join().map_err(panicked)?;
-        let mut left = self
-            .shared
-            .left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        Ok(std::mem::take(&mut *left))
+        self.crowd.join()
     }
 }
 
-async fn user(shared: Arc<Shared>) {
+async fn user(shared: Arc<Shared>) -> Vec<Left> {
+    let mut seen = Vec::new();
     loop {
         let n = shared.next.fetch_add(1, Ordering::Relaxed);
         if n >= shared.manner.count {
-            return;
+            return seen;
         }
         let mut rng = Rng::new(shared.manner.seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let left = loop {
@@ -181,8 +157,8 @@ async fn user(shared: Arc<Shared>) {
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         };
-        let mut all = shared.left.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(left);
+        seen.push(left);
+        shared.left.fetch_add(1, Ordering::Relaxed);
     }
 }
 

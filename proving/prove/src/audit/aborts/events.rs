@@ -1,14 +1,14 @@
 //! What of a stream reached a client: its events, and the text in them.
 //!
 //! Invariant: an event counts once it is whole; the end mark and comments do not count.
-//! Not here: HTTP framing (`load`).
+//! Not here: HTTP framing, where an event ends (`load`).
 
 use serde_json::Value;
 
 /// What came so far.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    rest: Vec<u8>,
+    cut: load::observer::Events,
     /// Whole events with data, without the end mark.
     pub(super) count: u64,
     /// What was generated in them, in the order in which it came.
@@ -17,30 +17,23 @@ pub(super) struct Events {
 
 impl Events {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        self.rest.extend_from_slice(bytes);
-        let mut from = 0;
-        while let Some(length) = self.rest[from..].windows(2).position(|two| two == b"\n\n") {
-            let event = String::from_utf8_lossy(&self.rest[from..from + length]).into_owned();
-            self.event(&event);
-            from += length + 2;
-        }
-        self.rest.drain(..from);
-    }
-
-    fn event(&mut self, event: &str) {
-        let data = event.lines().find_map(|line| line.strip_prefix("data:"));
-        let Some(data) = data.map(str::trim).filter(|data| *data != "[DONE]") else {
-            return;
-        };
-        self.count += 1;
-        if let Ok(data) = serde_json::from_str::<Value>(data) {
-            self.text.push_str(text(&data));
-        }
+        let Self { cut, count, text } = self;
+        cut.feed(bytes, &mut |event: &[u8]| {
+            let event = String::from_utf8_lossy(event);
+            let data = event.lines().find_map(|line| line.strip_prefix("data:"));
+            let Some(data) = data.map(str::trim).filter(|data| *data != "[DONE]") else {
+                return;
+            };
+            *count += 1;
+            if let Ok(data) = serde_json::from_str::<Value>(data) {
+                text.push_str(text_of(&data));
+            }
+        });
     }
 }
 
 /// What one event of any dialect generates.
-fn text(data: &Value) -> &str {
+fn text_of(data: &Value) -> &str {
     let choice = &data["choices"][0];
     let delta = &choice["delta"];
     let is_delta = data["type"]

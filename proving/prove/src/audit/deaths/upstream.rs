@@ -69,9 +69,7 @@ pub(super) const BODY: &str =
 
 impl Mortal {
     pub(super) fn start(seed: u64, http2: bool) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = crate::runtime::make()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {

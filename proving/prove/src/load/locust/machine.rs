@@ -8,7 +8,7 @@
 //! Not here: sockets (`worker`), bytes (`message`), which reports have arrived (`delivery`).
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::delivery::{Delivered, Delivery, Ending};
 use super::message::{Doing, FromMaster, Health, Job, ToMaster, Users};
@@ -55,13 +55,9 @@ pub(crate) enum Event {
         users: Users,
         /// What was typed in as the host to test.
         host: Option<String>,
-        /// By the master's clock.
-        at: SystemTime,
         /// Whether a new run begins with it.
         new_run: bool,
     },
-    /// All workers of the fleet have their users.
-    Ramped { users: u64 },
     /// No users any more, within this time; answered by [`super::Worker::stopped`].
     Stop { within: Duration },
     /// The master ends; answered by [`super::Worker::leave`].
@@ -222,7 +218,7 @@ impl Machine {
                 self.delivery.echoed();
             }
             FromMaster::Spawn(job) => self.spawn(job, wall),
-            FromMaster::Ramped { users } => self.tell(Event::Ramped { users }),
+            FromMaster::Ramped => {}
             FromMaster::Stop => self.stop(Why::Told),
             // To a worker that it does not know, a master says this too.
             FromMaster::Quit if self.unanswered.is_some() => self.forgotten(now),
@@ -426,7 +422,6 @@ impl Machine {
         self.tell(Event::Spawn {
             users,
             host: job.host,
-            at: UNIX_EPOCH + seconds(job.timestamp),
             new_run,
         });
     }

@@ -40,9 +40,7 @@ pub(super) enum FromMaster {
     },
     Spawn(Job),
     /// Every worker has what it was told to have.
-    Ramped {
-        users: u64,
-    },
+    Ramped,
     Heartbeat,
     Stop,
     Quit,
@@ -89,11 +87,6 @@ struct Ack {
     index: Option<u32>,
 }
 
-#[derive(Deserialize)]
-struct Ramped {
-    user_count: u64,
-}
-
 /// Reads a message.
 pub(super) fn decode(bytes: &[u8]) -> Result<FromMaster, Damage> {
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
@@ -123,12 +116,10 @@ impl<'de> Deserialize<'de> for FromMaster {
                     "spawn" => {
                         FromMaster::Spawn(next::<_, Job>(&mut of)?.check().map_err(Error::custom)?)
                     }
-                    "spawning_complete" => FromMaster::Ramped {
-                        users: next::<_, Ramped>(&mut of)?.user_count,
-                    },
                     known => {
                         next::<_, IgnoredAny>(&mut of)?;
                         match known {
+                            "spawning_complete" => FromMaster::Ramped,
                             "heartbeat" => FromMaster::Heartbeat,
                             "stop" => FromMaster::Stop,
                             "quit" => FromMaster::Quit,

@@ -98,10 +98,7 @@ impl Worker {
         let (told, events) = sync_channel(MOST_EVENTS);
         let (begun, ours) = (Instant::now(), mailbox.clone());
         let machine = Machine::new(id, classes, pace, begun, SystemTime::now());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(JoinError::Start)?;
+        let runtime = crate::runtime::make().map_err(JoinError::Start)?;
         let shell = Shell::new(master, machine, ours, told, begun);
         let thread = thread::Builder::new()
             .name("locust".into())

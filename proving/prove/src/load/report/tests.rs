@@ -33,7 +33,7 @@ fn report_of(slo_share: Option<f64>, errors: u64, left: u64) -> Report {
         }],
     };
     let certificate = Certifier::new(&workload, Part::WHOLE).certify(Duration::from_secs(10));
-    let mut observations = Observations::new();
+    let mut observations = Observations::default();
     (observations.answered, observations.completed) = (20, 20);
     observations.left = left;
     let kind = Failure::Status(404);

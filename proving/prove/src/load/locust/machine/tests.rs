@@ -1,5 +1,7 @@
 //! The machine alone, in time that passes only when told. Not here: sockets (`worker`).
 
+use std::time::UNIX_EPOCH;
+
 use experiment::random::Rng;
 
 use super::super::stats::{Of, Seen};
@@ -397,10 +399,7 @@ fn a_reconnect_is_obeyed_and_an_unknown_word_changes_nothing() {
     );
     scene.machine.damaged("odd bytes".into());
     assert_eq!(scene.act(), ["exception", "Warning odd bytes"]);
-    assert_eq!(
-        scene.hear(FromMaster::Ramped { users: 9 }),
-        ["Ramped { users: 9 }"]
-    );
+    assert!(scene.hear(FromMaster::Ramped).is_empty());
 }
 
 #[test]
