@@ -113,9 +113,9 @@ fn subjects(result: &RaceResult) -> Section {
                 file: file.clone(),
                 says: format!("flame graph of {}", told.name),
             }));
-        told.notes
-            .iter()
-            .for_each(|note| section.text(format!("note of {}: {note}", told.name)));
+        for note in &told.notes {
+            section.text(format!("  note: {note}"));
+        }
     }
     section
 }

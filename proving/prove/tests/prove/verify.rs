@@ -240,7 +240,7 @@ fn what_cannot_be_run_at_all_ends_with_2_and_says_why() {
     let output = verify(&file, &["--target", "http://127.0.0.1:9"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        said(&output).contains("case[0]: unknown field `sayes`"),
+        said(&output).contains("case[0].sayes: unknown field `sayes`"),
         "{}",
         said(&output)
     );
