@@ -44,6 +44,8 @@ pub struct Conversation<'t> {
     pub instructions: Option<&'t str>,
     /// The messages.
     pub turns: Vec<Turn<'t>>,
+    /// The `task` that each of the turns names, as far as there are any: only some templates know it.
+    pub tasks: Vec<Option<&'t str>>,
     /// None where the body gives none, which is not the same to a template as an empty list.
     pub tools: Option<Vec<Tool<'t>>>,
     /// How hard the model is to think.

@@ -203,6 +203,10 @@ impl<'de> Visitor<'de> for Growing {
         Ok(Tree::Text(Cow::Owned(value.to_owned())))
     }
 
+    fn visit_string<E>(self, value: String) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Owned(value)))
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree<'de>, A::Error> {
         let deeper = self.deeper()?;
         let mut list = Vec::new();

@@ -9,11 +9,8 @@ use std::fmt;
 use prompts::tree::{PythonJson, Tree, python_json};
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
-use serde::de::{
-    self, Deserialize, DeserializeOwned, Deserializer, IntoDeserializer, MapAccess, SeqAccess,
-    Visitor,
-};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Number, Value};
 
 /// One JSON value.
@@ -118,103 +115,37 @@ pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Json)>) -> 
 impl fmt::Display for Json {
     /// Compact JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+        self.tree().fmt(f)
     }
 }
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Bool(b) => serializer.serialize_bool(*b),
-            Self::Number(n) => n.serialize(serializer),
-            Self::String(s) => serializer.serialize_str(s),
-            Self::Array(all) => serializer.collect_seq(all),
-            Self::Object(members) => {
-                let mut map = serializer.serialize_map(Some(members.len()))?;
-                members
-                    .iter()
-                    .try_for_each(|(name, value)| map.serialize_entry(name, value))?;
-                map.end()
-            }
-        }
+        self.tree().serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        Tree::deserialize(deserializer).map(Self::from)
     }
 }
 
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
-    type Value = Json;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Json, D::Error> {
-        Json::deserialize(inner)
-    }
-
-    fn visit_bool<E>(self, b: bool) -> Result<Json, E> {
-        Ok(Json::Bool(b))
-    }
-
-    fn visit_i64<E>(self, n: i64) -> Result<Json, E> {
-        Ok(Json::Number(n.into()))
-    }
-
-    fn visit_u64<E>(self, n: u64) -> Result<Json, E> {
-        Ok(Json::Number(n.into()))
-    }
-
-    fn visit_f64<E: de::Error>(self, n: f64) -> Result<Json, E> {
-        Number::from_f64(n)
-            .map(Json::Number)
-            .ok_or_else(|| E::custom("a number must be finite"))
-    }
-
-    fn visit_str<E>(self, s: &str) -> Result<Json, E> {
-        Ok(Json::String(s.to_owned()))
-    }
-
-    fn visit_string<E>(self, s: String) -> Result<Json, E> {
-        Ok(Json::String(s))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
-        let mut all = Vec::new();
-        while let Some(one) = seq.next_element()? {
-            all.push(one);
-        }
-        Ok(Json::Array(all))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut members: Vec<(String, Json)> = Vec::new();
-        let mut places = std::collections::HashMap::new();
-        while let Some((name, value)) = map.next_entry::<String, Json>()? {
-            match places.get(&name) {
-                Some(&at) => members[at as usize].1 = value,
-                None => {
-                    places.insert(name.clone(), members.len() as u32);
-                    members.push((name, value));
-                }
+impl From<Tree<'_>> for Json {
+    fn from(tree: Tree<'_>) -> Self {
+        match tree {
+            Tree::Null => Self::Null,
+            Tree::Bool(is) => Self::Bool(is),
+            Tree::Number(number) => Self::Number(number),
+            Tree::Text(text) => Self::String(text.into_owned()),
+            Tree::List(all) => Self::Array(all.into_iter().map(Self::from).collect()),
+            Tree::Map(members) => {
+                let member = |(name, value): (Cow<'_, str>, Tree<'_>)| {
+                    (name.into_owned(), Self::from(value))
+                };
+                Self::Object(members.into_iter().map(member).collect())
             }
         }
-        Ok(Json::Object(members))
     }
 }
 

@@ -111,8 +111,13 @@ fn all_messages<'t>(
         let prompt = std::iter::once(Part::from(text));
         messages.push(instructions(Word::System, prompt, form));
     }
-    let turns = conversation.turns.iter();
-    messages.extend(turns.map(|turn| seen(turn, form, doubt)));
+    for (at, turn) in conversation.turns.iter().enumerate() {
+        let mut message = seen(turn, form, doubt);
+        if let Some(task) = conversation.tasks.get(at).copied().flatten() {
+            push(&mut message, "task", task.into());
+        }
+        messages.push(message);
+    }
     let is_developer = |message: &Tree<'_>| message.get_text("role") == Some("developer");
     if form.knows_developer || !messages.iter().any(is_developer) {
         return messages;

@@ -163,3 +163,6 @@ fn first_of(year: i64) -> i64 {
     }
     .to_day()
 }
+
+#[cfg(test)]
+mod tests;

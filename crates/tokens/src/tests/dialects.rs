@@ -210,16 +210,3 @@ fn an_effort_that_harmony_refuses_is_no_count() {
         })
     ));
 }
-
-#[test]
-fn dates_are_those_of_the_calendar() {
-    for (clock, format, shown) in [
-        (0, "%Y-%m-%d %A", "1970-01-01 Thursday"),
-        (951_782_400, "%d %b %Y", "29 Feb 2000"),
-        (CLOCK_S, "%B %-d, %y %H:%M:%S %%", "June 28, 25 12:00:00 %"),
-        (-86_400, "%Y-%m-%d %a", "1969-12-31 Wed"),
-        (4_107_542_400, "%Y-%m-%d", "2100-03-01"),
-    ] {
-        assert_eq!(prompts::template::date(clock, format), shown);
-    }
-}

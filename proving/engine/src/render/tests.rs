@@ -135,3 +135,42 @@ fn a_template_may_refuse_and_its_words_are_given() {
     let broken = template::Template::from_config("{}", Some("{% for"), "", "2025-06-28");
     assert!(broken.unwrap_err().starts_with("chat template: "));
 }
+
+#[test]
+fn a_template_sees_whose_name_and_which_task_a_message_has() {
+    let source = "{% for m in messages %}{{ m | tojson }}{% endfor %}";
+    let template = template::Template::of_file(source, "", "2025-06-28").unwrap();
+    let mut conversation = hello();
+    conversation.messages = vec![object([
+        ("role", "user".into()),
+        ("content", "a".into()),
+        ("task", "look".into()),
+        ("name", "ann".into()),
+        ("other", "no".into()),
+    ])];
+    assert_eq!(
+        template.render(&conversation).unwrap(),
+        r#"{"role": "user", "content": "a", "name": "ann", "task": "look"}"#
+    );
+}
+
+#[test]
+fn a_template_of_parts_is_told_of_another_medium_and_one_of_text_is_not() {
+    let parts = r#"[{"type": "image_url", "image_url": {"url": ""}, "detail": 1}, {"type": "text", "text": "a"}]"#;
+    let shown = |source: &str| {
+        let template = template::Template::of_file(source, "", "2025-06-28").unwrap();
+        let mut conversation = hello();
+        conversation.messages = vec![object([
+            ("role", "user".into()),
+            ("content", serde_json::from_str(parts).unwrap()),
+        ])];
+        template.render(&conversation).unwrap()
+    };
+    assert_eq!(
+        shown(
+            "{% for m in messages %}{% for p in m.content %}{{ p | tojson }}{% endfor %}{% endfor %}"
+        ),
+        r#"{"type": "image", "detail": 1}{"type": "text", "text": "a"}"#
+    );
+    assert_eq!(shown("{{ messages[0].content }}"), "a");
+}

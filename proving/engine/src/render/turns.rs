@@ -57,6 +57,7 @@ pub(super) fn with<T>(
         body_bytes,
         instructions: conversation.instructions.as_deref(),
         turns,
+        tasks: messages.iter().map(|one| one.get_text("task")).collect(),
         tools: tools.is_some().then_some(read),
         effort: match (is_harmony, conversation.effort) {
             (false, _) => arguments.effort.as_deref(),
