@@ -4,9 +4,9 @@
 //! in lock-step, so every run makes the same reads and writes. Two runs that differ only in how many
 //! exchanges they serve cancel what starting and stopping cost.
 //! Two builds are counted: what the tests run (`tests`, with each `cargo xtask test`), and what is shipped (`dist`).
-//! Invariant: a scenario that grew by more than [`TOLERANCE_PERCENT`] in either (a metered one by more than
-//! [`METERED_TOLERANCE_PERCENT`]) fails, unless a decision page has a row that lets it (`decided`), and so does a metered one whose
-//! worker runs [`TOLERANCE_PERCENT`] more; one that shrank is shown, to be written down with `cargo xtask instructions --write`.
+//! Invariant: a scenario whose worker runs more than [`TOLERANCE_PERCENT`] more instructions in either fails, unless a decision page has a
+//! row that lets it (`decided`), and so does one of which all threads together run [`OF_ALL_PERCENT`] more (a metered one
+//! [`METERED_PERCENT`]); one that shrank is shown, to be written down with `cargo xtask instructions --write`.
 //! Not here: what a call costs in time, and beside others (`prove race`).
 
 mod counts;
@@ -27,12 +27,15 @@ use self::decided::Decided;
 use self::gate::Instructions;
 use self::scene::{SCENES, Scene};
 
-/// Growth that is let pass: another layout of the same code.
-const TOLERANCE_PERCENT: f64 = 0.5;
+/// Growth of the worker's that is let pass. Counts of one binary lie 0.9 % apart in some scenarios, in two groups, by what a process draws at
+/// its start.
+const TOLERANCE_PERCENT: f64 = 1.0;
+/// The same of all threads together: how many lines of the log a write takes is the clock's doing.
+const OF_ALL_PERCENT: f64 = 4.0;
 /// The same with another C library than that of the kept counts, whose copies of `memcpy` are other ones.
 const OTHER_LIBC_PERCENT: f64 = 3.0;
-/// The same where calls are metered: how many rows a transaction takes, and counts a turn, is the clock's doing.
-const METERED_TOLERANCE_PERCENT: f64 = 15.0;
+/// The same of all threads where calls are metered: how many rows a transaction takes, and counts a turn, is the clock's doing.
+const METERED_PERCENT: f64 = 15.0;
 /// How often a scenario that has grown is counted: the gate's ticks come by the clock, more of them where it waits for a core, so that the
 /// least count is the truest.
 const TRIES: u32 = 3;
@@ -84,11 +87,11 @@ fn each(binary: &Path, scene: &Scene) -> Result<Instructions, String> {
     })
 }
 
-/// The same, and again where it has grown: the least.
+/// The same, and again where it has grown, or is to be written down: the least.
 fn least(binary: &Path, scene: &Scene, table: &Table) -> Result<Instructions, String> {
     let mut least = each(binary, scene)?;
     for _ in 1..TRIES {
-        if !table.has_grown(scene, least) {
+        if !table.is_to_be_written && !table.has_grown(scene, least) {
             break;
         }
         let again = each(binary, scene)?;
@@ -124,7 +127,7 @@ fn each_of(binary: &Path, scenes: &[Scene], table: &Table) -> Vec<Result<Instruc
 
 /// Counts the scenarios whose names contain `filter` with this binary of a build, and compares, or writes the counts anew.
 pub(crate) fn run(binary: &Path, build: Build, write: bool, filter: &str) -> Result<(), String> {
-    let mut table = Table::begin(build)?;
+    let mut table = Table::begin(build, write)?;
     let scenes = SCENES.iter().filter(|scene| scene.name.contains(filter));
     let scenes: Vec<Scene> = scenes.copied().collect();
     let mut measured = BTreeMap::new();
@@ -157,6 +160,7 @@ pub(crate) fn run(binary: &Path, build: Build, write: bool, filter: &str) -> Res
 /// What is counted beside what was kept.
 struct Table {
     build: Build,
+    is_to_be_written: bool,
     counts: Counts,
     decided: Decided,
     tolerance_percent: f64,
@@ -164,7 +168,7 @@ struct Table {
 }
 
 impl Table {
-    fn begin(build: Build) -> Result<Self, String> {
+    fn begin(build: Build, is_to_be_written: bool) -> Result<Self, String> {
         let counts = Counts::read()?;
         let tolerance_percent = if counts.is_of_this_libc() {
             TOLERANCE_PERCENT
@@ -183,6 +187,7 @@ impl Table {
         );
         Ok(Self {
             build,
+            is_to_be_written,
             counts,
             decided: Decided::read()?,
             tolerance_percent,
@@ -197,17 +202,15 @@ impl Table {
             count,
             tolerance_percent,
         };
-        match scene.unmetered {
-            None => vec![row(scene.name, counted.all, self.tolerance_percent)],
-            Some(_) => vec![
-                row(scene.name, counted.all, METERED_TOLERANCE_PERCENT),
-                row(
-                    &format!("{}_worker", scene.name),
-                    counted.worker,
-                    self.tolerance_percent,
-                ),
-            ],
-        }
+        let of_all = match scene.unmetered {
+            None => OF_ALL_PERCENT,
+            Some(_) => METERED_PERCENT,
+        };
+        let worker = format!("{}_worker", scene.name);
+        vec![
+            row(scene.name, counted.all, of_all),
+            row(&worker, counted.worker, self.tolerance_percent),
+        ]
     }
 
     fn has_grown(&self, scene: &Scene, counted: Instructions) -> bool {
