@@ -14,6 +14,15 @@ pub enum ModelPattern {
 }
 
 impl ModelPattern {
+    /// The one name that it takes, where it is no prefix.
+    #[must_use]
+    pub fn exact(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Exact(name) => Some(name),
+            Self::Prefix(_) => None,
+        }
+    }
+
     /// Whether it takes this model.
     #[must_use]
     pub fn takes(&self, model: &str) -> bool {

@@ -108,7 +108,7 @@ pub struct Charge {
 /// by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prices {
-    by_model: BTreeMap<Box<str>, OfModel>,
+    by_model: BTreeMap<Arc<str>, OfModel>,
     all: Vec<Arc<Price>>,
 }
 
@@ -158,6 +158,11 @@ impl Prices {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_model.is_empty()
+    }
+
+    /// The models that have a price.
+    pub fn models(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.by_model.keys()
     }
 
     /// Every price, by its id.

@@ -401,17 +401,18 @@ impl Default for Timeouts {
 }
 
 impl Snapshot {
-    /// Every model that it names.
+    /// Every model that it names: in backends, routes, prices and tokenizers.
     pub fn models(&self) -> impl Iterator<Item = &Arc<str>> {
         let served = self.backends.iter().flat_map(Backend::known_models);
         let routed = self.routes.iter().flat_map(|route| {
-            let asked = route.models.iter().filter_map(|pattern| match pattern {
-                ModelPattern::Exact(name) => Some(name),
-                ModelPattern::Prefix(_) => None,
-            });
+            let asked = route.models.iter().filter_map(ModelPattern::exact);
             asked.chain(&route.model)
         });
-        served.chain(routed)
+        let counted = self.tokenizers.iter().filter_map(|t| t.models.exact());
+        served
+            .chain(routed)
+            .chain(self.prices.models())
+            .chain(counted)
     }
 
     /// The workload registered under `name`.

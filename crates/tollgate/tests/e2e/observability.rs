@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::harness::{Connection, Gate, Step, Upstream, chat, post};
+use crate::harness::{Connection, Gate, Step, Upstream, answer, chat, post};
 
 const PAGES: [&str; 7] = [
     "/livez",
@@ -397,6 +397,50 @@ fn promtool(page: &str) {
         .filter(|l| !l.is_empty() && !known.iter().any(|k| l.contains(k)))
         .collect();
     assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// The white paper's configuration as its reader takes it, with an engine and a provider of the test's.
+#[test]
+fn the_white_papers_example_names_its_models_in_every_metric_and_prices_them() {
+    let upstream = Upstream::start(|_, _| vec![Step::Send(answer::json(200, answer::COMPLETION))]);
+    let example = include_str!("../../../../examples/white-paper.yaml");
+    let (_, config) = example.split_once("listen: {").expect("a listener");
+    let (_, config) = config.split_once('\n').expect("more");
+    let api = format!("http://{}/v1", upstream.address);
+    let config = config
+        .replace("http://127.0.0.1:8000/v1", &api)
+        .replace(
+            "https://generativelanguage.googleapis.com/v1beta/openai, credential: { file: secrets/gemini-api-key }",
+            &api,
+        );
+    let gate = Gate::start(&config, &[]);
+    for (workload, asked) in [
+        ("swe-rebench-ide", "gpt-oss-120b"),
+        ("toolbench-agent", "any"),
+    ] {
+        let workload = format!("x-workload-app: {workload}");
+        let response = gate.call(&post(
+            "/v1/chat/completions",
+            &[&workload],
+            &chat(asked, false),
+        ));
+        assert_eq!(response.status, 200, "{}", response.text());
+    }
+    let page = gate.metrics();
+    for model in ["gpt-oss-120b", "gemini-2.5-flash"] {
+        let label = format!("gen_ai_request_model=\"{model}\"");
+        let tokens = gate.metric("gen_ai_client_token_usage_token_sum", &[&label]);
+        assert!((tokens - 10.0).abs() < 0.5, "{model}: {tokens}");
+    }
+    let nameless = ["model=\"other\"", "model=\"\""];
+    let of_no_model: Vec<&str> = page
+        .lines()
+        .filter(|line| nameless.iter().any(|label| line.contains(label)))
+        .filter(|line| !line.ends_with(" 0"))
+        .collect();
+    assert!(of_no_model.is_empty(), "{of_no_model:?}");
+    let cost = gate.metric("tollgate_cost_total", &["model=\"gpt-oss-120b\""]);
+    assert!(cost > 0.0, "{cost}");
 }
 
 #[test]
