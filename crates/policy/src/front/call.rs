@@ -14,9 +14,10 @@ use super::presented::Presented;
 use super::reservation::{Reservation, Settled, reserve};
 use crate::budget_reservation::{self, Asked};
 use crate::clock::Mono;
+use crate::id::PriceId;
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::price::Price;
-use crate::record::{Outcome, Record, Tokens};
+use crate::record::{Count, Outcome, Record, Tokens};
 use crate::refusal::Refusal;
 use crate::request_id;
 use crate::route::Chosen;
@@ -56,6 +57,12 @@ pub struct Known {
     begun: Begun,
 }
 
+/// A call that the rules of the configuration let its caller make.
+#[derive(Debug)]
+pub struct Allowed {
+    begun: Begun,
+}
+
 /// A call that may run, with what it holds.
 #[derive(Debug)]
 #[must_use = "settle or release it"]
@@ -63,6 +70,7 @@ pub struct Admitted {
     begun: Begun,
     reservation: Reservation,
     estimate: Estimate,
+    price: Option<PriceId>,
 }
 
 /// A call that is over.
@@ -186,7 +194,8 @@ impl Known {
         &self.begun.record
     }
 
-    /// The same, where the rules of the configuration allow what is asked for.
+    /// It may be made, where the rules of the configuration allow what is asked for. A service of the workload's that is asked besides
+    /// ([`crate::authorizer`]) is the host's to ask.
     ///
     /// # Errors
     /// The call is refused.
@@ -195,13 +204,13 @@ impl Known {
         call: &Call<'_>,
         s: &Snapshot,
         now: Mono,
-    ) -> Result<Self, Box<Ended>> {
-        let Some(rules) = s.authority.as_deref() else {
-            return Ok(self);
-        };
+    ) -> Result<Allowed, Box<Ended>> {
         let mut reason = None;
-        match authorize(rules, call, &self.begun.record, s, &mut reason) {
-            Ok(()) => Ok(self),
+        let judged = s.authority.as_deref().map_or(Ok(()), |rules| {
+            authorize(rules, call, &self.begun.record, s, &mut reason)
+        });
+        match judged {
+            Ok(()) => Ok(Allowed { begun: self.begun }),
             Err(refusal) => {
                 self.begun.record.reason = reason;
                 Err(Box::new(self.refuse(refusal, now)))
@@ -209,8 +218,22 @@ impl Known {
         }
     }
 
+    /// Refuses it.
+    #[must_use]
+    pub fn refuse(self, refusal: Refusal, now: Mono) -> Ended {
+        self.begun.refuse(refusal, now)
+    }
+}
+
+impl Allowed {
+    /// What is known of the call so far.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.begun.record
+    }
+
     /// Takes its share of every limit of the rule that was chosen for it, of its caller's own, and of every budget that counts
-    /// it; `price` is what it costs, where a call of its kind has a price.
+    /// it; `price` is what it costs, where a call of its kind has a price, also where it has no tokens.
     ///
     /// # Errors
     /// The call is refused, and holds nothing.
@@ -218,12 +241,13 @@ impl Known {
         mut self,
         chosen: Chosen<'_>,
         demand: Demand,
-        price: Option<&Price>,
+        price: Option<PriceId>,
         env: &mut Env<'_>,
     ) -> Result<Admitted, Box<Ended>> {
         let record = &mut self.begun.record;
         record.route = Some(chosen.grant.route);
-        match reserved(record, chosen, demand, price, env) {
+        let fixed = price.and_then(|id| env.snapshot.prices.get(id));
+        match reserved(record, chosen, demand, fixed.map(|price| &**price), env) {
             Ok(reservation) => Ok(Admitted {
                 begun: self.begun,
                 reservation,
@@ -231,6 +255,7 @@ impl Known {
                     reserved: demand.prompt_charged.saturating_add(demand.completion),
                     at_most: None,
                 },
+                price,
             }),
             Err(refusal) => Err(Box::new(self.refuse(refusal, env.now))),
         }
@@ -295,10 +320,21 @@ impl Admitted {
         self.begun.end(outcome, "", env.now);
         let mut record = self.begun.record;
         record.tokens = tokens;
-        record.charge = crate::record::charge(env.snapshot, &record);
-        let (tokens, charge) = (&record.tokens, record.charge);
-        let reservation = self.reservation;
-        let settled = reservation.settle(tokens, charge, env.now, env.snapshot, env.levels);
+        let mut of_price = record.tokens;
+        record.charge = match self.price {
+            Some(price) => {
+                // What has no tokens costs its price.
+                for count in [&mut of_price.prompt, &mut of_price.completion] {
+                    *count = Count::Counted(count.tokens().unwrap_or(0));
+                }
+                env.snapshot.prices.charge(price, &of_price)
+            }
+            None => crate::record::charge(env.snapshot, &record),
+        };
+        let (charge, s, levels) = (record.charge, env.snapshot, env.levels);
+        let settled = self
+            .reservation
+            .settle(&of_price, charge, env.now, s, levels);
         Ended {
             record,
             refusal: None,

@@ -12,8 +12,10 @@ use policy::caller::{Caller, Proven};
 use policy::credential::Given;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Demand, Ended, Identification, Known, Presented};
+use policy::id::PriceId;
 use policy::identity::{HeaderSource, Proof, Source, Unproven, Verifier};
 use policy::limit::Kind;
+use policy::price::{Pico, Price, Rates};
 use policy::record::{Count, Outcome, Record, Tokens};
 use policy::refusal::Refusal;
 use policy::route;
@@ -200,17 +202,19 @@ fn served(line: &str, used: u64, world: &mut World) -> Ended {
         route: None,
         model: None,
     };
-    let known = match known.authorize(&call, env.snapshot, env.now) {
-        Ok(known) => known,
+    let allowed = match known.authorize(&call, env.snapshot, env.now) {
+        Ok(allowed) => allowed,
         Err(ended) => return *ended,
     };
-    let workload = known.record().workload.expect("a caller");
+    let workload = allowed.record().workload.expect("a caller");
     let chosen = match route::choose(env.snapshot, workload, None) {
         Ok(chosen) => chosen,
-        Err(refusal) => return known.refuse(refusal, env.now),
+        Err(refusal) => return allowed.refuse(refusal, env.now),
     };
     let tokens = (message.verb == "brew").then_some(60);
-    let admitted = match known.admit(chosen, Demand::charged(tokens), None, env) {
+    // Whoever has prices pays the first one.
+    let price = (!env.snapshot.prices.all().is_empty()).then_some(PriceId(0));
+    let admitted = match allowed.admit(chosen, Demand::charged(tokens), price, env) {
         Ok(admitted) => admitted,
         Err(ended) => return *ended,
     };
@@ -218,8 +222,12 @@ fn served(line: &str, used: u64, world: &mut World) -> Ended {
     if message.thing == "nowhere" {
         return admitted.release(Refusal::NoSuchPath, env);
     }
+    let prompt = match tokens {
+        Some(_) => Count::Counted(used),
+        None => Count::Unknown,
+    };
     let tokens = Tokens {
-        prompt: Count::Counted(used),
+        prompt,
         ..Tokens::default()
     };
     admitted.settle(Outcome::Completed, tokens, env)
@@ -302,6 +310,32 @@ fn limits_and_budgets_hold_and_what_did_not_run_is_given_back() {
     world.now = world.now.after(std::time::Duration::from_secs(60));
     let spent = served("from ide brew tea", 60, &mut world);
     assert_eq!(code(&spent), "insufficient_quota");
+}
+
+#[test]
+fn what_has_a_price_and_no_tokens_costs_its_price() {
+    let mut world = world(|s| {
+        let euros = Unit::Money("EUR".into());
+        // A nanoeuro is a thousand of the price's units.
+        s.prices.add(Price {
+            id: "p".into(),
+            currency: "EUR".into(),
+            request: Pico(40_000),
+            rates: Rates::flat(Pico(0), Pico(0)),
+            tiers: Vec::new(),
+        });
+        budget(s, euros, 100, Whose::Workload);
+    });
+    for spent in [40, 80] {
+        let ended = served("from ide fetch tea", 0, &mut world);
+        assert_eq!(code(&ended), "");
+        assert_eq!(ended.record.tokens.prompt, Count::Unknown);
+        let cost = ended.record.charge.and_then(|charge| charge.cost);
+        assert_eq!(cost, Some(Pico(40_000)));
+        assert_eq!(world.held(0, None), spent);
+    }
+    let over = served("from ide fetch tea", 0, &mut world);
+    assert_eq!(code(&over), "insufficient_quota");
 }
 
 #[test]
