@@ -194,7 +194,9 @@ impl Running<'_> {
             self.end(Ending::Left);
             return Verdict::Abandon;
         }
-        match self.call.unfit.take() {
+        // What an earlier attempt could not say does not hide why this one failed.
+        let unfit = self.call.unfit.take();
+        match unfit.filter(|_| failure == Failure::Untranslatable) {
             Some(what) => self.refuse(Refusal::Unfit { what }),
             None => self.refuse(Refusal::Upstream(failure)),
         }

@@ -4,10 +4,13 @@
 //! conversation.
 //! Not here: what a template is given (`arguments`), Python's methods, filters and tests (`python`).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
 
+use super::text::Text;
 use super::{python, python_text, source};
 use crate::RENDERED_LIMIT_BYTES;
 use crate::tree::{PythonJson, Tree, python_json};
@@ -61,14 +64,21 @@ pub(super) fn refuses_inline_system(source: &str) -> bool {
         ("add_generation_prompt", Tree::Bool(false)),
     ]);
     let mut environment = plain();
-    source::marks_generation(source)
+    if source::marks_generation(source)
         || environment
             .add_template_owned(NAME, source::read(source))
             .is_err()
-        || environment
-            .get_template(NAME)
-            .and_then(|template| template.render(Value::from(Serde(&given))))
-            .is_err()
+    {
+        return true;
+    }
+    let mut text = Text::new(RENDERED_LIMIT_BYTES);
+    let render = || {
+        let template = environment.get_template(NAME)?;
+        template.render_captured_to(Value::from(Serde(&given)), &mut text)?;
+        Ok::<(), Error>(())
+    };
+    // As where prompts are rendered: the library trusts a template in places.
+    !matches!(catch_unwind(AssertUnwindSafe(render)), Ok(Ok(())))
 }
 
 fn raise_exception(reason: String) -> Result<Value, Error> {

@@ -320,7 +320,7 @@ impl<D: Downstream> Pump<'_, D> {
         match passed {
             Ok(()) => self.send_kept(is_over, cx)?,
             // Nothing of it has left, and the client may be told instead.
-            Err(_) if self.is_first => self.kept.clear(),
+            Err(_) if self.is_first && !self.has_waited => self.kept.clear(),
             Err(_) => self.send_kept(false, cx)?,
         }
         passed.map_err(Halt::Stopped)

@@ -57,6 +57,8 @@ pub(super) struct Missing {
     pub(super) lost: Found,
     /// When the engine had answered them.
     pub(super) lost_at: Vec<Instant>,
+    /// When the engine had answered those that have one.
+    pub(super) kept_at: Vec<Instant>,
     /// Calls with a row, sent on a connection after the answer of a call that has none: whatever was lost there was not the
     /// last.
     pub(super) outlived: Found,
@@ -138,9 +140,13 @@ impl Account {
         let mut missing = Missing::default();
         let mut by_place = BTreeMap::new();
         for (id, call) in self.calls.iter().filter(|(id, _)| id.starts_with(prefix)) {
-            if let (Some((_, _, at)), 0) = (call.engine, call.rows) {
-                missing.lost.add(|| id.to_string());
-                missing.lost_at.push(at);
+            match (call.engine, call.rows) {
+                (Some((_, _, at)), 0) => {
+                    missing.lost.add(|| id.to_string());
+                    missing.lost_at.push(at);
+                }
+                (Some((_, _, at)), _) => missing.kept_at.push(at),
+                (None, _) => {}
             }
             if call.heard == 200 && call.engine.is_none() {
                 missing.invented.add(|| id.to_string());

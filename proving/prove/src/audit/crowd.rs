@@ -6,7 +6,7 @@ use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::{JoinError, JoinSet, LocalSet};
 
 use super::AuditError;
 
@@ -16,7 +16,7 @@ const TELL: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Users at work, and what they saw.
-pub(super) struct Crowd<Seen>(JoinHandle<Vec<Seen>>);
+pub(super) struct Crowd<Seen>(JoinHandle<Result<Vec<Seen>, JoinError>>);
 
 impl<Seen: Send + 'static> Crowd<Seen> {
     /// So many users begin; `make` is called on their thread, and what it gives for each of them.
@@ -34,9 +34,9 @@ impl<Seen: Send + 'static> Crowd<Seen> {
                 let (user, mut all, mut seen) = (make(), JoinSet::new(), Vec::new());
                 (0..usize::from(users)).for_each(|n| drop(all.spawn_local(user(n))));
                 while let Some(by_one) = all.join_next().await {
-                    seen.extend(by_one.unwrap_or_default());
+                    seen.extend(by_one?);
                 }
-                seen
+                Ok(seen)
             })
         };
         let thread = thread::Builder::new().name("users".into()).spawn(at_work)?;
@@ -47,10 +47,11 @@ impl<Seen: Send + 'static> Crowd<Seen> {
         self.0.is_finished()
     }
 
-    /// Waits for all of them.
+    /// Waits for all of them; an error where one panicked, whose calls would be nobody's.
     pub(super) fn join(self) -> io::Result<Vec<Seen>> {
-        let panicked = |_| io::Error::other("a user's thread panicked");
-        self.0.join().map_err(panicked)
+        let panicked = |_| io::Error::other("the users' thread panicked");
+        let seen = self.0.join().map_err(panicked)?;
+        seen.map_err(|cause| io::Error::other(format!("a user: {cause}")))
     }
 }
 

@@ -187,6 +187,17 @@ fn last_moments(missing: &Missing, kills: &[Instant], stalls: &Stalls, verdict: 
         }
     }
     verdict.tell("rows lost", missing.lost.count);
+    // Whoever writes nothing until the end loses all of a run, and no row of it outlives another.
+    let last = kills.iter().max();
+    let mut kept = missing.kept_at.iter();
+    let kept = kept
+        .filter(|at| last.is_some_and(|last| at < &last))
+        .count();
+    verdict.hold(
+        "rows kept of calls answered before the last kill",
+        kept,
+        kept > 0 || missing.lost.count == 0,
+    );
     let ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
     verdict.tell("of these, answered at most so long before a kill, ms", ms);
     verdict.none_in_time(

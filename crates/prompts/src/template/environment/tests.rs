@@ -32,3 +32,11 @@ fn a_template_that_never_ends_is_stopped() {
     let ended = rendered(ends);
     assert!(ended.is_ok(), "{ended:?}");
 }
+
+#[test]
+fn a_template_that_makes_the_library_panic_can_be_loaded() {
+    // A slice of nothing that goes backwards, by the one letter that the look at it says.
+    let source = "{{ messages[0].content[1:][::-1] }}";
+    let template = Template::new(&source.into(), TemplateSettings::default());
+    assert!(template.is_ok());
+}

@@ -130,6 +130,19 @@ fn a_call_that_a_dialect_cannot_say_is_the_clients_to_mend() {
     assert_eq!(seen.arrived.len(), 1, "{:?}", seen.arrived);
 }
 
+#[test]
+fn what_one_backend_cannot_be_told_does_not_hide_why_another_failed() {
+    let mut s = two_backends();
+    s.backends[0].filters = vec![Arc::new(ToMessages)];
+    let body = r#"{"model":"m","messages":[{"image_url":""}]}"#;
+    let seen = call(s, body, vec!["no answer\r\n\r\n".to_owned()]);
+    assert_eq!(seen.arrived.len(), 1, "{:?}", seen.arrived);
+    assert_eq!(
+        (seen.record.status, seen.record.code),
+        (502, "upstream_malformed")
+    );
+}
+
 /// A provider with a stream of frames: a byte 1, a text's length in a byte, the text; byte 2 and two counts end it.
 #[derive(Debug)]
 struct ToFrames;

@@ -13,6 +13,7 @@ fn is_excused(at_ms: u64, stalls: &[(u64, u64)]) -> bool {
     let at = |ms| start + Duration::from_millis(ms);
     let missing = Missing {
         lost_at: vec![at(at_ms)],
+        kept_at: vec![at(1)],
         ..Missing::default()
     };
     let stalls = Stalls::of(stalls.iter().map(|&(from, to)| (at(from), at(to))));
@@ -43,4 +44,26 @@ fn only_what_the_machine_stood_still_excuses_more() {
     assert!(is_excused(8_800, &[(8_900, 9_150)]));
     assert!(!is_excused(8_800, &[(8_900, 9_000)]), "100 ms too few");
     assert!(!is_excused(8_800, &[(8_000, 8_800)]), "before the answer");
+}
+
+#[test]
+fn who_keeps_nothing_of_what_a_kill_ended_writes_only_at_the_end() {
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let holds = |lost: u64, kept: &[u64]| {
+        let mut missing = Missing {
+            kept_at: kept.iter().map(|ms| at(*ms)).collect(),
+            ..Missing::default()
+        };
+        (0..lost).for_each(|n| missing.lost.add(|| n.to_string()));
+        let mut verdict = Verdict::new("test", 0, false);
+        last_moments(&missing, &[at(100)], &Stalls::default(), &mut verdict);
+        verdict.holds
+    };
+    assert!(holds(1, &[10, 20]));
+    assert!(holds(0, &[]));
+    assert!(
+        !holds(2, &[10, 200, 300]),
+        "of the last run, which none ended"
+    );
 }
