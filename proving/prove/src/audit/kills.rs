@@ -189,7 +189,7 @@ fn last_moments(missing: &Missing, kills: &[Instant], stalls: &Stalls, verdict: 
     verdict.tell("rows lost", missing.lost.count);
     // Whoever writes nothing until the end loses all of a run, and no row of it outlives another.
     let last = kills.iter().max();
-    let mut kept = missing.kept_at.iter();
+    let kept = missing.kept_at.iter();
     let kept = kept
         .filter(|at| last.is_some_and(|last| at < &last))
         .count();
