@@ -40,8 +40,8 @@ const METERED_PERCENT: f64 = 15.0;
 /// least count is the truest.
 const TRIES: u32 = 3;
 /// Exchanges of the two runs.
-const FEW: u32 = 100;
-const MANY: u32 = 600;
+const FEW: u32 = 50;
+const MANY: u32 = 350;
 
 /// Has a gate serve every scenario so many times, for a profile of what it does.
 pub(crate) fn train(binary: &Path, dir: &Path, exchanges: u32) -> Result<(), String> {

@@ -315,10 +315,10 @@ fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
     assert_eq!(
         lines,
         [
-            r#"tollgate_cost_total{workload="a",model="gpt-oss-120b",currency="USD"} 0.000000000484"#,
             r#"tollgate_cost_total{workload="a",model="dear",currency="EUR"} 484"#,
-            r#"tollgate_unpriced_total{workload="a",model="gpt-oss-120b"} 0"#,
+            r#"tollgate_cost_total{workload="a",model="gpt-oss-120b",currency="USD"} 0.000000000484"#,
             r#"tollgate_unpriced_total{workload="a",model="dear"} 0"#,
+            r#"tollgate_unpriced_total{workload="a",model="gpt-oss-120b"} 0"#,
             r#"tollgate_unpriced_total{workload="a",model="other"} 2"#,
         ]
     );

@@ -62,8 +62,5 @@ fn who_keeps_nothing_of_what_a_kill_ended_writes_only_at_the_end() {
     };
     assert!(holds(1, &[10, 20]));
     assert!(holds(0, &[]));
-    assert!(
-        !holds(2, &[200, 300]),
-        "of the last run, which none ended"
-    );
+    assert!(!holds(2, &[200, 300]), "of the last run, which none ended");
 }
