@@ -13,7 +13,7 @@ use wire::filter::Chain;
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
-use super::event::{Ask, Lost, Plan, Question, Verdict};
+use super::verdict::{Ask, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, Phase, Running};
 use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
 use crate::credential::{Credential, UpstreamAuth};

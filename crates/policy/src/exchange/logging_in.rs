@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wire::head::RequestHead;
 
-use super::event::{Ask, Question, Verdict};
+use super::verdict::{Ask, Question, Verdict};
 use super::{Exchange, Stage};
 use crate::caller::{Caller, Proven};
 use crate::login::{LoginReply, LoginSite, LoginStatus, LoginStep};

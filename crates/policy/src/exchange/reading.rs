@@ -12,8 +12,8 @@ use wire::head::RequestHead;
 use wire::meter::Form;
 
 use super::admission::{self, Admitted, Decision, Opened};
-use super::event::{Ask, Question, Verdict};
 use super::response::Metering;
+use super::verdict::{Ask, Question, Verdict};
 use super::{
     ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, OUT_OF_ORDER, Phase, Stage, asking, look,
 };

@@ -14,7 +14,7 @@ use wire::meter::Form;
 use super::answered::tokens_of;
 use super::attempting::filters;
 use super::ending::Ending;
-use super::event::{Relay, Verdict};
+use super::verdict::{Relay, Verdict};
 use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
