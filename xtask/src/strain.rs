@@ -51,7 +51,7 @@ pub(crate) enum Strain {
 pub(crate) struct Strained {
     loops: Vec<Child>,
     /// Loaded first by what is started.
-    library: Option<PathBuf>,
+    preloaded: Option<PathBuf>,
     stops: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
 }
 
@@ -97,7 +97,7 @@ impl Strain {
                 strained.stops = Some((is_over, thread));
             }
             Self::SlowSync => {
-                strained.library = Some(slow_sync()?);
+                strained.preloaded = Some(slow_sync()?);
             }
         }
         Ok(strained)
@@ -107,8 +107,8 @@ impl Strain {
 impl Strained {
     /// What a command needs for it.
     pub(crate) fn prepare(&self, command: &mut Command) {
-        if let Some(library) = &self.library {
-            command.env("LD_PRELOAD", library);
+        if let Some(preloaded) = &self.preloaded {
+            command.env("LD_PRELOAD", preloaded);
         }
     }
 }
