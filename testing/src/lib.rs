@@ -4,11 +4,13 @@
 //! takes. `cargo xtask tidy` keeps clocks and sleeps out of other tests, so that this holds for them too.
 //! Not here: what one crate's tests share among themselves, assertions about a product.
 
+mod read;
 mod replay;
 mod seed;
 mod skip;
 mod wait;
 
+pub use read::read;
 pub use replay::{corpus, replay};
 pub use seed::{Draw, number_of, seed};
 pub use skip::skip;

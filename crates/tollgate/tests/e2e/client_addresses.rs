@@ -3,7 +3,7 @@
 //! Not here: every form of a list of proxies (unit tests of `policy::client`), every header of the PROXY
 //! protocol (unit tests of `wire`).
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use testing::{Began, PATIENCE, eventually, pace};
@@ -119,7 +119,7 @@ fn a_truncated_proxy_protocol_header_does_not_block_other_connections() {
     is_served();
     ended.set_read_timeout(Some(PATIENCE)).expect("an option");
     // By a reset where the gate had not read what came.
-    let closed = ended.read(&mut [0]);
+    let closed = testing::read(&mut ended, &mut [0]);
     let is_reset = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
     assert!(closed.map_or_else(is_reset, |read| read == 0));
     is_served();

@@ -1,6 +1,5 @@
 //! Shutdown: one signal drains, further signals cut the drain short, and so does the grace period.
 
-use std::io::Read;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -75,7 +74,10 @@ fn a_drain_completes_open_streams_and_refuses_new_connections() {
     // Neither waits for the streams.
     while idle.more() {}
     assert_eq!(idle.unread(), b"");
-    assert_eq!(unused.read(&mut [0]).expect("it is closed, not reset"), 0);
+    assert_eq!(
+        testing::read(&mut unused, &mut [0]).expect("it is closed, not reset"),
+        0
+    );
     refuses_connections(&gate);
     assert_eq!(
         gate.metric("tollgate_open_streams", &[]),

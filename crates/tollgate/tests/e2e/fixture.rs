@@ -5,7 +5,6 @@
 //! Not here: which input gets which answer.
 
 use std::cell::{Cell, RefCell};
-use std::io::Read;
 
 use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, chat, post};
 
@@ -201,5 +200,6 @@ impl Fixture {
 
 /// Whether the gate has closed the connection cleanly without sending more.
 pub(crate) fn is_closed(connection: &mut Connection) -> bool {
-    connection.unread().is_empty() && matches!(connection.tcp.read(&mut [0; 64]), Ok(0))
+    connection.unread().is_empty()
+        && matches!(testing::read(&mut connection.tcp, &mut [0; 64]), Ok(0))
 }

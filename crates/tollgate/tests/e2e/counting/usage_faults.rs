@@ -159,7 +159,6 @@ fn messages_are_counted() {
 
 #[test]
 fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
-    use std::io::Read;
     use std::time::Duration;
     let engine = engine::spawn_thread(EngineConfig {
         ttft: Duration::ZERO,
@@ -185,7 +184,7 @@ fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     let mut buffer = [0; 4096];
     let events = |seen: &[u8]| seen.windows(6).filter(|w| w == b"data: ").count();
     while events(&seen) < 15 {
-        let n = client.tcp.read(&mut buffer).expect("a stream");
+        let n = testing::read(&mut client.tcp, &mut buffer).expect("a stream");
         assert!(n > 0, "the stream ended");
         seen.extend_from_slice(&buffer[..n]);
     }

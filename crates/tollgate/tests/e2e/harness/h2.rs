@@ -190,7 +190,7 @@ impl<S: Read + Write> Frames<S> {
         let mut buffer = [0; 16384];
         while self.unread.len() < wanted {
             let began = Began::now();
-            match self.stream.read(&mut buffer) {
+            match testing::read(&mut self.stream, &mut buffer) {
                 Ok(0) => return None,
                 Err(_) => {
                     assert!(!began.is_over(PATIENCE), "neither a frame nor an end");

@@ -203,7 +203,7 @@ impl<S: Read + Write> Connection<S> {
     pub(crate) fn more(&mut self) -> bool {
         let mut buffer = [0; 16384];
         let began = Began::now();
-        match self.tcp.read(&mut buffer) {
+        match testing::read(&mut self.tcp, &mut buffer) {
             Ok(0) => false,
             Err(_) => {
                 assert!(!began.is_over(PATIENCE), "neither a byte nor an end");

@@ -156,7 +156,7 @@ fn progress(ledger: &Path) -> u64 {
 
 /// The status of one call on a connection of its own; `None` when its answer is incomplete.
 fn status_of(gate: std::net::SocketAddr, request: &[u8]) -> Option<u16> {
-    use std::io::{Read, Write};
+    use std::io::Write;
     let mut tcp = std::net::TcpStream::connect(gate).ok()?;
     tcp.set_read_timeout(Some(testing::PATIENCE)).ok()?;
     tcp.write_all(request).ok()?;
@@ -164,7 +164,7 @@ fn status_of(gate: std::net::SocketAddr, request: &[u8]) -> Option<u16> {
     let mut buffer = [0; 4096];
     // The answer's last bytes are the end of its usage.
     while !answer.ends_with(b"}}") {
-        match tcp.read(&mut buffer) {
+        match testing::read(&mut tcp, &mut buffer) {
             Ok(0) | Err(_) => return None,
             Ok(n) => answer.extend_from_slice(&buffer[..n]),
         }
