@@ -125,6 +125,24 @@ pub struct Upstreams {
     rng: u64,
 }
 
+/// What is known of endpoints, while one is chosen.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    health: &'a [Health],
+    cooldowns: &'a Cooldowns,
+}
+
+impl Known<'_> {
+    fn is_open(self, endpoint: EndpointId, now: Mono) -> bool {
+        let health = self.health.get(endpoint.index());
+        health.is_some_and(|health| health.is_open(now))
+    }
+
+    fn is_free(self, endpoint: EndpointId, model: Option<&str>, now: Mono) -> bool {
+        self.cooldowns.of(endpoint, model, now).is_none()
+    }
+}
+
 impl Upstreams {
     /// Nothing known yet; `seed` decides weighted choices.
     #[must_use]
@@ -180,7 +198,8 @@ impl Upstreams {
 
     /// The next endpoint to try for a call to `model`: the first backend in order that has an endpoint
     /// not tried, not ejected and not asking for time, chosen by weight; when all others are ejected,
-    /// one of those rather than none. One that asked for time is left alone, be it the only one.
+    /// one of those rather than none. One that asked for time is left alone, be it the only one, but for a
+    /// trial now and then of one that asked for long.
     pub fn next(
         &mut self,
         attempts: &mut Attempts,
@@ -194,8 +213,11 @@ impl Upstreams {
         let chosen = match attempts.again.take() {
             Some(again) => again,
             None => self
-                .pick(attempts, model, s, now, |h| h.is_open(now))
-                .or_else(|| self.pick(attempts, model, s, now, |_| true))?,
+                .pick(attempts, s, |of, e| {
+                    of.is_open(e, now) && of.is_free(e, model, now)
+                })
+                .or_else(|| self.pick(attempts, s, |of, e| of.is_free(e, model, now)))
+                .or_else(|| self.pick_trial(attempts, model, s, now))?,
         };
         *attempts.tried.get_mut(attempts.made)? = chosen;
         attempts.made += 1;
@@ -293,7 +315,12 @@ impl Upstreams {
             return;
         };
         match result {
-            Ok(status) if !Failure::Status(status).is_sick() => health.succeeded(),
+            Ok(status) if !Failure::Status(status).is_sick() => {
+                health.succeeded();
+                if status < 400 {
+                    self.cooldowns.succeeded(endpoint);
+                }
+            }
             Err(failure) if !failure.is_sick() => {}
             Ok(_) | Err(_) => health.failed(ejection(s, endpoint), now),
         }
@@ -311,19 +338,34 @@ impl Upstreams {
     }
 
     fn peek(&self, attempts: &Attempts, model: Option<&str>, s: &Snapshot, now: Mono) -> bool {
-        candidates(attempts, s).any(|e| {
-            self.health.get(e.index()).is_some_and(|h| h.is_open(now))
-                && self.cooldowns.of(e, model, now).is_none()
-        })
+        let known = Known {
+            health: &self.health,
+            cooldowns: &self.cooldowns,
+        };
+        candidates(attempts, s).any(|e| known.is_open(e, now) && known.is_free(e, model, now))
     }
 
-    fn pick(
+    /// One that asked for time, where it is to be tried all the same.
+    #[cold]
+    fn pick_trial(
         &mut self,
         attempts: &Attempts,
         model: Option<&str>,
         s: &Snapshot,
         now: Mono,
-        open: impl Fn(&Health) -> bool,
+    ) -> Option<EndpointId> {
+        let chosen = self.pick(attempts, s, |of, e| {
+            of.cooldowns.is_trial_due(e, model, now)
+        })?;
+        self.cooldowns.begin_trial(chosen, model, now);
+        Some(chosen)
+    }
+
+    fn pick(
+        &mut self,
+        attempts: &Attempts,
+        s: &Snapshot,
+        may_try: impl Fn(Known<'_>, EndpointId) -> bool,
     ) -> Option<EndpointId> {
         let Self {
             health,
@@ -331,11 +373,8 @@ impl Upstreams {
             rng,
             ..
         } = self;
-        let usable = |e: &&EndpointId| {
-            !attempts.tried().contains(*e)
-                && health.get(e.index()).is_some_and(&open)
-                && cooldowns.of(**e, model, now).is_none()
-        };
+        let known = Known { health, cooldowns };
+        let usable = |e: &&EndpointId| !attempts.tried().contains(*e) && may_try(known, **e);
         let backends = s.route(attempts.route)?.backends.iter();
         for backend in backends.filter_map(|b| s.backend(*b)) {
             let weight = |e: &EndpointId| s.endpoint(*e).map_or(0, |e| u64::from(e.weight));

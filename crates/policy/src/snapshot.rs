@@ -394,8 +394,9 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
-            first_byte: Duration::from_secs(300),
-            idle: Duration::from_secs(300),
+            // Official SDKs wait ten minutes, and reasoning models may think for as long without a byte.
+            first_byte: Duration::from_secs(900),
+            idle: Duration::from_secs(900),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Endpoints that asked to be left alone for a time.
 //!
 //! A 429 speaks of the quota that its call used: only calls of that quota stay away. Any other status speaks
-//! of the endpoint.
+//! of the endpoint. One that asks for more than [`PATIENCE`] is tried all the same where there is no other,
+//! by one call each [`TRIAL_EVERY`]: an answer without an error ends its time.
 //! Invariant: at most [`HOLDS`] are kept; one more takes the place of the one that ends first.
 //! Not here: how long is asked for (`wait`), sick endpoints (`attempt`).
 
@@ -13,12 +14,53 @@ use crate::id::EndpointId;
 /// Most that a worker keeps.
 const HOLDS: usize = 256;
 
+/// As long as quotas of a minute ask for: nobody is tried sooner.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// From one trial to the next, and to the first.
+const TRIAL_EVERY: Duration = Duration::from_secs(15);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cooldown {
     endpoint: EndpointId,
     scope: Scope,
     status: u16,
     until: Mono,
+    trial: Trial,
+}
+
+/// Calls that are let through before the time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// None: it is over soon.
+    Never,
+    Due(Mono),
+    /// One is under way; the next may go then.
+    Out(Mono),
+}
+
+impl Trial {
+    fn next(self) -> Option<Mono> {
+        match self {
+            Self::Never => None,
+            Self::Due(at) | Self::Out(at) => Some(at),
+        }
+    }
+}
+
+impl Cooldown {
+    fn is_of(&self, endpoint: EndpointId, model: Option<&str>, now: Mono) -> bool {
+        self.endpoint == endpoint && self.until > now && self.scope.holds(model)
+    }
+
+    /// How much longer it takes until a call may go.
+    fn wait(&self, now: Mono) -> Duration {
+        let ends = self
+            .trial
+            .next()
+            .map_or(self.until, |at| at.min(self.until));
+        ends.since(now)
+    }
 }
 
 /// Which calls stay away.
@@ -62,10 +104,20 @@ impl Cooldowns {
             None => Scope::NoModel,
         };
         let until = now.after(wait);
+        let trial = if wait > PATIENCE {
+            Trial::Due(now.after(TRIAL_EVERY))
+        } else {
+            Trial::Never
+        };
         let same =
             |cooldown: &&mut Cooldown| cooldown.endpoint == endpoint && cooldown.scope == scope;
         if let Some(cooldown) = self.0.iter_mut().find(same) {
-            cooldown.until = cooldown.until.max(until);
+            if until > cooldown.until {
+                (cooldown.until, cooldown.trial) = (until, trial);
+            }
+            if let Trial::Out(at) = cooldown.trial {
+                cooldown.trial = Trial::Due(at);
+            }
             cooldown.status = status;
             return;
         }
@@ -80,10 +132,50 @@ impl Cooldowns {
             scope,
             status,
             until,
+            trial,
         });
     }
 
-    /// With which status the endpoint asked, and how much longer it is to be left alone.
+    /// Lets a call through where that is due for all that hold it.
+    #[cold]
+    pub(super) fn is_trial_due(
+        &self,
+        endpoint: EndpointId,
+        model: Option<&str>,
+        now: Mono,
+    ) -> bool {
+        let mut its = self
+            .0
+            .iter()
+            .filter(|held| held.is_of(endpoint, model, now));
+        its.all(|held| held.trial.next().is_some_and(|at| at <= now))
+    }
+
+    /// A trial goes to the endpoint.
+    #[cold]
+    pub(super) fn begin_trial(&mut self, endpoint: EndpointId, model: Option<&str>, now: Mono) {
+        let its = self.0.iter_mut();
+        for held in its.filter(|held| held.is_of(endpoint, model, now)) {
+            held.trial = Trial::Out(now.after(TRIAL_EVERY));
+        }
+    }
+
+    /// The endpoint answered without an error: what a trial was for is over.
+    #[inline]
+    pub(super) fn succeeded(&mut self, endpoint: EndpointId) {
+        if !self.0.is_empty() {
+            self.end_trials(endpoint);
+        }
+    }
+
+    #[cold]
+    fn end_trials(&mut self, endpoint: EndpointId) {
+        let is_out = |held: &Cooldown| matches!(held.trial, Trial::Out(_));
+        self.0
+            .retain(|held| held.endpoint != endpoint || !is_out(held));
+    }
+
+    /// With which status the endpoint asked, and after which time a call may go to it.
     #[inline]
     pub(super) fn of(
         &self,
@@ -104,15 +196,11 @@ impl Cooldowns {
         model: Option<&str>,
         now: Mono,
     ) -> Option<(u16, Duration)> {
-        let is_its = |cooldown: &&Cooldown| {
-            cooldown.endpoint == endpoint && cooldown.until > now && cooldown.scope.holds(model)
-        };
-        let longest = self
-            .0
-            .iter()
-            .filter(is_its)
-            .max_by_key(|cooldown| cooldown.until)?;
-        Some((longest.status, longest.until.since(now)))
+        let its = self.0.iter();
+        let longest = its
+            .filter(|held| held.is_of(endpoint, model, now))
+            .max_by_key(|held| held.wait(now))?;
+        Some((longest.status, longest.wait(now)))
     }
 
     /// Those of endpoints that go by other numbers now, or are gone.

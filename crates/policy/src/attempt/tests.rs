@@ -376,6 +376,63 @@ fn nobody_is_left_alone_for_longer_than_the_bound() {
     assert_eq!(first(&mut up, &s, NOW.after(WAIT_MAX)), 0);
 }
 
+/// Calls that found an endpoint, one a second.
+fn tried(up: &mut Upstreams, s: &Snapshot, seconds: std::ops::Range<u64>) -> Vec<u64> {
+    let goes = |at: &u64| {
+        let mut tries = begin(up, ROUTE, s);
+        up.next(&mut tries, None, s, NOW.after(Duration::from_secs(*at)))
+            .is_some()
+    };
+    seconds.filter(goes).collect()
+}
+
+#[test]
+fn one_that_asked_for_a_day_is_tried_every_15_seconds_where_there_is_no_other() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let day = Duration::from_secs(86_400);
+    up.cooldown(EndpointId(0), None, 429, day, NOW);
+    let waits = |up: &mut Upstreams, at: u64| {
+        let tries = begin(up, ROUTE, &s);
+        up.waits(&tries, None, &s, NOW.after(Duration::from_secs(at)))
+    };
+    assert_eq!(waits(&mut up, 0), Some((429, Duration::from_secs(15))));
+    assert_eq!(tried(&mut up, &s, 0..40), [15, 30]);
+    // Refused again: left alone from then on, and tried as before.
+    let asked_again = NOW.after(Duration::from_secs(40));
+    up.cooldown(EndpointId(0), None, 429, day, asked_again);
+    assert_eq!(tried(&mut up, &s, 40..80), [55, 70]);
+    up.observe(
+        EndpointId(0),
+        Ok(200),
+        &s,
+        NOW.after(Duration::from_secs(71)),
+    );
+    assert_eq!(tried(&mut up, &s, 71..74), [71, 72, 73], "it is back");
+}
+
+#[test]
+fn one_that_asked_for_a_minute_is_not_tried_before_and_no_success_of_earlier_ends_it() {
+    let s = backends(&[("a", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    up.cooldown(EndpointId(0), None, 503, Duration::from_secs(60), NOW);
+    up.observe(EndpointId(0), Ok(200), &s, NOW);
+    assert_eq!(tried(&mut up, &s, 0..62), [60, 61]);
+}
+
+#[test]
+fn one_that_asked_for_long_is_left_alone_where_there_is_another() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    up.cooldown(EndpointId(0), None, 503, WAIT_MAX, NOW);
+    for at in 0..300 {
+        assert_eq!(first(&mut up, &s, NOW.after(Duration::from_secs(at))), 1);
+    }
+    let mut tries = begin(&mut up, ROUTE, &s);
+    up.next(&mut tries, None, &s, NOW);
+    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
+}
+
 #[test]
 fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     let s = backends(&[("a", &[1])]);
