@@ -154,10 +154,10 @@ fn a_cpu_quota_is_enforced_where_it_may_be_set() {
     }
     let figure = |outer: &str, inner: &str| row[outer][inner]["median"].as_f64().expect(inner);
     let cores = row["cores"]["median"].as_f64().expect("cores");
-    assert!(
-        figure("cgroup", "periods") > 0.0 && figure("cgroup", "throttled") > 0.0,
-        "{row}"
-    );
+    assert!(figure("cgroup", "periods") > 0.0, "{row}");
+    // Where others leave it less than its quota, nothing has to be throttled.
+    let is_starved = cores < 0.08;
+    assert!(is_starved || figure("cgroup", "throttled") > 0.0, "{row}");
     assert!(cores < 0.2, "{row}");
 }
 
