@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jose::{KeySet, Rules, Token};
+use jose::{KeySet, Refused, Rules, Token};
 use policy::caller::{Later, Proven};
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::secret::Secret;
@@ -104,7 +104,7 @@ impl Verifier for JwtVerifier {
 
     fn verify(&self, credential: &[u8], unix_s: u64) -> Result<Proof, Unproven> {
         let token = read(credential)?;
-        first(&self.issuers, &token, unix_s)?.ok_or(Unproven::Ask)
+        first(&self.issuers, &token, unix_s)?.map_err(|_| Unproven::Ask)
     }
 
     fn ask(&self, credential: Secret) -> Later<Result<Proof, Unproven>> {
@@ -116,13 +116,17 @@ impl Verifier for JwtVerifier {
                 refreshed = refreshed.and(issuer.keys.refresh().await);
             }
             match (first(&issuers, &token, clock())?, refreshed) {
-                (Some(proof), _) => Ok(proof),
-                (None, Ok(())) => Err(Unproven::Invalid(UNKNOWN_KEY.into())),
+                (Ok(proof), _) => Ok(proof),
                 // It may be good.
-                (None, Err(why)) => {
+                (Err(Refused::UnknownKey | Refused::NoKeyFits), Err(why)) => {
                     let says = format!("{UNKNOWN_KEY}, and newer ones cannot be fetched: {why}");
                     Err(Unproven::Unavailable(says.into()))
                 }
+                (Err(Refused::UnknownKey | Refused::NoKeyFits), Ok(())) => {
+                    Err(Unproven::Invalid(UNKNOWN_KEY.into()))
+                }
+                // The issuer has a key of this name, and it says no.
+                (Err(refused), _) => Err(Unproven::Invalid(refused.to_string().into())),
             }
         })
     }
@@ -154,8 +158,11 @@ fn of<'i>(issuers: &'i [Issuer], token: &Token<'_>) -> impl Iterator<Item = &'i 
     issuers.iter().filter(is_said)
 }
 
-/// The first proof; `None` where newer keys could give one.
-fn first(issuers: &[Issuer], token: &Token<'_>, unix_s: u64) -> Result<Option<Proof>, Unproven> {
+/// A proof, or why there is none although newer keys could give one.
+type WithKeys = Result<Proof, Refused>;
+
+/// The first proof.
+fn first(issuers: &[Issuer], token: &Token<'_>, unix_s: u64) -> Result<WithKeys, Unproven> {
     let mut refused = None;
     for issuer in of(issuers, token) {
         match proof(issuer, token, unix_s) {
@@ -179,21 +186,22 @@ fn elsewhere(issuers: &[Issuer], token: &Token<'_>) -> Unproven {
     Unproven::Elsewhere(says.into())
 }
 
-/// The proof; `None` where newer keys could give one.
-fn proof(issuer: &Issuer, token: &Token<'_>, unix_s: u64) -> Result<Option<Proof>, Unproven> {
+fn proof(issuer: &Issuer, token: &Token<'_>, unix_s: u64) -> Result<WithKeys, Unproven> {
     let keys = issuer
         .keys
         .current()
         .map_err(|why| Unproven::Unavailable(why.into()))?;
     let claims = match jose::verify(token, &issuer.rules, &keys, unix_s) {
         Ok(claims) => claims,
-        Err(refused) if refused.asks_for_keys() && issuer.keys.may_refresh() => return Ok(None),
+        Err(refused) if refused.asks_for_keys() && issuer.keys.may_refresh() => {
+            return Ok(Err(refused));
+        }
         Err(refused) => return Err(Unproven::Invalid(refused.to_string().into())),
     };
     let caller = issuer.mapping.caller(claims.all(), Proven::Token);
     let caller = caller.map_err(|why| Unproven::Invalid(why.into()))?;
     let leeway = issuer.rules.leeway_s;
-    Ok(Some(Proof {
+    Ok(Ok(Proof {
         caller: Arc::new(caller),
         until_unix_s: claims
             .expires()

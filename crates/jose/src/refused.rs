@@ -151,9 +151,12 @@ impl Refused {
     }
 
     /// Whether newer keys of the issuer could make the token good, so that asking for them makes sense (seldom: who
-    /// sends unknown `kid`s sends many).
+    /// sends bad tokens sends many). A key may have been replaced under its old `kid`.
     #[must_use]
     pub fn asks_for_keys(&self) -> bool {
-        matches!(self, Self::UnknownKey | Self::NoKeyFits)
+        matches!(
+            self,
+            Self::UnknownKey | Self::NoKeyFits | Self::Signature | Self::AlgorithmOfKey(_)
+        )
     }
 }

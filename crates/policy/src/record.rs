@@ -325,6 +325,10 @@ pub trait Sink {
     fn abandoned(&mut self, rest: DisconnectOutcome);
     /// A connection was refused or closed at a bound.
     fn closed(&mut self, at: Closed);
+    /// So many connections to upstreams were closed as a name has their address no longer.
+    fn moved(&mut self, connections: u64) {
+        let _nobody_counts = connections;
+    }
     /// Something went wrong; `detail` says what, for the log alone, and holds no secret.
     fn trouble(&mut self, snapshot: &Snapshot, trouble: Trouble, detail: &dyn Display) {
         let _nobody_is_told = (snapshot, trouble, detail);

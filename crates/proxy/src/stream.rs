@@ -4,7 +4,6 @@
 //! Not here: handshakes (`tls`, `upstream::connect`), timeouts (`deadline`).
 
 use std::io::{self, IoSlice};
-#[cfg(test)]
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,14 +53,19 @@ impl Stream {
         unread.is_some_and(|unread| unread >= written)
     }
 
-    /// Who is at the other end: its address, which a trusted proxy may have said, and what it has proven itself.
-    pub(crate) fn peer(&self) -> Peer {
+    /// The address of the other end.
+    pub(crate) fn peer_address(&self) -> IpAddr {
         #[cfg(test)]
         if let Self::Memory(_) = self {
-            return IpAddr::from(std::net::Ipv4Addr::LOCALHOST).into();
+            return std::net::Ipv4Addr::LOCALHOST.into();
         }
+        self.socket().peer()
+    }
+
+    /// Who is at the other end: its address, which a trusted proxy may have said, and what it has proven itself.
+    pub(crate) fn peer(&self) -> Peer {
         Peer {
-            address: self.socket().peer(),
+            address: self.peer_address(),
             certificate: match self {
                 Self::Served(_, certificate) => certificate.clone(),
                 _ => None,

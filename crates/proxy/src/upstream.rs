@@ -9,6 +9,7 @@ pub(crate) mod h1;
 pub(crate) mod h2;
 mod names;
 pub(crate) mod pool;
+mod spread;
 mod tunnel;
 
 use std::io;

@@ -234,7 +234,15 @@ impl Worker {
         self.clock.tick();
         self.tell_bodies();
         self.sink(|s| s.tick());
-        let opened: i64 = self.pools.borrow().values().map(|pool| pool.prune()).sum();
+        let (mut opened, mut moved) = (0, 0);
+        for pool in self.pools.borrow().values() {
+            pool.refresh(&self.timers);
+            opened += pool.prune();
+            moved += pool.take_moved();
+        }
+        if moved != 0 {
+            self.sink(|s| s.moved(moved));
+        }
         if opened != 0 {
             self.sink(|s| s.gauge(Gauge::UpstreamConnections, opened));
         }

@@ -390,6 +390,11 @@ impl Merged {
         for (bound, n) in Closed::ALL.iter().zip(self.series.closed) {
             page.sample(name, &[("bound", bound.as_str())], n);
         }
+        let name = "tollgate_upstream_connections_moved_total";
+        let help =
+            "Connections to upstreams that were closed as a name has their address no longer.";
+        page.family(name, "counter", help);
+        page.sample(name, &[], self.series.moved);
     }
 
     fn gauges_now(&self, page: &mut Page) {

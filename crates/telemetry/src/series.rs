@@ -49,6 +49,8 @@ pub(crate) struct Series {
     pub(crate) abandoned: [u64; DisconnectOutcome::ALL.len()],
     /// Connections refused or closed at a bound, by [`Closed::ALL`].
     pub(crate) closed: [u64; Closed::ALL.len()],
+    /// Connections to upstreams that were closed as a name has their address no longer.
+    pub(crate) moved: u64,
     /// Label sets kept.
     pub(crate) held: usize,
     /// Observations that went to an `other` cell for want of room.
@@ -149,6 +151,7 @@ impl Series {
             gauges,
             abandoned,
             closed,
+            moved,
             held,
             folded,
         } = other;
@@ -194,6 +197,7 @@ impl Series {
         for (mine, theirs) in self.closed.iter_mut().zip(closed) {
             *mine += theirs;
         }
+        self.moved += moved;
         self.held = self.held.max(*held);
         self.folded += folded;
     }

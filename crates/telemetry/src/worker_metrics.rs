@@ -122,6 +122,10 @@ impl Sink for WorkerMetrics {
         }
     }
 
+    fn moved(&mut self, connections: u64) {
+        self.series.moved += connections;
+    }
+
     fn gauge(&mut self, gauge: Gauge, delta: i64) {
         self.series.gauges[gauge_index(gauge)] += delta;
     }

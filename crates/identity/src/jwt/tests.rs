@@ -217,6 +217,44 @@ fn a_key_that_is_not_known_is_unavailable_while_newer_ones_cannot_be_fetched() {
     assert!(said.contains("nobody answers"), "{said}");
 }
 
+/// Another key of the same `kid`: the point of `p256` with the other sign.
+fn replaced() -> KeySet {
+    let y = "z976iXvxFcDsdo2qJahsG2zsq5BueaUcoNyLadsGzmI";
+    let x = "qmiNC3rdiPnP8Ex_JD6RW81Pp0v_iDbZD7hvFiPeWVA";
+    let key = json!({ "kty": "EC", "crv": "P-256", "kid": "p256", "x": x, "y": y });
+    KeySet::parse(json!({ "keys": [key] }).to_string().as_bytes()).expect("a key set")
+}
+
+#[test]
+fn a_key_that_was_replaced_under_its_old_kid_is_fetched_after_a_wrong_signature() {
+    let keys = Rotating::new(Some(replaced()), Some(p256()));
+    let verifier = JwtVerifier::new(vec![issuer("https://a", keys)], || NOW);
+    let token = of_issuer("https://a");
+    assert_eq!(said(verifier.verify(token.as_bytes(), NOW)), "Ask");
+    let asked = verifier.ask(Secret::new(token.clone().into_bytes()));
+    assert_eq!(said(now(asked)), format!("chat until {}", NOW + 105));
+    assert!(verifier.verify(token.as_bytes(), NOW).is_ok());
+}
+
+#[test]
+fn a_wrong_signature_is_called_so_whether_or_not_newer_keys_can_be_fetched() {
+    for fault in [None, Some("nobody answers")] {
+        let keys = Rotating {
+            keys: Mutex::new(Some(Arc::new(replaced()))),
+            next: Mutex::default(),
+            generation: AtomicU64::new(1),
+            fault,
+        };
+        let verifier = JwtVerifier::new(vec![issuer("https://a", Arc::new(keys))], || NOW);
+        let token = of_issuer("https://a");
+        let said = said(now(verifier.ask(Secret::new(token.into_bytes()))));
+        assert!(
+            said.starts_with("Invalid") && said.contains("signature"),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn an_issuer_may_stand_several_times_for_several_audiences() {
     let of = |audience: &str| {

@@ -3,6 +3,7 @@
 //! Not here: which endpoint, which request, and whether again (`policy::exchange`).
 
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -69,14 +70,19 @@ pub(super) async fn run<D: Downstream>(
         Ok(filtered) => filtered,
         Err(unfit) => return active.tell(|exchange, env| exchange.unfit(unfit, env)),
     };
-    let kept = if plan.may_reuse { reuse(pool) } else { None };
+    let to = pool.names.turn();
+    let kept = if plan.may_reuse {
+        reuse(pool, to)
+    } else {
+        None
+    };
     let was_kept = kept.is_some();
     let line = match kept {
         Some(line) => line,
         // Boxed: rare, and its state would make every exchange larger.
         None => match Box::pin(dialled(
             active,
-            pool,
+            (pool, to),
             plan.may_reuse,
             timeouts.connect,
             client,
@@ -159,7 +165,7 @@ pub(super) async fn run<D: Downstream>(
 /// A new connection for an attempt, or what follows where there is none.
 async fn dialled<D: Downstream>(
     active: &mut ActiveExchange,
-    pool: &Rc<Pool>,
+    to: (&Rc<Pool>, Option<IpAddr>),
     may_share: bool,
     limit: Duration,
     client: &mut D,
@@ -168,7 +174,7 @@ async fn dialled<D: Downstream>(
     let worker = Rc::clone(active.worker());
     active.pause();
     deadline.clear();
-    let mut dialling = std::pin::pin!(dial(pool, may_share, &worker.timers, limit));
+    let mut dialling = std::pin::pin!(dial(to, may_share, &worker.timers, limit));
     let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
         Poll::Ready(dialled) => Poll::Ready(Some(dialled)),
         Poll::Pending => client.poll_gone(&worker.buffers, cx).map(|()| None),
@@ -237,15 +243,15 @@ impl<D: Downstream> Watch for Watching<'_, D> {
     }
 }
 
-fn reuse(pool: &Pool) -> Option<Upstream> {
-    match pool.take() {
+fn reuse(pool: &Pool, to: Option<IpAddr>) -> Option<Upstream> {
+    match pool.take(to) {
         Some(connection) => Some(Upstream::H1(connection)),
-        None => h2::take(pool).map(Upstream::H2),
+        None => h2::take(pool, to).map(Upstream::H2),
     }
 }
 
 async fn dial(
-    pool: &Rc<Pool>,
+    (pool, to): (&Rc<Pool>, Option<IpAddr>),
     may_share: bool,
     timers: &Timers,
     limit: Duration,
@@ -256,16 +262,20 @@ async fn dial(
         let began = Instant::now();
         let turn = timers.timeout(limit, pool.opening.acquire()).await;
         _opening = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
-        if let Some(shared) = h2::take(pool) {
+        if let Some(shared) = h2::take(pool, to) {
             return Ok(Upstream::H2(shared));
         }
         limit = limit.saturating_sub(began.elapsed());
     }
     let Some(room) = pool.admit() else {
+        // Another address of the name may have one to spare.
+        if let Some(kept) = may_share.then(|| reuse(pool, None)).flatten() {
+            return Ok(kept);
+        }
         why::tell("as many connections to it are open as may be");
         return Err(Failure::LocalCapacity);
     };
-    let Connected { stream, is_h2 } = connect(pool, timers, limit).await?;
+    let Connected { stream, is_h2 } = connect(pool, to, timers, limit).await?;
     pool.is_shared.set(is_h2);
     if is_h2 {
         let handle = h2::begin(pool, timers, stream, room).await?;

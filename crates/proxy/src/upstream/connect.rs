@@ -6,7 +6,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -36,26 +36,27 @@ pub(crate) struct Connected {
     pub(crate) is_h2: bool,
 }
 
-/// Connects within `limit`.
+/// Connects within `limit`, first to the address `to`.
 pub(crate) async fn connect(
     pool: &Pool,
+    to: Option<IpAddr>,
     timers: &Timers,
     limit: Duration,
 ) -> Result<Connected, Failure> {
     timers
-        .timeout(limit, attempt(pool, timers))
+        .timeout(limit, attempt(pool, to, timers))
         .await
         .unwrap_or(Err(Failure::ConnectTimeout))
 }
 
-async fn attempt(pool: &Pool, timers: &Timers) -> Result<Connected, Failure> {
+async fn attempt(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Connected, Failure> {
     #[cfg(test)]
     if let Some(dialled) = crate::memory::dial(&pool.origin) {
         let is_h2 = false;
         return dialled.map(|stream| Connected { stream, is_h2 });
     }
     let (origin, trust) = (&pool.origin, pool.connector());
-    let mut tcp = dial(pool, timers).await?;
+    let mut tcp = dial(pool, to, timers).await?;
     if let Some(proxy) = origin.proxy.as_deref().filter(|_| !origin.is_relayed()) {
         tunnel::open(&mut tcp, origin, proxy).await?;
     }
@@ -99,20 +100,23 @@ async fn attempt(pool: &Pool, timers: &Timers) -> Result<Connected, Failure> {
 }
 
 /// A TCP connection to the origin, or to the proxy before it.
-async fn dial(pool: &Pool, timers: &Timers) -> Result<Socket, Failure> {
-    let (host, port) = match &pool.origin.proxy {
-        None => (&pool.origin.host, pool.origin.port),
-        Some(proxy) => (&proxy.host, proxy.port),
-    };
+async fn dial(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Socket, Failure> {
+    let (host, port) = pool.dialled();
     let addresses = pool.names.addresses(host, port, timers).await;
     let addresses = addresses.map_err(|error| {
         let failure = blame(&error, Failure::Resolve);
         why::tell(format_args!("{host}: {error}"));
         failure
     })?;
-    let dialled = race(&addresses, timers).await;
-    if dialled.is_err() {
-        pool.names.doubt();
+    let first = to.and_then(|to| addresses.iter().position(|address| address.ip() == to));
+    let (before, from) = addresses
+        .split_at_checked(first.unwrap_or(0))
+        .unwrap_or_default();
+    let dialled = race(from.iter().chain(before).copied(), timers).await;
+    match (&dialled, to) {
+        (Ok(socket), Some(to)) if socket.peer() != to => pool.names.avoid(to),
+        (Ok(_), _) => {}
+        (Err(_), _) => pool.names.doubt(),
     }
     dialled
 }
@@ -122,8 +126,11 @@ type Dialling = Pin<Box<dyn Future<Output = io::Result<TcpStream>>>>;
 
 /// Tries the addresses side by side, each a moment after the one before or once that has failed; the first
 /// connection counts (RFC 8305, 5). Where all fail, what an upstream did counts before what the gate had no room for.
-async fn race(addresses: &[SocketAddr], timers: &Timers) -> Result<Socket, Failure> {
-    let mut waiting = addresses.iter().copied();
+async fn race(
+    addresses: impl Iterator<Item = SocketAddr>,
+    timers: &Timers,
+) -> Result<Socket, Failure> {
+    let mut waiting = addresses.peekable();
     let mut racing: Vec<(SocketAddr, Dialling)> = Vec::new();
     let (mut failure, mut reason) = (None, "the name has no address".to_owned());
     let mut is_due = true;
@@ -150,7 +157,7 @@ async fn race(addresses: &[SocketAddr], timers: &Timers) -> Result<Socket, Failu
                 drop(racing.swap_remove(at));
                 is_due = true;
             }
-            if waiting.len() == 0 {
+            if waiting.peek().is_none() {
                 return if racing.is_empty() {
                     why::tell(&reason);
                     Poll::Ready(Err(failure.unwrap_or(Failure::Resolve)))

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -39,6 +40,7 @@ const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(30);
 #[derive(Clone)]
 pub(crate) struct Handle {
     sender: SendRequest<Rope>,
+    pub(super) address: IpAddr,
     busy: Rc<Cell<usize>>,
     /// When it was first seen to carry no exchange since it was last taken; kept by the one in the pool.
     rested: Cell<Option<Instant>>,
@@ -81,10 +83,11 @@ impl Handle {
     }
 }
 
-/// A connection of the pool with room for one more exchange.
-pub(crate) fn take(pool: &Pool) -> Option<Handle> {
+/// A connection of the pool with room for one more exchange, to that address, or else to any that the name has.
+pub(crate) fn take(pool: &Pool, to: Option<IpAddr>) -> Option<Handle> {
     let handles = pool.h2.borrow();
-    let has_room = |h: &&Handle| h.is_open() && h.busy.get() < pool.streams();
+    let has_room =
+        |h: &&Handle| h.is_open() && h.busy.get() < pool.streams() && pool.fits(h.address, to);
     let taken = handles.iter().find(has_room)?;
     taken.rested.set(None);
     Some(taken.clone())
@@ -97,6 +100,7 @@ pub(crate) async fn begin(
     stream: Stream,
     open: Open,
 ) -> Result<Handle, Failure> {
+    let address = stream.peer_address();
     let handshake = Builder::new(Local)
         .timer(timers.clone())
         .keep_alive_interval(KEEP_ALIVE)
@@ -118,6 +122,7 @@ pub(crate) async fn begin(
     });
     let handle = Handle {
         sender,
+        address,
         busy: Rc::default(),
         rested: Cell::default(),
     };

@@ -1,8 +1,9 @@
-//! The addresses of one name: looked up beside the worker, kept for a moment, and for longer where a look-up fails.
+//! The addresses of one name: looked up beside the worker, kept for a moment, and for longer where a look-up fails;
+//! looked up again on their own clock while connections are open.
 //!
 //! Invariant: one look-up of a name runs at a time in a worker, to its own end, whoever waits for it or gives up;
 //! addresses that were last found longer ago than the configuration allows are never used.
-//! Not here: connecting to them (`connect`).
+//! Not here: connecting to them (`connect`), which of them is next (`spread`).
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -15,9 +16,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::spread::Spread;
 use crate::timers::Timers;
 
-/// New connections within this time share one look-up.
+/// New connections within this time share one look-up, and open ones ask again after it.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 /// How long a look-up may take where the last good addresses can serve instead.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// cannot be ended and keeps its thread beyond it, so that a shorter bound would pile up threads.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Addresses of a name that are used.
-const MAX_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 64;
 
 /// What one worker knows of one name.
 #[derive(Clone, Default)]
@@ -42,6 +44,7 @@ struct State {
     ended: Notify,
     /// How long addresses are used after they were last found.
     keep: Cell<Duration>,
+    spread: Spread,
 }
 
 struct Known {
@@ -74,6 +77,48 @@ impl Names {
         }
     }
 
+    /// Whether the name has had one address only, so that nothing has to be asked of addresses.
+    #[inline]
+    pub(crate) fn is_one(&self) -> bool {
+        self.0.spread.is_one()
+    }
+
+    /// The address to which the next call goes, where the name has several.
+    #[inline]
+    pub(crate) fn turn(&self) -> Option<IpAddr> {
+        self.0.spread.turn(Instant::now)
+    }
+
+    /// Another address took the connection that this one was to have.
+    pub(crate) fn avoid(&self, ip: IpAddr) {
+        self.0.spread.avoid(ip, Instant::now());
+    }
+
+    /// Whether a call may go to a connection to this address.
+    pub(crate) fn may_use(&self, ip: IpAddr) -> bool {
+        self.0.spread.may_use(ip)
+    }
+
+    /// Whether a connection to this address is kept.
+    pub(crate) fn may_keep(&self, ip: IpAddr) -> bool {
+        self.0.spread.may_keep(ip)
+    }
+
+    /// Looks a name up again whose addresses are no longer fresh, if it was looked up at all.
+    pub(crate) fn refresh(&self, host: &str, port: u16, timers: &Timers) {
+        let state = &*self.0;
+        let is_known = state.known.borrow().is_some();
+        if is_known && state.running.get().is_none() && state.fresh().is_none() {
+            self.begin(host, timers, look_up(host, port));
+        }
+    }
+
+    /// What a look-up would have found.
+    #[cfg(test)]
+    pub(crate) fn apply(&self, host: &str, addresses: Vec<SocketAddr>) {
+        self.0.apply(host, Ok(addresses));
+    }
+
     /// The addresses of a host, in the order in which to try them.
     pub(crate) async fn addresses(
         &self,
@@ -84,14 +129,7 @@ impl Names {
         if let Ok(ip) = host.parse::<IpAddr>() {
             return Ok(Rc::new([SocketAddr::new(ip, port)]));
         }
-        let look_up = || {
-            let host = host.to_owned();
-            async move {
-                let found = tokio::net::lookup_host((host, port)).await?;
-                Ok(found.collect())
-            }
-        };
-        self.found(host, timers, look_up).await
+        self.found(host, timers, || look_up(host, port)).await
     }
 
     async fn found<F>(
@@ -143,14 +181,24 @@ impl Names {
     }
 }
 
+fn look_up(host: &str, port: u16) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + use<> {
+    let host = host.to_owned();
+    async move {
+        let found = tokio::net::lookup_host((host, port)).await?;
+        Ok(found.collect())
+    }
+}
+
 impl State {
     /// Keeps what was found; after a failure the last good addresses are fresh once more.
     fn apply(&self, host: &str, looked_up: io::Result<Vec<SocketAddr>>) {
         let now = Instant::now();
         let error = match looked_up {
             Ok(addresses) if !addresses.is_empty() => {
+                let addresses = interleaved(addresses);
+                self.spread.apply(host, &addresses, now);
                 *self.known.borrow_mut() = Some(Known {
-                    addresses: interleaved(addresses).into(),
+                    addresses: addresses.into(),
                     found: now,
                     fresh_until: Some(now + FRESH_FOR),
                 });

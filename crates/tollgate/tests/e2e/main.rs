@@ -41,6 +41,7 @@ mod secrecy;
 mod smoke;
 mod toolbench;
 mod traces;
+mod upstream_addresses;
 mod upstream_credentials;
 mod upstream_faults;
 mod usage;

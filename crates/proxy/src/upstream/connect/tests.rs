@@ -42,7 +42,7 @@ fn refused() -> SocketAddr {
 fn raced(addresses: &[SocketAddr]) -> (Result<(), Failure>, Duration) {
     in_virtual_time(async |timers| {
         let began = Instant::now();
-        let raced = race(addresses, timers).await;
+        let raced = race(addresses.iter().copied(), timers).await;
         (raced.map(drop), began.elapsed())
     })
 }
@@ -75,7 +75,7 @@ fn a_refusal_begins_the_next_at_once_and_the_last_one_ends_the_race() {
         in_virtual_time(async |timers| {
             let _held = still();
             let began = Instant::now();
-            let raced = race(addresses, timers).await.map(drop);
+            let raced = race(addresses.iter().copied(), timers).await.map(drop);
             assert!(began.elapsed().is_zero(), "it waited: {raced:?}");
             raced
         })

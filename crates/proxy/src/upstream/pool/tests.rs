@@ -1,5 +1,6 @@
 //! The bounds of a pool, and that new ones count at once.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use policy::snapshot::{Origin, PoolBounds, Protocol};
@@ -63,10 +64,10 @@ async fn a_pool_keeps_as_many_idle_connections_as_it_may_for_as_long() {
     assert_eq!(pool.idle.borrow().len(), 2);
     tokio::time::advance(Duration::from_secs(3)).await;
     assert_eq!(pool.prune(), -1, "the third was closed");
-    assert!(pool.take().is_some());
+    assert!(pool.take(None).is_some());
     tokio::time::advance(Duration::from_millis(1)).await;
     pool.prune();
-    assert!(pool.take().is_none());
+    assert!(pool.take(None).is_none());
 }
 
 #[tokio::test]
@@ -75,7 +76,7 @@ async fn an_idle_connection_that_its_peer_closed_is_not_taken_and_not_kept() {
     let (one, end) = connection(&pool);
     pool.put(one);
     drop(end);
-    assert!(pool.take().is_none());
+    assert!(pool.take(None).is_none());
     let (one, end) = connection(&pool);
     let (two, _open) = connection(&pool);
     pool.put(one);
@@ -83,7 +84,7 @@ async fn an_idle_connection_that_its_peer_closed_is_not_taken_and_not_kept() {
     assert_eq!(pool.prune(), 2, "both are open");
     drop(end);
     assert_eq!(pool.prune(), -1, "the one is closed");
-    assert!(pool.take().is_some());
+    assert!(pool.take(None).is_some());
 }
 
 #[tokio::test]
@@ -101,17 +102,17 @@ async fn an_http2_connection_has_as_many_calls_as_it_may() {
         assert!(begun.is_ok());
         let mut preface = [0; 24];
         theirs.read_exact(&mut preface).await.expect("a preface");
-        let handle = h2::take(&pool).expect("it has room");
+        let handle = h2::take(&pool, None).expect("it has room");
         let busy = handle.busy();
-        assert!(h2::take(&pool).is_none());
+        assert!(h2::take(&pool, None).is_none());
         pool.bound(PoolBounds::default());
-        assert!(h2::take(&pool).is_some());
+        assert!(h2::take(&pool, None).is_some());
         pool.bound(PoolBounds {
             streams: 1,
             ..PoolBounds::default()
         });
         drop(busy);
-        assert!(h2::take(&pool).is_some());
+        assert!(h2::take(&pool, None).is_some());
     });
     run.await;
 }
@@ -134,7 +135,7 @@ async fn shared_connections_that_rest_are_closed_as_others_are() {
             assert!(begun.is_ok());
             ends.push(theirs);
         }
-        let busy = h2::take(&pool).expect("the first").busy();
+        let busy = h2::take(&pool, None).expect("the first").busy();
         pool.prune();
         assert_eq!(pool.h2.borrow().len(), 3, "one is busy, two rest");
         tokio::time::advance(Duration::from_secs(4)).await;
@@ -144,7 +145,7 @@ async fn shared_connections_that_rest_are_closed_as_others_are() {
         pool.prune();
         assert_eq!(pool.h2.borrow().len(), 1, "it rests from now on");
         tokio::time::advance(Duration::from_secs(2)).await;
-        drop(h2::take(&pool).expect("it rests").busy());
+        drop(h2::take(&pool, None).expect("it rests").busy());
         tokio::time::advance(Duration::from_secs(2)).await;
         pool.prune();
         assert_eq!(pool.h2.borrow().len(), 1, "it was used in between");
@@ -153,4 +154,61 @@ async fn shared_connections_that_rest_are_closed_as_others_are() {
         assert!(pool.h2.borrow().is_empty());
     });
     run.await;
+}
+
+/// The pool's name has these addresses from now on.
+fn found(pool: &Pool, addresses: &[&str]) {
+    let at = |ip: &&str| SocketAddr::new(ip.parse().expect("an address"), 80);
+    let addresses: Vec<SocketAddr> = addresses.iter().map(at).collect();
+    pool.names.apply("one.test", addresses);
+}
+
+fn connection_to(pool: &Pool, address: &str) -> (Connection, Pipe) {
+    let (mut connection, end) = connection(pool);
+    connection.address = address.parse().expect("an address");
+    (connection, end)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_to_no_connection_whose_address_the_name_has_no_longer() {
+    let pool = pool(PoolBounds::default());
+    found(&pool, &["192.0.2.1"]);
+    let (old, _end) = connection_to(&pool, "192.0.2.1");
+    pool.put(old);
+    let busy = connection_to(&pool, "192.0.2.1");
+    found(&pool, &["192.0.2.2"]);
+    assert!(pool.take(pool.names.turn()).is_none());
+    let (new, _open) = connection_to(&pool, "192.0.2.2");
+    pool.put(new);
+    assert!(pool.take(pool.names.turn()).is_some());
+    tokio::time::advance(Duration::from_secs(20)).await;
+    found(&pool, &["192.0.2.2"]);
+    pool.prune();
+    assert!(pool.idle.borrow().is_empty());
+    pool.put(busy.0);
+    assert!(pool.idle.borrow().is_empty(), "it closes after its call");
+    assert_eq!((pool.take_moved(), pool.take_moved()), (2, 0));
+}
+
+#[tokio::test]
+async fn kept_connections_to_several_addresses_are_taken_in_turn() {
+    let pool = pool(PoolBounds::default());
+    let both = ["192.0.2.1", "192.0.2.2"];
+    found(&pool, &both);
+    let (kept, _ends): (Vec<_>, Vec<_>) = [both, both]
+        .concat()
+        .into_iter()
+        .map(|to| connection_to(&pool, to))
+        .unzip();
+    kept.into_iter().for_each(|one| pool.put(one));
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        let to = pool.names.turn();
+        let one = pool.take(to).expect("one is kept");
+        assert_eq!(Some(one.address), to);
+        taken.push(one.address.to_string());
+    }
+    assert_ne!(taken.first(), taken.get(1));
+    assert_eq!(taken.first(), taken.get(2));
+    assert!(pool.take(pool.names.turn()).is_none());
 }

@@ -89,6 +89,17 @@ impl Gate {
         Self::spawn_plain(command, config).ready()
     }
 
+    /// Starts where the names of this file are those of `/etc/hosts`, which it is for this process alone.
+    pub(crate) fn start_with_hosts(hosts: &Path, config: &str) -> Self {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--map-root-user", "--mount", "sh", "-c"])
+            .arg("mount --bind \"$0\" /etc/hosts && exec \"$@\"")
+            .arg(hosts)
+            .arg(Self::binary());
+        Self::spawn_plain(command, config).ready()
+    }
+
     /// Starts a gate whose writes past a file size limit fail instead of ending it; the limit comes
     /// later, from [`Gate::limit_files`].
     pub(crate) fn start_to_be_limited(config: &str) -> Self {
