@@ -3,8 +3,9 @@
 //! How near to it a measurement comes is for a quiet machine to say (`timing_…`). That nothing takes less than the delay,
 //! and what is counted and written, holds on any.
 
+use std::cell::Cell;
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -46,16 +47,46 @@ fn free() -> SocketAddr {
     ports::loopback(ports::free().expect("a port"))
 }
 
-fn serve(args: &[&str], at: SocketAddr) -> Ends {
-    let child = Command::new(PROVE)
-        .args(args)
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("prove runs");
-    let child = Ends(child);
-    eventually("it takes connections", || TcpStream::connect(at).is_ok());
-    child
+/// A server on a port that nobody took in between.
+fn serve(args: impl Fn(SocketAddr) -> Vec<String>) -> (Ends, SocketAddr) {
+    for _ in 0..ATTEMPTS {
+        let at = free();
+        let child = Command::new(PROVE)
+            .args(args(at))
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("prove runs");
+        let mut child = Ends(child);
+        let mut has_ended = false;
+        eventually("it listens, or ends as the port is taken", || {
+            has_ended = child.0.try_wait().expect("its state").is_some();
+            has_ended || listens(&child.0, at)
+        });
+        if !has_ended {
+            return (child, at);
+        }
+    }
+    panic!("no server stayed on any of {ATTEMPTS} ports");
+}
+
+/// Whether the listener at this address is of this process.
+fn listens(process: &Child, at: SocketAddr) -> bool {
+    let sockets = fs::read_to_string("/proc/net/tcp").expect("the kernel's list");
+    let port = format!(":{:04X}", at.port());
+    let listener = sockets.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_it = words.get(1)?.ends_with(&port) && *words.get(3)? == "0A";
+        is_it.then(|| format!("socket:[{}]", words.get(9).unwrap_or(&"")))
+    });
+    let Some(listener) = listener else {
+        return false;
+    };
+    let open = fs::read_dir(format!("/proc/{}/fd", process.id()));
+    let links = open.into_iter().flatten().flatten();
+    links
+        .filter_map(|open| fs::read_link(open.path()).ok())
+        .any(|link| link.as_os_str() == listener.as_str())
 }
 
 fn overhead(args: &[&str]) -> Value {
@@ -83,7 +114,8 @@ struct Bench {
     out: String,
     upstream: SocketAddr,
     tap: SocketAddr,
-    gateway: SocketAddr,
+    /// Of the relay that was begun last.
+    gateway: Cell<SocketAddr>,
     _upstream: Ends,
 }
 
@@ -93,36 +125,48 @@ impl Bench {
         let path = |name: &str| dir.path().join(name).display().to_string();
         let (file, out) = (path("body.json"), path("stamps.jsonl"));
         fs::write(&file, body).expect("a file");
-        let upstream = free();
-        let port = upstream.port().to_string();
+        let of_port = |at: SocketAddr| {
+            let port = at.port().to_string();
+            vec!["upstream".to_owned(), "--port".to_owned(), port]
+        };
+        let (serving, upstream) = serve(of_port);
         Self {
             body: file,
             out,
             upstream,
             tap: free(),
-            gateway: free(),
-            _upstream: serve(&["upstream", "--port", &port], upstream),
+            gateway: Cell::new(upstream),
+            _upstream: serving,
             dir,
         }
     }
 
     /// A relay in a gateway's place, which goes on to `to`.
     fn relay(&self, to: SocketAddr, further: &[&str]) -> Ends {
-        let (at, to) = (self.gateway.to_string(), to.to_string());
-        let args = [
-            "tap",
-            "--listen",
-            &at,
-            "--upstream",
-            &to,
-            "--out",
-            &self.out,
-        ];
-        serve(&[&args[..], further].concat(), self.gateway)
+        let to = to.to_string();
+        let (relaying, at) = serve(|at| {
+            let at = at.to_string();
+            let args = [
+                "tap",
+                "--listen",
+                &at,
+                "--upstream",
+                &to,
+                "--out",
+                &self.out,
+            ];
+            [&args[..], further]
+                .concat()
+                .iter()
+                .map(ToString::to_string)
+                .collect()
+        });
+        self.gateway.set(at);
+        relaying
     }
 
     fn overhead(&self, further: &[&str]) -> Value {
-        let target = format!("http://{}", self.gateway);
+        let target = format!("http://{}", self.gateway.get());
         overhead(&[&["--target", &target, "--body", &self.body], further].concat())
     }
 
