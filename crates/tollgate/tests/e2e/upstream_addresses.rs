@@ -10,7 +10,7 @@ use testing::{eventually, skip};
 
 use crate::fixture::call;
 use crate::harness::answer::{COMPLETION, json};
-use crate::harness::{Connection, Gate, Upstream};
+use crate::harness::{Connection, Gate, Step, Upstream};
 
 fn has_namespaces() -> bool {
     let tried = Command::new("unshare")
@@ -24,7 +24,7 @@ fn has_namespaces() -> bool {
 fn on_one_port() -> [Upstream; 2] {
     let at = |ip: u8, port: u16| {
         let address = SocketAddr::from(([127, 0, 0, ip], port));
-        Upstream::start_at(address, |_, _| json(COMPLETION))
+        Upstream::start_at(address, |_, _| vec![Step::Send(json(200, COMPLETION))])
     };
     let first = at(61, 0);
     let port = first.address.port();
