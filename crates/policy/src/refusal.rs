@@ -215,9 +215,9 @@ pub enum Refusal {
         /// When the next one begins, RFC 3339.
         renewed: String,
     },
-    /// A budget of each key or user has no place for another one.
+    /// A budget or a rolling limit of each key or user has no place for another one.
     #[error(
-        "the gateway counts the budgets of too many keys and users already, and lets nobody through \
+        "the gateway counts the limits or budgets of too many keys and users already, and lets nobody through \
          uncounted; ask its operator to raise bounds.subjects"
     )]
     SubjectsExhausted,

@@ -161,10 +161,7 @@ fn key_file(state: &KeysState) -> KeyFile {
 
 fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
     let of = |(id, limit): (LimitId, &snapshot::Limit)| {
-        let (rate, level) = (
-            limit.rate,
-            levels.bucket(id).map(|bucket| bucket.level(now)),
-        );
+        let (rate, level) = (limit.rate, levels.level(id, now));
         Some(Limit {
             workload: snapshot.workload(limit.workload)?.name.to_string(),
             route: snapshot.route(limit.route)?.name.to_string(),
@@ -172,6 +169,7 @@ fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
             amount: rate.amount,
             window_seconds: rate.per.as_secs_f64(),
             burst: rate.burst,
+            window: limit.window.as_str(),
             remaining: level.map(|level| level.remaining),
             full_in_seconds: level.map(|level| level.reset.as_secs_f64()),
             r#for: limit.whose.as_str(),
