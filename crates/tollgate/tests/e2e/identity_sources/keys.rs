@@ -383,7 +383,7 @@ fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
     assert!(over.text().contains("for this key"), "{}", over.text());
     // Another key of the same workload has its own.
     let refused = call(&gate, &[&bearer(&broke)]);
-    assert_eq!(told(&refused), (402, "insufficient_quota".to_owned()));
+    assert_eq!(told(&refused), (402, "request_exceeds_budget".to_owned()));
     let other = call(&gate, &[&bearer(&free)]);
     assert_eq!(told(&other), (404, "model_not_found".to_owned()));
 
