@@ -115,7 +115,9 @@ impl Gateway for Running {
     }
 
     fn create_key(&self, wanted: Wanted) -> Result<Changed, KeyFault> {
-        let (key, entry) = keys_of(self)?.create(wanted, now_s())?;
+        let keys = keys_of(self)?;
+        let revision = self.current().revision;
+        let (key, entry) = keys.create(wanted, now_s(), &revision.snapshot)?;
         Ok(changed(self, &entry, Some(key.key)))
     }
 
