@@ -185,6 +185,8 @@ pub struct Limit {
     pub window_seconds: f64,
     /// Units that a full bucket holds.
     pub burst: u64,
+    /// How it counts: `bucket` or `rolling`.
+    pub window: &'static str,
     /// Units left; 0 while in debt, `null` where each key or user has a bucket of its own.
     pub remaining: Option<u64>,
     /// Time until the bucket is full again.

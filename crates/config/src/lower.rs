@@ -196,6 +196,7 @@ impl Lowering<'_> {
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);
         }
+        self.are_priced(document, &snapshot);
         (snapshot, host)
     }
 

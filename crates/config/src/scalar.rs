@@ -23,7 +23,7 @@ pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
     Algorithm, Apart, BilledBy, Billing, BuiltIn, CallUser, ClientAuth, ClientCertificates,
     ContentFormat, Every, FailsOpen, JwtBearer, OtlpProtocol, Protocol, ProxyProtocol, RecordUser,
-    Recorded, SystemNames, Trust, Whose, listed, words,
+    Recorded, SystemNames, Trust, Whose, Window, listed, words,
 };
 
 mod admin;

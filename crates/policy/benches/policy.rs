@@ -2,12 +2,14 @@
 //!
 //! Not here: whole exchanges at a socket (the proving ground).
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use policy::clock::Mono;
 use policy::credential::forwards;
-use policy::limit::{Bucket, Rate};
+use policy::limit::rolling::{Rolling, Room, Share};
+use policy::limit::{Bucket, Kind, Rate};
 use policy::wire::head::Head;
 
 fn main() {
@@ -53,6 +55,96 @@ fn take_and_settle(bucket: &Bucket) -> bool {
     let taken = bucket.take(divan::black_box(900), Mono(1)).is_ok();
     bucket.settle(900, divan::black_box(700), Mono(1));
     taken
+}
+
+/// Of this kind, and what one take is of it; at each, one more leaves the window than is taken, so that all are given.
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    kind: Kind,
+    amount: u64,
+    units: u64,
+}
+
+const FLOWS: [Flow; 4] = [
+    flow(Kind::Requests, 2, 1),
+    flow(Kind::Requests, 1000, 1),
+    flow(Kind::Requests, 1_000_000, 1),
+    flow(Kind::Tokens, 100_000, 900),
+];
+
+const fn flow(kind: Kind, amount: u64, units: u64) -> Flow {
+    Flow {
+        kind,
+        amount,
+        units,
+    }
+}
+
+impl std::fmt::Display for Flow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.amount, self.kind.as_str())
+    }
+}
+
+impl Flow {
+    fn window(self) -> Rolling {
+        let rate = Rate {
+            amount: self.amount,
+            per: Duration::from_secs(60),
+            burst: self.amount,
+        };
+        Rolling::new(self.kind, rate, Room::Ample)
+    }
+
+    /// The time between two takes at which the window stays full.
+    fn pause(self) -> Duration {
+        Duration::from_secs(60).mul_f64(1.01) / u32::try_from(self.amount / self.units).unwrap_or(1)
+    }
+}
+
+/// A window that is always full: each take has to let go of something first.
+#[divan::bench(args = FLOWS, sample_size = 10_000)]
+fn rolling_take_when_full(bencher: divan::Bencher<'_, '_>, flow: Flow) {
+    let (window, pause, now) = (flow.window(), flow.pause(), Cell::new(Mono(0)));
+    bencher.bench_local(|| {
+        now.set(now.get().after(pause));
+        window.take(divan::black_box(flow.units), now.get()).is_ok()
+    });
+}
+
+/// What is more than the window admits.
+#[divan::bench(args = FLOWS, sample_size = 1000)]
+fn rolling_refuse(bencher: divan::Bencher<'_, '_>, flow: Flow) {
+    let window = flow.window();
+    let mut now = Mono(0);
+    while window.take(flow.units, now).is_ok() {
+        now = now.after(Duration::from_micros(1));
+    }
+    bencher.bench(|| window.take(divan::black_box(flow.units), now).is_err());
+}
+
+/// What a header of each answer says.
+#[divan::bench(args = FLOWS, sample_size = 1000)]
+fn rolling_level(bencher: divan::Bencher<'_, '_>, flow: Flow) {
+    let window = flow.window();
+    while window.take(flow.units, Mono(0)).is_ok() {}
+    bencher.bench(|| window.level(divan::black_box(Mono(1))));
+}
+
+/// A take that has room, and its settlement.
+#[divan::bench(sample_size = 1000)]
+fn rolling_take_and_settle(bencher: divan::Bencher<'_, '_>) {
+    let window = flow(Kind::Tokens, 1 << 39, 1).window();
+    let now = Mono(1);
+    bencher.bench(|| {
+        let taken = window.take(divan::black_box(900), now).is_ok();
+        let share = Share {
+            reserved: 900,
+            at: now,
+        };
+        window.settle(share, 900, divan::black_box(700), now);
+        taken
+    });
 }
 
 fn beside_a_hammer(measured: impl FnOnce(&Bucket)) {

@@ -36,6 +36,22 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// So much of it, as a person writes it: `1000 tokens`, `0.25 USD`.
+    #[must_use]
+    pub fn shown(&self, units: u64) -> String {
+        const NANO: u64 = 1_000_000_000;
+        match self {
+            Self::Tokens if units == 1 => "1 token".to_owned(),
+            Self::Tokens => format!("{units} tokens"),
+            Self::Money(currency) => {
+                let part = format!("{:09}", units % NANO);
+                let part = part.trim_end_matches('0');
+                let point = if part.is_empty() { "" } else { "." };
+                format!("{}{point}{part} {currency}", units / NANO)
+            }
+        }
+    }
+
     /// The word in labels and messages.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -165,7 +165,14 @@ impl<'a> Counting<'a> {
 
     /// The refusal of a budget that has not enough left, or no place for a subject, which it counts.
     #[cold]
-    fn refused(&self, short: Short, share: &Share, who: &Who<'_>, levels: &Levels) -> Refusal {
+    fn refused(
+        &self,
+        short: Short,
+        share: &Share,
+        is_fixed: bool,
+        who: &Who<'_>,
+        levels: &Levels,
+    ) -> Refusal {
         if let Some(spent) = share.spent(levels) {
             spent.refused(share.period);
         }
@@ -173,11 +180,23 @@ impl<'a> Counting<'a> {
             return Refusal::SubjectsExhausted;
         }
         let whose = self.configured.map_or(who.own(), |budget| budget.whose);
+        let (budget, holder) = (self.name(), share.account.map(|_| who.holder(whose)));
+        let every = self.calendar.every;
+        if self.never_fits(share) {
+            return Refusal::LargerThanBudget {
+                budget,
+                holder,
+                asked: self.unit.shown(share.units),
+                amount: self.unit.shown(self.amount),
+                every,
+                is_fixed,
+            };
+        }
         let (_, ends) = self.calendar.span(share.period);
         Refusal::BudgetExhausted {
-            budget: self.name(),
-            holder: share.account.map(|_| who.holder(whose)),
-            every: self.calendar.every,
+            budget,
+            holder,
+            every,
             renewed: timestamp(ends),
         }
     }
@@ -186,9 +205,14 @@ impl<'a> Counting<'a> {
         self.configured.map(|budget| Arc::clone(&budget.name))
     }
 
-    /// When its next period begins: of several that are short, the one that is so the longest is told.
-    fn ends(&self, share: &Share) -> u64 {
-        self.calendar.span(share.period).1
+    /// Whether no period has so much.
+    fn never_fits(&self, share: &Share) -> bool {
+        share.units > self.amount
+    }
+
+    /// Of several that are short, the one that is so the longest is told: for good, or until its next period begins.
+    fn rank(&self, share: &Share) -> (bool, u64) {
+        (self.never_fits(share), self.calendar.span(share.period).1)
     }
 }
 
@@ -209,7 +233,7 @@ fn counting<'a>(
 /// Takes a call's share from every budget that counts it, or from none. A caller without any pays one look.
 ///
 /// # Errors
-/// [`Refusal::BudgetExhausted`] when one does not hold it, [`Refusal::Unpriced`] when one counts
+/// [`Refusal::BudgetExhausted`] when one does not hold it now, [`Refusal::LargerThanBudget`] when it never will, [`Refusal::Unpriced`] when one counts
 /// money and a backend that may answer has no price for the model, [`Refusal::SubjectsExhausted`] when one that counts
 /// subjects apart has no place for this one. Nothing is held then.
 pub fn reserve(
@@ -226,6 +250,7 @@ pub fn reserve(
     }
     let who = s.who(asked.workload, asked.caller);
     let known = Subjects::default();
+    let is_fixed = asked.fixed.is_some();
     let mut shares = Vec::with_capacity(ids.len() + own);
     let counting = counting(who, ids, s);
     let takes = |of: &Counting<'_>| of.configured.is_none_or(|b| b.takes(asked.model));
@@ -240,14 +265,14 @@ pub fn reserve(
         Some((budget, share, short))
     });
     let tightest = short.reduce(|tightest, next| {
-        if next.0.ends(next.1) > tightest.0.ends(tightest.1) {
+        if next.0.rank(next.1) > tightest.0.rank(tightest.1) {
             next
         } else {
             tightest
         }
     });
     if let Some((budget, share, short)) = tightest {
-        return Err(budget.refused(short, share, &who, levels));
+        return Err(budget.refused(short, share, is_fixed, &who, levels));
     }
     let mut reservation = BudgetReservation {
         shares: Vec::with_capacity(shares.len()),
@@ -256,7 +281,7 @@ pub fn reserve(
     for (budget, share) in shares {
         if let Err(short) = budget.take(&share, levels) {
             reservation.release(levels);
-            return Err(budget.refused(short, &share, &who, levels));
+            return Err(budget.refused(short, &share, is_fixed, &who, levels));
         }
         reservation.shares.push(share);
     }
@@ -282,7 +307,7 @@ pub fn exhausted(
         .filter_map(|budget| {
             let share = budget.share(unix_ms, 1, &who, &known, levels);
             let short = budget.fits(&share, levels).err()?;
-            Some(budget.refused(short, &share, &who, levels))
+            Some(budget.refused(short, &share, false, &who, levels))
         });
     refusals.next()
 }

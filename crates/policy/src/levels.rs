@@ -1,16 +1,19 @@
 //! Levels: what limits and budgets hold now, in a table that lives beside a snapshot.
 //!
-//! A bucket for each limit and the counters of each budget. All workers share them, and a table hands them on to the
-//! next one where the limit or the budget stays the same, so that a reload neither forgives debt nor invents any.
+//! A bucket or a rolling window for each limit and the counters of each budget. All workers share them, and a table hands
+//! them on to the next one where the limit or the budget stays the same, so that a reload neither forgives debt nor
+//! invents any.
 //! A limit is recognised by its key and its window, or by its key alone where its window was rewritten; a budget by
 //! its name, what it counts and its calendar. Those that count keys or users apart, and those that a caller brings,
-//! have theirs in two tables of bounded size, which are made once and handed on as they are ([`subjects`]).
+//! have theirs in two tables of bounded size, which are made once and handed on as they are ([`subjects`]); a rolling
+//! window for each of them is in a table of its limit (`windows`).
 //! Invariant: ids are used only with the table of the snapshot that made them; the two go together ([`crate::revision`]).
 //! Not here: how a bucket works ([`crate::limit`]), how a budget's counters do ([`crate::budget`]).
 
 mod accounts;
 mod slots;
 pub mod subjects;
+mod windows;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,10 +24,12 @@ pub use self::accounts::ACCOUNT_MAX;
 use self::accounts::Accounts;
 pub(crate) use self::accounts::Short;
 use self::slots::{SlotTerms, Slots};
+use self::windows::Windows;
 use crate::budget::{Budget, Spent};
 use crate::clock::Mono;
 use crate::id::{BudgetId, LimitId};
-use crate::limit::Bucket;
+use crate::limit::rolling::{Rolling, Room};
+use crate::limit::{Bucket, Level, Window};
 use crate::snapshot::{Limit, Snapshot};
 use crate::subject::{Seed, Whose};
 
@@ -45,8 +50,12 @@ pub struct Levels {
 enum Counter {
     /// From one bucket.
     Shared(Arc<Bucket>),
+    /// From one rolling window.
+    Rolling(Arc<Rolling>),
     /// From a bucket of each subject.
     Apart(Box<Apart>),
+    /// From a rolling window of each subject.
+    RollingApart(Arc<Windows>),
 }
 
 /// A limit that counts subjects apart.
@@ -60,6 +69,8 @@ struct Apart {
 /// The tables of subjects, one pair for each process.
 #[derive(Debug)]
 struct Tables {
+    /// How many subjects each has room for.
+    subjects: usize,
     seed: Seed,
     slots: Slots,
     accounts: Accounts,
@@ -79,6 +90,7 @@ impl Levels {
     pub fn seeded(snapshot: &Snapshot, seed: [u64; 2]) -> Self {
         let subjects = snapshot.bounds.subjects;
         let apart = Arc::new(Tables {
+            subjects,
             seed: Seed(seed),
             slots: Slots::new(subjects),
             accounts: Accounts::new(subjects),
@@ -114,7 +126,26 @@ impl Levels {
     pub fn bucket(&self, id: LimitId) -> Option<&Bucket> {
         match self.buckets.get(id.index())? {
             Counter::Shared(bucket) => Some(bucket),
-            Counter::Apart(_) => None,
+            Counter::Rolling(_) | Counter::Apart(_) | Counter::RollingApart(_) => None,
+        }
+    }
+
+    /// What a limit holds that all callers of its workload share, if the id is of this table's snapshot.
+    #[must_use]
+    pub fn level(&self, id: LimitId, now: Mono) -> Option<Level> {
+        match self.buckets.get(id.index())? {
+            Counter::Shared(bucket) => Some(bucket.level(now)),
+            Counter::Rolling(window) => Some(window.level(now)),
+            Counter::Apart(_) | Counter::RollingApart(_) => None,
+        }
+    }
+
+    /// The rolling window of a limit that all callers of its workload share, if the id is of this table's snapshot.
+    #[must_use]
+    pub fn window(&self, id: LimitId) -> Option<&Rolling> {
+        match self.buckets.get(id.index())? {
+            Counter::Rolling(window) => Some(window),
+            Counter::Shared(_) | Counter::Apart(_) | Counter::RollingApart(_) => None,
         }
     }
 
@@ -136,35 +167,26 @@ impl Levels {
     fn carried_buckets(&self, new: &[Limit], old: &[Limit], now: Mono) -> Vec<Counter> {
         let old = || {
             let old = old.iter().zip(&self.buckets);
-            old.filter_map(|(limit, counter)| match counter {
-                Counter::Shared(bucket) => Some((limit, bucket)),
-                Counter::Apart(_) => None,
-            })
+            old.filter(|(_, counter)| !matches!(counter, Counter::Apart(_)))
         };
-        let mut same: HashMap<(&str, Duration), &Arc<Bucket>> = old()
-            .map(|(limit, bucket)| ((&*limit.key, limit.rate.per), bucket))
+        let mut same: HashMap<(&str, Duration), &Counter> = old()
+            .map(|(limit, counter)| ((&*limit.key, limit.rate.per), counter))
             .collect();
         let exact: Vec<_> = new
             .iter()
             .map(|limit| same.remove(&(&*limit.key, limit.rate.per)))
             .collect();
         // Those that are left were rewritten, or are gone.
-        let mut rewritten: HashMap<&str, Vec<&Arc<Bucket>>> = HashMap::new();
-        for (limit, bucket) in old().collect::<Vec<_>>().into_iter().rev() {
+        let mut rewritten: HashMap<&str, Vec<&Counter>> = HashMap::new();
+        for (limit, counter) in old().collect::<Vec<_>>().into_iter().rev() {
             if same.contains_key(&(&*limit.key, limit.rate.per)) {
-                rewritten.entry(&limit.key).or_default().push(bucket);
+                rewritten.entry(&limit.key).or_default().push(counter);
             }
         }
-        let counter = |(limit, exact): (&Limit, Option<&Arc<Bucket>>)| {
-            if limit.whose != Whose::Workload {
-                return self.apart.full(limit);
-            }
+        let counter = |(limit, exact): (&Limit, Option<&Counter>)| {
             let before = exact.or_else(|| rewritten.get_mut(&*limit.key)?.pop());
-            match before {
-                Some(before) if before.rate() == limit.rate => Counter::Shared(Arc::clone(before)),
-                Some(before) => Counter::Shared(Bucket::carried(limit.rate, before, now)),
-                None => self.apart.full(limit),
-            }
+            let carried = before.and_then(|before| before.carried(limit, now));
+            carried.unwrap_or_else(|| self.apart.full(limit))
         };
         new.iter().zip(exact).map(counter).collect()
     }
@@ -182,11 +204,60 @@ impl Levels {
     }
 }
 
+impl Counter {
+    /// What a limit takes from that took from this one before. Where it counted the other way, what it owed is taken now.
+    /// Slots of subjects need not be carried.
+    fn carried(&self, limit: &Limit, now: Mono) -> Option<Self> {
+        let (kind, rate) = (limit.kind, limit.rate);
+        Some(match (self, limit.window) {
+            (Self::Shared(old), Window::Bucket) if old.rate() == rate => {
+                Self::Shared(Arc::clone(old))
+            }
+            (Self::Shared(old), Window::Bucket) => Self::Shared(Bucket::carried(rate, old, now)),
+            (Self::Shared(old), Window::Rolling) => {
+                let window = Rolling::holding(kind, rate, old.owed(now), now);
+                Self::Rolling(Arc::new(window))
+            }
+            (Self::Rolling(old), Window::Rolling) if old.rate() == rate => {
+                Self::Rolling(Arc::clone(old))
+            }
+            (Self::Rolling(old), Window::Rolling) => {
+                Self::Rolling(Rolling::carried(kind, rate, Room::Ample, old))
+            }
+            (Self::Rolling(old), Window::Bucket) => {
+                Self::Shared(Arc::new(Bucket::owing(rate, old.units(now), now)))
+            }
+            (Self::RollingApart(old), Window::Rolling) if old.rate() == rate => {
+                Self::RollingApart(Arc::clone(old))
+            }
+            (Self::RollingApart(old), Window::Rolling) => {
+                Self::RollingApart(Arc::new(Windows::carried(rate, old, now)))
+            }
+            (Self::Apart(_), _) | (Self::RollingApart(_), Window::Bucket) => return None,
+        })
+    }
+
+    /// What a limit that begins takes from, where all callers of its workload share it.
+    fn begun(limit: &Limit) -> Self {
+        match limit.window {
+            Window::Bucket => Self::Shared(Arc::new(Bucket::new(limit.rate))),
+            Window::Rolling => {
+                Self::Rolling(Arc::new(Rolling::new(limit.kind, limit.rate, Room::Ample)))
+            }
+        }
+    }
+}
+
 impl Tables {
     /// What a limit that begins takes from. Subjects that it had before have their slots still.
     fn full(&self, limit: &Limit) -> Counter {
         if limit.whose == Whose::Workload {
-            return Counter::Shared(Arc::new(Bucket::new(limit.rate)));
+            return Counter::begun(limit);
+        }
+        if limit.window == Window::Rolling {
+            let rule = self.seed.limit(&limit.key, limit.rate);
+            let windows = Windows::new(limit.kind, limit.rate, self.subjects, limit.whose, rule);
+            return Counter::RollingApart(Arc::new(windows));
         }
         Counter::Apart(Box::new(Apart {
             rule: self.seed.limit(&limit.key, limit.rate),

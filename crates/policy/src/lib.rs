@@ -44,6 +44,7 @@ pub mod login;
 pub mod model;
 pub mod operation;
 pub mod price;
+pub mod priced;
 pub mod query;
 pub mod record;
 pub mod refusal;

@@ -10,7 +10,10 @@
 //! misestimate. Exact on any number of cores: there is no lease, so nothing is stranded on an
 //! idle core. Rounding to nanoseconds gives away less than one unit in all, and nothing where
 //! `per / amount` is whole.
-//! Not here: amounts over a calendar period (budgets), what a call will cost ([`crate::estimate`]).
+//! Not here: amounts over a calendar period (budgets), what a call will cost ([`crate::estimate`]), limits that admit no
+//! more than their amount in any window ([`rolling`]).
+
+pub mod rolling;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -43,6 +46,27 @@ impl Kind {
         match self {
             Self::Requests => "requests",
             Self::Tokens => "tokens",
+        }
+    }
+}
+
+/// How a limit counts over its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Window {
+    /// By a bucket that refills evenly: over a window its amount, and its burst on top.
+    #[default]
+    Bucket,
+    /// By what any window holds: never more than the amount.
+    Rolling,
+}
+
+impl Window {
+    /// The word for it in documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bucket => "bucket",
+            Self::Rolling => "rolling",
         }
     }
 }
@@ -87,6 +111,8 @@ pub enum Denied {
     Wait(Duration),
     /// More than the burst: no wait would help.
     Never,
+    /// A rolling window of its own has no place for another key or user.
+    NoPlace,
 }
 
 /// What a bucket holds at a moment.
@@ -227,10 +253,26 @@ impl Bucket {
         bucket
     }
 
+    /// A bucket that owes so many units.
+    #[must_use]
+    pub fn owing(rate: Rate, units: u64, now: Mono) -> Self {
+        let bucket = Self::new(rate);
+        bucket.correct(0, units, now);
+        bucket
+    }
+
     /// The rate it was made with.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.terms.rate()
+    }
+
+    /// Units that it lacks now, rounded up.
+    pub(crate) fn owed(&self, now: Mono) -> u64 {
+        let Rate { amount, per, .. } = self.rate();
+        let scaled = self.level(now).reset.as_nanos() * u128::from(amount);
+        let units = scaled.div_ceil(per.as_nanos().max(1));
+        u64::try_from(units).unwrap_or(u64::MAX)
     }
 
     /// Takes `units`, or takes nothing and says how long to wait.

@@ -215,9 +215,30 @@ pub enum Refusal {
         /// When the next one begins, RFC 3339.
         renewed: String,
     },
-    /// A budget of each key or user has no place for another one.
+    /// A call that its budget can never admit.
     #[error(
-        "the gateway counts the budgets of too many keys and users already, and lets nobody through \
+        "this call may come to {asked}, more than the {amount} of each {} that {} ever has; {}",
+        every.as_str(),
+        budget_of(budget.as_deref(), *holder),
+        way_out(*is_fixed)
+    )]
+    LargerThanBudget {
+        /// The budget, where it is not the caller's own.
+        budget: Option<Arc<str>>,
+        /// Whose it is, where it is not shared by all whom it counts.
+        holder: Option<Holder>,
+        /// What the call may come to, with its unit.
+        asked: String,
+        /// What a period has, with its unit.
+        amount: String,
+        /// How long the period is.
+        every: Every,
+        /// Its route says what it is charged: it cannot ask for less.
+        is_fixed: bool,
+    },
+    /// A budget or a rolling limit of each key or user has no place for another one.
+    #[error(
+        "the gateway counts the limits or budgets of too many keys and users already, and lets nobody through \
          uncounted; ask its operator to raise bounds.subjects"
     )]
     SubjectsExhausted,
@@ -349,6 +370,7 @@ impl Refusal {
         match self {
             Self::Limited { .. }
             | Self::LargerThanLimit { .. }
+            | Self::LargerThanBudget { .. }
             | Self::BudgetExhausted { .. }
             | Self::Unpriced { .. }
             | Self::ModelNotOwn { .. }
@@ -397,6 +419,7 @@ impl Refusal {
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
             Self::LargerThanLimit { .. } => (429, "rate_limit_error", "request_exceeds_limit"),
             Self::BudgetExhausted { .. } => (402, "insufficient_quota", "insufficient_quota"),
+            Self::LargerThanBudget { .. } => (402, "insufficient_quota", "request_exceeds_budget"),
             Self::SubjectsExhausted => (503, "server_error", "subjects_exhausted"),
             Self::Unpriced { .. } => (403, "permission_error", "model_not_priced"),
             Self::Upstream(failure) if failure.is_local() => {
@@ -458,7 +481,9 @@ impl Refusal {
             },
             should_retry: matches!(
                 self,
-                Self::LargerThanLimit { .. } | Self::BudgetExhausted { .. }
+                Self::LargerThanLimit { .. }
+                    | Self::LargerThanBudget { .. }
+                    | Self::BudgetExhausted { .. }
             )
             .then_some(false),
         }
@@ -517,6 +542,15 @@ impl LocalReply {
 /// Whole seconds, as `retry-after` says them.
 fn seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// What a caller can do whose call its budget never admits.
+fn way_out(is_fixed: bool) -> &'static str {
+    if is_fixed {
+        "ask for a larger budget"
+    } else {
+        "set a lower max_tokens, shorten the prompt, or ask for a larger budget"
+    }
 }
 
 /// A budget, in words.

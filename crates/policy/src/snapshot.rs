@@ -21,7 +21,7 @@ use crate::credential::UpstreamAuth;
 use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
-use crate::limit::{Kind, Rate};
+use crate::limit::{Kind, Rate, Window};
 use crate::login::LoginSite;
 use crate::model::ModelPattern;
 use crate::price::Prices;
@@ -281,6 +281,8 @@ pub struct Limit {
     pub kind: Kind,
     /// How much.
     pub rate: Rate,
+    /// How it counts over its window.
+    pub window: Window,
     /// Whether all callers of the workload share it, or each key or user has one of its own.
     pub whose: Whose,
     /// What tells it, with its window, from any other, in every snapshot.

@@ -115,7 +115,9 @@ impl Gateway for Running {
     }
 
     fn create_key(&self, wanted: Wanted) -> Result<Changed, KeyFault> {
-        let (key, entry) = keys_of(self)?.create(wanted, now_s())?;
+        let keys = keys_of(self)?;
+        let revision = self.current().revision;
+        let (key, entry) = keys.create(wanted, now_s(), &revision.snapshot)?;
         Ok(changed(self, &entry, Some(key.key)))
     }
 
@@ -161,10 +163,7 @@ fn key_file(state: &KeysState) -> KeyFile {
 
 fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
     let of = |(id, limit): (LimitId, &snapshot::Limit)| {
-        let (rate, level) = (
-            limit.rate,
-            levels.bucket(id).map(|bucket| bucket.level(now)),
-        );
+        let (rate, level) = (limit.rate, levels.level(id, now));
         Some(Limit {
             workload: snapshot.workload(limit.workload)?.name.to_string(),
             route: snapshot.route(limit.route)?.name.to_string(),
@@ -172,6 +171,7 @@ fn limits(Revision { snapshot, levels }: &Revision, now: Mono) -> Vec<Limit> {
             amount: rate.amount,
             window_seconds: rate.per.as_secs_f64(),
             burst: rate.burst,
+            window: limit.window.as_str(),
             remaining: level.map(|level| level.remaining),
             full_in_seconds: level.map(|level| level.reset.as_secs_f64()),
             r#for: limit.whose.as_str(),

@@ -3,6 +3,7 @@
 //! Invariant: what is not checked here goes into no file; the secret of a key is kept nowhere.
 //! Not here: how the file is changed (`store`), what a key is (`identity::keys`).
 
+mod priced;
 mod store;
 mod time;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use admin::KeyFault;
 use config::{CredentialKind, Loaded};
 use identity::keys::{Entry, KeyFile, NewKey, Previous, WrittenBudget, WrittenLimit};
+use policy::snapshot::Snapshot;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -100,8 +102,13 @@ impl Keyring {
         store::read(&self.file, self.absent)
     }
 
-    /// Makes a key, `now` in seconds since the Unix epoch, as everywhere here.
-    pub(crate) fn create(&self, wanted: Wanted, now: u64) -> Result<(NewKey, Entry), KeyFault> {
+    /// Makes a key for a gate that runs by `s`, `now` in seconds since the Unix epoch, as everywhere here.
+    pub(crate) fn create(
+        &self,
+        wanted: Wanted,
+        now: u64,
+        s: &Snapshot,
+    ) -> Result<(NewKey, Entry), KeyFault> {
         self.check(&wanted)?;
         let key = NewKey::make().map_err(|fault| KeyFault::Unavailable(fault.to_string()))?;
         let entry = Entry {
@@ -121,6 +128,7 @@ impl Keyring {
         };
         let wrong = |says: &str| KeyFault::Wrong(says.to_owned());
         entry.check().map_err(wrong)?;
+        priced::check(&entry, s).map_err(KeyFault::Wrong)?;
         let entry = store::change(&self.file, self.absent, |file| {
             if file.entry(&entry.id).is_some() {
                 return Err(wrong("an id came twice by chance; try again"));

@@ -13,6 +13,7 @@ use admin::KeyFault;
 use identity::keys::NewKey;
 use ledger::date;
 use ledger::report::laid_out;
+use policy::snapshot::Snapshot;
 
 pub(crate) use self::arguments::Keys;
 use self::arguments::{Create, List, Revoke, Rotate, Verb};
@@ -47,11 +48,12 @@ fn file_of(named: Option<&Path>) -> Result<Source, String> {
     }
 }
 
-/// The keys of a configuration without faults.
-fn keyring(named: Option<&Path>) -> Result<Keyring, String> {
+/// The keys of a configuration without faults, and the configuration.
+fn keyring(named: Option<&Path>) -> Result<(Keyring, Snapshot), String> {
     let source = file_of(named)?;
     let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
-    Keyring::of(&loaded, Absent::IsEmpty).ok_or_else(|| none_in(&source))
+    let keyring = Keyring::of(&loaded, Absent::IsEmpty).ok_or_else(|| none_in(&source))?;
+    Ok((keyring, loaded.snapshot))
 }
 
 /// The keys of a configuration, whatever is wrong with the rest of it.
@@ -83,7 +85,7 @@ fn said(fault: KeyFault) -> String {
 }
 
 fn create(asked: &Create) -> Result<String, String> {
-    let keyring = keyring(asked.config.config.as_deref())?;
+    let (keyring, snapshot) = keyring(asked.config.config.as_deref())?;
     let wanted = Wanted {
         workload: asked.workload.clone(),
         user: asked.user.clone(),
@@ -94,7 +96,7 @@ fn create(asked: &Create) -> Result<String, String> {
         budgets: asked.budget.clone(),
         expires: asked.expires,
     };
-    let (key, entry) = keyring.create(wanted, now_s()).map_err(said)?;
+    let (key, entry) = keyring.create(wanted, now_s(), &snapshot).map_err(said)?;
     Ok(shown_once(&key, asked.json, "made", &entry.workload))
 }
 

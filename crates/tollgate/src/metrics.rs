@@ -123,7 +123,7 @@ fn subjects(usage: Usage) -> [Extra; 4] {
     [
         Extra::gauge(
             "tollgate_limit_subjects",
-            "Keys and users whose bucket of a limit of their own is not full.",
+            "Keys and users whose bucket of a limit of their own is not full, or whose rolling window holds something.",
             number(usage.buckets as u64),
         ),
         Extra::counter(

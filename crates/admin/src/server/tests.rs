@@ -113,6 +113,7 @@ impl Gateway for Fake {
             amount: 2,
             window_seconds: 60.0,
             burst: 2,
+            window: "bucket",
             remaining: Some(1),
             full_in_seconds: Some(29.5),
             r#for: "workload",
@@ -398,7 +399,7 @@ fn resources_have_the_fields_that_are_documented() {
         served.json("/api/v1/limits"),
         json!({ "limits": [{
             "workload": "ide", "route": "own", "unit": "requests", "amount": 2, "window_seconds": 60.0,
-            "burst": 2, "remaining": 1, "full_in_seconds": 29.5, "for": "workload"
+            "burst": 2, "window": "bucket", "remaining": 1, "full_in_seconds": 29.5, "for": "workload"
         }] })
     );
     assert_eq!(

@@ -67,7 +67,6 @@ impl super::Lowering<'_> {
                     self.fault(&name.place, says, "");
                 }
             }
-            self.is_priced(&name.place, &lowered, s);
             budgets.list.push(lowered);
         }
         budgets

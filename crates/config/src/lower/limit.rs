@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{LimitId, RouteId, WorkloadId};
-use policy::limit::{Kind, Rate};
+use policy::limit::{Kind, Rate, Window};
 use policy::snapshot::{self, Snapshot};
 use policy::subject::Whose;
 
@@ -22,8 +22,13 @@ use crate::schema::{Limit, Route};
 
 const REFILL_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
-/// What a limit counts, how fast it refills, and for whom.
-pub(super) type WrittenRate = (Kind, Rate, Whose);
+/// What a limit counts, how fast, in which way, and for whom.
+pub(super) struct WrittenRate {
+    kind: Kind,
+    rate: Rate,
+    window: Window,
+    whose: Whose,
+}
 
 impl super::Lowering<'_> {
     /// The rates of a route, as far as they are sound.
@@ -59,7 +64,13 @@ impl super::Lowering<'_> {
                 self.fault(place, says, "keep one of them");
                 continue;
             }
-            rates.push((kind, rate, whose));
+            let window = limit.as_ref().and_then(|limit| limit.window.get());
+            rates.push(WrittenRate {
+                kind,
+                rate,
+                window: window.map_or(Window::Bucket, |at| at.value.0),
+                whose,
+            });
         }
         rates
     }
@@ -80,6 +91,12 @@ impl super::Lowering<'_> {
         };
         let per = limit.per.get()?.value.0;
         let burst = limit.burst.get().map_or(amount, |at| at.value.0);
+        let window = limit.window.get().map(|at| at.value.0);
+        if let (Some(at), Some(Window::Rolling)) = (limit.burst.get(), window) {
+            let says = "a rolling window has no burst: it admits its amount, at once or not";
+            self.fault(&at.place, says, "leave it out");
+            return None;
+        }
         let refill = u128::from(burst) * per.as_nanos() / u128::from(amount.max(1));
         if let Some(at) = limit.burst.get().filter(|_| refill > REFILL_MAX.as_nanos()) {
             let says = format!(
@@ -115,13 +132,20 @@ pub(super) fn register(
     snapshot: &mut Snapshot,
 ) -> Vec<LimitId> {
     let mut ids = Vec::with_capacity(rates.len());
-    for (kind, rate, whose) in rates {
+    for written in rates {
+        let WrittenRate {
+            kind,
+            rate,
+            window,
+            whose,
+        } = written;
         ids.push(LimitId(number(snapshot.limits.len())));
         snapshot.limits.push(snapshot::Limit {
             workload,
             route,
             kind: *kind,
             rate: *rate,
+            window: *window,
             whose: *whose,
             key: match whose {
                 Whose::Workload => format!("{key}/{}", kind.as_str()),

@@ -5,6 +5,7 @@
 
 use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
+use policy::limit::Window as Counts;
 use policy::snapshot::Protocol as Http;
 use policy::{budget, subject};
 
@@ -84,6 +85,12 @@ words! {
         "workload" => subject::Whose::Workload,
         "key" => subject::Whose::Key,
         "user" => subject::Whose::User,
+    }
+
+    /// How a limit counts over its window.
+    Window(Counts): "is not how a limit counts over its window" => {
+        "bucket" => Counts::Bucket,
+        "rolling" => Counts::Rolling,
     }
 
     /// Whom a budget gives its amount to, where it is not for all whom it counts together.

@@ -6,7 +6,7 @@ use super::abandon::Abandon;
 use crate::decode::{At, ListOf, OneOrMany, record};
 use crate::scalar::{
     Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, Model, Name,
-    PassedHeader, Pattern, Ratio, Span, Status, Whose,
+    PassedHeader, Pattern, Ratio, Span, Status, Whose, Window,
 };
 
 record! {
@@ -92,6 +92,8 @@ record! {
         required per: At<Span>,
         /// How much an idle bucket holds. Default one window's worth.
         optional burst: At<Amount>,
+        /// How it counts: bucket (refills evenly) or rolling (never more in any window of that length). Default bucket.
+        optional window: At<Window>,
         /// Who has such a bucket to itself: workload, key or user, each on this route. Default workload.
         optional r#for: At<Whose>,
     }

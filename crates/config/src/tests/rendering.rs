@@ -7,6 +7,7 @@ use policy::billing::Billing;
 use policy::credential::UpstreamAuth;
 use policy::disconnect::OnDisconnect;
 use policy::identity::{Source, Trusted};
+use policy::limit::Window;
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
 use policy::snapshot::{AddedHeader, AddedMember, Bounds, PoolBounds, Snapshot};
@@ -231,9 +232,13 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
                 let limit = s.limit(*id).unwrap();
                 let rate = limit.rate;
                 let (amount, per, burst) = (rate.amount, window(rate.per), rate.burst);
+                let room = match limit.window {
+                    Window::Bucket => format!("burst {burst}"),
+                    Window::Rolling => "rolling".to_owned(),
+                };
                 writeln!(
                     out,
-                    "    limit {} = {amount} per {per} burst {burst}{}",
+                    "    limit {} = {amount} per {per} {room}{}",
                     limit.key,
                     apart(limit.whose)
                 )

@@ -97,7 +97,9 @@ fn refused_by(s: &Revision, workload: u32, tokens: u64, at: u64) -> Option<Strin
             reservation.release(&s.levels);
             None
         }
-        Err(Refusal::BudgetExhausted { budget, .. }) => budget.map(|name| name.to_string()),
+        Err(Refusal::BudgetExhausted { budget, .. } | Refusal::LargerThanBudget { budget, .. }) => {
+            budget.map(|name| name.to_string())
+        }
         Err(other) => panic!("{other}"),
     }
 }
@@ -116,6 +118,53 @@ fn used(tokens: u64) -> Tokens {
         prompt: Count::Reported(tokens),
         completion: Count::Counted(0),
         ..Tokens::default()
+    }
+}
+
+/// Waiting for another period would not help.
+#[test]
+fn a_call_that_a_budget_never_holds_says_what_it_needs_and_what_there_is() {
+    let s = counted_by(vec![
+        budget("small", Unit::Tokens, 1000, &[]),
+        budget("of a", Unit::Tokens, 4000, &["a"]),
+    ]);
+    let message = |refused: Result<BudgetReservation, Refusal>| {
+        let refusal = refused.expect_err("refused");
+        (refusal.reply().code, refusal.to_string())
+    };
+    let too_large = "this call may come to 1001 tokens, more than the 1000 tokens of each day that \
+        the budget \"small\" ever has; set a lower max_tokens, shorten the prompt, or ask for a larger budget";
+    let never = ("request_exceeds_budget", too_large.to_owned());
+    assert_eq!(message(ask(&s, 1, 1001, NOW)), never);
+    let _held = ask(&s, 1, 900, NOW).expect("fits");
+    assert_eq!(message(ask(&s, 1, 1001, NOW)), never);
+    // One that fits on another day waits for that.
+    let (code, says) = message(ask(&s, 1, 101, NOW));
+    assert_eq!(code, "insufficient_quota");
+    assert!(says.contains("its next day begins 2026-"), "{says}");
+    // Of several that are short, the one that is so for good is told.
+    let s = counted_by(vec![
+        budget("a", Unit::Tokens, 2000, &["a"]),
+        budget("b", Unit::Tokens, 1000, &[]),
+    ]);
+    let _held = ask(&s, 0, 1000, NOW).expect("fits");
+    assert_eq!(refused_by(&s, 0, 1500, NOW).as_deref(), Some("b"));
+    let (code, _) = message(ask(&s, 0, 1500, NOW));
+    assert_eq!(code, "request_exceeds_budget");
+}
+
+#[test]
+fn amounts_are_shown_as_they_are_written() {
+    let usd = Unit::Money("USD".into());
+    for (unit, units, shown) in [
+        (&Unit::Tokens, 1, "1 token"),
+        (&Unit::Tokens, 5000, "5000 tokens"),
+        (&usd, 5_000_000_000, "5 USD"),
+        (&usd, 250_000_000, "0.25 USD"),
+        (&usd, 1, "0.000000001 USD"),
+        (&usd, 12_500_000_001, "12.500000001 USD"),
+    ] {
+        assert_eq!(unit.shown(units), shown);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::clock::Mono;
 use crate::id::{LimitId, WorkloadId};
 use crate::levels::Levels;
 use crate::levels::subjects::Hold;
+use crate::limit::rolling::Share;
 use crate::limit::{Denied, Kind, Rate};
 use crate::price::Charge;
 use crate::refusal::Refusal;
@@ -40,6 +41,7 @@ struct Taken {
     /// From how many of its limits, the first on, and then of the caller's own.
     limits: usize,
     tokens: Demand,
+    at: Mono,
     /// Whose buckets, where any is not the workload's.
     caller: Option<Arc<Caller>>,
     subjects: Subjects,
@@ -98,8 +100,9 @@ pub(crate) fn tightest<'a>(
         (units > 0).then_some((denied, units, limit))
     });
     let rank = |denied: &Denied| match denied {
-        Denied::Wait(wait) => (false, *wait),
-        Denied::Never => (true, Duration::ZERO),
+        Denied::Wait(wait) => (0, *wait),
+        Denied::NoPlace => (1, Duration::ZERO),
+        Denied::Never => (2, Duration::ZERO),
     };
     let worse = denied.reduce(|worst, next| {
         if rank(&next.0) > rank(&worst.0) {
@@ -124,6 +127,7 @@ impl Held<'_> {
                 burst: self.rate.burst,
                 holder,
             },
+            Denied::NoPlace => Refusal::SubjectsExhausted,
         }
     }
 }
@@ -160,6 +164,7 @@ pub(crate) fn reserve(
             grant: at,
             limits: given,
             tokens,
+            at: now,
             caller: caller.cloned(),
             subjects,
         },
@@ -209,8 +214,8 @@ impl Reservation {
     /// Gives everything back: the call never was.
     pub(crate) fn release(self, now: Mono, s: &Snapshot, levels: &Levels) {
         self.for_budgets.release(levels);
-        self.taken.each(s, levels, |_, bucket, reserved| {
-            bucket.settle(reserved, 0, now);
+        self.taken.each(s, levels, |_, bucket, share| {
+            bucket.settle(share, share.reserved, 0, now);
         });
     }
 }
@@ -230,9 +235,9 @@ impl Settled {
     pub fn correct(self, tokens: &Tokens, charge: Option<Charge>, of: &Revision) {
         let Revision { snapshot, levels } = of;
         let _corrected = self.for_budgets.settle(tokens, charge, snapshot, levels);
-        self.taken.each(snapshot, levels, |kind, bucket, _| {
+        self.taken.each(snapshot, levels, |kind, bucket, share| {
             if kind.is_settled() {
-                bucket.settle(self.tokens, tokens.sum(), self.at);
+                bucket.settle(share, self.tokens, tokens.sum(), self.at);
             }
         });
     }
@@ -241,16 +246,16 @@ impl Settled {
 impl Taken {
     /// Corrects every token bucket to what was really used.
     fn settle(&self, actual: u64, now: Mono, s: &Snapshot, levels: &Levels) {
-        self.each(s, levels, |kind, bucket, reserved| {
+        self.each(s, levels, |kind, bucket, share| {
             if kind.is_settled() {
-                bucket.settle(reserved, actual, now);
+                bucket.settle(share, share.reserved, actual, now);
             }
         });
     }
 
     /// What each limit counts that gave, its bucket, and how much it gave.
     #[inline]
-    fn each(&self, s: &Snapshot, levels: &Levels, mut f: impl FnMut(Kind, &Hold<'_>, u64)) {
+    fn each(&self, s: &Snapshot, levels: &Levels, mut f: impl FnMut(Kind, &Hold<'_>, Share)) {
         if self.limits == 0 {
             return;
         }
@@ -260,8 +265,11 @@ impl Taken {
         };
         let limits = limits_of(grant, who, &self.subjects, s, levels);
         for limit in limits.take(self.limits) {
-            let reserved = self.tokens.units_of(limit.kind, limit.rate);
-            f(limit.kind, &limit.bucket, reserved);
+            let share = Share {
+                reserved: self.tokens.units_of(limit.kind, limit.rate),
+                at: self.at,
+            };
+            f(limit.kind, &limit.bucket, share);
         }
     }
 }

@@ -5,11 +5,13 @@
 
 use super::accounts::{Days, Short};
 use super::slots::SlotTerms;
+use super::windows::Windows;
 use super::{Counter, Levels};
 use crate::budget::{Budget, Calendar, Period};
 use crate::caller::{OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::id::{BudgetId, LimitId};
+use crate::limit::rolling::{Rolling, Share};
 use crate::limit::{Bucket, Denied, Level};
 use crate::subject::{Subjects, Who, Whose};
 
@@ -18,6 +20,8 @@ use crate::subject::{Subjects, Who, Whose};
 pub(crate) enum Hold<'a> {
     Shared(&'a Bucket),
     Apart(&'a Levels, SlotTerms, u64),
+    Rolling(&'a Rolling),
+    RollingApart(&'a Windows, u64),
 }
 
 impl Hold<'_> {
@@ -26,6 +30,8 @@ impl Hold<'_> {
         match self {
             Self::Shared(bucket) => bucket.take(units, now),
             Self::Apart(of, terms, hash) => of.apart.slots.take(*hash, terms, units, now),
+            Self::Rolling(window) => window.take(units, now),
+            Self::RollingApart(windows, hash) => windows.take(*hash, units, now),
         }
     }
 
@@ -33,15 +39,22 @@ impl Hold<'_> {
         match self {
             Self::Shared(bucket) => bucket.would_take(units, now),
             Self::Apart(of, terms, hash) => of.apart.slots.would_take(*hash, terms, units, now),
+            Self::Rolling(window) => window.would_take(units, now),
+            Self::RollingApart(windows, hash) => windows.would_take(*hash, units, now),
         }
     }
 
+    /// Corrects what a call is charged, which took that share, from `before` to `actual`.
     #[inline]
-    pub(crate) fn settle(&self, reserved: u64, actual: u64, now: Mono) {
+    pub(crate) fn settle(&self, share: Share, before: u64, actual: u64, now: Mono) {
         match self {
-            Self::Shared(bucket) => bucket.settle(reserved, actual, now),
+            Self::Shared(bucket) => bucket.settle(before, actual, now),
             Self::Apart(of, terms, hash) => {
-                of.apart.slots.settle(*hash, terms, reserved, actual, now);
+                of.apart.slots.settle(*hash, terms, before, actual, now);
+            }
+            Self::Rolling(window) => window.settle(share, before, actual, now),
+            Self::RollingApart(windows, hash) => {
+                windows.settle(*hash, share, before, actual, now);
             }
         }
     }
@@ -51,6 +64,8 @@ impl Hold<'_> {
         match self {
             Self::Shared(bucket) => bucket.level(now),
             Self::Apart(of, terms, hash) => of.apart.slots.level(*hash, terms, now),
+            Self::Rolling(window) => window.level(now),
+            Self::RollingApart(windows, hash) => windows.level(*hash, now),
         }
     }
 }
@@ -65,7 +80,7 @@ pub(crate) struct Account {
 /// How far the tables of subjects are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Subjects of limits whose bucket is not full.
+    /// Subjects of limits whose bucket is not full, or whose window holds something.
     pub buckets: usize,
     /// Of those that had come: how many gave their bucket up to another subject before it was full again.
     pub evicted: u64,
@@ -81,6 +96,12 @@ impl Levels {
     pub(crate) fn hold(&self, id: LimitId, who: &Who<'_>, known: &Subjects) -> Option<Hold<'_>> {
         match self.buckets.get(id.index())? {
             Counter::Shared(bucket) => Some(Hold::Shared(bucket)),
+            Counter::Rolling(window) => Some(Hold::Rolling(window)),
+            Counter::RollingApart(windows) => {
+                let (rule, whose) = windows.of();
+                let hash = self.apart.seed.of(rule, whose, who, known);
+                Some(Hold::RollingApart(windows, hash))
+            }
             Counter::Apart(limit) => {
                 let hash = self.apart.seed.of(limit.rule, limit.whose, who, known);
                 Some(Hold::Apart(self, limit.terms, hash))
@@ -193,11 +214,19 @@ impl Levels {
     #[must_use]
     pub fn usage(&self, now: Mono, unix_ms: u64) -> Usage {
         let (slots, accounts) = (&self.apart.slots, &self.apart.accounts);
+        let windows = || {
+            self.buckets.iter().filter_map(|counter| match counter {
+                Counter::RollingApart(windows) => Some(windows),
+                Counter::Shared(_) | Counter::Rolling(_) | Counter::Apart(_) => None,
+            })
+        };
+        let active: usize = windows().map(|windows| windows.active(now)).sum();
+        let turned_away: u64 = windows().map(|windows| windows.turned_away()).sum();
         Usage {
-            buckets: slots.active(now),
+            buckets: slots.active(now).saturating_add(active),
             evicted: slots.evicted(),
             accounts: accounts.used(unix_ms),
-            turned_away: accounts.turned_away(),
+            turned_away: accounts.turned_away().saturating_add(turned_away),
         }
     }
 }

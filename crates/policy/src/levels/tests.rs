@@ -85,6 +85,44 @@ fn a_limit_with_another_rate_or_window_keeps_what_it_owes() {
 }
 
 #[test]
+fn a_limit_that_counts_another_way_from_now_on_keeps_what_it_owes() {
+    let rolling = |rates: &[(&str, Rate)]| {
+        let mut s = limited(rates);
+        s.limits[0].window = Window::Rolling;
+        s
+    };
+    let level = |levels: &Levels, seconds: i64| {
+        let now = Mono(NOW.0 + seconds * 1_000_000_000);
+        levels.level(LimitId(0), now).expect("a limit").remaining
+    };
+    let bucket = limited(&[("a", rate(60, 60))]);
+    let levels = Levels::new(&bucket);
+    let first = levels.bucket(LimitId(0)).expect("a bucket");
+    first.take(40, NOW).expect("full");
+    let window = rolling(&[("a", rate(60, 60))]);
+    let carried = Levels::carried(&window, &bucket, &levels, NOW);
+    assert_eq!(
+        [0, 59, 60].map(|second| level(&carried, second)),
+        [20, 20, 60]
+    );
+    // It is the same one where it stays, and another amount keeps what was taken when.
+    let same = Levels::carried(&window, &window, &carried, NOW);
+    let first = same.window(LimitId(0)).expect("a window");
+    assert!(std::ptr::eq(
+        first,
+        carried.window(LimitId(0)).expect("a window")
+    ));
+    let raised = rolling(&[("a", rate(100, 60))]);
+    let raised_levels = Levels::carried(&raised, &window, &same, NOW);
+    assert_eq!(
+        [0, 59, 60].map(|second| level(&raised_levels, second)),
+        [60, 60, 100]
+    );
+    let back = Levels::carried(&bucket, &window, &same, NOW);
+    assert_eq!([0, 10, 40].map(|second| level(&back, second)), [20, 30, 60]);
+}
+
+#[test]
 fn a_call_that_was_open_while_the_rate_changed_settles_what_the_new_one_owes() {
     let old = limited(&[("a", rate(1000, 60))]);
     let levels = Levels::new(&old);

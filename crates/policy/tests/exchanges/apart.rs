@@ -21,6 +21,37 @@ use crate::world::{Asked, MONTH, World, budget, call, knowing_callers, plan, usa
 
 const BODY: &str = r#"{"model":"m","max_tokens":90}"#;
 
+#[test]
+fn each_user_has_a_rolling_window_and_callers_without_one_share_theirs() {
+    let mut s = apart(&[(Requests, rate(2, 60), Whose::User)], &[]);
+    s.limits[0].window = policy::limit::Window::Rolling;
+    let mut world = World::new(s);
+    let begin = world.now;
+    for second in [0, 31] {
+        world.now = begin.after(Duration::from_secs(second));
+        for (key, user) in [
+            ("k1", "ada"),
+            ("k2", "ada"),
+            ("k3", "bob"),
+            ("k4", ""),
+            ("k5", ""),
+        ] {
+            let code = match (second, key) {
+                (31, "k1" | "k2" | "k4" | "k5") => "rate_limit_exceeded",
+                _ => "",
+            };
+            let asked = ask(&mut world, &caller(key, user));
+            assert_eq!(asked.code(), code, "{key} after {second} s");
+        }
+    }
+    // A reload with another amount keeps what each took.
+    let mut s = apart(&[(Requests, rate(3, 60), Whose::User)], &[]);
+    s.limits[0].window = policy::limit::Window::Rolling;
+    world.reload(s);
+    let codes = [1, 2].map(|_| ask(&mut world, &caller("k1", "ada")).code());
+    assert_eq!(codes, ["", "rate_limit_exceeded"]);
+}
+
 fn caller(key: &str, user: &str) -> Arc<Caller> {
     bringing(key, user, &[], &[])
 }

@@ -2,10 +2,13 @@
 //!
 //! Not here: that what is held is settled or given back, whatever happens (`model/holds.rs`).
 
+use std::time::Duration;
+
 use policy::billing::BilledBy;
 use policy::estimate::Estimator;
 use policy::exchange::MAX_LIMITS;
 use policy::limit::Kind::{Requests, Tokens as TokenKind};
+use policy::limit::Window;
 use policy::operation::Operation::{
     self, Chat, Completions, Embeddings, Images, Messages, Moderations, Rerank, Responses, Speech,
 };
@@ -13,7 +16,7 @@ use policy::refusal::Refusal;
 use policy::tokens::{Count, Tokens};
 
 use crate::fixture::{RoutePlan, rate};
-use crate::world::{World, call, plan, usage};
+use crate::world::{Asked, World, call, plan, usage};
 
 /// 41 bytes, so 11 prompt tokens, with a cap of 90: a reservation of 101.
 const HUNDRED: &str = r#"{"model":"m","max_tokens":90,"user":"ab"}"#;
@@ -27,6 +30,77 @@ fn both() -> World {
 fn of_tokens(burst: u64) -> World {
     let limits = &[(TokenKind, rate(burst, 60))];
     World::routes(&[RoutePlan { limits, ..plan() }])
+}
+
+/// The same of `both`, in any window.
+fn both_rolling(amounts: [u64; 2]) -> World {
+    let [requests, tokens] = amounts.map(|amount| rate(amount, 60));
+    let limits = &[(Requests, requests), (TokenKind, tokens)];
+    let mut s = crate::fixture::snapshot(&[RoutePlan { limits, ..plan() }]);
+    for limit in &mut s.limits {
+        limit.window = Window::Rolling;
+    }
+    World::new(s)
+}
+
+fn wait_ms(asked: &Asked) -> Option<u128> {
+    if asked.code().is_empty() {
+        return None;
+    }
+    let Refusal::Limited { wait, .. } = asked.refusal() else {
+        panic!("{}", asked.refusal());
+    };
+    Some(wait.as_millis())
+}
+
+#[test]
+fn exactly_two_requests_per_minute_refuse_a_third_after_31_seconds_and_admit_it_after_60() {
+    let mut world = both_rolling([2, 100_000]);
+    let begin = world.now;
+    let waits = [0, 1, 31, 59, 60, 61, 119].map(|second| {
+        world.now = begin.after(Duration::from_secs(second));
+        let asked = world.ask(&call(Chat, HUNDRED));
+        wait_ms(&asked)
+    });
+    let second = |n: u128| Some(n * 1000);
+    assert_eq!(
+        waits,
+        [None, None, second(29), second(1), None, None, second(1)]
+    );
+}
+
+#[test]
+fn a_rolling_limit_of_tokens_is_settled_counted_again_and_given_back() {
+    let mut world = both_rolling([5, 1000]);
+    let asked = world.ask(&call(Chat, HUNDRED));
+    assert_eq!((world.left(0), world.left(1)), (4, 899));
+    world.settle(asked, 30, 20);
+    assert_eq!((world.left(0), world.left(1)), (4, 950), "a request stays");
+    // A call that its ledger does not take never was.
+    let asked = world.ask(&call(Chat, HUNDRED));
+    world.release(asked);
+    assert_eq!((world.left(0), world.left(1)), (4, 950));
+    // So is one that the other limit refuses.
+    let mut world = both_rolling([5, 150]);
+    let _open = world.ask(&call(Chat, HUNDRED));
+    assert_eq!(wait_ms(&world.ask(&call(Chat, HUNDRED))), Some(60_000));
+    assert_eq!((world.left(0), world.left(1)), (4, 49));
+    // The gate's own count says more than the engine.
+    let mut s = crate::fixture::snapshot(&[RoutePlan {
+        limits: &[(TokenKind, rate(1000, 60))],
+        ..plan()
+    }]);
+    s.routes[0].billed_by = BilledBy::Counted;
+    s.limits[0].window = Window::Rolling;
+    let mut world = World::new(s);
+    let asked = world.ask(&call(Chat, HUNDRED));
+    let settled = world.answered(asked, &usage(30, 20), true).settled;
+    let count = Tokens {
+        prompt: Count::Counted(400),
+        ..Tokens::default()
+    };
+    settled.expect("it waits").correct(&count, None, &world.of);
+    assert_eq!(world.left(0), 600);
 }
 
 #[test]

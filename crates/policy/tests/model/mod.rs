@@ -8,4 +8,5 @@ mod budgets;
 mod exact;
 mod holds;
 mod operations;
+mod rolling;
 mod window;

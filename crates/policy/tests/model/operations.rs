@@ -85,7 +85,7 @@ fn check(rate: Rate, steps: &[Step]) -> Result<(), TestCaseError> {
                     exact.take(*units);
                     open.push((Arc::clone(&bucket), *units));
                 }
-                Err(Denied::Never) => prop_assert!(*units > bucket.rate().burst),
+                Err(Denied::Never | Denied::NoPlace) => prop_assert!(*units > bucket.rate().burst),
                 Err(Denied::Wait(wait)) => {
                     prop_assert!(exact.lacks(*units, -slack), "admitted less: {exact:?}");
                     told = wait;

@@ -220,8 +220,8 @@ impl World {
 
     /// Units left of a limit.
     pub(crate) fn left(&self, limit: u32) -> u64 {
-        let bucket = self.of.levels.bucket(LimitId(limit));
-        bucket.expect("a limit").level(self.now).remaining
+        let level = self.of.levels.level(LimitId(limit), self.now);
+        level.expect("a limit").remaining
     }
 
     /// What a budget holds for a caller of `ide`.

@@ -11,7 +11,7 @@ backends: { own: { url: http://127.0.0.1:1/v1, credential: { inline: canary } } 
 routes:
   - workload: ide
     backend: own
-    limits: [ { requests: 2, per: 1m }, { tokens: 1000, per: 1h } ]
+    limits: [ { requests: 2, per: 1m }, { tokens: 1000, per: 1h }, { tokens: 10, per: 1m, window: rolling } ]
 prices: { m: { input: 1, output: 1, per: 1M } }
 budgets:
   company: { money: 5, per: day }
@@ -29,12 +29,21 @@ fn levels_are_whole_numbers_of_the_unit_beside_them() {
     let first = levels.bucket(LimitId(0)).expect("a limit");
     assert_eq!(first.take(1, Mono::default()), Ok(()));
     let all = limits(&revision, Mono::default());
-    let of = |limit: &Limit| (limit.unit, limit.amount, limit.burst, limit.remaining);
+    let of = |limit: &Limit| {
+        (
+            limit.unit,
+            limit.amount,
+            limit.burst,
+            limit.remaining,
+            limit.window,
+        )
+    };
     assert_eq!(
         all.iter().map(of).collect::<Vec<_>>(),
         [
-            ("requests", 2, 2, Some(1)),
-            ("tokens", 1000, 1000, Some(1000))
+            ("requests", 2, 2, Some(1), "bucket"),
+            ("tokens", 1000, 1000, Some(1000), "bucket"),
+            ("tokens", 10, 10, Some(10), "rolling"),
         ]
     );
     assert_eq!(

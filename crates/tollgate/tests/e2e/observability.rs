@@ -400,9 +400,7 @@ fn promtool(page: &str) {
 }
 
 /// The white paper's configuration as its reader takes it, with an engine and a provider of the test's.
-#[test]
-fn the_white_papers_example_names_its_models_in_every_metric_and_prices_them() {
-    let upstream = Upstream::start(|_, _| vec![Step::Send(answer::json(200, answer::COMPLETION))]);
+fn white_paper(upstream: &Upstream) -> Gate {
     let example = include_str!("../../../../examples/white-paper.yaml");
     let (_, config) = example.split_once("listen: {").expect("a listener");
     let (_, config) = config.split_once('\n').expect("more");
@@ -413,7 +411,36 @@ fn the_white_papers_example_names_its_models_in_every_metric_and_prices_them() {
             "https://generativelanguage.googleapis.com/v1beta/openai, credential: { file: secrets/gemini-api-key }",
             &api,
         );
-    let gate = Gate::start(&config, &[]);
+    Gate::start(&config, &[])
+}
+
+fn completions() -> Upstream {
+    Upstream::start(|_, _| vec![Step::Send(answer::json(200, answer::COMPLETION))])
+}
+
+/// Its "exactly two requests per minute": after half a minute a third one would still be refused.
+#[test]
+fn the_white_papers_example_has_a_third_call_wait_for_the_whole_minute() {
+    let upstream = completions();
+    let gate = white_paper(&upstream);
+    let workload = ["x-workload-app: terminal-bench-ci"];
+    let call = post(
+        "/v1/chat/completions",
+        &workload,
+        &chat("gpt-oss-120b", false),
+    );
+    assert_eq!([0, 1].map(|_| gate.call(&call).status), [200, 200]);
+    let refused = gate.call(&call);
+    assert_eq!(refused.status, 429);
+    let wait = refused.header("retry-after-ms").expect("it is told");
+    let wait: u32 = wait.parse().expect("a number");
+    assert!((30_001..=60_000).contains(&wait), "{wait} ms");
+}
+
+#[test]
+fn the_white_papers_example_names_its_models_in_every_metric_and_prices_them() {
+    let upstream = completions();
+    let gate = white_paper(&upstream);
     for (workload, asked) in [
         ("swe-rebench-ide", "gpt-oss-120b"),
         ("toolbench-agent", "any"),

@@ -137,7 +137,7 @@ fn the_suite_passes_against_our_gate() {
 
 #[test]
 fn a_limit_that_is_off_is_caught() {
-    let limits = ", limits: [ { requests: 2, per: 1m } ]";
+    let limits = ", limits: [ { requests: 2, per: 1m, window: rolling } ]";
     let came = verify("tollgate", &gate(), |config| replaced(&config, limits, ""));
     fails_for_a_limit_that_is_off(&came);
 }

@@ -1,20 +1,35 @@
 //! Budgets that count money need prices.
 //!
-//! Invariant: a model that is known to be counted and has no price is a fault. Where models are not
-//! known there is a warning: a call without a price is refused when it comes.
+//! Invariant: a model that is known to be counted and has no price is a fault, and so is a budget that would refuse every
+//! call. Where models are not known there is a warning: a call without a price is refused when it comes.
 //! Not here: what is refused then (`policy::budget`).
 
 use policy::budget::{Budget, Unit};
 use policy::model::ModelPattern;
+use policy::priced;
 use policy::snapshot::{Route, Snapshot};
 
 use super::who;
 use crate::decode::Place;
 use crate::fault::Fault;
 use crate::lower::Lowering;
+use crate::schema::Document;
 
 impl Lowering<'_> {
-    pub(super) fn is_priced(&mut self, place: &Place, budget: &Budget, s: &Snapshot) {
+    /// Looks at the budgets of a snapshot that has everything else.
+    pub(in crate::lower) fn are_priced(&mut self, document: &Document, s: &Snapshot) {
+        let Some(written) = document.budgets.get() else {
+            return;
+        };
+        for (name, _) in &written.0 {
+            let mut all = s.budgets.list.iter();
+            if let Some(budget) = all.find(|budget| *budget.name == *name.value.0) {
+                self.is_priced(&name.place, budget, s);
+            }
+        }
+    }
+
+    fn is_priced(&mut self, place: &Place, budget: &Budget, s: &Snapshot) {
         let Unit::Money(currency) = &budget.unit else {
             return;
         };
@@ -25,10 +40,16 @@ impl Lowering<'_> {
         }
         let in_routes = |fault: &Fault| fault.path.starts_with("routes");
         let are_known = !self.findings.faults.iter().any(in_routes);
-        for (id, route) in s.routes.iter().enumerate() {
-            if !is_counted(budget, id, s) {
-                continue;
-            }
+        let routes = s.routes.iter().enumerate();
+        let counted: Vec<_> = routes
+            .filter(|(id, _)| is_counted(budget, *id, s))
+            .collect();
+        let takes = |sent: Option<&str>| sent.is_none_or(|model| budget.counts_model(model));
+        let is_any_priced = counted.iter().any(|(_, route)| {
+            let mut priced = priced::of(route, s);
+            priced.any(|call| call.currency == &**currency && takes(call.sent))
+        });
+        for (_, route) in counted {
             let (models, others) = sent(route, budget);
             for model in models {
                 let unpriced = route.backends.iter().find(|backend| {
@@ -43,6 +64,16 @@ impl Lowering<'_> {
                     let hint = "add it under `prices`, or count tokens";
                     self.fault(place, says, hint);
                 }
+            }
+            if others && are_known && !is_any_priced {
+                let says = format!(
+                    "counts money in {currency}, and no call that it counts has a price in {currency}: each would be refused; {}",
+                    priced::currencies(s)
+                );
+                let hint =
+                    "write the currency of the prices, add prices in this one, or count tokens";
+                self.fault(place, says, hint);
+                return;
             }
             if others && are_known {
                 let says = format!(

@@ -68,14 +68,23 @@ fn an_exceeded_budget_is_402_without_retry_after() {
 
 #[test]
 fn no_sdk_retries_an_exceeded_budget() {
-    for sdk in Sdk::BOTH {
+    let cases = [
+        (Sdk::BOTH[0], 10, "request_exceeds_budget"),
+        (Sdk::BOTH[1], 10, "request_exceeds_budget"),
+        (Sdk::BOTH[0], 100, "insufficient_quota"),
+        (Sdk::BOTH[1], 100, "insufficient_quota"),
+    ];
+    for (sdk, amount, code) in cases {
         let upstream = engine(Duration::ZERO);
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let budgets = "company: { tokens: 10, per: day }";
-        let mut gate = Gate::start(
-            &config(&upstream, &dir.path().join("usage.db"), budgets),
-            &[],
-        );
+        let budgets = format!("company: {{ tokens: {amount}, per: day }}");
+        let config = config(&upstream, &dir.path().join("usage.db"), &budgets);
+        let mut gate = Gate::start(&config, &[]);
+        let is_spent = code == "insufficient_quota";
+        if is_spent {
+            assert_eq!(status(&gate, "a", 10, "80,15"), 200);
+            testing::eventually("it is settled", || left(&gate, "company") < 10.0);
+        }
         let messages =
             json!([{ "role": "user", "content": "a question of more than ten tokens, far more" }]);
         let one = json!({
@@ -89,11 +98,12 @@ fn no_sdk_retries_an_exceeded_budget() {
         });
         let ended = sdk.run("calls", &input);
         assert_eq!(ended[0]["status"], 402, "{sdk:?}: {ended}");
-        assert_eq!(ended[0]["code"], "insufficient_quota", "{sdk:?}: {ended}");
+        assert_eq!(ended[0]["code"], code, "{sdk:?}: {ended}");
         // The program has ended, and so has the gate: no further call can come, and every record is written.
         gate.signal(libc::SIGTERM);
         gate.wait(testing::PATIENCE);
-        assert_eq!(gate.records(1).len(), 1, "{sdk:?} tried again");
-        assert!(upstream.seen().is_empty());
+        let before = usize::from(is_spent);
+        assert_eq!(gate.records(1).len(), before + 1, "{sdk:?} tried again");
+        assert_eq!(upstream.seen().len(), before);
     }
 }

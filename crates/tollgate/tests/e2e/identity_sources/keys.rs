@@ -340,6 +340,36 @@ fn a_gate_does_not_start_with_keys_that_others_can_read_or_that_are_damaged() {
     said("line 1");
 }
 
+/// Each of them would be a key whose every call is refused.
+#[test]
+fn a_key_with_a_budget_of_money_in_which_nothing_has_a_price_is_not_made() {
+    let upstream = echo();
+    let config =
+        config(&upstream, "[ { keys: { file: keys.jsonl } } ]") + "ledger: { path: usage.db }\n";
+    let in_dollars = "prices: { m: { input: 1, output: 1, per: 1M } }\n";
+    let dir = tempfile::tempdir().expect("a directory");
+    let create = ["keys", "create", "--workload", "chat", "--budget"];
+    let refused = |prices: &str, args: &[&str], says: &str| {
+        std::fs::write(dir.path().join("tollgate.yaml"), config.clone() + prices).expect("a file");
+        let ended = tollgate(dir.path(), &[&create[..], args].concat(), &[]);
+        assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.out);
+        assert!(ended.err.contains(says), "{}", ended.err);
+        assert!(!dir.path().join("keys.jsonl").exists(), "{args:?}");
+    };
+    let none = "nothing that this key may ask for has a price in EUR, so that every call would be refused; prices are in USD";
+    refused(in_dollars, &["5EUR/month"], none);
+    refused("", &["5EUR/month"], "there are no prices");
+    let other = "nothing that this key may ask for has a price in USD";
+    refused(in_dollars, &["5USD/month", "--model", "other-*"], other);
+    let one = "the model other has no price in USD";
+    let both = ["5USD/month", "--model", "m", "--model", "other"];
+    refused(in_dollars, &both, one);
+    std::fs::write(dir.path().join("tollgate.yaml"), config + in_dollars).expect("a file");
+    for good in [&["5USD/month"][..], &["5USD/month", "--model", "m*"]] {
+        made(dir.path(), &[&create[1..], good].concat());
+    }
+}
+
 #[test]
 fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
     let upstream = echo();
@@ -383,7 +413,7 @@ fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
     assert!(over.text().contains("for this key"), "{}", over.text());
     // Another key of the same workload has its own.
     let refused = call(&gate, &[&bearer(&broke)]);
-    assert_eq!(told(&refused), (402, "insufficient_quota".to_owned()));
+    assert_eq!(told(&refused), (402, "request_exceeds_budget".to_owned()));
     let other = call(&gate, &[&bearer(&free)]);
     assert_eq!(told(&other), (404, "model_not_found".to_owned()));
 

@@ -53,6 +53,22 @@ fn two_a_minute_admits_two_of_64_concurrent_connections() {
     );
 }
 
+/// A bucket would have one again after 30 seconds.
+#[test]
+fn two_in_any_minute_admit_two_of_64_and_tell_the_rest_to_wait_for_the_whole_minute() {
+    let upstream = engine();
+    let limit = "{ requests: 2, per: 1m, window: rolling }";
+    let gate = Gate::start(&config(&upstream, limit), &[]);
+    let responses = call_concurrently(&gate, 64);
+    assert_eq!(admitted(&responses), 2);
+    assert_eq!(upstream.seen().len(), 2);
+    for refused in responses.iter().filter(|response| response.status == 429) {
+        let wait = number(refused, "retry-after-ms");
+        assert!((30_001..=60_000).contains(&wait), "{wait} ms");
+        assert_eq!(number(refused, "x-ratelimit-remaining-requests"), 0);
+    }
+}
+
 #[test]
 fn fifty_an_hour_admits_fifty_of_200_concurrent_calls() {
     let upstream = engine();
