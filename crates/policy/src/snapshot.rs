@@ -17,7 +17,7 @@ use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;
 use crate::client::Clients;
-use crate::credential::UpstreamAuth;
+use crate::credential::{KnownSet, UpstreamAuth};
 use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
@@ -150,6 +150,8 @@ pub struct Backend {
     pub exchanges_tokens: bool,
     /// Headers of every request to it; they replace what the client sent by these names.
     pub headers: Vec<AddedHeader>,
+    /// Headers of an API that do not go to it, of those that would ([`crate::credential::OF_APIS`]).
+    pub withheld_headers: KnownSet,
     /// Members of the query of every request to it; they replace the client's of these names.
     pub query: Vec<AddedMember>,
 }

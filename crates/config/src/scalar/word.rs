@@ -5,6 +5,7 @@
 
 use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
+use policy::credential::Known;
 use policy::snapshot::Protocol as Http;
 use policy::{budget, subject};
 
@@ -59,6 +60,14 @@ words! {
         "auto" => Http::Auto,
         "http1" => Http::Http1,
         "http2" => Http::Http2,
+    }
+
+    /// A header that belongs to the API of one provider.
+    ApiHeader(Option<Known>): "is no header that is part of an API" => {
+        "openai-beta" => Some(Known::OpenaiBeta),
+        "anthropic-version" => Some(Known::AnthropicVersion),
+        "anthropic-beta" => Some(Known::AnthropicBeta),
+        "none" => None,
     }
 
     /// How a collector of spans is spoken to.

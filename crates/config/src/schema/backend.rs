@@ -7,8 +7,8 @@ use super::credential::{Carrier, ClientCertificate, Kept, UpstreamCredential};
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    Brief, Count, File, Flag, HeaderValue, Model, PassedHeader, Protocol, QueryName, QueryValue,
-    Span,
+    ApiHeader, Brief, Count, File, Flag, HeaderValue, Model, PassedHeader, Protocol, QueryName,
+    QueryValue, Span,
 };
 use crate::target::Target;
 
@@ -25,6 +25,8 @@ record! {
         optional client_certificate: ClientCertificate,
         /// Headers of every request to it, by name; they replace what the client sends by these names.
         optional headers: MapOf<PassedHeader, At<HeaderValue>>,
+        /// Of openai-beta, anthropic-version and anthropic-beta those that pass to it, or none. Default all, each to calls of its API.
+        optional api_headers: OneOrMany<ApiHeader>,
         /// Members of the query of every request to it, by name, such as api-version; they replace the client's.
         optional query: MapOf<QueryName, At<QueryValue>>,
         /// Models it serves, for /v1/models.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use policy::billing::Billing;
-use policy::credential::UpstreamAuth;
+use policy::credential::{Known, KnownSet, UpstreamAuth};
 use policy::disconnect::OnDisconnect;
 use policy::identity::{Source, Trusted};
 use policy::model::ModelPattern;
@@ -103,6 +103,17 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         for AddedHeader { name, value } in &backend.headers {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             writeln!(out, "  adds {}: {}", text(name), text(value)).unwrap();
+        }
+        if backend.withheld_headers != KnownSet::default() {
+            let withheld = [
+                Known::OpenaiBeta,
+                Known::AnthropicVersion,
+                Known::AnthropicBeta,
+            ]
+            .into_iter()
+            .filter(|name| backend.withheld_headers.contains(*name));
+            let withheld: Vec<_> = withheld.map(Known::name).collect();
+            writeln!(out, "  withholds {withheld:?}").unwrap();
         }
         for AddedMember { name, value } in &backend.query {
             writeln!(out, "  adds ?{name}={value}").unwrap();
