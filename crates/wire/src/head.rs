@@ -23,6 +23,8 @@ pub use fault::{HeadFault, HeadFaultKind};
 pub use known::{Known, KnownSet};
 pub use request::{Method, RequestHead, Version};
 pub use response::ResponseHead;
+#[cfg(test)]
+pub(crate) use target::ID_BEGINS;
 pub use target::{check_authority, check_path, percent_decoded};
 
 use lower::write_lower;
