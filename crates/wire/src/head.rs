@@ -94,6 +94,15 @@ impl Head {
         self.add(name, start, start + name.len(), value.len())
     }
 
+    /// Puts a field in place of all that it has of this name.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn replace(&mut self, known: Known, value: &[u8]) -> Result<(), HeadFault> {
+        self.fields.retain(|field| field.known != known);
+        self.push(known.name().as_bytes(), value)
+    }
+
     /// Forgets every field and takes a copy of a whole head, whose fields are then named by `add`.
     pub(crate) fn load(&mut self, head: &[u8], fields: usize) {
         self.clear();

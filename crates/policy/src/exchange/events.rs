@@ -99,6 +99,14 @@ impl Exchange {
         self.or_refuse(judged)
     }
 
+    /// Whether the first bytes of a response are to be looked at before its head is told of: where they
+    /// [begin a stream](wire::sse::begins_events), the head is to say so.
+    #[inline]
+    #[must_use]
+    pub fn is_unnamed_stream(&self, head: &ResponseHead) -> bool {
+        matches!(&self.stage, Stage::Active(active) if active.is_unnamed_stream(head))
+    }
+
     /// A filter of the attempt under way cannot say the call.
     #[cold]
     pub fn unfit(&mut self, unfit: Unfit, env: &mut Env<'_>) -> Verdict {

@@ -53,6 +53,18 @@ pub(super) struct Disconnected {
     pub(super) bytes: u64,
 }
 
+impl Active {
+    /// Whether only the first bytes of a response can say what it is: a stream was asked for, and its head names none.
+    /// Providers and proxies before them leave its type out, or call it something else.
+    pub(super) fn is_unnamed_stream(&self, head: &ResponseHead) -> bool {
+        self.stream
+            && is_good(head)
+            && self.left.is_none()
+            && Content::of(head) != Content::Events
+            && head.fields.count(Known::ContentEncoding) == 0
+    }
+}
+
 impl Running<'_> {
     /// The response that is used.
     pub(super) fn answered(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {

@@ -20,6 +20,7 @@ use wire::head::RequestHead;
 use wire::meter::Meter;
 
 use super::active::ActiveExchange;
+use super::opening;
 use crate::buffer::Buffers;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
@@ -147,12 +148,36 @@ pub(super) async fn run<D: Downstream>(
             };
             // Over HTTP/1.1 no more of the request is sent once a response comes.
             active.host.is_body_sent |= matches!(body, Body::H1(_));
+            if active.exchange.is_unnamed_stream(head) {
+                // Boxed: rare, and its state would make every exchange larger.
+                return Box::pin(looked(active, response, timeouts.idle, client, deadline)).await;
+            }
             let verdict = active.tell(|exchange, env| exchange.response_head(head, env));
             if let Verdict::ReadToEnd { form, .. } = verdict {
                 active.meter = Meter::new(form);
             }
             verdict
         }
+    }
+}
+
+/// What follows from a response that is looked at before its head is told of.
+async fn looked<D: Downstream>(
+    active: &mut ActiveExchange,
+    response: &mut Option<Response>,
+    idle: Duration,
+    client: &mut D,
+    deadline: &mut Deadline,
+) -> Verdict {
+    let Some(unnamed) = response.take() else {
+        return active.disconnected();
+    };
+    match opening::look(active, unnamed, idle, client, deadline).await {
+        Ok(named) => match &response.insert(named).head {
+            Some(head) => active.tell(|exchange, env| exchange.response_head(head, env)),
+            None => active.disconnected(),
+        },
+        Err(verdict) => verdict,
     }
 }
 
