@@ -21,7 +21,7 @@ pub(crate) use text::{
 };
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
-    Algorithm, Apart, ApiHeader, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
+    Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
     ClientCertificates, ContentFormat, Every, FailsOpen, JwtBearer, OtlpProtocol, Protocol,
     ProxyProtocol, RecordUser, Recorded, SystemNames, Trust, Whose, listed, words,
 };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use policy::credential::{KnownSet, OF_APIS, UpstreamAuth};
 use policy::id::{BackendId, EndpointId};
-use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
+use policy::snapshot::{self, AskUsage, Origin, Protocol, Snapshot, Timeouts};
 
 use super::proxy::Way;
 use super::set;
@@ -140,6 +140,10 @@ impl super::Lowering<'_> {
             exchanges_tokens,
             headers,
             withheld_headers: withheld_headers(written),
+            ask_usage: written
+                .ask_usage
+                .get()
+                .map_or_else(AskUsage::default, |at| at.value.0),
             query: self.added_query(written),
         });
     }

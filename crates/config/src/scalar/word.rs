@@ -6,7 +6,7 @@
 use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
 use policy::credential::Known;
-use policy::snapshot::Protocol as Http;
+use policy::snapshot::{AskUsage as Asks, Protocol as Http};
 use policy::{budget, subject};
 
 use crate::host::{self, Vocabulary};
@@ -68,6 +68,13 @@ words! {
         "anthropic-version" => Some(Known::AnthropicVersion),
         "anthropic-beta" => Some(Known::AnthropicBeta),
         "none" => None,
+    }
+
+    /// Whether streams are asked for their usage.
+    AskUsage(Asks): "does not say whether to ask" => {
+        "auto" => Asks::Auto,
+        "always" => Asks::Always,
+        "never" => Asks::Never,
     }
 
     /// How a collector of spans is spoken to.

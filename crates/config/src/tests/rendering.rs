@@ -9,7 +9,7 @@ use policy::disconnect::OnDisconnect;
 use policy::identity::{Source, Trusted};
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
-use policy::snapshot::{AddedHeader, AddedMember, Bounds, PoolBounds, Snapshot};
+use policy::snapshot::{AddedHeader, AddedMember, AskUsage, Bounds, PoolBounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
 use crate::{EngineStart, Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
@@ -114,6 +114,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             .filter(|name| backend.withheld_headers.contains(*name));
             let withheld: Vec<_> = withheld.map(Known::name).collect();
             writeln!(out, "  withholds {withheld:?}").unwrap();
+        }
+        if backend.ask_usage != AskUsage::Auto {
+            writeln!(out, "  asks usage {:?}", backend.ask_usage).unwrap();
         }
         for AddedMember { name, value } in &backend.query {
             writeln!(out, "  adds ?{name}={value}").unwrap();

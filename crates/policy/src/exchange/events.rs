@@ -8,11 +8,12 @@ use wire::filter::{Stop, Unfit};
 use wire::head::{RequestHead, ResponseHead};
 
 use super::ending::Ending;
-use super::{Answer, Env, Exchange, Lost, OUT_OF_ORDER, Stage, Verdict};
+use super::{Answer, Env, Exchange, Look, Lost, OUT_OF_ORDER, Stage, Verdict};
 use crate::attempt::Failure;
 use crate::caller::Peer;
 use crate::record::Outcome;
 use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
 
 impl Exchange {
     /// Its head was read: who asks, for what, and whether its body is welcome. `length` is what its body declares;
@@ -99,12 +100,25 @@ impl Exchange {
         self.or_refuse(judged)
     }
 
-    /// Whether the first bytes of a response are to be looked at before its head is told of: where they
-    /// [begin a stream](wire::sse::begins_events), the head is to say so.
+    /// Why the body of a response is to be looked at before its head is told of, if it is.
     #[inline]
     #[must_use]
-    pub fn is_unnamed_stream(&self, head: &ResponseHead) -> bool {
-        matches!(&self.stage, Stage::Active(active) if active.is_unnamed_stream(head))
+    pub fn look_at(&self, head: &ResponseHead, s: &Snapshot) -> Option<Look> {
+        match &self.stage {
+            Stage::Active(active) => active.look(head, s, self.record.backend),
+            Stage::Idle
+            | Stage::LoggingIn
+            | Stage::Identifying(_)
+            | Stage::Reading(_)
+            | Stage::Asking(_) => None,
+        }
+    }
+
+    /// An attempt was refused with this status, naming what asks for usage.
+    #[cold]
+    pub fn refused_usage(&mut self, status: u16, env: &mut Env<'_>) -> Verdict {
+        let judged = self.of_a_call(|call| call.refused_usage(status, env));
+        self.or_refuse(judged)
     }
 
     /// A filter of the attempt under way cannot say the call.
