@@ -66,6 +66,7 @@ fn scan_by<'a>(
 fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
     let mut stats = StreamStats::default();
     let mut forwarded = Vec::new();
+    let mut reported: Option<Reported> = None;
     for (index, (length, ended, event)) in events(stream).into_iter().enumerate() {
         stats.unfinished |= !ended;
         if length > INSPECT_LIMIT_BYTES {
@@ -90,8 +91,15 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
                 Ok(value) => {
                     let (usage, alone, error) = interpret(&value);
                     stats.error |= error;
-                    if !stats.done {
-                        stats.usage.take_later(usage);
+                    if is_written_oddly(&joined) {
+                        return None;
+                    }
+                    if let (Some(usage), false) = (usage, stats.done) {
+                        match &mut reported {
+                            Some(earlier) => earlier.take_later(&usage),
+                            None => reported = Some(usage),
+                        }
+                        stats.usage = reported.as_ref().map(Reported::reading).unwrap_or_default();
                     }
                     withheld = mode == Mode::Withhold && alone && length <= HOLD_LIMIT_BYTES;
                 }
@@ -108,6 +116,15 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
         }
     }
     Some((forwarded.into_iter().map(char::from).collect(), stats))
+}
+
+/// A tree does not show how a number was written: long ones are rounded there, and an escaped digit is a digit.
+fn is_written_oddly(data: &[u8]) -> bool {
+    let is_number =
+        |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+');
+    let mut numbers = data.split(|byte| !is_number(byte));
+    numbers.any(|number| number.len() > 15 && number.iter().any(|byte| !byte.is_ascii_digit()))
+        || data.windows(2).any(|pair| pair == b"\\u")
 }
 
 /// Each event: its length up to the blank line's first end byte, whether it has ended, and its bytes.
@@ -149,7 +166,7 @@ fn data_of(event: &[u8]) -> Vec<&[u8]> {
         .collect()
 }
 
-fn interpret(value: &Value) -> (Reading, bool, bool) {
+fn interpret(value: &Value) -> (Option<Reported>, bool, bool) {
     let some = |path| value.pointer(path).filter(|v: &&Value| !v.is_null());
     let says = |path| {
         some(path).is_some_and(|error| match error {
@@ -168,105 +185,222 @@ fn interpret(value: &Value) -> (Reading, bool, bool) {
         .or_else(|| nested("/response/usage", "response"))
         .or_else(|| nested("/message/usage", "message"));
     let Some(usage) = usage else {
-        return (Reading::Absent, false, error && value.is_object());
+        return (None, false, error && value.is_object());
     };
     let alone = usage.is_object() && value["choices"].as_array().is_some_and(Vec::is_empty);
-    (read(usage), alone, error && value.is_object())
+    (
+        Some(Reported::read(usage)),
+        alone,
+        error && value.is_object(),
+    )
 }
 
-fn read(usage: &Value) -> Reading {
-    if !usage.is_object() || usage.to_string().len() > USAGE_LIMIT_BYTES {
-        return Reading::Invalid(Usage::default());
-    }
-    let mut invalid = false;
-    let mut count = |paths: [&str; 2]| {
-        let mut first = None;
-        for path in paths {
-            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-            match usage.pointer(parent) {
-                Some(Value::Object(_)) => {}
-                Some(Value::Null) | None => continue,
-                Some(_) => invalid = true,
-            }
-            match usage.pointer(path) {
-                None | Some(Value::Null) => {}
-                Some(value) => match value.as_u64().filter(|&n| n <= 1 << 40) {
-                    Some(n) => first = first.or(Some(n)),
-                    None => invalid = true,
-                },
-            }
+/// What an answer reported, as it said it: a place for each count, under each of its names.
+#[derive(Clone, Default)]
+struct Reported {
+    said: [[Said; 2]; COUNTS.len()],
+    doubtful: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Said {
+    #[default]
+    Nothing,
+    Good(u64),
+    /// With the whole number that it is, if it is one that a ledger can hold.
+    Bad(Option<u64>),
+}
+
+/// Each count, where it stands: under two names, or twice under one.
+const COUNTS: [[&str; 2]; 11] = [
+    ["/prompt_tokens", "/input_tokens"],
+    ["/completion_tokens", "/output_tokens"],
+    ["/total_tokens"; 2],
+    ["/cache_read_input_tokens"; 2],
+    ["/cache_creation_input_tokens"; 2],
+    ["/cache_creation/ephemeral_5m_input_tokens"; 2],
+    ["/cache_creation/ephemeral_1h_input_tokens"; 2],
+    [
+        "/prompt_tokens_details/cached_tokens",
+        "/input_tokens_details/cached_tokens",
+    ],
+    [
+        "/prompt_tokens_details/audio_tokens",
+        "/input_tokens_details/audio_tokens",
+    ],
+    [
+        "/completion_tokens_details/reasoning_tokens",
+        "/output_tokens_details/reasoning_tokens",
+    ],
+    [
+        "/completion_tokens_details/audio_tokens",
+        "/output_tokens_details/audio_tokens",
+    ],
+];
+const TOTAL: usize = 2;
+
+impl Reported {
+    fn read(usage: &Value) -> Self {
+        if !usage.is_object() || usage.to_string().len() > USAGE_LIMIT_BYTES {
+            let doubtful = true;
+            return Self {
+                doubtful,
+                ..Self::default()
+            };
         }
-        first
-    };
-    // Whole numbers that a ledger can hold are kept, believed or not.
-    let number = |name: &str| usage[name].as_u64().filter(|&n| i64::try_from(n).is_ok());
-    let said = Usage {
-        prompt: number("prompt_tokens").or_else(|| number("input_tokens")),
-        completion: number("completion_tokens").or_else(|| number("output_tokens")),
-        ..Usage::default()
-    };
-    let read = count(["/cache_read_input_tokens"; 2]);
-    let stored = count(["/cache_creation_input_tokens"; 2]);
-    let five_minutes = count(["/cache_creation/ephemeral_5m_input_tokens"; 2]);
-    let hour = count(["/cache_creation/ephemeral_1h_input_tokens"; 2]);
-    // What the sum has beyond its parts is kept for five minutes.
-    let parted = five_minutes.unwrap_or(0) + hour.unwrap_or(0);
-    let has_parts = five_minutes.is_some() || hour.is_some();
-    let rest = stored.unwrap_or(0).saturating_sub(parted);
-    let cache_write_5m = if has_parts {
-        Some(five_minutes.unwrap_or(0) + rest)
-    } else {
-        stored
-    };
-    let written = cache_write_5m.unwrap_or(0) + hour.unwrap_or(0);
-    let beside = read.unwrap_or(0) + written;
-    let mut usage = Usage {
-        prompt: count(["/prompt_tokens", "/input_tokens"]).map(|n| n + beside),
-        completion: count(["/completion_tokens", "/output_tokens"]),
-        total: count(["/total_tokens"; 2]),
-        cached: count([
-            "/prompt_tokens_details/cached_tokens",
-            "/input_tokens_details/cached_tokens",
-        ])
-        .or(read),
-        cache_write_5m,
-        cache_write_1h: hour,
-        reasoning: count([
-            "/completion_tokens_details/reasoning_tokens",
-            "/output_tokens_details/reasoning_tokens",
-        ]),
-        audio_prompt: count([
-            "/prompt_tokens_details/audio_tokens",
-            "/input_tokens_details/audio_tokens",
-        ]),
-        audio_completion: count([
-            "/completion_tokens_details/audio_tokens",
-            "/output_tokens_details/audio_tokens",
-        ]),
-        doubtful: has_parts && stored.is_some_and(|stored| stored != parted),
-    };
-    let parts = usage.prompt.unwrap_or(0) + usage.completion.unwrap_or(0);
-    if invalid
-        || usage.total.is_some_and(|t| t < parts)
-        || usage.prompt.zip(usage.cached).is_some_and(|(p, c)| c > p)
-    {
-        return Reading::Invalid(said);
-    }
-    if usage == Usage::default() {
-        return Reading::Absent;
-    }
-    if let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) {
-        let reasoning = usage.reasoning.unwrap_or(0);
-        if reasoning > 0 && usage.total == Some(prompt + completion + reasoning) {
-            usage.completion = Some(completion + reasoning);
-        } else {
-            usage.doubtful |= usage
-                .total
-                .is_some_and(|total| total != prompt + completion)
-                || reasoning > completion
-                || usage.audio_prompt > Some(prompt)
-                || usage.audio_completion > Some(completion);
+        let said = |path: &str| {
+            let (parent, _) = path.rsplit_once('/').expect("a path");
+            match (usage.pointer(parent), usage.pointer(path)) {
+                (Some(Value::Object(_)), Some(value)) => number(value),
+                (Some(Value::Object(_) | Value::Null) | None, _) => Said::Nothing,
+                (Some(_), _) => Said::Bad(None),
+            }
+        };
+        Self {
+            said: COUNTS.map(|names| names.map(said)),
+            doubtful: false,
         }
     }
-    Reading::Valid(usage)
+
+    fn take_later(&mut self, later: &Self) {
+        let is_good = |said: &[Said; 2]| said.iter().any(|said| matches!(said, Said::Good(_)));
+        let is_bad = |said: &[Said; 2]| said.iter().any(|said| matches!(said, Said::Bad(_)));
+        if later.said[..TOTAL].iter().any(is_good) && later.said[TOTAL] == [Said::Nothing; 2] {
+            self.said[TOTAL] = [Said::Nothing; 2];
+        }
+        self.doubtful |= later.doubtful;
+        for (earlier, later) in self.said.iter_mut().zip(&later.said) {
+            if *later == [Said::Nothing; 2] {
+                continue;
+            }
+            self.doubtful |= is_bad(earlier) || is_bad(later);
+            if is_good(later) || !is_good(earlier) {
+                *earlier = *later;
+            }
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        let counts = self.said.map(|said| {
+            said.into_iter().find_map(|said| match said {
+                Said::Good(n) => Some(n),
+                Said::Nothing | Said::Bad(_) => None,
+            })
+        });
+        let [
+            mut prompt,
+            completion,
+            total,
+            read,
+            stored,
+            five,
+            hour,
+            details @ ..,
+        ] = counts;
+        let [cached, audio_prompt, reasoning, audio_completion] = details;
+        let bad = |said: &Said| matches!(said, Said::Bad(_));
+        let mut doubtful = self.doubtful || self.said.iter().flatten().any(bad);
+        // What the sum has beyond its parts is kept for five minutes.
+        let parted = five.unwrap_or(0) + hour.unwrap_or(0);
+        let has_parts = five.is_some() || hour.is_some();
+        doubtful |= has_parts && stored.is_some_and(|stored| stored != parted);
+        let rest = stored.unwrap_or(0).saturating_sub(parted);
+        let five = match has_parts {
+            true => Some(five.unwrap_or(0) + rest),
+            false => stored,
+        };
+        // Whole numbers that a ledger can hold are kept, believed or not.
+        let whole = |said: [Said; 2]| {
+            said.into_iter().find_map(|said| match said {
+                Said::Good(n) => Some(n),
+                Said::Bad(whole) => whole,
+                Said::Nothing => None,
+            })
+        };
+        let mut prompt_said = whole(self.said[0]);
+        let completion_said = whole(self.said[1]);
+        if !matches!(self.said[0], [Said::Good(_), _])
+            && let Some(input) = prompt
+        {
+            let all = input + read.unwrap_or(0) + five.unwrap_or(0) + hour.unwrap_or(0);
+            prompt = Some(all).filter(|&all| all <= 1 << 40);
+            if prompt.is_none() {
+                (prompt_said, doubtful) = (Some(all), true);
+            }
+        }
+        let mut usage = Usage {
+            prompt,
+            completion,
+            total,
+            cached: cached.or(read),
+            cache_write_5m: five,
+            cache_write_1h: hour,
+            reasoning,
+            audio_prompt,
+            audio_completion,
+            prompt_said: prompt_said.filter(|_| prompt.is_none()),
+            completion_said: completion_said.filter(|_| completion.is_none()),
+            doubtful: false,
+        };
+        if let (Some(prompt), Some(completion), Some(total)) = (prompt, completion, total) {
+            let parts = prompt + completion;
+            match reasoning {
+                Some(beside) if beside > 0 && total == parts + beside => {
+                    usage.completion = Some(completion + beside);
+                }
+                _ => doubtful |= total != parts,
+            }
+            if total < parts {
+                usage.total = None;
+            }
+        }
+        let mut within = |part: &mut Option<u64>, whole: Option<u64>| {
+            let (Some(tokens), Some(whole)) = (*part, whole) else {
+                return;
+            };
+            if tokens > whole {
+                (*part, doubtful) = (None, true);
+            }
+        };
+        within(&mut usage.cached, prompt);
+        let left = prompt.map(|prompt| prompt - usage.cached.unwrap_or(0));
+        within(&mut usage.cache_write_1h, left);
+        let left = left.map(|left| left - usage.cache_write_1h.unwrap_or(0));
+        within(&mut usage.cache_write_5m, left);
+        within(&mut usage.audio_prompt, prompt);
+        within(&mut usage.reasoning, usage.completion);
+        within(&mut usage.audio_completion, usage.completion);
+        usage.doubtful = doubtful;
+        if usage == Usage::default() {
+            return Reading::Absent;
+        }
+        if doubtful && usage.prompt.is_none() && usage.completion.is_none() {
+            return Reading::Invalid(Usage {
+                prompt_said,
+                completion_said,
+                ..Usage::default()
+            });
+        }
+        Reading::Valid(usage)
+    }
+}
+
+fn number(value: &Value) -> Said {
+    let parsed;
+    let value = match value {
+        Value::Null => return Said::Nothing,
+        Value::String(text) if text.trim() == text => {
+            parsed = serde_json::from_str(text).unwrap_or(Value::Null);
+            &parsed
+        }
+        other => other,
+    };
+    let whole = value.as_u64().or_else(|| {
+        let number = value.as_f64()?;
+        (number.fract() == 0.0 && (0.0..1e16).contains(&number)).then_some(number as u64)
+    });
+    match whole.filter(|_| value.is_number()) {
+        Some(n) if n <= 1 << 40 => Said::Good(n),
+        whole => Said::Bad(whole.filter(|&n| i64::try_from(n).is_ok())),
+    }
 }

@@ -20,6 +20,9 @@ pub(crate) struct Provider {
     url_default: &'static str,
     /// The provider's own SDK leaves `/v1` out of the variable.
     url_lacks_root: bool,
+    /// What its key is brought in, beside the name of the variable, and other members of its backend.
+    key_header: &'static str,
+    more: &'static str,
     pub(crate) models: &'static [&'static str],
 }
 
@@ -30,6 +33,8 @@ const PROVIDERS: &[Provider] = &[
         url: "OPENAI_BASE_URL",
         url_default: "https://api.openai.com/v1",
         url_lacks_root: false,
+        key_header: "",
+        more: "",
         models: &[
             "gpt-*",
             "chatgpt-*",
@@ -50,6 +55,9 @@ const PROVIDERS: &[Provider] = &[
         url: "ANTHROPIC_BASE_URL",
         url_default: "https://api.anthropic.com/v1",
         url_lacks_root: true,
+        // A bearer is for its logins, and a call of no version is refused.
+        key_header: ", header: x-api-key",
+        more: "    headers: { anthropic-version: \"2023-06-01\" }\n",
         models: &["claude-*"],
     },
     Provider {
@@ -58,6 +66,8 @@ const PROVIDERS: &[Provider] = &[
         url: "GEMINI_BASE_URL",
         url_default: "https://generativelanguage.googleapis.com/v1beta/openai",
         url_lacks_root: false,
+        key_header: "",
+        more: "",
         models: &["gemini-*", "gemma-*"],
     },
 ];
@@ -190,7 +200,9 @@ impl Provider {
             self.name, self.url, self.url_default
         );
         if set(sources, self.key).is_some() {
-            let _ = writeln!(text, "    credential: {{ env: {} }}", self.key);
+            let (key, header) = (self.key, self.key_header);
+            let _ = writeln!(text, "    credential: {{ env: {key}{header} }}");
         }
+        text.push_str(self.more);
     }
 }

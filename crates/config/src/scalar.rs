@@ -21,9 +21,9 @@ pub(crate) use text::{
 };
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
-    Algorithm, Apart, BilledBy, Billing, BuiltIn, CallUser, ClientAuth, ClientCertificates,
-    ContentFormat, Every, FailsOpen, JwtBearer, OtlpProtocol, Protocol, ProxyProtocol, RecordUser,
-    Recorded, SystemNames, Trust, Whose, Window, listed, words,
+    Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
+    ClientCertificates, ContentFormat, Every, FailsOpen, JwtBearer, OtlpProtocol, Protocol,
+    ProxyProtocol, RecordUser, Recorded, SystemNames, Trust, Whose, Window, listed, words,
 };
 
 mod admin;

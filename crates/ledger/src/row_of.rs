@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use policy::attribution::Attribution;
-use policy::record::{Count, Names, Record};
+use policy::record::{Count, Names, Record, Said};
 use policy::snapshot::Snapshot;
 
 use crate::columns::micros;
@@ -60,11 +60,11 @@ fn owned(name: Option<&Arc<str>>) -> Option<Box<str>> {
     name.map(|name| (**name).into())
 }
 
-/// `said` is what the engine reported where that is not believed.
-fn witnesses(billed: Count, said: Option<u64>) -> Witnesses {
+/// `said` is what the engine reported where another number is billed.
+fn witnesses(billed: Count, said: Said) -> Witnesses {
     let of = |is: bool| billed.tokens().filter(|_| is);
     Witnesses {
-        reported: of(matches!(billed, Count::Reported(_))).or(said),
+        reported: of(matches!(billed, Count::Reported(_))).or(said.tokens()),
         counted: of(matches!(billed, Count::Counted(_))),
         uncounted: None,
         doubt: None,

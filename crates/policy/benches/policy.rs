@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use policy::clock::Mono;
-use policy::credential::forwards;
+use policy::credential::{KnownSet, forwards};
 use policy::limit::rolling::{Rolling, Room, Share};
 use policy::limit::{Bucket, Kind, Rate};
 use policy::wire::head::Head;
@@ -187,10 +187,11 @@ fn filter_sdk_headers(bencher: divan::Bencher<'_, '_>) {
         head.push(name.as_bytes(), value.as_bytes())
             .expect("a field");
     }
+    let api = ("/chat/completions", KnownSet::default());
     bencher.bench(|| {
         let head = divan::black_box(&head);
         head.iter()
-            .filter(|field| forwards(field, head, b"x-workload-app", &[]))
+            .filter(|field| forwards(field, head, b"x-workload-app", &[], api))
             .count()
     });
 }

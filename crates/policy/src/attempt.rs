@@ -18,10 +18,10 @@ pub(crate) use self::wait::may_ask_for_time;
 pub use self::wait::{WAIT_MAX, asked};
 use crate::clock::Mono;
 pub use crate::failure::{Failure, Sent};
-use crate::id::{EndpointId, RouteId};
+use crate::id::{BackendId, EndpointId, RouteId};
 use crate::operation::Operation;
 use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
-use crate::snapshot::{Endpoint, Snapshot};
+use crate::snapshot::{AskUsage, Endpoint, Snapshot};
 
 /// One retry, as retries in hand are counted.
 const RETRY: u32 = 1_000_000;
@@ -122,8 +122,13 @@ pub struct Upstreams {
     health: Vec<Health>,
     retries: Vec<RetryBudget>,
     cooldowns: Cooldowns,
+    /// By backend: until when its streams are not asked for their usage, as it refuses calls that ask.
+    unasked: Vec<Option<Mono>>,
     rng: u64,
 }
+
+/// For so long a backend is not asked again what it has refused to be asked.
+const UNASKED_FOR: Duration = Duration::from_secs(3600);
 
 /// What is known of endpoints, while one is chosen.
 #[derive(Clone, Copy)]
@@ -155,6 +160,7 @@ impl Upstreams {
                 .map(|route| RetryBudget::full(&route.retries))
                 .collect(),
             cooldowns: Cooldowns::default(),
+            unasked: vec![None; snapshot.backends.len()],
             rng: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         }
     }
@@ -178,6 +184,10 @@ impl Upstreams {
                 *health = *known;
             }
         }
+        for (backend, unasked) in new.backends.iter().zip(&mut next.unasked) {
+            let known = old.backends.iter().position(|b| b.name == backend.name);
+            *unasked = known.and_then(|at| memory.unasked.get(at).copied().flatten());
+        }
         for (route, budget) in new.routes.iter().zip(&mut next.retries) {
             let known = old.routes.iter().position(|r| r.name == route.name);
             if let Some(known) = known.and_then(|i| memory.retries.get(i)) {
@@ -185,6 +195,31 @@ impl Upstreams {
             }
         }
         next
+    }
+
+    /// Whether streams of a backend are asked for their usage where their clients do not ask.
+    #[inline]
+    #[must_use]
+    pub fn asks_usage(&self, backend: BackendId, s: &Snapshot, now: Mono) -> bool {
+        match s
+            .backend(backend)
+            .map_or(AskUsage::Auto, |backend| backend.ask_usage)
+        {
+            AskUsage::Always => true,
+            AskUsage::Never => false,
+            AskUsage::Auto => {
+                let until = self.unasked.get(backend.index()).copied().flatten();
+                until.is_none_or(|until| now >= until)
+            }
+        }
+    }
+
+    /// A backend took a stream that does not ask for its usage, and had refused it as it asked.
+    #[cold]
+    pub fn refuses_to_be_asked(&mut self, backend: BackendId, now: Mono) {
+        if let Some(until) = self.unasked.get_mut(backend.index()) {
+            *until = Some(now.after(UNASKED_FOR));
+        }
     }
 
     /// Counts an exchange whose tries begin.

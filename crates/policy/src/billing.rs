@@ -3,7 +3,7 @@
 //! Invariant: a count of the gate's own takes the place of what an engine reported only where a route says so.
 //! Not here: rows ([`crate::usage_ledger`]), counting ([`crate::counting`]), prices ([`crate::price`]).
 
-use crate::tokens::{Count, Tokens, Unconfirmed};
+use crate::tokens::{Count, Said, Tokens, Unconfirmed};
 
 /// How much care a route takes of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,8 +52,8 @@ impl BilledBy {
         prompt: Option<u64>,
         output: Option<u64>,
     ) -> Tokens {
-        let side = |known: Count, said: Option<u64>, others_have: u64, own: Option<u64>| {
-            let was_said = others.attempts > 0 && said.is_some() && !tokens.invalid;
+        let side = |known: Count, said: Said, others_have: u64, own: Option<u64>| {
+            let was_said = others.attempts > 0 && matches!(said, Said::Believed(_));
             let is_reported = matches!(known, Count::Reported(_)) || was_said;
             match (known, own) {
                 (Count::Unknown, _) | (_, None) => known,

@@ -9,7 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::head::{FieldRef, Head, Known, KnownSet, RequestHead, percent_decoded};
+use wire::dialect::{ErrorFormat, MODELS};
+use wire::head::{FieldRef, Head, RequestHead, percent_decoded};
+pub use wire::head::{Known, KnownSet};
 
 use crate::caller::Later;
 use crate::refusal::Refusal;
@@ -185,7 +187,8 @@ fn brought_in_query(head: &RequestHead) -> usize {
         .map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count())
 }
 
-/// Whether a request header goes upstream: what is on the list, and what the route adds to it.
+/// Whether a request header goes upstream, to a call of this path below the API's root: what is on the list, what belongs to
+/// the API of the call unless the backend withholds it, and what the route adds to them.
 ///
 /// `listed` holds names in lower case that the configuration has found to be harmless.
 #[inline]
@@ -195,8 +198,15 @@ pub fn forwards(
     fields: &Head,
     identity: &[u8],
     listed: &[Box<[u8]>],
+    (path, withheld): (&str, KnownSet),
 ) -> bool {
     if FORWARDED.contains(field.known) {
+        return true;
+    }
+    if OF_APIS.contains(field.known)
+        && !withheld.contains(field.known)
+        && is_of_api(field.known, path)
+    {
         return true;
     }
     let is_passed = field.known == Known::Other && is_sdk_word(field.name);
@@ -214,8 +224,28 @@ const FORWARDED: KnownSet = KnownSet::of(&[
     Known::Traceparent,
     Known::Tracestate,
     Known::IdempotencyKey,
-    Known::OpenaiBeta,
 ]);
+
+/// Request headers that are part of one API: they say in which version it is spoken, and what of it is tried.
+pub const OF_APIS: KnownSet = KnownSet::of(&[
+    Known::OpenaiBeta,
+    Known::AnthropicVersion,
+    Known::AnthropicBeta,
+]);
+
+/// Whether one of them says something to a call of this path: Anthropic's do below its own paths, and where models are listed,
+/// which both APIs do at the same place.
+#[cold]
+fn is_of_api(header: Known, path: &str) -> bool {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let is_models = || {
+        path.strip_prefix(MODELS)
+            .is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    };
+    header == Known::OpenaiBeta
+        || ErrorFormat::below_root(path) == ErrorFormat::Anthropic
+        || is_models()
+}
 
 #[inline]
 fn is_listed(field: &FieldRef<'_>, listed: &[Box<[u8]>]) -> bool {

@@ -41,6 +41,7 @@ use self::ending::Ending;
 use self::reading::{Identifying, Reading};
 pub use self::request::AttemptRequest;
 use self::response::{Disconnected, Metering};
+pub use self::response::{Look, REFUSAL_BYTES, names_usage};
 pub use self::timing::Timing;
 pub use self::verdict::{Answer, Ask, Lost, Plan, Question, Relay, Verdict};
 use crate::attempt::{Attempts, Failure, Sent};
@@ -126,6 +127,10 @@ struct Active {
     call: Option<Box<CallHead>>,
     force_usage: bool,
     withhold_usage: bool,
+    /// The attempt under way asks for usage, and its client does not.
+    asks_usage: bool,
+    /// An attempt was refused since it asked for usage.
+    was_refused_usage: bool,
     /// What the upstream of the last attempt is asked for, where filters change that.
     asked: Option<Operation>,
     /// What a filter could not say of the call.

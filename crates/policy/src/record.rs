@@ -26,7 +26,7 @@ use crate::price::Charge;
 use crate::refusal::Refusal;
 use crate::retry::Retry;
 use crate::snapshot::Snapshot;
-pub use crate::tokens::{Count, Tokens, Unconfirmed};
+pub use crate::tokens::{Count, Said, Tokens, Unconfirmed};
 use crate::trace::{AttemptSpan, Trace};
 
 /// How an exchange ended.

@@ -17,7 +17,7 @@ use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;
 use crate::client::Clients;
-use crate::credential::UpstreamAuth;
+use crate::credential::{KnownSet, UpstreamAuth};
 use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
@@ -150,8 +150,24 @@ pub struct Backend {
     pub exchanges_tokens: bool,
     /// Headers of every request to it; they replace what the client sent by these names.
     pub headers: Vec<AddedHeader>,
+    /// Headers of an API that do not go to it, of those that would ([`crate::credential::OF_APIS`]).
+    pub withheld_headers: KnownSet,
+    /// Whether its streams are asked for their usage where the client does not ask.
+    pub ask_usage: AskUsage,
     /// Members of the query of every request to it; they replace the client's of these names.
     pub query: Vec<AddedMember>,
+}
+
+/// Whether streams of a backend are asked to report their usage where the client does not ask: those that do so only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AskUsage {
+    /// Unless it refuses calls that ask.
+    #[default]
+    Auto,
+    /// Whatever it answers.
+    Always,
+    /// The gate counts for itself what it reports.
+    Never,
 }
 
 /// A header of every request to a backend.

@@ -60,12 +60,41 @@ pub struct Tokens {
     pub audio_completion: Option<u64>,
     /// The engine reported something impossible.
     pub invalid: bool,
-    /// The engine's counts do not add up, and are believed all the same.
+    /// Part of what the engine reported cannot be true and was dropped, or its counts do not add up; the rest is believed.
     pub doubtful: bool,
-    /// Prompt tokens of such a report, where it has a whole number: kept, never believed.
-    pub prompt_said: Option<u64>,
-    /// Its completion tokens.
-    pub completion_said: Option<u64>,
+    /// What the engine said of the prompt, where another number stands there.
+    pub prompt_said: Said,
+    /// What it said of the completion, likewise.
+    pub completion_said: Said,
+}
+
+/// What an engine said of a count that is not charged as it said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Said {
+    /// Nothing, or what is charged.
+    #[default]
+    Nothing,
+    /// A number that is part of what is charged.
+    Believed(u64),
+    /// A whole number that cannot be true: kept, never believed.
+    Refused(u64),
+}
+
+impl Said {
+    /// What was said and is not believed, if anything.
+    #[must_use]
+    pub fn refused(said: Option<u64>) -> Self {
+        said.map_or(Self::Nothing, Self::Refused)
+    }
+
+    /// The number, believed or not.
+    #[must_use]
+    pub const fn tokens(self) -> Option<u64> {
+        match self {
+            Self::Nothing => None,
+            Self::Believed(tokens) | Self::Refused(tokens) => Some(tokens),
+        }
+    }
 }
 
 impl Tokens {
@@ -107,8 +136,8 @@ impl Unconfirmed {
     #[must_use]
     #[cold]
     pub fn added_to(&self, tokens: Tokens) -> Tokens {
-        let said = |count: Count, said: Option<u64>| match count {
-            Count::Reported(n) => Some(n),
+        let said = |count: Count, said: Said| match count {
+            Count::Reported(n) => Said::Believed(n),
             Count::Unknown | Count::Counted(_) | Count::Estimated(_) => said,
         };
         let sum = |count: Count, more: u64| {

@@ -8,6 +8,7 @@ mod active;
 mod ask;
 mod attempt;
 mod body;
+mod opening;
 mod relay;
 
 use std::rc::Rc;

@@ -13,7 +13,7 @@ mod spread;
 mod tunnel;
 
 use std::io;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use policy::attempt::Failure;
 use policy::exchange::Lost;
@@ -65,6 +65,67 @@ pub(crate) struct Chunk<'b> {
 pub(crate) enum Body {
     H1(h1::Body),
     H2(h2::Body),
+    Begun(Box<Begun>),
+}
+
+/// A body whose beginning was read before it was known what becomes of it.
+pub(crate) struct Begun {
+    /// What was read.
+    data: Vec<u8>,
+    /// How that ended, where it did not merely pause: the body is over, or broke off.
+    end: Option<io::Result<()>>,
+    is_given: bool,
+    then: Body,
+}
+
+impl Begun {
+    pub(crate) fn of(then: Body) -> Self {
+        Self {
+            data: Vec::new(),
+            end: None,
+            is_given: false,
+            then,
+        }
+    }
+
+    /// What was read of it so far.
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Reads on; ready with whether there is nothing more to read.
+    pub(crate) fn poll_more(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<bool> {
+        match ready!(self.then.poll_chunk(cx, buffer)) {
+            Ok(Chunk { data, is_over }) => {
+                self.data.extend_from_slice(data);
+                if is_over {
+                    self.end = Some(Ok(()));
+                }
+            }
+            Err(error) => self.end = Some(Err(error)),
+        }
+        self.then.taken();
+        Poll::Ready(self.end.is_some())
+    }
+
+    fn poll_chunk<'b>(
+        &'b mut self,
+        cx: &mut Context<'_>,
+        buffer: &'b mut [u8],
+    ) -> Poll<io::Result<Chunk<'b>>> {
+        if !self.is_given {
+            self.is_given = true;
+            let is_over = matches!(self.end, Some(Ok(())));
+            let data = &self.data;
+            if is_over || !data.is_empty() {
+                return Poll::Ready(Ok(Chunk { data, is_over }));
+            }
+        }
+        match self.end.take() {
+            Some(Err(error)) => Poll::Ready(Err(error)),
+            Some(Ok(())) | None => self.then.poll_chunk(cx, buffer),
+        }
+    }
 }
 
 impl Body {
@@ -77,13 +138,16 @@ impl Body {
         match self {
             Self::H1(body) => body.poll_chunk(cx, buffer),
             Self::H2(body) => body.poll_chunk(cx),
+            Self::Begun(begun) => begun.poll_chunk(cx, buffer),
         }
     }
 
     /// The piece that was given is not needed any more; to be said of each.
     pub(crate) fn taken(&mut self) {
-        if let Self::H1(body) = self {
-            body.taken();
+        match self {
+            Self::H1(body) => body.taken(),
+            Self::H2(_) => {}
+            Self::Begun(begun) => begun.then.taken(),
         }
     }
 
@@ -91,7 +155,7 @@ impl Body {
     pub(crate) fn length(&self, head: &ResponseHead) -> Option<u64> {
         match self {
             Self::H1(body) if !body.is_over() => body.length(),
-            Self::H1(_) | Self::H2(_) => {
+            Self::H1(_) | Self::H2(_) | Self::Begun(_) => {
                 let declared = head.fields.only(Known::ContentLength).ok().flatten()?;
                 std::str::from_utf8(declared).ok()?.parse().ok()
             }

@@ -263,12 +263,12 @@ impl Merged {
         let faults = [
             (
                 "tollgate_usage_invalid_total",
-                "Exchanges whose engine reported an impossible usage.",
+                "Exchanges of whose reported usage neither prompt nor completion can be true.",
                 invalid,
             ),
             (
                 "tollgate_usage_doubtful_total",
-                "Exchanges whose engine reported counts that do not add up.",
+                "Exchanges whose engine reported counts that do not add up, or one that cannot be true.",
                 doubtful,
             ),
         ];

@@ -276,9 +276,13 @@ impl ErrorFormat {
     /// What the callers of a path expect: that of the API whose path it is, or lies below.
     #[must_use]
     pub fn of(path: &str) -> Self {
-        let Some(rest) = path.strip_prefix("/v1/") else {
-            return Self::default();
-        };
+        path.strip_prefix("/v1/")
+            .map_or(Self::default(), Self::below_root)
+    }
+
+    /// The same of what follows `/v1/`.
+    #[must_use]
+    pub fn below_root(rest: &str) -> Self {
         let is_below = |(known, _): &&(&str, Operation)| {
             let below = rest.strip_prefix(known);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))

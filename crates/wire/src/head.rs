@@ -23,6 +23,8 @@ pub use fault::{HeadFault, HeadFaultKind};
 pub use known::{Known, KnownSet};
 pub use request::{Method, RequestHead, Version};
 pub use response::ResponseHead;
+#[cfg(test)]
+pub(crate) use target::ID_BEGINS;
 pub use target::{check_authority, check_path, percent_decoded};
 
 use lower::write_lower;
@@ -90,6 +92,15 @@ impl Head {
         self.buf.extend_from_slice(name);
         self.buf.extend_from_slice(value);
         self.add(name, start, start + name.len(), value.len())
+    }
+
+    /// Puts a field in place of all that it has of this name.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn replace(&mut self, known: Known, value: &[u8]) -> Result<(), HeadFault> {
+        self.fields.retain(|field| field.known != known);
+        self.push(known.name().as_bytes(), value)
     }
 
     /// Forgets every field and takes a copy of a whole head, whose fields are then named by `add`.

@@ -12,9 +12,11 @@
 mod boundary;
 mod data;
 mod event;
+mod opening;
 mod scan;
 
 pub use data::DataReader;
+pub use opening::{OPENING_BYTES, begins_events};
 pub use scan::{Mode, Scanner, StreamStats};
 
 /// A longer event is not inspected.

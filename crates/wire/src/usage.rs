@@ -1,11 +1,13 @@
 //! Token usage as an engine reports it, in any of the dialects that engines speak.
 //!
-//! Invariant: an impossible report is `Invalid` and a missing one `Absent`; neither ever becomes zero.
-//! Not here: counting or estimating (`policy`), usage in streams (`sse`).
+//! Invariant: each member is judged by itself: what can be true is kept, what cannot is dropped and makes the report
+//! doubtful. A report of which neither sum can be read is `Invalid` and a missing one `Absent`; neither ever becomes zero.
+//! Not here: counting or estimating, what a call can hold (`policy`), usage in streams (`sse`).
 
 mod read;
 mod unary;
 
+pub(crate) use read::Report;
 pub use read::read;
 pub use unary::UnaryUsage;
 
@@ -36,68 +38,25 @@ pub struct Usage {
     pub audio_prompt: Option<u64>,
     /// Audio tokens of the completion.
     pub audio_completion: Option<u64>,
-    /// The counts do not add up, though each of them can be true.
+    /// What it says in place of `prompt`, where that is a whole number that cannot be true: kept, never believed.
+    pub prompt_said: Option<u64>,
+    /// What it says in place of `completion`, likewise.
+    pub completion_said: Option<u64>,
+    /// Something of it cannot be true and was dropped, or its counts do not add up.
     pub doubtful: bool,
 }
 
 /// What a response says of its usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// Counts that can be true.
+    /// Counts that can be true; of what was said beside them and cannot, `doubtful` tells.
     Valid(Usage),
-    /// Counts that cannot be: negative, fractional, too large, no numbers, or contradictory. What of prompt and
-    /// completion is a whole number all the same, is here to be kept and not to be believed.
+    /// Neither the sum of the prompt nor that of the completion is a count: negative, fractional, too large or no number.
+    /// What is a whole number all the same is here to be kept and not to be believed.
     Invalid(Usage),
     /// Nothing.
     #[default]
     Absent,
-}
-
-impl Reading {
-    /// Takes a later report of the same exchange: each count that it has replaces the earlier one.
-    pub fn take_later(&mut self, later: Self) {
-        *self = match (*self, later) {
-            (earlier, Self::Absent) => earlier,
-            (Self::Valid(earlier), Self::Valid(later)) => {
-                let both = earlier.overlaid(later);
-                if both.is_possible() {
-                    Self::Valid(both)
-                } else {
-                    Self::Invalid(both)
-                }
-            }
-            (_, later) => later,
-        };
-    }
-}
-
-impl Usage {
-    /// Whether no count contradicts another.
-    fn is_possible(&self) -> bool {
-        let is_cached_beyond = self
-            .prompt
-            .zip(self.cached)
-            .is_some_and(|(prompt, cached)| cached > prompt);
-        let parts = self.prompt.unwrap_or(0) + self.completion.unwrap_or(0);
-        !is_cached_beyond && self.total.is_none_or(|total| total >= parts)
-    }
-
-    fn overlaid(self, later: Self) -> Self {
-        // A sum is of the counts beside it.
-        let has_parts = later.prompt.is_some() || later.completion.is_some();
-        Self {
-            prompt: later.prompt.or(self.prompt),
-            completion: later.completion.or(self.completion),
-            total: later.total.or(self.total.filter(|_| !has_parts)),
-            cached: later.cached.or(self.cached),
-            cache_write_5m: later.cache_write_5m.or(self.cache_write_5m),
-            cache_write_1h: later.cache_write_1h.or(self.cache_write_1h),
-            reasoning: later.reasoning.or(self.reasoning),
-            audio_prompt: later.audio_prompt.or(self.audio_prompt),
-            audio_completion: later.audio_completion.or(self.audio_completion),
-            doubtful: later.doubtful || self.doubtful,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use policy::credential::UpstreamAuth;
+use policy::credential::{KnownSet, OF_APIS, UpstreamAuth};
 use policy::id::{BackendId, EndpointId};
-use policy::snapshot::{self, Origin, Protocol, Snapshot, Timeouts};
+use policy::snapshot::{self, AskUsage, Origin, Protocol, Snapshot, Timeouts};
 
 use super::proxy::Way;
 use super::set;
@@ -139,6 +139,11 @@ impl super::Lowering<'_> {
             pool: self.pool(written),
             exchanges_tokens,
             headers,
+            withheld_headers: withheld_headers(written),
+            ask_usage: written
+                .ask_usage
+                .get()
+                .map_or_else(AskUsage::default, |at| at.value.0),
             query: self.added_query(written),
         });
     }
@@ -295,6 +300,17 @@ impl super::Lowering<'_> {
 pub(super) fn is_here(host: &str) -> bool {
     let ip = host.parse::<std::net::IpAddr>();
     ip.map_or(host == "localhost", |ip| ip.is_loopback())
+}
+
+/// Of the headers that belong to an API those that are not named, where any are.
+fn withheld_headers(written: &Backend) -> KnownSet {
+    if written.api_headers.is_absent() {
+        return KnownSet::default();
+    }
+    let passed = written.api_headers.items().iter();
+    passed
+        .filter_map(|at| at.value.0)
+        .fold(OF_APIS, KnownSet::without)
 }
 
 fn timeouts(written: &Backend) -> Timeouts {

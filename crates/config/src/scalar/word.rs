@@ -5,8 +5,9 @@
 
 use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
+use policy::credential::Known;
 use policy::limit::Window as Counts;
-use policy::snapshot::Protocol as Http;
+use policy::snapshot::{AskUsage as Asks, Protocol as Http};
 use policy::{budget, subject};
 
 use crate::host::{self, Vocabulary};
@@ -60,6 +61,21 @@ words! {
         "auto" => Http::Auto,
         "http1" => Http::Http1,
         "http2" => Http::Http2,
+    }
+
+    /// A header that belongs to the API of one provider.
+    ApiHeader(Option<Known>): "is no header that is part of an API" => {
+        "openai-beta" => Some(Known::OpenaiBeta),
+        "anthropic-version" => Some(Known::AnthropicVersion),
+        "anthropic-beta" => Some(Known::AnthropicBeta),
+        "none" => None,
+    }
+
+    /// Whether streams are asked for their usage.
+    AskUsage(Asks): "does not say whether to ask" => {
+        "auto" => Asks::Auto,
+        "always" => Asks::Always,
+        "never" => Asks::Never,
     }
 
     /// How a collector of spans is spoken to.

@@ -7,8 +7,8 @@ use super::credential::{Carrier, ClientCertificate, Kept, UpstreamCredential};
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    Brief, Count, File, Flag, HeaderValue, Model, PassedHeader, Protocol, QueryName, QueryValue,
-    Span,
+    ApiHeader, AskUsage, Brief, Count, File, Flag, HeaderValue, Model, PassedHeader, Protocol,
+    QueryName, QueryValue, Span,
 };
 use crate::target::Target;
 
@@ -25,6 +25,10 @@ record! {
         optional client_certificate: ClientCertificate,
         /// Headers of every request to it, by name; they replace what the client sends by these names.
         optional headers: MapOf<PassedHeader, At<HeaderValue>>,
+        /// Of openai-beta, anthropic-version and anthropic-beta those that pass to it, or none. Default all, each to calls of its API.
+        optional api_headers: OneOrMany<ApiHeader>,
+        /// Whether its streams are asked for their usage where the client does not ask: auto (unless it refuses such calls), always or never. Default auto.
+        optional ask_usage: At<AskUsage>,
         /// Members of the query of every request to it, by name, such as api-version; they replace the client's.
         optional query: MapOf<QueryName, At<QueryValue>>,
         /// Models it serves, for /v1/models.

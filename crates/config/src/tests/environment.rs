@@ -1,5 +1,6 @@
 //! Starting from the environment alone.
 
+use policy::credential::UpstreamAuth;
 use policy::identity::Source;
 
 use super::rendering::rendered;
@@ -85,6 +86,31 @@ fn anthropic_addresses_may_leave_out_the_api_root_as_its_sdk_does() {
             .set("ANTHROPIC_BASE_URL", url);
         let loaded = from_environment(&world).unwrap();
         assert_eq!(loaded.snapshot.endpoints[0].base_path, "/v1", "{url}");
+    }
+}
+
+#[test]
+fn anthropic_is_sent_its_key_and_a_version_and_no_bearer() {
+    let mut world = World::default();
+    world.set("ANTHROPIC_API_KEY", "canary");
+    for url in ["", "http://127.0.0.1:8000"] {
+        world.set("ANTHROPIC_BASE_URL", url);
+        let loaded = from_environment(&world).unwrap();
+        let s = &loaded.snapshot;
+        let UpstreamAuth::Header { name, value } = &s.endpoints[0].auth else {
+            panic!("{:?}", s.endpoints[0].auth);
+        };
+        assert_eq!(
+            (name.as_str(), value.expose()),
+            ("x-api-key", &b"canary"[..])
+        );
+        let [version] = &s.backends[0].headers[..] else {
+            panic!("{:?}", s.backends[0].headers);
+        };
+        assert_eq!(
+            (&*version.name, &*version.value),
+            (&b"anthropic-version"[..], &b"2023-06-01"[..])
+        );
     }
 }
 

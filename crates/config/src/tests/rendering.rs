@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use policy::billing::Billing;
-use policy::credential::UpstreamAuth;
+use policy::credential::{Known, KnownSet, UpstreamAuth};
 use policy::disconnect::OnDisconnect;
 use policy::identity::{Source, Trusted};
 use policy::limit::Window;
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
-use policy::snapshot::{AddedHeader, AddedMember, Bounds, PoolBounds, Snapshot};
+use policy::snapshot::{AddedHeader, AddedMember, AskUsage, Bounds, PoolBounds, Snapshot};
 use policy::web::{Hosts, Origins};
 
 use crate::{EngineStart, Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
@@ -104,6 +104,20 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         for AddedHeader { name, value } in &backend.headers {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             writeln!(out, "  adds {}: {}", text(name), text(value)).unwrap();
+        }
+        if backend.withheld_headers != KnownSet::default() {
+            let withheld = [
+                Known::OpenaiBeta,
+                Known::AnthropicVersion,
+                Known::AnthropicBeta,
+            ]
+            .into_iter()
+            .filter(|name| backend.withheld_headers.contains(*name));
+            let withheld: Vec<_> = withheld.map(Known::name).collect();
+            writeln!(out, "  withholds {withheld:?}").unwrap();
+        }
+        if backend.ask_usage != AskUsage::Auto {
+            writeln!(out, "  asks usage {:?}", backend.ask_usage).unwrap();
         }
         for AddedMember { name, value } in &backend.query {
             writeln!(out, "  adds ?{name}={value}").unwrap();

@@ -46,7 +46,7 @@ fn attempts_that_may_have_run_stay_in_what_is_charged() {
     let call = others.added_to(tokens(Count::Reported(10), Count::Reported(5)));
     assert_eq!(call.prompt, Count::Estimated(22));
     assert_eq!(call.completion, Count::Estimated(105));
-    assert_eq!(call.prompt_said, Some(10));
+    assert_eq!(call.prompt_said, Said::Believed(10));
     assert!(BilledBy::Reported.awaits(&call));
     let by = |by: BilledBy| {
         let tokens = by.charged(call, others, Some(11), Some(6));

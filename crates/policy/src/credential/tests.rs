@@ -4,7 +4,10 @@
 
 use wire::head::{Head, ResponseHead};
 
-use super::{Given, check, forwards, given, may_be_listed, returns, target_without_keys};
+use super::{
+    Given, Known, KnownSet, OF_APIS, check, forwards, given, may_be_listed, returns,
+    target_without_keys,
+};
 use crate::fixture::{IDENTITY, request};
 use crate::refusal::Refusal;
 
@@ -17,10 +20,53 @@ fn listed() -> [Box<[u8]>; 2] {
 
 /// What of these request fields goes upstream.
 fn forwarded(fields: &[(&str, &str)]) -> Vec<String> {
+    forwarded_to(
+        ("/chat/completions", KnownSet::default()),
+        &listed(),
+        fields,
+    )
+}
+
+fn forwarded_to(
+    api: (&str, KnownSet),
+    listed: &[Box<[u8]>],
+    fields: &[(&str, &str)],
+) -> Vec<String> {
     let head = request("POST", "/v1/chat/completions", fields);
     names(&head.fields, |f| {
-        forwards(f, &head.fields, IDENTITY.as_bytes(), &listed())
+        forwards(f, &head.fields, IDENTITY.as_bytes(), listed, api)
     })
+}
+
+#[test]
+fn the_headers_of_an_api_go_to_its_calls_unless_the_backend_withholds_them() {
+    let fields = ["openai-beta", "anthropic-version", "anthropic-beta"].map(|name| (name, "v"));
+    let all = KnownSet::default();
+    let anthropic = ["openai-beta", "anthropic-version", "anthropic-beta"];
+    for (path, passed) in [
+        ("/messages", &anthropic[..]),
+        ("/messages/count_tokens", &anthropic),
+        ("/messages/batches/b1", &anthropic),
+        ("/models", &anthropic),
+        ("/models/claude", &anthropic),
+        ("/chat/completions", &["openai-beta"]),
+        ("/responses", &["openai-beta"]),
+        ("/messagesx", &["openai-beta"]),
+        ("/modelsx", &["openai-beta"]),
+    ] {
+        assert_eq!(forwarded_to((path, all), &[], &fields), passed, "{path}");
+    }
+    let withheld = OF_APIS.without(Known::AnthropicVersion);
+    assert_eq!(
+        forwarded_to(("/messages", withheld), &[], &fields),
+        ["anthropic-version"]
+    );
+    let withheld = OF_APIS;
+    assert!(forwarded_to(("/messages", withheld), &[], &fields).is_empty());
+    assert_eq!(
+        forwarded_to(("/messages", withheld), &listed(), &fields),
+        ["anthropic-version"]
+    );
 }
 
 /// What of these response fields goes back.

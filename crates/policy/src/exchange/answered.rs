@@ -1,13 +1,13 @@
 //! What a call comes to that was answered: as its upstream reported, else as estimated from the answer's size.
 //!
-//! Invariant: a report that cannot be true is kept beside the estimate and never charged.
+//! Invariant: what cannot be true of a report is kept beside the estimate and never charged.
 //! Not here: reading the report ([`wire::usage`]), calls without an answer (`unanswered`), the gate's own count
 //! ([`crate::counting`]).
 
 use wire::usage::{Reading, Usage};
 
 use crate::operation::Operation;
-use crate::record::{Count, Tokens};
+use crate::tokens::{Count, Said, Tokens};
 
 /// Tokens for which so many bytes of an answer are taken: it has about four bytes to one.
 #[must_use]
@@ -47,8 +47,8 @@ impl Answered<'_> {
             Reading::Valid(usage) => self.reported(usage),
             Reading::Invalid(said) => Tokens {
                 invalid: true,
-                prompt_said: said.prompt,
-                completion_said: said.completion,
+                prompt_said: Said::refused(said.prompt_said),
+                completion_said: Said::refused(said.completion_said),
                 ..self.estimated()
             },
             // Nothing of it was read, and the answer says nothing.
@@ -83,6 +83,8 @@ impl Answered<'_> {
             reasoning: usage.reasoning,
             audio_prompt: usage.audio_prompt,
             audio_completion: usage.audio_completion,
+            prompt_said: Said::refused(usage.prompt_said),
+            completion_said: Said::refused(usage.completion_said),
             doubtful: usage.doubtful
                 || self.is_bounded && usage.completion.is_some_and(|said| said > self.completion),
             ..Tokens::default()
@@ -180,7 +182,10 @@ mod tests {
         };
         assert_eq!(of(ranked), [Reported(11), Reported(0)]);
         let invalid = Answered {
-            reading: &Reading::Invalid(said(Some(5), None, None)),
+            reading: &Reading::Invalid(Usage {
+                prompt_said: Some(1 << 60),
+                ..Usage::default()
+            }),
             ..CALL
         };
         assert_eq!(of(invalid), [Estimated(30), Estimated(100)]);
@@ -188,8 +193,25 @@ mod tests {
         assert!(tokens.invalid);
         assert_eq!(
             (tokens.prompt_said, tokens.completion_said),
-            (Some(5), None)
+            (Said::Refused(1 << 60), Said::Nothing)
         );
+    }
+
+    #[test]
+    fn what_can_be_true_of_a_report_is_charged_beside_an_estimate_of_the_rest() {
+        let partly = Answered {
+            reading: &Reading::Valid(Usage {
+                prompt_said: Some(1 << 60),
+                completion: Some(6),
+                doubtful: true,
+                ..Usage::default()
+            }),
+            ..CALL
+        };
+        assert_eq!(of(partly), [Count::Estimated(30), Count::Reported(6)]);
+        let tokens = partly.tokens();
+        assert!(tokens.doubtful && !tokens.invalid);
+        assert_eq!(tokens.prompt_said, Said::Refused(1 << 60));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use wire::head::ResponseHead;
 
 use super::ending::Ending;
 use super::verdict::{Ask, Lost, Plan, Question, Verdict};
-use super::{ANSWER_WITHIN, Env, Phase, Running};
+use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
 use crate::credential::{Credential, UpstreamAuth};
 use crate::id::EndpointId;
@@ -111,7 +111,14 @@ impl Running<'_> {
         let is_translated = active
             .asked
             .is_some_and(|asked| Some(asked) != self.record.operation);
-        let force_usage = active.force_usage && !is_translated;
+        let force_usage = active.force_usage
+            && !is_translated
+            && !active.was_refused_usage
+            && self
+                .record
+                .backend
+                .is_none_or(|id| env.shard.upstreams.asks_usage(id, env.snapshot, env.now));
+        active.asks_usage = force_usage && active.withhold_usage;
         let edits = match &active.call {
             Some(call) => splices(call, model, force_usage),
             None => Vec::new(),
@@ -159,10 +166,48 @@ impl Running<'_> {
                 upstreams.cooldown(endpoint, model, head.status, wait, env.now);
             }
         }
+        if let (true, 200..=299, Some(backend)) =
+            (active.was_refused_usage, head.status, self.record.backend)
+        {
+            let upstreams = &mut env.shard.upstreams;
+            upstreams.refuses_to_be_asked(backend, env.now);
+        }
         if self.attempt_ended(Ok(head.status), false, env) {
             return self.next_attempt(Failure::Status(head.status), env);
         }
         self.answered(head, env)
+    }
+
+    /// An attempt was refused with this status because it asks for usage: it goes once more without that, to the same endpoint. A call
+    /// that was not understood has not run.
+    #[cold]
+    pub(super) fn refused_usage(
+        &mut self,
+        status: u16,
+        env: &mut Env<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let active = &mut *self.call;
+        let endpoint = self.record.endpoint.ok_or(OUT_OF_ORDER)?;
+        active.was_refused_usage = true;
+        active.sent.set(Sent::Nothing);
+        let upstreams = &mut env.shard.upstreams;
+        upstreams.observe(endpoint, Ok(status), env.snapshot, env.now);
+        let attempt = AttemptRecord {
+            endpoint,
+            result: Ok(status),
+            retry: Retry::Granted,
+        };
+        let mut span = active.span.take();
+        if let Some(span) = &mut span {
+            span.result = Some(Ok(status));
+            span.end(env.now.since(self.timing.began));
+        }
+        active.ended = Some((attempt, span));
+        let again = To {
+            endpoint,
+            may_reuse: true,
+        };
+        Ok(self.attempt(again, env))
     }
 
     /// An attempt brought no response.

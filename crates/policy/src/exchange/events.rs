@@ -8,11 +8,12 @@ use wire::filter::{Stop, Unfit};
 use wire::head::{RequestHead, ResponseHead};
 
 use super::ending::Ending;
-use super::{Answer, Env, Exchange, Lost, OUT_OF_ORDER, Stage, Verdict};
+use super::{Answer, Env, Exchange, Look, Lost, OUT_OF_ORDER, Stage, Verdict};
 use crate::attempt::Failure;
 use crate::caller::Peer;
 use crate::record::Outcome;
 use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
 
 impl Exchange {
     /// Its head was read: who asks, for what, and whether its body is welcome. `length` is what its body declares;
@@ -96,6 +97,27 @@ impl Exchange {
     #[inline]
     pub fn response_head(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
         let judged = self.of_a_call(|call| Ok(call.response_head(head, env)));
+        self.or_refuse(judged)
+    }
+
+    /// Why the body of a response is to be looked at before its head is told of, if it is.
+    #[inline]
+    #[must_use]
+    pub fn look_at(&self, head: &ResponseHead, s: &Snapshot) -> Option<Look> {
+        match &self.stage {
+            Stage::Active(active) => active.look(head, s, self.record.backend),
+            Stage::Idle
+            | Stage::LoggingIn
+            | Stage::Identifying(_)
+            | Stage::Reading(_)
+            | Stage::Asking(_) => None,
+        }
+    }
+
+    /// An attempt was refused with this status, naming what asks for usage.
+    #[cold]
+    pub fn refused_usage(&mut self, status: u16, env: &mut Env<'_>) -> Verdict {
+        let judged = self.of_a_call(|call| call.refused_usage(status, env));
         self.or_refuse(judged)
     }
 

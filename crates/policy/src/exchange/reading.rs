@@ -369,6 +369,8 @@ impl Exchange {
                 .map(|call| Box::new(std::mem::take(call))),
             force_usage: admitted.force_usage,
             withhold_usage: admitted.withhold_usage,
+            asks_usage: false,
+            was_refused_usage: false,
             stream: admitted.stream,
             repeats: may_repeat(opened.operation, head.method),
             attempts: Attempts::on(admitted.route, env.snapshot),

@@ -176,6 +176,7 @@ impl<'a> AttemptRequest<'a> {
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
         let ours = &self.backend.headers;
+        let api = (self.path(), self.backend.withheld_headers);
         let filtered = self.filtered;
         for field in self.head.fields.iter() {
             if let Some(filtered) = filtered {
@@ -190,7 +191,7 @@ impl<'a> AttemptRequest<'a> {
             if !ours.is_empty() && ours.iter().any(|ours| *ours.name == *field.name) {
                 continue;
             }
-            if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed)
+            if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed, api)
                 && trace.is_none_or(|trace| trace::forwards(&trace, field.known))
             {
                 put(field.name, field.value);

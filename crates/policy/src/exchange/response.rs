@@ -19,11 +19,12 @@ use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
 use crate::disconnect::{DisconnectOutcome, OnDisconnect, ReadBounds};
+use crate::id::BackendId;
 use crate::operation::Operation;
 use crate::record::{Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{AskUsage, Snapshot};
 
 /// What a response is charged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +52,48 @@ pub(super) struct Disconnected {
     pub(super) forwarded_events: Option<u64>,
     /// Bytes that were read since.
     pub(super) bytes: u64,
+}
+
+/// Why a body is looked at before its head is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// A stream was asked for, and its head names none, as some providers leave its type out or call it something else: where
+    /// its first bytes [begin one](wire::sse::begins_events), the head is to say so.
+    FirstBytes,
+    /// A call that asks for usage was refused: where the refusal [names](names_usage) that, it is to be told of instead of the head.
+    Refusal,
+}
+
+/// Bytes of a refusal that are looked at.
+pub const REFUSAL_BYTES: usize = 16 << 10;
+
+/// Whether a refusal names what makes a stream report its usage.
+#[must_use]
+pub fn names_usage(refusal: &[u8]) -> bool {
+    const NAMES: [&[u8]; 2] = [b"stream_options", b"include_usage"];
+    let has = |name: &[u8]| refusal.windows(name.len()).any(|part| part == name);
+    NAMES.into_iter().any(has)
+}
+
+impl Active {
+    pub(super) fn look(
+        &self,
+        head: &ResponseHead,
+        s: &Snapshot,
+        backend: Option<BackendId>,
+    ) -> Option<Look> {
+        if !self.stream || self.left.is_some() || head.fields.count(Known::ContentEncoding) > 0 {
+            return None;
+        }
+        match head.status {
+            200..=299 if Content::of(head) != Content::Events => Some(Look::FirstBytes),
+            400 | 422 if self.asks_usage => {
+                let backend = backend.and_then(|id| s.backend(id))?;
+                (backend.ask_usage == AskUsage::Auto).then_some(Look::Refusal)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Running<'_> {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use policy::attempt::Failure;
 use policy::clock::Mono;
 use policy::exchange::AttemptRequest;
-use policy::exchange::{Lost, Plan, Verdict};
+use policy::exchange::{Look, Lost, Plan, Verdict};
 use policy::refusal::Refusal;
 use tokio::time::Instant;
 use wire::call::{apply, spliced_len};
@@ -21,6 +21,7 @@ use wire::head::RequestHead;
 use wire::meter::Meter;
 
 use super::active::ActiveExchange;
+use super::opening::{self, Seen};
 use crate::buffer::Buffers;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
@@ -153,12 +154,45 @@ pub(super) async fn run<D: Downstream>(
             };
             // Over HTTP/1.1 no more of the request is sent once a response comes.
             active.host.is_body_sent |= matches!(body, Body::H1(_));
+            if let Some(look) = active.exchange.look_at(head, view.snapshot()) {
+                // Boxed: rare, and its state would make every exchange larger.
+                let looked = looked(active, look, response, timeouts.idle, client, deadline);
+                return Box::pin(looked).await;
+            }
             let verdict = active.tell(|exchange, env| exchange.response_head(head, env));
             if let Verdict::ReadToEnd { form, .. } = verdict {
                 active.meter = Meter::new(form);
             }
             verdict
         }
+    }
+}
+
+/// What follows from a response that is looked at before its head is told of.
+async fn looked<D: Downstream>(
+    active: &mut ActiveExchange,
+    look: Look,
+    response: &mut Option<Response>,
+    idle: Duration,
+    client: &mut D,
+    deadline: &mut Deadline,
+) -> Verdict {
+    let Some(unread) = response.take() else {
+        return active.disconnected();
+    };
+    let seen = match opening::look(active, look, unread, idle, client, deadline).await {
+        Ok(seen) => seen,
+        Err(verdict) => return verdict,
+    };
+    let read = match seen {
+        Seen::Head(read) => read,
+        Seen::RefusedUsage(status) => {
+            return active.tell(|exchange, env| exchange.refused_usage(status, env));
+        }
+    };
+    match &response.insert(read).head {
+        Some(head) => active.tell(|exchange, env| exchange.response_head(head, env)),
+        None => active.disconnected(),
     }
 }
 

@@ -14,6 +14,7 @@ mod invalid_answers;
 mod read_to_end;
 mod splits;
 mod timeouts;
+mod unnamed_streams;
 
 use std::net::SocketAddr;
 

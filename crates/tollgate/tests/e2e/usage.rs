@@ -4,5 +4,6 @@
 //! upstream's bytes without the one event that the gate asked for itself.
 //! Not here: where streams are split (`upstream_faults`).
 
+mod refused;
 mod reported;
 mod requested;

@@ -1,12 +1,12 @@
 //! The table from path and method to operation, row by row, and what lies around it.
 
-use crate::head::Method;
+use crate::head::{ID_BEGINS, Method};
 
 use super::Operation::{
     Chat, Completions, CountTokens, Embeddings, ImageEdits, Images, Messages, Models, Moderations,
     Rerank, Responses, Speech, Transcriptions, Unread,
 };
-use super::{ErrorFormat, Name, Operation, POSTED, Unknown, names};
+use super::{ErrorFormat, MODELS, Name, Operation, POSTED, Unknown, names};
 
 #[test]
 fn every_path_and_method_has_one_meaning() {
@@ -153,4 +153,9 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
     ] {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::OpenAi, "{path}");
     }
+}
+
+#[test]
+fn an_id_in_a_path_begins_where_a_model_is_named() {
+    assert_eq!(ID_BEGINS, format!("v1/{MODELS}/").as_bytes());
 }

@@ -102,7 +102,7 @@ impl Known {
 }
 
 /// Several of these names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KnownSet(u128);
 
 impl KnownSet {
@@ -122,6 +122,12 @@ impl KnownSet {
     #[must_use]
     pub const fn contains(self, kind: Known) -> bool {
         self.0 & kind.bit() != 0
+    }
+
+    /// It without this one.
+    #[must_use]
+    pub const fn without(self, kind: Known) -> Self {
+        Self(self.0 & !kind.bit())
     }
 
     pub(crate) const fn bits(self) -> u128 {

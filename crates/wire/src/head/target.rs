@@ -3,13 +3,13 @@
 //! A path that one server would decode, merge or cut differently from another is refused, so that what is
 //! authorised is what is fetched.
 //! Invariant: an accepted path is forwarded as it is; nothing here rewrites.
-//! Not here: which paths exist (`policy`).
+//! Not here: which paths exist (`dialect`).
 
 use super::{HeadFault, HeadFaultKind};
 
 /// Checks a path (without query): absolute, no empty, `.` or `..` segment, no `;`, no backslash, no fragment,
 /// and no escape that hides a control character, `%`, `.`, `/`, `;` or a backslash.
-/// A single trailing `/` is allowed.
+/// A single trailing `/` is allowed, and an escaped `/` inside the id of a known operation, whose parts are held to the same.
 ///
 /// # Errors
 /// `TargetForm` when it does not begin with `/`, otherwise `PathAmbiguous` or `TargetByte`.
@@ -82,16 +82,55 @@ const fn classes() -> [u8; 256] {
 
 #[cold]
 fn look_closer(rest: &[u8]) -> Result<(), HeadFault> {
+    let id = id_of_operation(rest);
+    let id_begins = rest.len() - id.len();
     for (at, _) in rest.iter().enumerate().filter(|(_, byte)| **byte == b'%') {
-        check_escape(rest.get(at + 1..at + 3).unwrap_or_default())?;
+        let digits = rest.get(at + 1..at + 3).unwrap_or_default();
+        if at < id_begins || !digits.eq_ignore_ascii_case(SLASH) {
+            check_escape(digits)?;
+        }
     }
-    if rest
-        .split(|&b| b == b'/')
-        .any(|segment| matches!(segment, b"." | b".."))
-    {
+    let mut segments = rest.split(|&b| b == b'/');
+    if segments.any(is_dots) || !id.is_empty() && !is_id(id) {
         return Err(HeadFaultKind::PathAmbiguous.into());
     }
     Ok(())
+}
+
+/// What a path, without its first `/`, begins with when an id is the rest of it: a model's, which may hold a `/` that SDKs escape.
+pub(crate) const ID_BEGINS: &[u8] = b"v1/models/";
+
+/// The id of a known operation that a path names, where it is one segment; else nothing.
+fn id_of_operation(rest: &[u8]) -> &[u8] {
+    let id = rest.strip_prefix(ID_BEGINS).unwrap_or_default();
+    if id.contains(&b'/') { b"" } else { id }
+}
+
+/// What stands behind the `%` of an escaped `/`.
+const SLASH: &[u8] = b"2f";
+
+fn is_dots(segment: &[u8]) -> bool {
+    matches!(segment, b"." | b"..")
+}
+
+/// Whether no part between escaped slashes is empty, or dots: whoever decodes it finds the same name below the same path.
+fn is_id(mut id: &[u8]) -> bool {
+    loop {
+        let mut escapes = memchr::memchr_iter(b'%', id);
+        let is_slash = |at: &usize| {
+            id.get(at + 1..at + 3)
+                .is_some_and(|digits| digits.eq_ignore_ascii_case(SLASH))
+        };
+        let end = escapes.find(is_slash).unwrap_or(id.len());
+        let (part, rest) = id.split_at_checked(end).unwrap_or_default();
+        if part.is_empty() || is_dots(part) {
+            return false;
+        }
+        match rest.get(1 + SLASH.len()..) {
+            Some(after) => id = after,
+            None => return true,
+        }
+    }
 }
 
 fn check_escape(digits: &[u8]) -> Result<(), HeadFault> {

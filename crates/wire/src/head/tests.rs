@@ -127,6 +127,9 @@ fn paths_that_read_in_two_ways_are_refused() {
         "/m:generateContent",
         "/a%20b",
         "/%C3%A9",
+        "/v1/models/org%2Fname",
+        "/v1/models/org%2fname-3.1",
+        "/v1/models/host%2Forg%2Fname",
     ] {
         assert_eq!(check_path(path.as_bytes()), Ok(()), "{path}");
     }
@@ -153,6 +156,23 @@ fn paths_that_read_in_two_ways_are_refused() {
         "/%4",
         "/%zz",
         "/%+1",
+        // A slash of an id is one of a known operation alone, and what it parts is no way elsewhere.
+        "/v1%2Fmodels/x",
+        "/v1/files/org%2Fname",
+        "/v1/models%2Fname",
+        "/v1/models/org%2Fname/x",
+        "/v1/models/org/a%2Fb",
+        "/v2/models/org%2Fname",
+        "/v1/models/%2Fname",
+        "/v1/models/name%2F",
+        "/v1/models/org%2F%2Fname",
+        "/v1/models/..%2Fadmin",
+        "/v1/models/org%2F..%2Fname",
+        "/v1/models/org%2F.",
+        "/v1/models/org%2F%2e%2e",
+        "/v1/models/org%252Fname",
+        "/v1/models/org%5Cname",
+        "/v1/models/org%2Fname%",
     ] {
         assert_eq!(
             check_path(path.as_bytes()),

@@ -8,7 +8,7 @@ use memchr::{memchr2, memmem::Finder};
 
 use crate::dialect::{Name, name, names};
 use crate::json::{self, Found, Interest, Interests, Kind, Member, Repeat, Want};
-use crate::usage::{Reading, USAGE_LIMIT_BYTES, Usage, read};
+use crate::usage::{Report, USAGE_LIMIT_BYTES};
 
 static USAGE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage\""));
 static ERROR_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
@@ -52,7 +52,7 @@ pub(super) struct Event {
     pub(super) is_done: bool,
     pub(super) is_error: bool,
     /// In a box, as most events have none and all are moved.
-    pub(super) usage: Option<Box<Reading>>,
+    pub(super) usage: Option<Box<Report>>,
     /// It holds a usage object beside an empty list of choices: it exists only to report usage.
     pub(super) only_usage: bool,
 }
@@ -129,9 +129,9 @@ impl Event {
             return;
         };
         self.usage = Some(Box::new(if usage.cut {
-            Reading::Invalid(Usage::default())
+            Report::UNREADABLE
         } else {
-            read(found.raw(usage))
+            Report::read(found.raw(usage))
         }));
         let is_empty_list = |m: &Member| m.kind == Kind::Array && m.empty;
         self.only_usage =

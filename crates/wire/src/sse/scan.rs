@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::boundary::Boundary;
 use super::event::Event;
 use super::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES};
-use crate::usage::Reading;
+use crate::usage::{Reading, Report};
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -61,6 +61,8 @@ pub struct Scanner {
     mode: Mode,
     boundary: Boundary,
     stats: StreamStats,
+    /// All that its events reported, as they said it. To take an event twice is to take it once.
+    reported: Option<Box<Report>>,
     /// The present event's bytes from earlier chunks, while it may be inspected.
     held: BytesMut,
     /// How many bytes of the present event came in earlier chunks.
@@ -80,6 +82,7 @@ impl Scanner {
             mode,
             boundary: Boundary::new(),
             stats: StreamStats::default(),
+            reported: None,
             held: BytesMut::new(),
             event_len: 0,
             sent: mode == Mode::Observe,
@@ -210,7 +213,7 @@ impl Scanner {
         };
         let withheld =
             self.mode == Mode::Withhold && event.only_usage && length <= HOLD_LIMIT_BYTES;
-        self.count(&event, withheld);
+        self.count(event, withheld);
         withheld
     }
 
@@ -221,11 +224,19 @@ impl Scanner {
             .unwrap_or(event)
     }
 
-    fn count(&mut self, event: &Event, withheld: bool) {
+    fn count(&mut self, event: Event, withheld: bool) {
         let stats = &mut self.stats;
         stats.data_after_done |= stats.done && event.has_data;
-        if let (Some(usage), false) = (&event.usage, stats.done) {
-            stats.usage.take_later(**usage);
+        if let (Some(usage), false) = (event.usage, stats.done) {
+            let reported = match self.reported.take() {
+                Some(mut earlier) => {
+                    earlier.take_later(&usage);
+                    earlier
+                }
+                None => usage,
+            };
+            reported.judge(&mut stats.usage);
+            self.reported = Some(reported);
         }
         stats.done |= event.is_done;
         stats.error |= event.is_error;

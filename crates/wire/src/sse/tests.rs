@@ -96,3 +96,53 @@ fn an_unfinished_event_waits_when_withholding_and_passes_when_observing() {
     Scanner::new(Mode::Observe).push(chunk.clone(), &mut out);
     assert_eq!(out, [chunk]);
 }
+
+#[test]
+fn the_first_bytes_say_whether_they_begin_a_stream_of_events() {
+    for stream in [
+        "data: {}\n\n",
+        "data:{}",
+        "data\n",
+        "event: message_start\r\ndata: {}\r\n\r\n",
+        "id: 1\ndata: x\n\n",
+        "retry: 3000\n\n",
+        ": OPENROUTER PROCESSING\n\n",
+        ":\n",
+        "\u{feff}data: {}\n\n",
+        "\r\n\ndata: {}\n\n",
+    ] {
+        let said = (0..=stream.len()).find_map(|at| begins_events(&stream.as_bytes()[..at]));
+        assert_eq!(said, Some(true), "{stream:?}");
+        assert_eq!(begins_events(stream.as_bytes()), Some(true), "{stream:?}");
+    }
+    for other in [
+        r#"{"choices":[]}"#,
+        "[",
+        "<html>",
+        "<!doctype html>",
+        "database error",
+        "dat: x",
+        "data x",
+        "Data: x",
+        " data: x",
+        "identity",
+        "error: no",
+        "\u{1f8b}",
+    ] {
+        let said = (0..=other.len()).find_map(|at| begins_events(&other.as_bytes()[..at]));
+        assert_eq!(said, Some(false), "{other:?}");
+    }
+    for begun in [
+        "",
+        "d",
+        "data",
+        "eve",
+        "re",
+        "\n\n",
+        "\u{feff}",
+        "\u{feff}da",
+    ] {
+        assert_eq!(begins_events(begun.as_bytes()), None, "{begun:?}");
+    }
+    assert_eq!(begins_events(&[b'\n'; OPENING_BYTES]), Some(false));
+}

@@ -1,9 +1,12 @@
-//! One usage object → counts. OpenAI's two dialects and Anthropic's differ in names only, save that
+//! Usage objects → counts. OpenAI's two dialects and Anthropic's differ in names only, save that
 //! Anthropic's `input_tokens` leaves out what the cache served and stored; we add it. Some engines
 //! leave reasoning out of the completion and count it in the total; we add that too.
 //!
-//! Invariant: of members with the same name the last one counts, with all that it holds.
+//! Invariant: of members with the same name the last one counts, with all that it holds; several reports of one answer are
+//! merged member by member before anything is compared, as one event may have a part and another its whole.
 //! Not here: finding the object in a response (`unary`, `sse`).
+
+use std::array::from_mut;
 
 use super::{Reading, TOKEN_LIMIT, Usage};
 use crate::dialect::{Name, name, names};
@@ -11,30 +14,15 @@ use crate::json::{Kind, Reader};
 
 /// Reads a usage value as it stands in a response.
 pub fn read(raw: &[u8]) -> Reading {
-    let mut reader = Reader::new(raw);
     let mut reading = Reading::Absent;
-    let is_read = read_at(&mut reader, &mut reading).is_some();
-    if is_read && reader.is_at_end() {
-        reading
-    } else {
-        Reading::Invalid(Usage::default())
-    }
+    Report::read(raw).judge(&mut reading);
+    reading
 }
 
 /// Reads the usage value that starts here into `reading`, in place because it is large. `None` where the
 /// text is not JSON.
 pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<()> {
-    if reader.kind()? != Kind::Object {
-        *reading = match reader.value()? {
-            (Kind::Null, _) => Reading::Absent,
-            _ => Reading::Invalid(Usage::default()),
-        };
-        return Some(());
-    }
-    let report = Report::of(reader)?;
-    if report.read_into(reading).is_none() {
-        *reading = Reading::Invalid(report.said());
-    }
+    Report::of_value(reader)?.judge(reading);
     Some(())
 }
 
@@ -43,20 +31,25 @@ pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count(u64);
 
-/// Two counts of interest out of the details of a count. Details that are no object are impossible as a whole.
-type Details = [Count; 2];
+/// One count under the names that two dialects have for it.
+type Pair = [Count; 2];
 
-/// What the members say, before they are compared.
-#[derive(Clone, Copy, Debug)]
-struct Report {
-    prompt: [Count; 2],
-    completion: [Count; 2],
+/// What the members say, before they are compared: of one report, or of all that one answer has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    prompt: Pair,
+    completion: Pair,
     total: Count,
     cache_read: Count,
     cache_stored: Count,
-    cache_writes: Details,
-    cached: [Details; 2],
-    reasoning: [Details; 2],
+    /// By how long they are kept: five minutes, an hour.
+    cache_writes: [Count; 2],
+    cached: Pair,
+    audio_prompt: Pair,
+    reasoning: Pair,
+    audio_completion: Pair,
+    /// Something was no report, or cannot be true and was replaced or left.
+    is_doubtful: bool,
 }
 
 impl Report {
@@ -67,9 +60,38 @@ impl Report {
         cache_read: Count::ABSENT,
         cache_stored: Count::ABSENT,
         cache_writes: [Count::ABSENT; 2],
-        cached: [[Count::ABSENT; 2]; 2],
-        reasoning: [[Count::ABSENT; 2]; 2],
+        cached: [Count::ABSENT; 2],
+        audio_prompt: [Count::ABSENT; 2],
+        reasoning: [Count::ABSENT; 2],
+        audio_completion: [Count::ABSENT; 2],
+        is_doubtful: false,
     };
+
+    /// One that is no object, or too long to be read.
+    pub(crate) const UNREADABLE: Self = Self {
+        is_doubtful: true,
+        ..Self::EMPTY
+    };
+
+    /// Reads a usage value as it stands in a response.
+    pub(crate) fn read(raw: &[u8]) -> Self {
+        let mut reader = Reader::new(raw);
+        match Self::of_value(&mut reader) {
+            Some(report) if reader.is_at_end() => report,
+            Some(_) | None => Self::UNREADABLE,
+        }
+    }
+
+    /// `None` where no whole value starts here.
+    fn of_value(reader: &mut Reader<'_>) -> Option<Self> {
+        if reader.kind()? == Kind::Object {
+            return Self::of(reader);
+        }
+        Some(match reader.value()? {
+            (Kind::Null, _) => Self::EMPTY,
+            _ => Self::UNREADABLE,
+        })
+    }
 
     /// `None` where no whole object starts here.
     fn of(reader: &mut Reader<'_>) -> Option<Self> {
@@ -80,9 +102,12 @@ impl Report {
             total,
             cache_read,
             cache_stored,
-            cache_writes,
-            cached: [prompt_details, input_details],
-            reasoning: [completion_details, output_details],
+            cache_writes: [five_minutes, hour],
+            cached: [prompt_cached, input_cached],
+            audio_prompt: [prompt_audio, input_audio],
+            reasoning: [completion_reasoning, output_reasoning],
+            audio_completion: [completion_audio, output_audio],
+            is_doubtful: _,
         } = &mut report;
         let mut more = reader.open()?;
         while more {
@@ -103,21 +128,29 @@ impl Report {
             } else if is(CACHE_STORED) {
                 (Some(&mut *cache_stored), None)
             } else if is(CACHE_WRITES) {
-                (None, Some((&mut *cache_writes, WRITES)))
+                (None, Some(([&mut *five_minutes, &mut *hour], WRITES)))
             } else if is(PROMPT_DETAILS[0]) {
-                (None, Some((&mut *prompt_details, CACHED)))
+                let details = [&mut *prompt_cached, &mut *prompt_audio];
+                (None, Some((details, CACHED)))
             } else if is(PROMPT_DETAILS[1]) {
-                (None, Some((&mut *input_details, CACHED)))
+                let details = [&mut *input_cached, &mut *input_audio];
+                (None, Some((details, CACHED)))
             } else if is(COMPLETION_DETAILS[0]) {
-                (None, Some((&mut *completion_details, REASONING)))
+                let details = [&mut *completion_reasoning, &mut *completion_audio];
+                (None, Some((details, REASONING)))
             } else if is(COMPLETION_DETAILS[1]) {
-                (None, Some((&mut *output_details, REASONING)))
+                let details = [&mut *output_reasoning, &mut *output_audio];
+                (None, Some((details, REASONING)))
             } else {
                 (None, None)
             };
             match (count, details) {
                 (Some(count), _) => *count = Count::read(reader)?,
-                (None, Some((details, inner))) => *details = details_of(reader, inner)?,
+                (None, Some((into, inner))) => {
+                    let [first, second] = details_of(reader, inner)?;
+                    let [into_first, into_second] = into;
+                    (*into_first, *into_second) = (first, second);
+                }
                 (None, None) => {
                     reader.pass()?;
                 }
@@ -127,67 +160,187 @@ impl Report {
         Some(report)
     }
 
-    /// Prompt and completion where they are numbers, be they true or not.
-    fn said(&self) -> Usage {
-        let first = |[first, second]: [Count; 2]| first.said().or(second.said());
-        Usage {
-            prompt: first(self.prompt),
-            completion: first(self.completion),
-            ..Usage::default()
+    /// Takes a later report of the same answer, member by member: each count that it has replaces the earlier one,
+    /// unless only the earlier one can be true.
+    pub(crate) fn take_later(&mut self, later: &Self) {
+        let sums = [later.prompt, later.completion];
+        if later.total == Count::ABSENT && sums.into_iter().flatten().any(Count::is_readable) {
+            // A sum is of the counts beside it.
+            self.total = Count::ABSENT;
         }
+        let are_doubtful = [
+            replace(&mut self.prompt, later.prompt),
+            replace(&mut self.completion, later.completion),
+            replace(from_mut(&mut self.total), [later.total]),
+            replace(from_mut(&mut self.cache_read), [later.cache_read]),
+            replace(from_mut(&mut self.cache_stored), [later.cache_stored]),
+            replace_each(&mut self.cache_writes, later.cache_writes),
+            replace(&mut self.cached, later.cached),
+            replace(&mut self.audio_prompt, later.audio_prompt),
+            replace(&mut self.reasoning, later.reasoning),
+            replace(&mut self.audio_completion, later.audio_completion),
+        ];
+        self.is_doubtful |= later.is_doubtful || are_doubtful.contains(&true);
     }
 
-    /// `None` where it cannot be true.
-    fn read_into(&self, reading: &mut Reading) -> Option<()> {
-        let cache_read = self.cache_read.tokens()?;
-        let writes = self.cache_writes()?;
+    /// What of it can be true.
+    pub(crate) fn judge(&self, reading: &mut Reading) {
+        let mut judge = Judge {
+            is_doubtful: self.is_doubtful,
+        };
+        let cache_read = judge.count(self.cache_read);
+        let writes = self.cache_writes(&mut judge);
         let stored = writes.five_minutes.unwrap_or(0) + writes.hour.unwrap_or(0);
-        let beside_cache = cache_read.unwrap_or(0) + stored;
-        let [cached, audio_prompt] = first_details(self.cached)?;
-        let [reasoning, audio_completion] = first_details(self.reasoning)?;
+        let [prompt, input] = self.prompt;
+        // What the cache served and stored is beside `input_tokens`, and part of `prompt_tokens`.
+        let prompt = match (judge.count(prompt), judge.count(input)) {
+            (None, Some(input)) => Count(input + cache_read.unwrap_or(0) + stored),
+            _ => prompt,
+        };
+        let [prompt_said, completion_said] = [[prompt, input], self.completion].map(said);
         let mut usage = Usage {
-            prompt: first_of(self.prompt.map(Count::tokens))?.map(|prompt| prompt + beside_cache),
-            completion: first_of(self.completion.map(Count::tokens))?,
-            total: self.total.tokens()?,
-            cached: cached.or(cache_read),
+            prompt: judge.count(prompt),
+            completion: judge.first(self.completion),
+            total: judge.count(self.total),
+            cached: judge.first(self.cached).or(cache_read),
             cache_write_5m: writes.five_minutes,
             cache_write_1h: writes.hour,
-            reasoning,
-            audio_prompt,
-            audio_completion,
-            doubtful: writes.do_not_add_up,
+            reasoning: judge.first(self.reasoning),
+            audio_prompt: judge.first(self.audio_prompt),
+            audio_completion: judge.first(self.audio_completion),
+            ..Usage::default()
         };
-        if usage == Usage::default() {
-            *reading = Reading::Absent;
-            return Some(());
+        judge.compare(&mut usage);
+        usage.doubtful = judge.is_doubtful;
+        if usage.prompt.is_none() {
+            usage.prompt_said = prompt_said;
         }
-        if !usage.is_possible() {
-            return None;
+        if usage.completion.is_none() {
+            usage.completion_said = completion_said;
         }
-        add_up(&mut usage);
-        *reading = Reading::Valid(usage);
-        Some(())
+        let has_sum = usage.prompt.is_some() || usage.completion.is_some();
+        *reading = if usage == Usage::default() {
+            Reading::Absent
+        } else if has_sum || !usage.doubtful {
+            Reading::Valid(usage)
+        } else {
+            Reading::Invalid(Usage {
+                prompt_said,
+                completion_said,
+                ..Usage::default()
+            })
+        };
     }
 
     /// What was written to caches: Anthropic's sum, which its details part by how long it is kept; what
-    /// they do not part is kept five minutes, which is the default there. `None` where it cannot be true.
-    fn cache_writes(&self) -> Option<CacheWrites> {
-        let stored = self.cache_stored.tokens()?;
-        let [five_minutes, hour] = both(self.cache_writes)?;
+    /// they do not part is kept five minutes, which is the default there.
+    fn cache_writes(&self, judge: &mut Judge) -> CacheWrites {
+        let stored = judge.count(self.cache_stored);
+        let [five_minutes, hour] = self.cache_writes.map(|count| judge.count(count));
         if five_minutes.is_none() && hour.is_none() {
-            return Some(CacheWrites {
+            return CacheWrites {
                 five_minutes: stored,
-                ..CacheWrites::default()
-            });
+                hour: None,
+            };
         }
         let parted = five_minutes.unwrap_or(0) + hour.unwrap_or(0);
+        judge.is_doubtful |= stored.is_some_and(|stored| stored != parted);
         let rest = stored.unwrap_or(parted).saturating_sub(parted);
-        Some(CacheWrites {
+        CacheWrites {
             five_minutes: Some(five_minutes.unwrap_or(0) + rest),
             hour,
-            do_not_add_up: stored.is_some_and(|stored| stored != parted),
-        })
+        }
     }
+}
+
+/// Reads counts, and remembers whether anything had to be dropped.
+#[derive(Clone, Copy, Debug)]
+struct Judge {
+    is_doubtful: bool,
+}
+
+impl Judge {
+    #[inline]
+    fn count(&mut self, count: Count) -> Option<u64> {
+        let tokens = count.tokens();
+        self.is_doubtful |= tokens.is_none() && count != Count::ABSENT;
+        tokens
+    }
+
+    /// The first of two names that has a count.
+    #[inline]
+    fn first(&mut self, [first, second]: Pair) -> Option<u64> {
+        let (first, second) = (self.count(first), self.count(second));
+        first.or(second)
+    }
+
+    /// Adds reasoning to the completion where the engine's sum has it beside, and drops what is more than the whole
+    /// that it is part of.
+    fn compare(&mut self, usage: &mut Usage) {
+        if let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) {
+            let beside = usage
+                .total
+                .map(|total| total.checked_sub(prompt + completion));
+            if beside == Some(None) {
+                usage.total = None;
+            }
+            let reasoning = usage.reasoning.filter(|reasoning| *reasoning > 0);
+            if reasoning.is_some() && beside == Some(reasoning) {
+                usage.completion = Some(completion + reasoning.unwrap_or(0));
+            } else {
+                self.is_doubtful |= beside.is_some_and(|beside| beside != Some(0));
+            }
+        }
+        self.keep_within(&mut usage.cached, usage.prompt);
+        let left = usage
+            .prompt
+            .map(|prompt| prompt.saturating_sub(usage.cached.unwrap_or(0)));
+        self.keep_within(&mut usage.cache_write_1h, left);
+        let left = left.map(|left| left.saturating_sub(usage.cache_write_1h.unwrap_or(0)));
+        self.keep_within(&mut usage.cache_write_5m, left);
+        self.keep_within(&mut usage.audio_prompt, usage.prompt);
+        self.keep_within(&mut usage.reasoning, usage.completion);
+        self.keep_within(&mut usage.audio_completion, usage.completion);
+    }
+
+    #[inline]
+    fn keep_within(&mut self, part: &mut Option<u64>, whole: Option<u64>) {
+        if let (Some(tokens), Some(whole)) = (*part, whole)
+            && tokens > whole
+        {
+            *part = None;
+            self.is_doubtful = true;
+        }
+    }
+}
+
+/// Puts a later count, under whichever of its names, in place of an earlier one, unless only the earlier one can be true.
+/// Gives whether one of them cannot.
+fn replace<const NAMES: usize>(earlier: &mut [Count; NAMES], later: [Count; NAMES]) -> bool {
+    if later == [Count::ABSENT; NAMES] {
+        return false;
+    }
+    let can_be = |counts: &[Count]| counts.iter().any(|count| count.is_readable());
+    let cannot = |counts: &[Count]| {
+        let mut counts = counts.iter();
+        counts.any(|count| !count.is_readable() && *count != Count::ABSENT)
+    };
+    let is_doubtful = cannot(earlier) || cannot(&later);
+    if can_be(&later) || !can_be(earlier) {
+        *earlier = later;
+    }
+    is_doubtful
+}
+
+/// Likewise for counts that have nothing to do with each other.
+fn replace_each([first, second]: &mut [Count; 2], [later, also]: [Count; 2]) -> bool {
+    let first = replace(from_mut(first), [later]);
+    replace(from_mut(second), [also]) || first
+}
+
+/// The first of two names that has a whole number, be it true or not.
+fn said([first, second]: Pair) -> Option<u64> {
+    first.said().or(second.said())
 }
 
 /// Prompt tokens written to caches, by how long they are kept.
@@ -195,25 +348,6 @@ impl Report {
 struct CacheWrites {
     five_minutes: Option<u64>,
     hour: Option<u64>,
-    do_not_add_up: bool,
-}
-
-/// Adds reasoning to the completion where the engine's sum has it beside, and marks what does not add up.
-fn add_up(usage: &mut Usage) {
-    let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) else {
-        return;
-    };
-    let reasoning = usage.reasoning.unwrap_or(0);
-    let beside = usage.total.map(|total| total - prompt - completion);
-    if beside == Some(reasoning) && reasoning > 0 {
-        usage.completion = Some(completion + reasoning);
-        return;
-    }
-    let within = |part: Option<u64>, of: u64| part.is_none_or(|part| part <= of);
-    usage.doubtful |= beside.is_some_and(|beside| beside > 0)
-        || reasoning > completion
-        || !within(usage.audio_prompt, prompt)
-        || !within(usage.audio_completion, completion);
 }
 
 /// Two names of one count, or those of two counts inside a details object.
@@ -231,18 +365,6 @@ const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
 const CACHED: Two = [name(Name::CachedTokens), name(Name::AudioTokens)];
 const REASONING: Two = [name(Name::ReasoningTokens), name(Name::AudioTokens)];
 const WRITES: Two = [name(Name::CacheWrite5m), name(Name::CacheWrite1h)];
-
-/// The counts of the first of two details objects that has them. Both must be possible.
-fn first_details([first, second]: [Details; 2]) -> Option<[Option<u64>; 2]> {
-    let ([a, b], [c, d]) = (both(first)?, both(second)?);
-    Some([a.or(c), b.or(d)])
-}
-
-/// The first of two names for the same count that is there. Both must be possible.
-fn first_of([first, second]: [Option<Option<u64>>; 2]) -> Option<Option<u64>> {
-    let (first, second) = (first?, second?);
-    Some(first.or(second))
-}
 
 impl Count {
     const ABSENT: Self = Self(u64::MAX);
@@ -262,31 +384,29 @@ impl Count {
     #[inline(never)]
     fn read_other(reader: &mut Reader<'_>) -> Option<Self> {
         let (kind, raw) = reader.value()?;
-        Some(match kind {
-            Kind::Null => Self::ABSENT,
-            Kind::Number => Self::of(raw),
+        Some(match (kind, raw) {
+            (Kind::Null, _) => Self::ABSENT,
+            (Kind::Number, number) | (Kind::String, [b'"', number @ .., b'"']) => Self::of(number),
             _ => Self::IMPOSSIBLE,
         })
     }
 
-    #[inline]
-    fn tokens(self) -> Option<Option<u64>> {
-        match self {
-            Self(tokens @ ..=TOKEN_LIMIT) => Some(Some(tokens)),
-            Self::ABSENT => Some(None),
-            Self(_) => None,
+    /// A whole number, however it is written: `7`, `7.0`, `70e-1`.
+    fn of(number: &[u8]) -> Self {
+        match whole(number) {
+            Some(tokens @ ..=Self::MOST) => Self(tokens),
+            Some(_) | None => Self::IMPOSSIBLE,
         }
     }
 
-    fn of(digits: &[u8]) -> Self {
-        if let Some(tokens) = tokens(digits) {
-            return Self(tokens);
-        }
-        let number = std::str::from_utf8(digits).ok();
-        match number.and_then(|number| number.parse::<i64>().ok()) {
-            Some(number) if !digits.starts_with(b"-") => Self(number.unsigned_abs()),
-            Some(_) | None => Self::IMPOSSIBLE,
-        }
+    #[inline]
+    fn tokens(self) -> Option<u64> {
+        self.is_readable().then_some(self.0)
+    }
+
+    #[inline]
+    const fn is_readable(self) -> bool {
+        self.0 <= TOKEN_LIMIT
     }
 
     const fn said(self) -> Option<u64> {
@@ -297,8 +417,8 @@ impl Count {
     }
 }
 
-/// Reads details. `None` where the text is not JSON.
-fn details_of(reader: &mut Reader<'_>, names: Two) -> Option<Details> {
+/// Reads details; those that are no object are impossible. `None` where the text is not JSON.
+fn details_of(reader: &mut Reader<'_>, names: Two) -> Option<[Count; 2]> {
     match reader.kind()? {
         Kind::Object => {}
         Kind::Null => return reader.value().map(|_| [Count::ABSENT; 2]),
@@ -321,23 +441,39 @@ fn details_of(reader: &mut Reader<'_>, names: Two) -> Option<Details> {
     Some([first, second])
 }
 
-/// `None` where one of them is impossible.
-fn both([first, second]: Details) -> Option<[Option<u64>; 2]> {
-    Some([first.tokens()?, second.tokens()?])
-}
-
-/// A number of plain digits, up to the limit.
-fn tokens(digits: &[u8]) -> Option<u64> {
-    if digits.len() > 13 {
+/// The value of a JSON number that is whole and not negative.
+fn whole(number: &[u8]) -> Option<u64> {
+    let number = std::str::from_utf8(number).ok()?;
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (number, 0),
+    };
+    let (is_negative, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => (true, mantissa),
+        None => (false, mantissa),
+    };
+    let (digits, fraction) = match mantissa.split_once('.') {
+        Some((_, "")) => return None,
+        Some((digits, fraction)) => (digits, fraction),
+        None => (mantissa, ""),
+    };
+    if digits.is_empty() || digits.len() > 1 && digits.starts_with('0') {
         return None;
     }
-    let mut tokens = 0;
-    for digit in digits {
-        let value = digit.wrapping_sub(b'0');
-        if value > 9 {
-            return None;
-        }
-        tokens = tokens * 10 + u64::from(value);
+    let kept = fraction.trim_end_matches('0');
+    let mut value = 0_u64;
+    for digit in digits.bytes().chain(kept.bytes()) {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        value = value.checked_mul(10)?.checked_add(digit.into())?;
     }
-    (tokens <= TOKEN_LIMIT).then_some(tokens)
+    if value == 0 || is_negative {
+        return (value == 0).then_some(0);
+    }
+    let shift = exponent.checked_sub(i32::try_from(kept.len()).ok()?)?;
+    let factor = 10_u64.checked_pow(shift.unsigned_abs());
+    if shift >= 0 {
+        return value.checked_mul(factor?);
+    }
+    let factor = factor?;
+    value.is_multiple_of(factor).then_some(value / factor)
 }

@@ -45,8 +45,7 @@ fn a_usage_object_beyond_the_bound_is_invalid_and_takes_no_memory() {
         "{{\"usage\":{{\"x\":\"{}\"}}}}",
         "x".repeat(USAGE_LIMIT_BYTES)
     );
-    let nothing = Reading::Invalid(Usage::default());
-    assert_eq!(unary(&body, 1000), nothing);
+    assert_eq!(unary(&body, 1000), invalid(None, None));
 }
 
 #[test]
@@ -55,12 +54,7 @@ fn the_largest_count_is_valid_and_the_next_is_not() {
     assert!(
         matches!(unary(&body(TOKEN_LIMIT), 9), Reading::Valid(usage) if usage.prompt == Some(TOKEN_LIMIT))
     );
-    let said = |prompt| {
-        Reading::Invalid(Usage {
-            prompt,
-            ..Usage::default()
-        })
-    };
+    let said = |prompt| invalid(prompt, None);
     assert_eq!(
         unary(&body(TOKEN_LIMIT + 1), 9),
         said(Some(TOKEN_LIMIT + 1))
@@ -70,28 +64,172 @@ fn the_largest_count_is_valid_and_the_next_is_not() {
     assert_eq!(unary(&body(most + 1), 9), said(None));
 }
 
+fn invalid(prompt_said: Option<u64>, completion_said: Option<u64>) -> Reading {
+    Reading::Invalid(Usage {
+        prompt_said,
+        completion_said,
+        ..Usage::default()
+    })
+}
+
 #[test]
-fn what_an_impossible_report_says_is_kept_where_it_is_a_whole_number() {
+fn a_report_of_which_neither_sum_can_be_read_says_its_whole_numbers() {
     for (report, prompt, completion) in [
         (
-            r#"{"prompt_tokens":9,"completion_tokens":4,"total_tokens":3}"#,
-            Some(9),
-            Some(4),
+            r#"{"prompt_tokens":1000000000000000000,"completion_tokens":-4}"#,
+            Some(1_000_000_000_000_000_000),
+            None,
         ),
         (
-            r#"{"prompt_tokens":-9,"completion_tokens":4}"#,
+            r#"{"prompt_tokens":9.5,"output_tokens":"four"}"#,
             None,
-            Some(4),
+            None,
         ),
-        (r#"{"prompt_tokens":9.5,"output_tokens":"4"}"#, None, None),
+        (r#"{"prompt_tokens_details":[]}"#, None, None),
         ("[9,4]", None, None),
     ] {
-        let said = Usage {
-            prompt,
-            completion,
-            ..Usage::default()
-        };
-        assert_eq!(read(report.as_bytes()), Reading::Invalid(said), "{report}");
+        assert_eq!(
+            read(report.as_bytes()),
+            invalid(prompt, completion),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn members_are_judged_one_by_one_and_only_what_cannot_be_true_is_dropped() {
+    for (report, prompt, completion, cached) in [
+        // A part that is more than its whole, or negative, or no number.
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":500}}"#,
+            Some(10),
+            Some(5),
+            None,
+        ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":-1}}"#,
+            Some(10),
+            Some(5),
+            None,
+        ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":3}"#,
+            Some(10),
+            Some(5),
+            None,
+        ),
+        (
+            r#"{"input_tokens":10,"output_tokens":5,"cache_creation_input_tokens":-1,"cache_read_input_tokens":2}"#,
+            Some(12),
+            Some(5),
+            Some(2),
+        ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":6}}"#,
+            Some(10),
+            Some(5),
+            None,
+        ),
+        // A sum of the engine's own below its parts.
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":3}"#,
+            Some(10),
+            Some(5),
+            None,
+        ),
+        // One of the two sums.
+        (
+            r#"{"prompt_tokens":-10,"completion_tokens":5}"#,
+            None,
+            Some(5),
+            None,
+        ),
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":2.5}"#,
+            Some(10),
+            None,
+            None,
+        ),
+        (
+            r#"{"prompt_tokens":-10,"input_tokens":10,"completion_tokens":5}"#,
+            Some(10),
+            Some(5),
+            None,
+        ),
+    ] {
+        let usage = valid(report);
+        assert_eq!(
+            (
+                usage.prompt,
+                usage.completion,
+                usage.cached,
+                usage.reasoning
+            ),
+            (prompt, completion, cached, None),
+            "{report}"
+        );
+        assert!(usage.doubtful && usage.total.is_none(), "{report}");
+    }
+    let beyond = valid(r#"{"prompt_tokens":1000000000000000000,"completion_tokens":5}"#);
+    assert_eq!(beyond.prompt_said, Some(1_000_000_000_000_000_000));
+    assert_eq!((beyond.prompt, beyond.completion), (None, Some(5)));
+}
+
+#[test]
+fn whole_numbers_are_numbers_however_they_are_written() {
+    for written in [
+        "7",
+        "7.0",
+        "\"7\"",
+        "\"7.0\"",
+        "7e0",
+        "0.7e1",
+        "70E-1",
+        "7.000000000000000000000",
+    ] {
+        let report = format!(r#"{{"prompt_tokens":{written},"completion_tokens":5}}"#);
+        let usage = valid(&report);
+        assert_eq!((usage.prompt, usage.doubtful), (Some(7), false), "{report}");
+    }
+    for written in ["-0", "0.0", "0e99999", "\"0\""] {
+        let report = format!(r#"{{"prompt_tokens":{written}}}"#);
+        assert_eq!(valid(&report).prompt, Some(0), "{report}");
+    }
+    for written in [
+        "7.5",
+        "-7",
+        "\"\"",
+        "\" 7\"",
+        "\"7 tokens\"",
+        "\"07\"",
+        "\"7.\"",
+        "\".7\"",
+        "\"+7\"",
+        "7e-1",
+        "7e99999",
+        "7.000000000000000000001",
+        "true",
+        "[7]",
+    ] {
+        let report = format!(r#"{{"prompt_tokens":{written},"completion_tokens":5}}"#);
+        let usage = valid(&report);
+        assert_eq!((usage.prompt, usage.doubtful), (None, true), "{report}");
+    }
+}
+
+#[test]
+fn what_a_cache_served_is_part_of_a_prompt_by_openais_name_and_beside_one_by_anthropics() {
+    let both = r#""cache_creation_input_tokens":100,"cache_read_input_tokens":7"#;
+    let openai = valid(&format!(
+        r#"{{"prompt_tokens":110,"completion_tokens":1,"total_tokens":111,{both}}}"#
+    ));
+    let anthropic = valid(&format!(r#"{{"input_tokens":3,"output_tokens":1,{both}}}"#));
+    for usage in [openai, anthropic] {
+        assert_eq!(
+            (usage.prompt, usage.cached, usage.cache_write_5m),
+            (Some(110), Some(7), Some(100))
+        );
+        assert!(!usage.doubtful, "{usage:?}");
     }
 }
 
@@ -231,10 +369,8 @@ fn cache_writes_are_parted_by_how_long_they_are_kept() {
         r#"{"input_tokens":3,"cache_creation":[]}"#,
         r#"{"input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":-1}}"#,
     ] {
-        assert!(
-            matches!(read(report.as_bytes()), Reading::Invalid(_)),
-            "{report}"
-        );
+        let usage = valid(report);
+        assert_eq!((usage.prompt, usage.doubtful), (Some(3), true), "{report}");
     }
 }
 
@@ -249,28 +385,56 @@ fn audio_tokens_are_read_in_both_directions() {
     let beyond = valid(
         r#"{"prompt_tokens":20,"completion_tokens":3,"prompt_tokens_details":{"audio_tokens":21}}"#,
     );
-    assert!(beyond.doubtful);
+    assert!(beyond.doubtful && beyond.audio_prompt.is_none());
+}
+
+/// What a stream with these reports, one an event, comes to.
+fn reported(reports: &[&str]) -> Usage {
+    let mut all = Report::read(reports[0].as_bytes());
+    for later in &reports[1..] {
+        all.take_later(&Report::read(later.as_bytes()));
+    }
+    let mut reading = Reading::Absent;
+    all.judge(&mut reading);
+    match reading {
+        Reading::Valid(usage) => usage,
+        other => panic!("{reports:?}: {other:?}"),
+    }
 }
 
 #[test]
-fn reports_of_one_stream_may_not_contradict_each_other() {
-    let after = |first: &str, then: &str| {
-        let mut reading = read(first.as_bytes());
-        reading.take_later(read(then.as_bytes()));
-        reading
-    };
+fn reports_of_one_stream_are_merged_member_by_member_before_they_are_judged() {
+    // As an Anthropic-compatible provider reports a prompt of which its cache served the larger part: the whole in one
+    // event, the part in another.
+    let cached = reported(&[
+        r#"{"input_tokens":3602}"#,
+        r#"{"cache_creation_input_tokens":0,"cache_read_input_tokens":3604,"output_tokens":878}"#,
+    ]);
+    assert_eq!(
+        (cached.prompt, cached.cached, cached.completion),
+        (Some(7206), Some(3604), Some(878))
+    );
+    assert!(!cached.doubtful);
     let begun = r#"{"prompt_tokens":5,"completion_tokens":100,"total_tokens":105}"#;
     for then in [
         r#"{"prompt_tokens_details":{"cached_tokens":6}}"#,
         r#"{"total_tokens":2}"#,
+        r#"{"prompt_tokens":-1}"#,
+        r#"{"completion_tokens":1e30}"#,
+        "[9]",
     ] {
-        assert!(matches!(after(begun, then), Reading::Invalid(_)), "{then}");
+        let kept = reported(&[begun, then]);
+        assert_eq!(
+            (kept.prompt, kept.completion),
+            (Some(5), Some(100)),
+            "{then}"
+        );
+        assert!(kept.doubtful && kept.cached.is_none(), "{then}");
     }
-    let Reading::Valid(grown) = after(begun, r#"{"completion_tokens":200}"#) else {
-        panic!("a count that grows is no contradiction");
-    };
+    let grown = reported(&[begun, r#"{"completion_tokens":200}"#]);
     assert_eq!(
         (grown.prompt, grown.completion, grown.total),
         (Some(5), Some(200), None)
     );
+    assert!(!grown.doubtful, "a count that grows is no contradiction");
 }

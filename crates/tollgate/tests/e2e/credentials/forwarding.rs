@@ -51,6 +51,7 @@ fn paths_are_appended_to_the_base_path_of_the_backend() {
             "/files/file-1/content?limit=b&after=%20d",
         ),
         ("/v1/models/org/name", "/models/org/name"),
+        ("/v1/models/org%2Fname", "/models/org%2Fname"),
         ("/v1/files?after=x&key=k", "/files?after=x"),
         ("/v1/files?key=k", "/files"),
         ("/v1/chat/completions/chat-1", "/chat/completions/chat-1"),

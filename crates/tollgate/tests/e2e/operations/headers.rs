@@ -182,3 +182,35 @@ fn a_listed_call_keeps_its_pagination_parameters() {
         assert_eq!(target(&seen), format!("/v1/files{arrived}"), "{sent}");
     }
 }
+
+#[test]
+fn the_headers_of_anthropics_api_go_with_its_calls_and_a_backend_may_narrow_them() {
+    let upstream = upstream();
+    let lines = [
+        "x-workload-app: w",
+        "anthropic-version: 2023-06-01",
+        "anthropic-beta: context-1m-2025-08-07,interleaved-thinking-2025-05-14",
+        "anthropic-dangerous-direct-browser-access: true",
+    ];
+    let body = r#"{"model":"m","max_tokens":9,"messages":[]}"#;
+    for (api_headers, version, beta) in [
+        ("", true, true),
+        (", api_headers: [anthropic-version]", true, false),
+        (", api_headers: none", false, false),
+    ] {
+        let config = format!(
+            "backends: {{ up: {{ url: http://{}/v1{api_headers} }} }}\n\
+             routes: [ {{ workload: w, backend: up }} ]\n",
+            upstream.address
+        );
+        let gate = Gate::start(&config, &[]);
+        for path in ["/v1/messages", "/v1/messages/count_tokens"] {
+            let (seen, _) = passed(&gate, &upstream, &post(path, &lines, body));
+            for (line, passes) in lines[1..].iter().zip([version, beta, false]) {
+                let (name, value) = line.split_once(": ").expect("a header");
+                let expected: &[&str] = if passes { &[value] } else { &[] };
+                assert_eq!(seen.header(name), expected, "{path}{api_headers} {name}");
+            }
+        }
+    }
+}
