@@ -122,6 +122,7 @@ pub(super) fn document(parts: Parts<'_>) -> Document {
         version: VERSION,
         verdict,
         reason,
+        reservations: Vec::new(),
         baseline_ttft_ms: baseline.and_then(|span| view.baseline_ttft_ms(span)),
         t2_users: parts.course.t2_users,
         t3,
@@ -146,6 +147,11 @@ pub(super) fn document(parts: Parts<'_>) -> Document {
         scenario: parts.about.clone(),
         reproduce: parts.reproduce.clone(),
     };
+    document.reservations = document.found_reservations();
+    document
+        .reproduce
+        .files
+        .insert(0, document.evidence().file("json"));
     document.published = published(parts.scenario, &document);
     document
 }
