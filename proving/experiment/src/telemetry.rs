@@ -3,13 +3,14 @@
 //! A [`Telemetry`] keeps only what the [`Query`]s it was made with ask for. Counters are kept as what they grew by since
 //! the first sample: a counter that falls was reset, and counts from 0; a series that appears later began at 0.
 //! Invariant: the same samples give the same answers; a question about a time in which a target said nothing has no
-//! answer, and never 0.
+//! answer, and never 0; what is divided by one another comes from the same moments.
 //! Not here: fetching and reading pages (`prove`), what is decided by the answers (`campaign`).
 
 mod query;
 mod record;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use query::{Query, QueryError, Selector};
 pub use record::{Telemetry, growth};

@@ -198,10 +198,13 @@ fn tell(options: &Options, document: &Document, output: &Output) -> Result<Verdi
     let written = output.write(document);
     if options.json {
         say(&(output.short(document) + "\n")).map_err(RunError::of("stdout"))?;
-        hint(&format!("report: {}", output.path("report.html").display()));
+        hint(&format!(
+            "report: {}",
+            output.path(&document.evidence().file("html")).display()
+        ));
     } else {
         let bold = crate::text::is_bold();
-        let page = output.path("report.html");
+        let page = output.path(&document.evidence().file("html"));
         say(&crate::report::page(document, &page, bold)).map_err(RunError::of("stdout"))?;
     }
     written?;

@@ -8,6 +8,7 @@ pub(crate) mod guard;
 pub(crate) mod machine;
 pub(crate) mod ports;
 pub(crate) mod process;
+pub(crate) mod program;
 pub(crate) mod quota;
 pub(crate) mod ready;
 pub(crate) mod stalls;

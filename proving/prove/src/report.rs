@@ -75,11 +75,12 @@ pub(crate) fn page(document: &Document, report: &Path, bold: bool) -> String {
     terminal::page(document, report, bold)
 }
 
-/// Writes report.html, report.md and report.json into a directory that there is; gives where the page lies.
+/// Writes a report's page, Markdown and JSON into a directory that there is; gives where the page lies.
 pub(crate) fn write(document: &Document, dir: &Path) -> io::Result<PathBuf> {
-    let page = dir.join("report.html");
-    files::replace(&dir.join("report.json"), &json(document)?)?;
-    files::replace(&dir.join("report.md"), &markdown(document))?;
+    let at = |end| dir.join(document.evidence().file(end));
+    let page = at("html");
+    files::replace(&at("json"), &json(document)?)?;
+    files::replace(&at("md"), &markdown(document))?;
     files::replace(&page, &html(document))?;
     Ok(page)
 }
@@ -167,8 +168,9 @@ fn again(document: &Document, run: &Path, out: Option<&Path>) -> io::Result<Path
     } else {
         run.parent().unwrap_or(run)
     };
-    files::replace(&dir.join("report.md"), &markdown(document))?;
-    let page_at = dir.join("report.html");
+    let at = |end| dir.join(document.evidence().file(end));
+    files::replace(&at("md"), &markdown(document))?;
+    let page_at = at("html");
     files::replace(&page_at, &html(document))?;
     Ok(page_at)
 }

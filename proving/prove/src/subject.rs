@@ -15,12 +15,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use binary::{changed_source, target_dir};
+use binary::{built_dir, changed_source, target_dir};
 use install::find_below;
 pub(crate) use manifest::{Body, Client, Counting, Manifest};
 use manifest::{Find, Install, parse};
 pub(crate) use places::Places;
 pub(crate) use started::{NotStarted, Started, Surroundings};
+
+use crate::host::program;
 
 #[cfg(test)]
 mod tests;
@@ -63,8 +65,10 @@ pub(crate) enum SubjectError {
     },
     #[error("not found: {program}; {advice}")]
     NotInstalled { program: String, advice: String },
-    #[error("{binary} is not built; build it with `cargo build --profile dist -p {package}`")]
-    NotBuilt { binary: PathBuf, package: String },
+    #[error(
+        "not found: {package}: not {built}, not beside this program, not on PATH; install it, or build it with `cargo build --profile dist -p {package}`"
+    )]
+    NotBuilt { built: String, package: String },
 }
 
 /// The Cargo profiles whose binary is raced, the one that is shipped first.
@@ -127,7 +131,7 @@ impl Subject {
     pub(crate) fn program(&self) -> Result<Option<PathBuf>, SubjectError> {
         match &self.manifest.find {
             Find::Upstream => Ok(None),
-            Find::Path(names) => match names.iter().find_map(|name| on_path(name)) {
+            Find::Path(names) => match names.iter().find_map(|name| program::on_path(name)) {
                 Some(program) => Ok(Some(program)),
                 None => Err(self.not_installed(format!("none of {} on PATH", names.join(", ")))),
             },
@@ -136,14 +140,16 @@ impl Subject {
                 None => Err(self.not_installed(format!("no {pattern} was installed"))),
             },
             Find::Cargo(package) => {
-                let target = target_dir(&self.dir);
-                let built = PROFILES.map(|profile| target.join(profile).join(package));
-                if let Some(binary) = built.iter().find(|binary| binary.is_file()) {
-                    return Ok(Some(binary.clone()));
-                }
-                let [binary, _] = built;
-                Err(SubjectError::NotBuilt {
-                    binary,
+                let built = built(&self.dir, package);
+                let binary = built.iter().find(|binary| binary.is_file()).cloned();
+                let found = binary
+                    .or_else(|| program::beside(package))
+                    .or_else(|| program::on_path(package));
+                found.map(Some).ok_or_else(|| SubjectError::NotBuilt {
+                    built: match built.first() {
+                        Some(binary) => format!("at {}", binary.display()),
+                        None => "in a checkout".into(),
+                    },
                     package: package.clone(),
                 })
             }
@@ -191,9 +197,10 @@ impl Subject {
                 source.display()
             ));
         }
-        let [shipped, quick] = PROFILES;
-        let is_shipped = program.starts_with(target.join(shipped));
-        (!is_shipped).then(|| {
+        let [_, quick] = PROFILES;
+        // What was installed is what is shipped.
+        let is_quick = program.starts_with(target.join(quick));
+        is_quick.then(|| {
             format!("the binary is of the quick profile `{quick}`, not as shipped; {build}")
         })
     }
@@ -271,6 +278,13 @@ fn render_files(dir: &Path, places: &Places) -> io::Result<()> {
     Ok(())
 }
 
+/// Where cargo leaves a program of ours, the profile that is shipped first; nowhere where there is no checkout.
+fn built(dir: &Path, package: &str) -> Vec<PathBuf> {
+    let target = built_dir(dir);
+    let built = |target: PathBuf| PROFILES.map(|profile| target.join(profile).join(package));
+    target.map(built).into_iter().flatten().collect()
+}
+
 fn names(dir: &Path) -> Result<Vec<String>, SubjectError> {
     let entries = fs::read_dir(dir).map_err(|source| SubjectError::Read {
         path: dir.into(),
@@ -283,15 +297,4 @@ fn names(dir: &Path) -> Result<Vec<String>, SubjectError> {
         .collect();
     names.sort();
     Ok(names)
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    let direct = Path::new(name);
-    if direct.is_absolute() {
-        return direct.is_file().then(|| direct.to_owned());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(name))
-        .find(|candidate| candidate.is_file())
 }

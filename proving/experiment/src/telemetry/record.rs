@@ -1,12 +1,14 @@
 //! The samples of a campaign, as far as its queries need them, and the answers.
 //!
 //! Invariant: memory grows by a few numbers for each selector and sample, whatever a page holds. Of a selector's series
-//! the first [`MOST_SERIES`] count.
+//! the first [`MOST_SERIES`] count. What is divided by one another comes from the same moments (`together`).
 //! Not here: how a question is written (`query`).
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
+use super::together::Series;
 use super::{Query, Sample, Selector, Span};
 
 /// Series of one selector at most: more come from a label that is another with each sample.
@@ -15,29 +17,35 @@ const MOST_SERIES: usize = 10_000;
 /// What was heard so far.
 #[derive(Debug, Clone, Default)]
 pub struct Telemetry {
-    kept: HashMap<Selector, Kept>,
+    pub(super) kept: HashMap<Selector, Kept>,
     /// When each target was heard, moment after moment.
-    heard: BTreeMap<String, Vec<Duration>>,
+    pub(super) heard: BTreeMap<String, Vec<Duration>>,
 }
 
 /// What is kept of one selector.
 #[derive(Debug, Clone, Default)]
-struct Kept {
-    /// Where each series stood, by its labels.
+pub(super) struct Kept {
+    /// Where each series stood, by its labels; no number where it never had one.
     last: HashMap<Vec<(String, String)>, f64>,
     /// What all series together grew by since the first sample.
     grown: f64,
-    points: Vec<Point>,
+    /// When a page first had any of its series, with a number or without.
+    pub(super) first: Option<Duration>,
+    pub(super) points: Vec<Point>,
 }
 
 /// A selector at one moment.
 #[derive(Debug, Clone, Copy)]
-struct Point {
-    at: Duration,
-    grown: f64,
+pub(super) struct Point {
+    pub(super) at: Duration,
+    pub(super) grown: f64,
     sum: f64,
     most: f64,
     series: usize,
+    /// Of the labels of its series, in whatever order.
+    pub(super) labels: u64,
+    /// Whether each of its series had a number.
+    pub(super) is_whole: bool,
 }
 
 impl Telemetry {
@@ -93,24 +101,22 @@ impl Telemetry {
     /// The answer for a span; `None` where its series were not heard in it, or where nothing was counted.
     #[must_use]
     pub fn ask(&self, query: &Query, span: Span) -> Option<f64> {
-        let grown = |of: &Selector| self.kept.get(of)?.grown(span);
         match query {
             Query::Mean(of) => {
-                let count = grown(&of.with_suffix("_count"))?;
-                (count > 0.0).then_some(grown(&of.with_suffix("_sum"))? / count)
+                let (sum, count) = self.of_histogram(of, span)?;
+                (count > 0.0).then_some(sum / count)
             }
-            // A counter without a series yet has counted nothing; the target has to have been heard.
             Query::Ratio(of, over) => {
-                let part = self.counted(of, span)?;
-                Some(part / self.counted(over, span)?.max(1.0))
+                let (part, whole) = self.grown_together(of, over, Series::Any, span)?;
+                Some(part / whole.max(1.0))
             }
-            Query::Increase(of) => grown(of),
-            Query::Rate(of) => {
-                let seconds = span.to.saturating_sub(span.from).as_secs_f64();
-                (seconds > 0.0).then_some(grown(of)? / seconds)
+            Query::Increase(of) => self.kept.get(of)?.grown(span),
+            Query::Rate(of) => self.rate(of, span),
+            Query::Average(of) => {
+                self.over(of, span, |point| Some(point.sum / point.series as f64))
             }
-            Query::Average(of) => self.over(of, span, |point| point.sum / point.series as f64),
-            Query::Sum(of) => self.over(of, span, |point| point.sum),
+            // Without one of its series it is the sum of the others.
+            Query::Sum(of) => self.over(of, span, |point| point.is_whole.then_some(point.sum)),
             Query::Max(of) => {
                 let points = self.kept.get(of)?.within(span);
                 points.iter().map(|point| point.most).reduce(f64::max)
@@ -123,28 +129,27 @@ impl Telemetry {
     #[must_use]
     pub fn support(&self, query: &Query, span: Span) -> Option<f64> {
         match query {
-            Query::Mean(of) => self.kept.get(&of.with_suffix("_count"))?.grown(span),
-            Query::Ratio(_, over) => self.counted(over, span),
+            Query::Mean(of) => Some(self.of_histogram(of, span)?.1),
+            Query::Ratio(of, over) => Some(self.grown_together(of, over, Series::Any, span)?.1),
             _ => None,
         }
     }
 
-    fn counted(&self, of: &Selector, span: Span) -> Option<f64> {
-        let moments = self.heard.get(&of.target)?;
-        let next = moments.get(moments.partition_point(|&at| at <= span.from))?;
-        if *next > span.to {
-            return None;
-        }
-        let kept = self.kept.get(of)?;
-        // One that was there and is gone is unknown: it is not known to stand still.
-        let is_yet_to_come = kept.points.is_empty();
-        kept.grown(span).or(is_yet_to_come.then_some(0.0))
+    /// What the sum and the count of a histogram grew by.
+    fn of_histogram(&self, of: &Selector, span: Span) -> Option<(f64, f64)> {
+        let [sum, count] = ["_sum", "_count"].map(|suffix| of.with_suffix(suffix));
+        self.grown_together(&sum, &count, Series::Alike, span)
     }
 
-    fn over(&self, of: &Selector, span: Span, value: impl Fn(&Point) -> f64) -> Option<f64> {
-        let points = self.kept.get(of)?.within(span);
-        let count = points.len();
-        (count > 0).then(|| points.iter().map(value).sum::<f64>() / count as f64)
+    fn over(
+        &self,
+        of: &Selector,
+        span: Span,
+        value: impl Fn(&Point) -> Option<f64>,
+    ) -> Option<f64> {
+        let points = self.kept.get(of)?.within(span).iter();
+        let values: Vec<f64> = points.filter_map(value).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
 
@@ -170,20 +175,37 @@ pub fn growth(before: Option<f64>, now: f64, is_first: bool) -> f64 {
     }
 }
 
+fn hash(labels: &[(String, String)]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    labels.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Kept {
     fn hear(&mut self, selector: &Selector, sample: &Sample, is_first: bool) {
         let (mut sum, mut most, mut series) = (0.0, f64::NEG_INFINITY, 0);
+        let (mut labels, mut is_whole) = (0_u64, true);
         let values = sample.values.iter();
         for value in values.filter(|value| selector.takes(&value.metric, &value.labels)) {
             let is_new = self.last.len() >= MOST_SERIES && !self.last.contains_key(&value.labels);
-            if !value.value.is_finite() || is_new {
+            if is_new {
+                continue;
+            }
+            self.first.get_or_insert(sample.at);
+            if !value.value.is_finite() {
+                // It is there: where it stood before it had a number is not known, and not 0.
+                self.last.entry(value.labels.clone()).or_insert(f64::NAN);
+                is_whole = false;
                 continue;
             }
             let before = self.last.insert(value.labels.clone(), value.value);
-            self.grown += growth(before, value.value, is_first);
+            if before.is_none_or(|before| !before.is_nan()) {
+                self.grown += growth(before, value.value, is_first);
+            }
             sum += value.value;
             most = most.max(value.value);
             series += 1;
+            labels = labels.wrapping_add(hash(&value.labels));
         }
         if series > 0 {
             self.points.push(Point {
@@ -192,6 +214,8 @@ impl Kept {
                 sum,
                 most,
                 series,
+                labels,
+                is_whole,
             });
         }
     }
@@ -207,7 +231,7 @@ impl Kept {
         Some(last.grown - before)
     }
 
-    fn within(&self, span: Span) -> &[Point] {
+    pub(super) fn within(&self, span: Span) -> &[Point] {
         let begins = self.points.partition_point(|point| point.at <= span.from);
         let ends = self.points.partition_point(|point| point.at <= span.to);
         self.points.get(begins..ends).unwrap_or_default()

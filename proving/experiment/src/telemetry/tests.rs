@@ -123,6 +123,120 @@ fn a_mean_is_of_all_series_and_has_an_answer_only_where_something_was_counted() 
     assert_eq!(telemetry.support(&mean, span(1, 2)), Some(0.0));
 }
 
+/// Seconds to the first token: ten calls a second of 0.1 s each, whose sum is a number only where `is_number` says so.
+fn ttft(seconds: u64, broken: f64, is_number: impl Fn(u64) -> bool) -> (Query, Telemetry) {
+    let mean = query("mean(engine:ttft)");
+    let mut telemetry = Telemetry::new([&mean]);
+    for at in 0..=seconds {
+        let count = 1_000.0 + 10.0 * at as f64;
+        let sum = if is_number(at) { 0.1 * count } else { broken };
+        let values = vec![value("ttft_sum", "0", sum), value("ttft_count", "0", count)];
+        telemetry.hear(&sample(at, values));
+    }
+    (mean, telemetry)
+}
+
+fn near(answer: Option<f64>, expected: f64) -> bool {
+    answer.is_some_and(|answer| (answer - expected).abs() < 1e-9)
+}
+
+#[test]
+fn a_sum_that_turns_to_nan_while_its_count_goes_on_gives_the_mean_until_then_and_no_other() {
+    for broken in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let (mean, telemetry) = ttft(30, broken, |at| at <= 5);
+        let asked = |from, to| telemetry.ask(&mean, span(from, to));
+        assert!(near(asked(0, 10), 0.1), "{broken}: {:?}", asked(0, 10));
+        assert_eq!(
+            telemetry.support(&mean, span(0, 10)),
+            Some(50.0),
+            "{broken}"
+        );
+        assert_eq!(asked(5, 30), None, "{broken}");
+        assert_eq!(telemetry.support(&mean, span(5, 30)), None, "{broken}");
+    }
+}
+
+#[test]
+fn a_sum_that_is_heard_again_is_divided_by_the_count_of_the_same_moments() {
+    let (mean, telemetry) = ttft(30, f64::NAN, |at| !(6..=20).contains(&at));
+    for (from, to) in [(0, 30), (10, 25), (18, 22), (25, 30), (5, 21)] {
+        let asked = telemetry.ask(&mean, span(from, to));
+        assert!(near(asked, 0.1), "{from} to {to}: {asked:?}");
+    }
+    assert_eq!(telemetry.ask(&mean, span(10, 20)), None);
+}
+
+#[test]
+fn a_sum_that_has_no_number_on_the_first_page_does_not_count_what_was_before() {
+    let (mean, telemetry) = ttft(30, f64::NAN, |at| at > 3);
+    for (from, to) in [(0, 30), (2, 10), (10, 30)] {
+        let asked = telemetry.ask(&mean, span(from, to));
+        assert!(near(asked, 0.1), "{from} to {to}: {asked:?}");
+    }
+    assert_eq!(
+        telemetry.ask(&mean, span(0, 4)),
+        None,
+        "one moment is no span"
+    );
+}
+
+#[test]
+fn a_sum_that_one_of_two_engines_lost_is_not_divided_by_the_count_of_both() {
+    let mean = query("mean(engine:ttft)");
+    let mut telemetry = Telemetry::new([&mean]);
+    for at in 0..=20_u64 {
+        let count = 10.0 * at as f64;
+        let mut values = vec![
+            value("ttft_sum", "0", 0.1 * count),
+            value("ttft_count", "0", count),
+            value("ttft_count", "1", count),
+        ];
+        // At first it has a number, then none, and then it is not on the page at all.
+        match at {
+            0..=5 => values.push(value("ttft_sum", "1", 0.1 * count)),
+            6..=10 => values.push(value("ttft_sum", "1", f64::NAN)),
+            _ => {}
+        }
+        telemetry.hear(&sample(at, values));
+    }
+    assert!(near(telemetry.ask(&mean, span(0, 20)), 0.1));
+    assert_eq!(telemetry.support(&mean, span(0, 20)), Some(100.0));
+    assert_eq!(telemetry.ask(&mean, span(6, 20)), None);
+}
+
+#[test]
+fn a_ratio_whose_parts_are_of_other_moments_has_no_answer() {
+    let ratio = query("ratio(engine:lost, engine:done)");
+    let across = query("ratio(engine:lost, gateway:done)");
+    let mut telemetry = Telemetry::new([&ratio, &across]);
+    for at in 0..=20_u64 {
+        let done = 10.0 * at as f64;
+        let lost = if at <= 5 { at as f64 } else { f64::NAN };
+        let values = vec![value("lost", "0", lost), value("done", "0", done)];
+        telemetry.hear(&sample(at, values));
+        telemetry.hear(&Sample {
+            target: "gateway".into(),
+            ..sample(at, vec![value("done", "0", done)])
+        });
+    }
+    assert!(near(telemetry.ask(&ratio, span(0, 20)), 0.1));
+    assert_eq!(telemetry.ask(&ratio, span(6, 20)), None);
+    assert!(near(telemetry.ask(&across, span(0, 5)), 0.1));
+    assert_eq!(telemetry.ask(&across, span(0, 20)), None, "15 s apart");
+}
+
+#[test]
+fn a_rate_is_of_the_time_in_which_its_counter_had_a_number() {
+    let rate = query("rate(engine:n)");
+    let mut telemetry = Telemetry::new([&rate]);
+    for at in 0..=20_u64 {
+        let figure = if at <= 10 { 3.0 * at as f64 } else { f64::NAN };
+        telemetry.hear(&sample(at, vec![value("n", "0", figure)]));
+    }
+    assert_eq!(telemetry.ask(&rate, span(0, 20)), Some(3.0));
+    assert_eq!(telemetry.ask(&rate, span(10, 20)), None);
+}
+
 #[test]
 fn a_ratio_takes_a_counter_that_is_not_there_for_0_and_a_lower_one_below_1_for_1() {
     let ratio = query("ratio(engine:lost, engine:done)");

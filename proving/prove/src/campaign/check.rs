@@ -10,7 +10,7 @@ use super::scenario::{CorpusSpec, OWN_TARGETS, Scenario, balancer};
 use super::{Options, simulated};
 use crate::load;
 use crate::scrape::targets::Target;
-use crate::subject::Subject;
+use crate::subject::{Subject, SubjectError};
 use crate::verify::Suite;
 
 /// Ports that are only known once something is started.
@@ -76,13 +76,24 @@ fn started_parts(options: &Options, scenario: &Scenario, faults: &mut Faults) {
     };
     match gateway {
         Some(gateway) if of == "--gateway" || gateway.exists() => {
-            faults.of(of, Subject::of(gateway));
+            match Subject::of(gateway) {
+                Ok(subject) => program(options, of, &subject, faults),
+                Err(error) => faults.add(of, error),
+            }
         }
         Some(_) => {} // the file's own fault
         None => faults.add(
             "gateway",
             "the scenario names none to start: name one with --gateway, or a running one with --target",
         ),
+    }
+}
+
+/// Whether its program is there; what is installed first may be missing.
+fn program(options: &Options, of: &str, subject: &Subject, faults: &mut Faults) {
+    match subject.program() {
+        Err(SubjectError::NotInstalled { .. }) if options.install => {}
+        found => faults.of(of, found),
     }
 }
 

@@ -14,10 +14,13 @@ use super::RunError;
 use crate::report::document::Document;
 
 /// What each campaign writes anew.
-const OURS: [&str; 5] = [
+const OURS: [&str; 8] = [
     "report.json",
     "report.html",
     "report.md",
+    "report.simulated-engine.json",
+    "report.simulated-engine.html",
+    "report.simulated-engine.md",
     "requests.parquet",
     "samples.parquet",
 ];
@@ -84,7 +87,10 @@ impl Output {
             "t2_users": document.t2_users,
             "t3": document.t3,
             "soak": document.soak,
+            "reservations": document.reservations,
             "is_virtual": document.scenario.is_virtual,
+            "is_engine_simulated": document.scenario.is_engine_simulated,
+            "evidence": document.evidence().word(),
             "verify": verify.map(|verify| json!({
                 "suite": verify.suite,
                 "passed": verify.passed,
@@ -93,7 +99,7 @@ impl Output {
             "phases": document.phases,
             "objectives": document.objectives,
             "gateway_overhead_us": overhead.map(|overhead| overhead.gate.mean * 1e6),
-            "report": self.path("report.html"),
+            "report": self.path(&document.evidence().file("html")),
         });
         serde_json::to_string_pretty(&short).expect("text keys and numbers")
     }

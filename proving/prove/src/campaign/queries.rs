@@ -29,7 +29,8 @@ pub(super) const PREEMPTIONS: &str = "increase(engine:vllm:num_preemptions_total
 pub(super) const RUNNING: &str = "sum(engine:vllm:num_requests_running)";
 pub(super) const WAITING: &str = "sum(engine:vllm:num_requests_waiting)";
 pub(super) const OUTPUT: &str = "rate(engine:vllm:generation_tokens_total)";
-pub(super) const HITS: &str = "increase(engine:vllm:prefix_cache_hits_total)";
+pub(super) const HIT_SHARE: &str =
+    "ratio(engine:vllm:prefix_cache_hits_total, engine:vllm:prefix_cache_queries_total)";
 pub(super) const LOOKED_UP: &str = "increase(engine:vllm:prefix_cache_queries_total)";
 pub(super) const NVLINK_TX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_TX_BYTES)";
 pub(super) const NVLINK_RX: &str = "sum(gpu:DCGM_FI_PROF_NVLINK_RX_BYTES)";
@@ -54,7 +55,7 @@ pub(super) fn queries() -> Vec<Query> {
         RUNNING,
         WAITING,
         OUTPUT,
-        HITS,
+        HIT_SHARE,
         LOOKED_UP,
         NVLINK_TX,
         NVLINK_RX,

@@ -35,7 +35,7 @@ use super::watch::Watch;
 use super::{Options, RunError, hint};
 use crate::interrupt::Interrupt;
 use crate::load::steered::SteeredRun;
-use crate::report::document::{Document, Event, Verified};
+use crate::report::document::{Document, Event, Evidence, Verified};
 use crate::scrape::scraper::{Heard, Scraper};
 use crate::scrape::store::Store;
 use after::After;
@@ -142,7 +142,7 @@ impl Campaign {
         })?;
         let profiles = prepared.steered.profiles.len();
         let now = Now {
-            title: prepared.scenario.title.clone(),
+            title: titled(&prepared),
             phase: "prepared".into(),
             ..Now::default()
         };
@@ -403,6 +403,15 @@ impl Campaign {
             to: span.map_or(Duration::ZERO, |span| span.to),
         }
     }
+}
+
+/// Whoever looks on has to know what answers.
+fn titled(prepared: &Prepared) -> String {
+    let title = &prepared.scenario.title;
+    if prepared.is_simulated() {
+        return format!("{title} ({})", Evidence::SimulatedEngine.word());
+    }
+    title.clone()
 }
 
 fn lock(observed: &Mutex<Observed>) -> MutexGuard<'_, Observed> {

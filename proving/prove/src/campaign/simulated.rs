@@ -117,6 +117,7 @@ pub(super) fn run(
         name: scenario.name.clone(),
         title: scenario.title.clone(),
         is_virtual: true,
+        is_engine_simulated: true,
         started_unix_ms,
         seconds: outcome.length.as_secs_f64(),
         under_test: under_test(&preset, &campaign),
@@ -242,7 +243,7 @@ fn reproduce(options: &Options, scenario: &Scenario) -> Reproduce {
         hashes: BTreeMap::from([("scenario.toml".to_owned(), scenario.hash())]),
         versions: BTreeMap::new(),
         machine: super::told(&machine),
-        files: vec!["report.json".into(), SAMPLES.into()],
+        files: vec![SAMPLES.into()],
         scenario: scenario.text.clone(),
     }
 }

@@ -14,7 +14,7 @@ use experiment::telemetry::{Query, Span, Telemetry};
 
 use super::observed::{Cells, Observed};
 use super::queries::{
-    GPU_BUSY, HITS, KV, KV_MOST, LATENCIES, LOOKED_UP, NVLINK_RX, NVLINK_TX, OUTPUT, POWER,
+    GPU_BUSY, HIT_SHARE, KV, KV_MOST, LATENCIES, LOOKED_UP, NVLINK_RX, NVLINK_TX, OUTPUT, POWER,
     POWER_OF_ONE, PREEMPTIONS, RUNNING, WAITING, ask, nvlink_by_counters, ttft, ttft_gate,
 };
 use super::scenario::Scenario;
@@ -122,6 +122,7 @@ pub(super) fn document(parts: Parts<'_>) -> Document {
         version: VERSION,
         verdict,
         reason,
+        reservations: Vec::new(),
         baseline_ttft_ms: baseline.and_then(|span| view.baseline_ttft_ms(span)),
         t2_users: parts.course.t2_users,
         t3,
@@ -146,6 +147,11 @@ pub(super) fn document(parts: Parts<'_>) -> Document {
         scenario: parts.about.clone(),
         reproduce: parts.reproduce.clone(),
     };
+    document.reservations = document.found_reservations();
+    document
+        .reproduce
+        .files
+        .insert(0, document.evidence().file("json"));
     document.published = published(parts.scenario, &document);
     document
 }
@@ -413,8 +419,8 @@ impl View<'_> {
 
     fn prefix_cache(&self, main: Option<PhaseSpan>) -> PrefixCache {
         let measured = main.and_then(|span| {
-            let looked_up = self.asked(LOOKED_UP, of(span)).filter(|n| *n > 0.0)?;
-            Some(self.asked(HITS, of(span))? / looked_up)
+            self.asked(LOOKED_UP, of(span)).filter(|n| *n > 0.0)?;
+            self.asked(HIT_SHARE, of(span))
         });
         PrefixCache {
             measured,

@@ -255,6 +255,7 @@ fn about() -> document::Scenario {
         name: "x".into(),
         title: "x".into(),
         is_virtual: false,
+        is_engine_simulated: false,
         started_unix_ms: 0,
         seconds: 100.0,
         under_test: BTreeMap::new(),

@@ -17,21 +17,24 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::program;
 use super::usage::{Process, family};
 
 /// This very program, even when its file has been replaced since it started.
 pub(crate) const OWN: &str = "/proc/self/exe";
+const GATE: &str = "tollgate";
 /// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
 
 static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// The gate's program: the one that is named, or `tollgate` beside this one.
+/// The gate's program: the one that is named, or `tollgate` beside this one, or on `PATH`.
 pub(crate) fn gate(named: Option<&Path>) -> Result<PathBuf, String> {
-    let own = || std::env::current_exe().map(|own| own.with_file_name("tollgate"));
-    let path = named.map_or_else(own, |path| Ok(path.to_owned()));
-    let path = path.map_err(|error| format!("where this program is: {error}"))?;
+    let found = || program::beside(GATE).or_else(|| program::on_path(GATE));
+    let path = named.map(Path::to_owned).or_else(found).ok_or_else(|| {
+        format!("not found: {GATE}: neither beside this program nor on PATH; build the gate, or name it with --gate")
+    })?;
     path.canonicalize().map_err(|error| {
         let path = path.display();
         format!("{path}: {error}; build the gate, or name it with --gate")

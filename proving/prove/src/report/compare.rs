@@ -10,7 +10,7 @@ use super::content::{Cell, Section, Table};
 use super::figure::{bandwidth, difference, maybe, percent, plain, time};
 use super::part::ttft_against_users;
 use super::summary::drift;
-use crate::report::document::{Document, Latency, Phase, Step};
+use crate::report::document::{Document, Evidence, Latency, Phase, Step};
 use crate::text::{add, printable, wrapped};
 
 pub(super) const TITLE: &str = "Campaigns side by side";
@@ -166,18 +166,13 @@ fn verdicts(runs: &[Run<'_>]) -> Section {
         table.row([
             (*name).into(),
             Cell::held(passed, document.verdict.word(), document.verdict.word()),
-            if document.scenario.is_virtual {
-                "SIMULATED"
-            } else {
-                "real"
-            }
-            .into(),
+            document.evidence().word().into(),
             document.scenario.name.as_str().into(),
             document.reason.as_str().into(),
         ]);
     }
     section.table(table, "");
-    let kinds: BTreeSet<bool> = runs.iter().map(|(_, d)| d.scenario.is_virtual).collect();
+    let kinds: BTreeSet<Evidence> = runs.iter().map(|(_, d)| d.evidence()).collect();
     if kinds.len() > 1 {
         section.text("Simulated and real campaigns stand beside each other here: their differences are not of gateways alone.");
     }
@@ -323,10 +318,7 @@ fn setting(document: &Document) -> BTreeMap<String, String> {
             "scenario's text".to_owned(),
             format!("{lines} lines, SHA-256 {hash}…"),
         ),
-        (
-            "virtual time".to_owned(),
-            document.scenario.is_virtual.to_string(),
-        ),
+        ("evidence".to_owned(), document.evidence().word().to_owned()),
         ("seed".to_owned(), reproduce.seed.to_string()),
         ("tool".to_owned(), reproduce.tool.clone()),
         ("command".to_owned(), reproduce.command.clone()),

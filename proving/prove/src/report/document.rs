@@ -19,6 +19,9 @@ pub(crate) struct Document {
     pub(crate) verdict: Verdict,
     /// One sentence: why the verdict is what it is.
     pub(crate) reason: String,
+    /// What a pass does not say, in words: saturation was not reached, the generator is unproven. Empty of any other verdict.
+    #[serde(default)]
+    pub(crate) reservations: Vec<String>,
     pub(crate) baseline_ttft_ms: Option<f64>,
     /// Users at the saturation point; `null` where none was found.
     pub(crate) t2_users: Option<u32>,
@@ -91,6 +94,9 @@ pub(crate) struct Scenario {
     pub(crate) title: String,
     /// Whether the engine and its users were simulated in virtual time.
     pub(crate) is_virtual: bool,
+    /// Whether what answered was a simulated engine; of virtual time it always was.
+    #[serde(default)]
+    pub(crate) is_engine_simulated: bool,
     pub(crate) started_unix_ms: u64,
     pub(crate) seconds: f64,
     /// Gateway, engine, model, hardware: names and what is known of each.
@@ -383,6 +389,76 @@ pub(crate) struct Reproduce {
     pub(crate) files: Vec<String>,
     /// The scenario, as it was.
     pub(crate) scenario: String,
+}
+
+/// What the figures of a campaign are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Evidence {
+    /// Requests to an engine that is not known to be simulated.
+    Real,
+    /// Requests in real time, whose answers, times and GPUs a model of an engine made.
+    SimulatedEngine,
+    /// Nothing was sent.
+    Virtual,
+}
+
+impl Evidence {
+    /// In a table.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::SimulatedEngine => "SIMULATED ENGINE",
+            Self::Virtual => "SIMULATED ENGINE, virtual time",
+        }
+    }
+
+    /// What nobody may miss; `None` where everything was real.
+    pub(crate) const fn banner(self) -> Option<&'static str> {
+        match self {
+            Self::Real => None,
+            Self::SimulatedEngine => Some(
+                "SIMULATED ENGINE: requests were sent in real time, but answers, latencies, KV cache, GPUs and saturation are \
+                 those of a model of an engine",
+            ),
+            Self::Virtual => Some(
+                "SIMULATED ENGINE and users, in virtual time; no request was sent to a real system",
+            ),
+        }
+    }
+
+    /// The name of a report's file that ends like this, such as `html`: a file that is passed on tells it, too.
+    pub(crate) fn file(self, end: &str) -> String {
+        match self {
+            Self::Real => format!("report.{end}"),
+            Self::SimulatedEngine | Self::Virtual => format!("report.simulated-engine.{end}"),
+        }
+    }
+}
+
+impl Document {
+    /// What its figures are of.
+    pub(crate) const fn evidence(&self) -> Evidence {
+        match (self.scenario.is_virtual, self.scenario.is_engine_simulated) {
+            (true, _) => Evidence::Virtual,
+            (false, true) => Evidence::SimulatedEngine,
+            (false, false) => Evidence::Real,
+        }
+    }
+
+    /// What its pass does not say. Of a document without the member it is found anew.
+    pub(crate) fn found_reservations(&self) -> Vec<String> {
+        let is_passed = self.verdict == Verdict::Passed;
+        let generator = self.generator.as_ref();
+        let found = [
+            (self.t2_users.is_none(), "saturation was not reached"),
+            (
+                generator.is_some_and(|generator| generator.verdict == "unproven"),
+                "the generator is unproven",
+            ),
+        ];
+        let found = found.into_iter().filter(|(holds, _)| is_passed && *holds);
+        found.map(|(_, says)| says.to_owned()).collect()
+    }
 }
 
 impl Verdict {

@@ -13,7 +13,7 @@ use super::clip::clipped;
 use super::content::{Bar, Bars, Block, Cell, Section, Table, Tone};
 use super::summary::Summary;
 use crate::plot::{Scale, escape};
-use crate::report::document::Document;
+use crate::report::document::{Document, Evidence};
 use crate::text::printable;
 
 const STYLE: &str = include_str!("style.css");
@@ -31,7 +31,13 @@ const LOG_FROM: f64 = 30.0;
 pub(super) fn report(document: &Document, sections: &[Section]) -> String {
     let scenario = &document.scenario;
     let name = text(&scenario.name);
-    let mut out = open(&format!("{} · campaign report", scenario.name));
+    let evidence = match document.evidence() {
+        Evidence::Real => String::new(),
+        simulated @ (Evidence::SimulatedEngine | Evidence::Virtual) => {
+            format!("{} · ", simulated.word())
+        }
+    };
+    let mut out = open(&format!("{evidence}{} · campaign report", scenario.name));
     let _ = writeln!(
         out,
         "<header>\n<p class=\"kicker\">Campaign report · {name}</p>\n<h1>{}</h1>",
@@ -93,7 +99,7 @@ fn verdict(out: &mut String, document: &Document) {
         out,
         "<div class=\"verdict{}\"><strong>{}</strong><p>{}</p><small>{}, exit code {}</small></div>",
         if summary.is_passed { " pass" } else { "" },
-        summary.word,
+        text(&summary.word),
         text(summary.sentence),
         document.verdict.word(),
         document.verdict.exit_code()

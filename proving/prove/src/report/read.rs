@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::html::DATA;
 use crate::files;
-use crate::report::document::{Document, VERSION};
+use crate::report::document::{Document, Evidence, VERSION};
 
 /// The document of a run: of a directory, of a report.json or of a report.html.
 pub(super) fn read(run: &Path) -> io::Result<Document> {
@@ -53,12 +53,15 @@ fn found(run: &Path) -> io::Result<PathBuf> {
     if !run.is_dir() {
         return Ok(run.to_owned());
     }
-    let files = ["report.json", "report.html"].map(|name| run.join(name));
-    let found = files.into_iter().find(|path| path.exists());
+    let names = ["json", "html"].into_iter().flat_map(|end| {
+        [Evidence::Real, Evidence::SimulatedEngine].map(|evidence| evidence.file(end))
+    });
+    let mut files = names.map(|name| run.join(name));
+    let found = files.find(|path| path.exists());
     found.ok_or_else(|| {
         wrong(
             run,
-            "no report here: neither report.json nor report.html (`prove run --out` writes both)",
+            "no report here: neither report.json nor report.html, nor those of a simulated engine (`prove run --out` writes them)",
         )
     })
 }

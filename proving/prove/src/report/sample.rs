@@ -24,6 +24,7 @@ pub(crate) fn empty() -> Document {
         version: VERSION,
         verdict: Verdict::Unreachable,
         reason: "the gate at 127.0.0.1:1975 could not be reached".into(),
+        reservations: Vec::new(),
         baseline_ttft_ms: None,
         t2_users: None,
         t3: false,
@@ -32,6 +33,7 @@ pub(crate) fn empty() -> Document {
             name: "white-paper".into(),
             title: "How many users does one engine bear?".into(),
             is_virtual: false,
+            is_engine_simulated: false,
             started_unix_ms: 1_800_000_000_000,
             seconds: 1.5,
             under_test: BTreeMap::new(),
@@ -81,6 +83,7 @@ pub(crate) fn full() -> Document {
             name: "white-paper".into(),
             title: "How many agents do four H100 bear behind the gateway?".into(),
             is_virtual: true,
+            is_engine_simulated: true,
             started_unix_ms: 1_800_000_000_000,
             seconds: 12_690.0,
             under_test: pairs(&[

@@ -3,11 +3,11 @@
 //! Not here: how it is shown (`html`, `markdown`, `terminal`).
 
 use super::figure::{count, difference, duration, maybe, percent, plain, sum, time};
-use crate::report::document::{Document, Step, Tokens, Verdict};
+use crate::report::document::{Document, Evidence, Step, Tokens, Verdict};
 
 /// What stands first.
 pub(super) struct Summary<'a> {
-    pub(super) word: &'static str,
+    pub(super) word: String,
     pub(super) is_passed: bool,
     pub(super) sentence: &'a str,
     /// What nobody may miss; `None` where everything was real.
@@ -24,21 +24,24 @@ pub(super) struct Figure {
 
 impl<'a> Summary<'a> {
     pub(super) fn of(document: &'a Document) -> Self {
-        let simulated =
-            "SIMULATED: engine and users in virtual time; no request was sent to a real system";
+        let reservations = document.found_reservations();
+        let word = match document.verdict {
+            Verdict::Passed => "PASS",
+            Verdict::GeneratorVoid => "VOID",
+            Verdict::Interrupted => "STOPPED",
+            Verdict::SloFailed | Verdict::T3Stop | Verdict::Unreachable | Verdict::VerifyFailed => {
+                "FAIL"
+            }
+        };
         Self {
-            word: match document.verdict {
-                Verdict::Passed => "PASS",
-                Verdict::GeneratorVoid => "VOID",
-                Verdict::Interrupted => "STOPPED",
-                Verdict::SloFailed
-                | Verdict::T3Stop
-                | Verdict::Unreachable
-                | Verdict::VerifyFailed => "FAIL",
+            word: if reservations.is_empty() {
+                word.to_owned()
+            } else {
+                format!("{word}, but {}", reservations.join(", and "))
             },
             is_passed: document.verdict == Verdict::Passed,
             sentence: &document.reason,
-            simulated: document.scenario.is_virtual.then_some(simulated),
+            simulated: document.evidence().banner(),
             figures: figures(document),
         }
     }
@@ -67,19 +70,21 @@ fn figures(document: &Document) -> Vec<Figure> {
         policies(document),
         figure(
             "Evidence",
-            if document.scenario.is_virtual {
-                "simulated"
-            } else {
-                "real"
-            }
-            .into(),
-            if document.scenario.is_virtual {
-                format!("{} of virtual time", duration(document.scenario.seconds))
-            } else {
-                format!("{} of real requests", duration(document.scenario.seconds))
-            },
+            document.evidence().word().into(),
+            evidence(document),
         ),
     ]
+}
+
+fn evidence(document: &Document) -> String {
+    let time = duration(document.scenario.seconds);
+    match document.evidence() {
+        Evidence::Real => format!("{time} of real requests"),
+        Evidence::SimulatedEngine => {
+            format!("{time} of requests in real time; what answered is a model of an engine")
+        }
+        Evidence::Virtual => format!("{time} of virtual time"),
+    }
 }
 
 fn saturation(document: &Document) -> String {

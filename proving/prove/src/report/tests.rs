@@ -300,26 +300,16 @@ fn a_report_is_made_again_byte_for_byte_from_either_of_its_files() {
     document.certificate.as_mut().expect("one")["profiles"][0]["checks"][0]["p"] =
         serde_json::json!(1.234_567_890_123_456e-31);
     let at = write(&document, dir.path()).expect("files");
-    assert_eq!(at, dir.path().join("report.html"));
-    let files = || {
-        ["report.html", "report.md", "report.json"]
-            .map(|name| fs::read(dir.path().join(name)).expect("a file"))
-    };
+    let [page, text, data] =
+        ["html", "md", "json"].map(|end| dir.path().join(format!("report.simulated-engine.{end}")));
+    assert_eq!(at, page);
+    let files = || [&page, &text, &data].map(|file| fs::read(file).expect("a file"));
     let before = files();
-    for run in [
-        dir.path().to_owned(),
-        dir.path().join("report.json"),
-        dir.path().join("report.html"),
-    ] {
-        for name in [
-            "report.md",
-            if run.ends_with("report.html") {
-                "none"
-            } else {
-                "report.html"
-            },
-        ] {
-            let _ = fs::remove_file(dir.path().join(name));
+    for run in [dir.path().to_owned(), data.clone(), page.clone()] {
+        for made in [&text, &page] {
+            if *made != run {
+                fs::remove_file(made).expect("it was there");
+            }
         }
         report(&Report {
             runs: vec![run.clone()],
@@ -328,10 +318,76 @@ fn a_report_is_made_again_byte_for_byte_from_either_of_its_files() {
         .expect("a report");
         assert!(files() == before, "{}", run.display());
     }
-    fs::remove_file(dir.path().join("report.json")).expect("it was there");
+    fs::remove_file(&data).expect("it was there");
     let inside = read::read(dir.path()).expect("the page holds its document");
     assert_eq!(html(&inside).into_bytes(), before[0]);
     assert_eq!(html(&document), html(&document));
+}
+
+#[test]
+fn a_campaign_on_a_simulated_engine_says_so_in_its_banner_its_summary_its_json_and_its_files_names()
+{
+    let mut document = full();
+    document.scenario.is_virtual = false;
+    document.scenario.seconds = 81.0;
+    let says = "SIMULATED ENGINE";
+    let (page, text) = (html(&document), markdown(&document));
+    let shown = page_of(&document);
+    assert!(
+        page.contains(&format!("<p class=\"simulated\">{says}: ")),
+        "{page}"
+    );
+    assert!(page.contains(&format!("<title>{says} · ")), "{page}");
+    assert!(text.contains(&format!("> **{says}: ")), "{text}");
+    assert!(shown.contains(&format!("\n{says}: ")), "{shown}");
+    for told in [visible(&page), &text, &shown] {
+        assert!(!told.contains("of real requests"), "{told}");
+    }
+    assert!(
+        text.contains("| Evidence | SIMULATED ENGINE | 81.0 s of requests in real time"),
+        "{text}"
+    );
+    // The watts have it beside them.
+    assert!(
+        text.contains("SIMULATED ENGINE: no GPU was measured."),
+        "{text}"
+    );
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = write(&document, dir.path()).expect("files");
+    assert!(
+        at.ends_with("report.simulated-engine.html"),
+        "{}",
+        at.display()
+    );
+    let kept = fs::read_to_string(dir.path().join("report.simulated-engine.json")).expect("JSON");
+    assert!(kept.contains("\"is_engine_simulated\": true"), "{kept}");
+
+    document.scenario.is_engine_simulated = false;
+    assert!(!markdown(&document).contains(says));
+    assert!(
+        write(&document, dir.path())
+            .expect("files")
+            .ends_with("report.html")
+    );
+}
+
+fn page_of(document: &Document) -> String {
+    page(document, Path::new("r"), false)
+}
+
+#[test]
+fn a_pass_without_saturation_or_with_an_unproven_generator_is_qualified() {
+    let mut document = full();
+    assert_eq!(document.found_reservations(), Vec::<String>::new());
+    document.t2_users = None;
+    assert!(page_of(&document).starts_with("PASS, but saturation was not reached  passed\n"));
+    document.generator.as_mut().expect("one").verdict = "unproven".into();
+    let says = "PASS, but saturation was not reached, and the generator is unproven";
+    for told in [html(&document), markdown(&document), page_of(&document)] {
+        assert!(told.contains(says), "{told}");
+    }
+    document.verdict = Verdict::SloFailed;
+    assert_eq!(document.found_reservations(), Vec::<String>::new());
 }
 
 /// A document whose every name and sentence is this.

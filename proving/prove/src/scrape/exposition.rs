@@ -1,6 +1,7 @@
 //! A page of metrics read: Prometheus' text format 0.0.4 and OpenMetrics' text.
 //!
-//! Lines that cannot be read are counted, and the first is told; the rest of the page counts. Buckets of histograms are
+//! Lines that cannot be read are counted, and the first is told; the rest of the page counts. A series whose value cannot be
+//! read is there, and has no number. Buckets of histograms are
 //! dropped as they are read: no question needs them, and they are most of a page. Own code, as what there is either
 //! compiles a grammar or keeps every bucket.
 //! Invariant: any bytes give a page; at most [`MOST_SERIES`] series are kept, and no line is copied but for what is kept.
@@ -88,6 +89,11 @@ impl Page {
         let Some((metric, labels, value)) = series(line) else {
             return false;
         };
+        let is_read = value.is_some();
+        // Without labels and without a type a line of two words may be anything.
+        if !is_read && labels.is_empty() && !self.is_announced(metric) {
+            return false;
+        }
         // A gauge may be called so too; a bucket has its edge.
         if metric.ends_with("_bucket") && labels.iter().any(|(name, _)| name == "le") {
             self.buckets += 1;
@@ -97,10 +103,21 @@ impl Page {
             self.values.push(Value {
                 metric: metric.to_owned(),
                 labels,
-                value,
+                value: value.unwrap_or(f64::NAN),
             });
         }
-        true
+        is_read
+    }
+
+    /// Whether the page has said what a metric or its family is.
+    fn is_announced(&self, metric: &str) -> bool {
+        let family = ["_sum", "_count", "_total"]
+            .into_iter()
+            .find_map(|suffix| metric.strip_suffix(suffix));
+        [Some(metric), family]
+            .into_iter()
+            .flatten()
+            .any(|name| self.kinds.contains_key(name))
     }
 
     /// Only the types of families are kept of comments.
@@ -123,8 +140,9 @@ impl Page {
 
 type Labels = Vec<(String, String)>;
 
-/// `name{labels} value`, with a timestamp or an exemplar behind it, which are nobody's concern here.
-fn series(line: &str) -> Option<(&str, Labels, f64)> {
+/// `name{labels} value`, with a timestamp or an exemplar behind it, which are nobody's concern here; no value where it is no
+/// number.
+fn series(line: &str) -> Option<(&str, Labels, Option<f64>)> {
     let end = line
         .find(|c: char| c == '{' || c.is_ascii_whitespace())
         .unwrap_or(line.len());
@@ -142,7 +160,7 @@ fn series(line: &str) -> Option<(&str, Labels, f64)> {
         .split_once(" #")
         .map_or(rest, |(before, _exemplar)| before);
     let mut words = before.split_ascii_whitespace();
-    let value = number(words.next()?)?;
+    let value = number(words.next()?);
     let is_in_order = match (words.next(), words.next()) {
         (None, _) => true,
         (Some(timestamp), None) => number(timestamp).is_some(),

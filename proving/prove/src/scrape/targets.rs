@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use experiment::telemetry::{Query, QueryError, Selector, Value};
 use load::client;
+use load::client::{Request, fetch};
 use load::source::Head;
 use tokio::task::JoinSet;
 
@@ -87,6 +88,23 @@ impl Target {
             base: client::Target::parse(base).map_err(|error| fault(&error))?,
             head,
         })
+    }
+
+    /// Whether its server tells that it is a simulated engine, as ours does beside its metrics. Blocks, for `patience` at
+    /// most; of what cannot be asked that nothing is known.
+    pub(crate) fn is_simulated(&self, patience: Duration) -> bool {
+        let Ok(request) = Request::get("/server_info") else {
+            return false;
+        };
+        let told = self
+            .base
+            .addresses()
+            .first()
+            .map(|&address| fetch(address, &request, patience));
+        let told = told.and_then(Result::ok).filter(|told| told.status == 200);
+        let told =
+            told.and_then(|told| serde_json::from_slice::<serde_json::Value>(&told.body).ok());
+        told.is_some_and(|told| told["system_env"]["simulated"] == true)
     }
 }
 

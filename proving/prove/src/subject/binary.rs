@@ -10,14 +10,19 @@ use std::time::SystemTime;
 #[cfg(test)]
 mod tests;
 
-/// Where cargo builds: `CARGO_TARGET_DIR`, or `target` beside the nearest `Cargo.lock` above.
-pub(super) fn target_dir(dir: &Path) -> PathBuf {
+/// Where cargo builds: `CARGO_TARGET_DIR`, or `target` beside the nearest `Cargo.lock` above. Nowhere, where there is neither.
+pub(super) fn built_dir(dir: &Path) -> Option<PathBuf> {
     if let Some(dir) = std::env::var_os("CARGO_TARGET_DIR") {
-        return dir.into();
+        return Some(dir.into());
     }
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let root = dir.ancestors().find(|dir| dir.join("Cargo.lock").is_file());
-    root.unwrap_or(Path::new(".")).join("target")
+    root.map(|root| root.join("target"))
+}
+
+/// Where things are kept that are built or fetched: `target` here, where there is no checkout.
+pub(super) fn target_dir(dir: &Path) -> PathBuf {
+    built_dir(dir).unwrap_or_else(|| Path::new(".").join("target"))
 }
 
 /// The first source that changed after `binary` was built, from the list that cargo leaves beside it.

@@ -161,6 +161,8 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
         .as_u64()
         .unwrap_or_else(|| panic!("no edge: {result:#}\n{said}"));
     assert_eq!(result["soak"]["users"].as_u64(), Some(t2 * 40 / 100));
+    assert_eq!(result["evidence"], "SIMULATED ENGINE", "{result:#}");
+    assert!(said.contains("SIMULATED ENGINE: "), "{said}");
     let report = report(dir.path());
     assert_eq!(report["verify"]["passed"], 11, "{}", report["verify"]);
     assert!(
@@ -215,8 +217,8 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
     for file in [
         "requests.parquet",
         "samples.parquet",
-        "report.html",
-        "report.md",
+        "report.simulated-engine.html",
+        "report.simulated-engine.md",
     ] {
         assert!(
             fs::metadata(dir.path().join("out").join(file))
@@ -259,7 +261,8 @@ fn until_fit(dir: &Path) -> (Value, String, Option<String>) {
 }
 
 fn report(dir: &Path) -> Value {
-    let report = fs::read_to_string(dir.join("out/report.json")).expect("a report");
+    let report =
+        fs::read_to_string(dir.join("out/report.simulated-engine.json")).expect("a report");
     serde_json::from_str(&report).expect("JSON")
 }
 
@@ -285,7 +288,7 @@ fn an_interrupted_campaign_tells_what_it_has_and_leaves_nothing_behind() {
         (Some(130), &"interrupted".into())
     );
     assert!(
-        fs::metadata(dir.path().join("out/report.html"))
+        fs::metadata(dir.path().join("out/report.simulated-engine.html"))
             .expect("a report")
             .len()
             > 1000

@@ -140,6 +140,7 @@ fn an_earlier_pass_does_not_stand_where_a_later_run_died() {
     let out = dir.path().join("out");
     assert_eq!(run(dir.path(), &["--virtual"]).status.code(), Some(0));
     assert!(out.join("samples.parquet").is_file());
+    assert!(out.join("report.simulated-engine.json").is_file());
     let corpus = dir.path().display().to_string();
     let mut args = vec!["--json", "--corpus", &corpus];
     args.extend(["--target", "http://127.0.0.1:1/v1"]);
@@ -150,7 +151,9 @@ fn an_earlier_pass_does_not_stand_where_a_later_run_died() {
     let report = fs::read_to_string(out.join("report.json")).expect("a report");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(report["verdict"], "unreachable");
-    assert!(!out.join("samples.parquet").exists());
+    for gone in ["samples.parquet", "report.simulated-engine.json"] {
+        assert!(!out.join(gone).exists(), "{gone}");
+    }
     let page = fs::read_to_string(out.join("report.md")).expect("a page");
     assert!(!page.contains("PASS"), "{page}");
 }
@@ -163,7 +166,11 @@ fn a_directory_takes_one_campaign_at_a_time_and_follows_no_link() {
     let victim = dir.path().join("victim");
     fs::write(&victim, "mine").expect("a file");
     fs::write(out.join(".probe"), "mine").expect("a file");
-    for name in ["report.json", "samples.parquet", "report.html.new"] {
+    for name in [
+        "report.simulated-engine.json",
+        "samples.parquet",
+        "report.simulated-engine.html.new",
+    ] {
         std::os::unix::fs::symlink(&victim, out.join(name)).expect("a link");
     }
     let held = fs::File::open(&out).expect("a directory");
@@ -242,7 +249,8 @@ fn a_hangup_while_the_suite_waits_ends_it_at_once_with_a_report() {
     let status = child.wait().expect("prove ends");
     let said: Vec<String> = lines.map_while(Result::ok).collect();
     assert_eq!(status.code(), Some(130), "{said:#?}");
-    let report = fs::read_to_string(dir.path().join("out/report.json")).expect("a report");
+    let report =
+        fs::read_to_string(dir.path().join("out/report.simulated-engine.json")).expect("a report");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(report["verdict"], "interrupted");
     assert_eq!(report["verify"]["cases"][0]["name"], "late", "{report:#}");
@@ -400,7 +408,13 @@ fn a_campaign_in_virtual_time_finds_its_edge_and_says_so_the_same_each_time() {
         assert!(soak[figure].as_f64() > Some(0.0), "{figure}: {soak}");
     }
     assert_eq!(soak["preemptions"], 0);
-    for file in ["report.html", "report.md", "report.json", "samples.parquet"] {
+    assert_eq!(result["evidence"], "SIMULATED ENGINE, virtual time");
+    for file in [
+        "report.simulated-engine.html",
+        "report.simulated-engine.md",
+        "report.simulated-engine.json",
+        "samples.parquet",
+    ] {
         let about = fs::metadata(dir.path().join("out").join(file)).expect(file);
         assert!(about.len() > 100, "{file}");
     }

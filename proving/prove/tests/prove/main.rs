@@ -4,6 +4,7 @@
 
 mod answers;
 mod campaign;
+mod copied;
 mod faults;
 mod metered;
 mod offline;

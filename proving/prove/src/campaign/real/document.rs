@@ -24,7 +24,8 @@ pub(super) fn unloaded(
     ending: Ending,
 ) -> Document {
     let under_test = preparation::named(options, scenario);
-    let about = about(scenario, started, 0.0, under_test);
+    let is_simulated = preparation::would_simulate(options, scenario);
+    let about = about(scenario, started, (0.0, is_simulated), under_test);
     let course = Course {
         ending: Some(ending),
         ..Course::default()
@@ -40,7 +41,7 @@ pub(super) fn unloaded(
 fn about(
     scenario: &Scenario,
     started: SystemTime,
-    seconds: f64,
+    (seconds, is_engine_simulated): (f64, bool),
     under_test: BTreeMap<String, String>,
 ) -> document::Scenario {
     let started = started.duration_since(UNIX_EPOCH);
@@ -48,6 +49,7 @@ fn about(
         name: scenario.name.clone(),
         title: scenario.title.clone(),
         is_virtual: false,
+        is_engine_simulated,
         started_unix_ms: started.map_or(0, |since| {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
         }),
@@ -77,7 +79,7 @@ impl Campaign {
         let about = about(
             &self.prepared.scenario,
             self.started,
-            self.now.seconds,
+            (self.now.seconds, self.prepared.is_simulated()),
             under_test,
         );
         let mut reproduce: Reproduce = self.prepared.reproduce(options);

@@ -1,7 +1,8 @@
 //! What the gateway's own pages say of tokens and money, by workload and model.
 //!
 //! Invariant: only what was counted since the first page is told, and all of it: counters of a gateway that started again
-//! begin at 0, and what was counted before stays.
+//! begin at 0, and what was counted before stays. All figures are of the same page: one on which a counter has no number is
+//! passed over whole.
 //! Not here: gates and figures that queries answer (`experiment::telemetry`).
 
 use std::collections::BTreeMap;
@@ -56,8 +57,10 @@ impl GatewayPages {
             return;
         }
         let values = sample.values.iter();
-        let counters =
-            values.filter(|value| METRICS.contains(&&*value.metric) && value.value.is_finite());
+        let counters = values.filter(|value| METRICS.contains(&&*value.metric));
+        if counters.clone().any(|value| !value.value.is_finite()) {
+            return;
+        }
         let key = |value: &Value| (value.metric.clone(), value.labels.clone());
         let page: Counters = counters.map(|value| (key(value), value.value)).collect();
         let is_first = self.last.is_none();
@@ -298,6 +301,30 @@ mod tests {
             heard.hear(&page(values.collect()));
         }
         assert_eq!(heard.grown.len(), MOST_SERIES);
+    }
+
+    #[test]
+    fn a_page_on_which_one_witness_has_no_number_leaves_both_as_they_stood() {
+        let drift = |source, tokens| {
+            let labels = [("model", "m"), ("direction", "input"), ("source", source)];
+            value(DRIFT, &labels, tokens)
+        };
+        let page = |reported, counted| vec![drift("reported", reported), drift("counted", counted)];
+        let two = [page(100.0, 90.0), page(200.0, 190.0)];
+        let rows = told(two.clone().into_iter().chain([page(f64::NAN, 900.0)]));
+        assert_eq!(
+            (rows[0].input_tokens, rows[0].input_counted),
+            (100, Some(100))
+        );
+        // What came meanwhile is told with the next page, and once.
+        let all = two
+            .into_iter()
+            .chain([page(f64::NAN, 900.0), page(1_000.0, 990.0)]);
+        let rows = told(all);
+        assert_eq!(
+            (rows[0].input_tokens, rows[0].input_counted),
+            (900, Some(900))
+        );
     }
 
     #[test]

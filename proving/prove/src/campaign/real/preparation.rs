@@ -25,7 +25,7 @@ use crate::host::machine::Machine;
 use crate::interrupt::Interrupt;
 use crate::load::steered::{Said, Steered, Steering};
 use crate::load::traffic::WORKLOAD_HEADER;
-use crate::report::document::{Event, Reproduce, Verified};
+use crate::report::document::{Event, Evidence, Reproduce, Verified};
 use crate::scrape::cfs::Cfs;
 use crate::scrape::targets::{Target, check};
 use crate::subject::{NotStarted, Subject};
@@ -35,6 +35,8 @@ use crate::verify::{self, Suite};
 const DRAINED: Duration = Duration::from_secs(120);
 /// How long a first look at targets may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a target may take to tell whether it is simulated.
+const ASIDE: Duration = Duration::from_secs(2);
 /// Files that are larger are not hashed, bytes.
 const HASHED: u64 = 64 << 20;
 
@@ -45,6 +47,8 @@ pub(super) struct Prepared {
     pub(super) targets: Vec<Target>,
     pub(super) cgroup: Option<Cfs>,
     warnings: Vec<String>,
+    /// Whether one of the engines is known to be simulated.
+    is_simulated: bool,
     corpus: PathBuf,
     base: String,
     rig: Rig,
@@ -131,12 +135,18 @@ fn stand(asked: Asked<'_>, corpus: PathBuf) -> Result<Prepared, RunError> {
     let targets = targets(options, scenario, &rig)?;
     let quota = rig.gateway.as_ref().and_then(Gateway::quota);
     let cgroup = quota.map(|(_, dir)| Cfs::at(dir)).transpose();
+    let is_simulated =
+        rig.engine.is_some() || targets.iter().any(|target| target.is_simulated(ASIDE));
+    if let Some(banner) = Evidence::SimulatedEngine.banner().filter(|_| is_simulated) {
+        hint(banner);
+    }
     Ok(Prepared {
         scenario: scenario.clone(),
         steered,
         cgroup: cgroup.map_err(RunError::Rig)?,
         warnings: check_scrape(scenario, &targets)?,
         targets,
+        is_simulated,
         corpus,
         base,
         rig,
@@ -359,6 +369,11 @@ fn targets(options: &Options, scenario: &Scenario, rig: &Rig) -> Result<Vec<Targ
 }
 
 impl Prepared {
+    /// Whether what answers is known to be simulated.
+    pub(super) const fn is_simulated(&self) -> bool {
+        self.is_simulated
+    }
+
     /// All that telemetry is kept for.
     pub(super) fn queries(&self) -> Vec<Query> {
         let mut queries = queries::queries();
@@ -418,6 +433,11 @@ impl Prepared {
     }
 }
 
+/// Whether an engine was to be simulated, where it did not come to that.
+pub(super) const fn would_simulate(options: &Options, scenario: &Scenario) -> bool {
+    options.target.is_none() && scenario.engine.url.is_none()
+}
+
 /// What was to be under test, where it did not come to that.
 pub(super) fn named(options: &Options, scenario: &Scenario) -> BTreeMap<String, String> {
     let gateway = match (&options.target, &scenario.gateway) {
@@ -458,7 +478,7 @@ pub(super) fn reproduce(
             hashes.insert(name.into_owned(), sha256(&bytes));
         }
     }
-    let mut files = vec!["report.json".to_owned()];
+    let mut files = Vec::new();
     // Without a corpus nothing was loaded.
     if corpus.is_some() {
         files.extend([REQUESTS, SAMPLES].map(str::to_owned));

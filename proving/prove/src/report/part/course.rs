@@ -93,7 +93,7 @@ pub(super) fn decisions(document: &Document) -> Section {
     section.table(table, "not measured: nothing was decided");
     if let Some(more) = document.events.len().checked_sub(MOST_EVENTS + 1) {
         section.text(format!(
-            "{} further decisions stand in report.json.",
+            "{} further decisions stand in the report's JSON.",
             more + 1
         ));
     }

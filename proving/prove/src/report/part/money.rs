@@ -152,7 +152,7 @@ pub(super) fn errors(document: &Document) -> Section {
 fn beyond(section: &mut Section, all: usize, what: &str) {
     if all > MOST_ROWS {
         section.text(format!(
-            "{} further {what} stand in report.json.",
+            "{} further {what} stand in the report's JSON.",
             all - MOST_ROWS
         ));
     }

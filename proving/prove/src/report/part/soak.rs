@@ -4,7 +4,7 @@
 
 use crate::report::chart::{Chart, Mark, Side};
 use crate::report::content::{Cell, Section, Table};
-use crate::report::document::{Document, Quantiles};
+use crate::report::document::{Document, Evidence, Quantiles};
 use crate::report::figure::{bandwidth, count, maybe, percent, plain, time};
 
 pub(super) fn latency(document: &Document) -> Section {
@@ -157,7 +157,12 @@ pub(super) fn hardware(document: &Document) -> Section {
     let rows = rows
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
-    let caption = "Means over the soak, or over the last phase there was";
+    let caption = match document.evidence() {
+        Evidence::Real => "Means over the soak, or over the last phase there was",
+        Evidence::SimulatedEngine | Evidence::Virtual => {
+            "SIMULATED ENGINE: no GPU was measured. Means over the soak, or over the last phase there was"
+        }
+    };
     let table = Table::figures(caption, ["Figure", "#Value"], rows);
     section.table(table, "not measured: no exporter of the hardware was read");
     if !hardware.nvlink_convention.is_empty() {

@@ -1,5 +1,8 @@
 //! Both formats as real servers write them, what is no page, and any bytes.
 
+use std::time::Duration;
+
+use experiment::telemetry::{Query, Sample, Span, Telemetry};
 use proptest::prelude::*;
 
 use super::{Kind, Page};
@@ -75,6 +78,56 @@ fn a_line_that_cannot_be_read_is_counted_and_the_first_is_told_with_its_number()
 }
 
 #[test]
+fn a_series_whose_value_is_no_number_is_there_without_one() {
+    let page = read(
+        "# TYPE ttft histogram\nttft_sum abc\nttft_count 7\nother abc\nn_total{engine=\"0\"} 0x10\nn_total{engine=\"1\"} 5\n",
+    );
+    let seen: Vec<(&str, bool)> = page
+        .values
+        .iter()
+        .map(|value| (&*value.metric, value.value.is_nan()))
+        .collect();
+    let expected = [
+        ("ttft_sum", true),
+        ("ttft_count", false),
+        ("n_total", true),
+        ("n_total", false),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(
+        (page.unread, page.first_unread),
+        (3, Some((2, "ttft_sum abc".into())))
+    );
+}
+
+#[test]
+fn a_sum_of_nan_of_inf_or_of_letters_beside_a_count_that_goes_on_is_no_mean() {
+    let mean: Query = "mean(engine:ttft)".parse().expect("a query");
+    for broken in ["NaN", "+Inf", "abc"] {
+        let mut telemetry = Telemetry::new([&mean]);
+        for at in 0..=20_u32 {
+            // Ten calls a second of 100 ms each.
+            let (count, sum) = (10 * at, format!("{}", f64::from(at)));
+            let sum = if at <= 5 { &sum } else { broken };
+            let page = read(&format!(
+                "# TYPE ttft histogram\nttft_sum {sum}\nttft_count {count}\n"
+            ));
+            telemetry.hear(&Sample {
+                at: Duration::from_secs(at.into()),
+                target: "engine".into(),
+                values: page.values,
+            });
+        }
+        let asked = |from, to| {
+            let [from, to] = [from, to].map(Duration::from_secs);
+            telemetry.ask(&mean, Span { from, to })
+        };
+        assert_eq!(asked(0, 20), Some(0.1), "{broken}");
+        assert_eq!(asked(5, 20), None, "{broken}");
+    }
+}
+
+#[test]
 fn a_page_of_html_is_no_page_of_metrics_and_an_empty_one_neither() {
     let html = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head>\n<body>x</body></html>";
     assert!(!read(html).is_metrics());
@@ -88,7 +141,8 @@ proptest! {
     fn any_bytes_give_a_page(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
         let page = Page::read(&bytes);
         let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
-        prop_assert!(page.unread + page.values.len() as u64 + page.buckets <= lines);
+        let numbers = page.values.iter().filter(|value| !value.value.is_nan()).count() as u64;
+        prop_assert!(page.unread + numbers + page.buckets <= lines);
         prop_assert_eq!(page.unread > 0, page.first_unread.is_some());
     }
 

@@ -1,6 +1,10 @@
 //! How far names lie apart; what is no target. Pages are asked for in the end-to-end tests.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
 
 use experiment::telemetry::{Query, Value};
 
@@ -110,4 +114,44 @@ fn a_target_is_a_url_whose_path_and_query_are_asked_for() {
         let says = Target::parse("x", url).expect_err(url);
         assert!(says.starts_with("target x: "), "{says}");
     }
+}
+
+#[test]
+fn a_target_beside_whose_metrics_an_engine_says_that_it_is_simulated_is_known_for_one() {
+    for (body, is_simulated) in [
+        (
+            r#"{"system_env": {"vllm_version": "0.26.0", "simulated": true}}"#,
+            true,
+        ),
+        (r#"{"system_env": {"vllm_version": "0.26.0"}}"#, false),
+        (r#"{"detail": "Not Found"}"#, false),
+        ("<html>", false),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!(
+            "http://{}/metrics",
+            listener.local_addr().expect("an address")
+        );
+        let server = thread::spawn(move || {
+            let (mut socket, _) = listener.accept().expect("a connection");
+            let mut head = [0; 4096];
+            let length = socket.read(&mut head).expect("a head");
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            socket.write_all(answer.as_bytes()).expect("it is read");
+            String::from_utf8_lossy(&head[..length]).into_owned()
+        });
+        let target = Target::parse("engine", &url).expect("a target");
+        assert_eq!(
+            target.is_simulated(Duration::from_secs(100)),
+            is_simulated,
+            "{body}"
+        );
+        let asked = server.join().expect("it answered");
+        assert!(asked.starts_with("GET /server_info HTTP/1.1"), "{asked}");
+    }
+    let gone = Target::parse("engine", "http://127.0.0.1:1/metrics").expect("a target");
+    assert!(!gone.is_simulated(Duration::from_secs(100)));
 }
