@@ -66,7 +66,7 @@ routes:
   - workload: [swe-rebench-ide, terminal-bench-ci]
     match: {{ model: gpt-oss-120b }}
     backend: on-prem
-    limits: [ {{ requests: 2, per: 1m }}, {{ tokens: 100000, per: 1m }} ]
+    limits: [ {{ requests: 2, per: 1m, window: rolling }}, {{ tokens: 100000, per: 1m }} ]
 prices:
   gpt-oss-120b: {{ input: 0.10, output: 0.40, per: 1M }}
   gemini-2.5-flash: {{ input: 0.30, output: 2.50, per: 1M }}
