@@ -164,7 +164,7 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
     assert_eq!(result["evidence"], "SIMULATED ENGINE", "{result:#}");
     assert!(said.contains("SIMULATED ENGINE: "), "{said}");
     let report = report(dir.path());
-    assert_eq!(report["verify"]["passed"], 11, "{}", report["verify"]);
+    assert_eq!(report["verify"]["passed"], 13, "{}", report["verify"]);
     assert!(
         report["errors"].as_array().is_some_and(Vec::is_empty),
         "{}",
