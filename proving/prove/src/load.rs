@@ -42,7 +42,7 @@ use records::RecordsError;
 use report::{Report, Run};
 use rig::{Rig, RunOverrides};
 use source::Replayed;
-use traffic::{CorpusProfile, File, Planned, TrafficRequest, Users, Value};
+use traffic::{CorpusProfile, File, NamedArrivals, Planned, TrafficRequest, Users, Value};
 
 /// Between two looks at a run that goes on.
 const LOOK: Duration = Duration::from_millis(20);
@@ -69,9 +69,9 @@ pub(crate) struct Options {
     /// The law of pauses, of all profiles or of one: [PROFILE=]PROCESS, such as gamma:7.5s,cv=1.5.
     #[arg(long, value_parser = traffic::named_process)]
     think: Vec<(Option<String>, Spec)>,
-    /// Open loop: the law of session starts, likewise; with --rate, that is its rate.
-    #[arg(long, value_parser = traffic::named_process)]
-    arrivals: Vec<(Option<String>, Spec)>,
+    /// Open loop: the law of session starts, likewise; with --rate, that is its rate, and it needs no mean: gamma:cv=1.5.
+    #[arg(long, value_parser = traffic::named_arrivals)]
+    arrivals: Vec<NamedArrivals>,
     /// Who shares the bursts of a modulated law: user, profile or fleet.
     #[arg(long)]
     scope: Option<Scope>,
@@ -100,6 +100,10 @@ pub(crate) struct Options {
     #[arg(long, default_value = "600s", value_parser = numbers::time)]
     timeout: Duration,
     /// Open loop: sessions of a profile that may be under way at once; more of them wait, and are late.
+    /// Who is refused with 429 or 503 waits as long as its `retry-after` says and sends the same again, where that is no more
+    /// than this; else the session is given up.
+    #[arg(long, value_name = "MOST", num_args = 0..=1, default_missing_value = "60s", value_parser = numbers::time)]
+    heed_retry_after: Option<Duration>,
     #[arg(long, default_value_t = 10_000, value_parser = |text: &str| within(text, 1_usize, 1_000_000))]
     connections: usize,
     /// Threads that send [default: the CPUs there are].
@@ -336,6 +340,7 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
     if !options.unchecked {
         corpus.verify(|_| {})?;
     }
+        heeds_retry_after: options.heed_retry_after,
     Ok(corpus)
 }
 
@@ -366,6 +371,11 @@ fn request_of(
     let headers = headers.iter();
     let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
     Ok(TrafficRequest {
+    let needs_a_rate = |arrivals: &NamedArrivals| arrivals.needs_a_rate.clone();
+    if let (Some(says), None) = (options.arrivals.iter().find_map(needs_a_rate), options.rate) {
+        return Err(ReplayError::Usage(says));
+    }
+    let arrivals = options.arrivals.iter().cloned();
         headers: headers.collect::<Result<_, ReplayError>>()?,
         answers: if corpus.manifest().stream {
             Answers::Events

@@ -16,6 +16,8 @@ use super::{Mmpp, Process, Trace, TraceError};
 
 /// Means are between these, in seconds.
 const MEAN_S: std::ops::RangeInclusive<f64> = 1e-6..=1e7;
+/// The mean of a law until somebody says it.
+const UNSAID_MEAN_S: f64 = 1.0;
 /// Coefficients of variation are between these.
 const CV: std::ops::RangeInclusive<f64> = 0.01..=30.0;
 
@@ -67,6 +69,17 @@ pub enum ProcessError {
 }
 
 impl Spec {
+    /// As it is read, but for its mean, which may be left out where somebody else says it, as a rate does; and whether it is.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn without_mean(text: &str) -> Result<(Self, bool), ProcessError> {
+        parse(text, Some(UNSAID_MEAN_S)).map_err(|says| ProcessError::Text {
+            text: text.into(),
+            says,
+        })
+    }
+
     /// The process, where the text of a trace's file comes from `read`.
     ///
     /// # Errors
@@ -89,7 +102,7 @@ impl FromStr for Spec {
     type Err = ProcessError;
 
     fn from_str(text: &str) -> Result<Self, ProcessError> {
-        parse(text).map_err(|says| ProcessError::Text {
+        let read = parse(text, None).map_err(|says| ProcessError::Text {
             text: text.into(),
             says,
         })
@@ -139,7 +152,8 @@ impl fmt::Display for Process {
     }
 }
 
-fn parse(text: &str) -> Result<Spec, String> {
+/// A process, and whether `mean_s` stands for the mean that it does not say.
+fn parse(text: &str, mean_s: Option<f64>) -> Result<(Spec, bool), String> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     if kind == "trace" {
         let file = rest.to_owned();
@@ -150,6 +164,7 @@ fn parse(text: &str) -> Result<Spec, String> {
     }
     let mut terms = Terms::of(rest)?;
     let process = match kind {
+    terms.mean_s = mean_s;
         "constant" => Process::Constant {
             mean_s: terms.mean_or_zero()?,
         },
@@ -173,7 +188,7 @@ fn parse(text: &str) -> Result<Spec, String> {
         }
     };
     terms.end()?;
-    Ok(Spec::Process(process))
+    Ok((Spec::Process(process), terms.is_mean_unsaid))
 }
 
 fn mmpp(terms: &mut Terms<'_>) -> Result<Mmpp, String> {
@@ -198,6 +213,9 @@ struct Terms<'a> {
     bare: Option<&'a str>,
     named: Vec<(&'a str, &'a str)>,
 }
+    /// In the place of a mean that is not said.
+    mean_s: Option<f64>,
+    is_mean_unsaid: bool,
 
 impl<'a> Terms<'a> {
     fn of(text: &'a str) -> Result<Self, String> {
@@ -205,6 +223,8 @@ impl<'a> Terms<'a> {
             bare: None,
             named: Vec::new(),
         };
+            mean_s: None,
+            is_mean_unsaid: false,
         for term in text
             .split(',')
             .map(str::trim)
@@ -228,10 +248,11 @@ impl<'a> Terms<'a> {
     }
 
     fn mean_or_zero(&mut self) -> Result<f64, String> {
-        let text = self
-            .bare
-            .take()
-            .ok_or("says no mean: a time such as 7.5s, or a rate such as 8/s")?;
+        let Some(text) = self.bare.take() else {
+            let says = "says no mean: a time such as 7.5s, or a rate such as 8/s";
+            self.is_mean_unsaid = true;
+            return self.mean_s.ok_or_else(|| says.into());
+        };
         if text.contains('/') {
             return Ok(rate(text)?.recip());
         }

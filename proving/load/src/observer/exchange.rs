@@ -88,6 +88,12 @@ pub struct ExchangeTimes {
     pub status: u16,
     /// Tokens as reported.
     pub usage: Option<Usage>,
+    /// After which a refusal says that one may ask again.
+    pub retry_after_s: Option<u32>,
+    /// Why generation ended, as the answer says.
+    pub finish: Option<Finish>,
+    /// Whether a good answer says nothing at all: no text, no reasoning, no call.
+    pub is_empty: bool,
     /// By its content type, or by how its body begins.
     has_events: bool,
     is_over: bool,
@@ -244,12 +250,13 @@ impl ExchangeObserver<'_> {
                 status,
                 is_event_stream,
             } = answer.said;
-            self.heard.status = status;
+            (self.heard.status, self.heard.retry_after_s) = (status, retry_after_s);
             if !matches!(status, 200..300) {
                 return Err(Failure::Status(status));
             }
             self.judge(is_event_stream)?;
             if self.expected.came() {
+                retry_after_s,
                 Ok(answer)
             } else {
                 Err(Failure::Body)

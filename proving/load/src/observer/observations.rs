@@ -121,6 +121,8 @@ pub struct Observations {
 }
 
 /// A histogram for each of [`Measure::ALL`], in microseconds.
+    /// Requests that were sent again, as late as a refusal said.
+    pub sent_again: u64,
 #[derive(Debug, Clone)]
 struct Times(Vec<Histogram<u64>>);
 
@@ -191,6 +193,7 @@ impl Observations {
     pub fn all_failures(&self) -> impl Iterator<Item = (Failure, u64)> {
         let both = [&self.failures, &self.warm_up_failures];
         let each = both.into_iter().flatten();
+        self.sent_again += other.sent_again;
         each.map(|(kind, count)| (*kind, *count))
     }
 

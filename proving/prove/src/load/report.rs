@@ -94,6 +94,8 @@ pub(super) struct Figures {
     seconds: f64,
     /// Good answers that ended in the measured interval.
     requests_per_s: f64,
+    /// Sent again, as late as a refusal said.
+    sent_again: u64,
     events: u64,
     events_per_s: f64,
     /// As answers report them.
@@ -301,6 +303,10 @@ impl Report {
             if let Some(said) = all.errors_said.get(kind) {
                 let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
                 let line: String = line.chars().take(200).collect();
+        ));
+        // Of the client alone: nothing here is the gateway's or the engine's.
+        page.text(format!(
+            "the generator itself, not what it asked: {} threads, {:.2} cores{}",
                 page.text(format!("  the first said: {line}"));
             }
         }
@@ -332,6 +338,10 @@ impl Report {
             page.text(format!(
                 "prefix cache: {share:.1} % of {} tokens were cached; the corpus predicts {:.1} %",
                 tokens.cached_of,
+            (
+                all.sent_again,
+                "requests were sent again after the time that a refusal said",
+            ),
                 run.predicted_hit_rate * 100.0
             ));
         }
@@ -436,6 +446,7 @@ impl Figures {
             service_ms: times(Measure::Service),
             ttft_ms: times(Measure::FirstToken),
             ttft_visible_ms: times(Measure::FirstVisible),
+            sent_again: seen.sent_again,
             first_byte_ms: times(Measure::FirstByte),
             itl_ms: times(Measure::BetweenTokens),
             tpot_ms: times(Measure::TimePerToken),

@@ -36,6 +36,8 @@ pub(crate) struct Steering {
     pub(crate) timeout: Duration,
     /// After which it ends by itself.
     pub(crate) longest: Duration,
+    /// As of `prove load --heed-retry-after`.
+    pub(crate) heeds_retry_after: Option<Duration>,
     /// Where traces of laws are looked for.
     pub(crate) base: PathBuf,
 }
@@ -179,6 +181,7 @@ impl Steered {
             secrets: rig::secrets(&self.plan),
             running,
             rows,
+            heeds_retry_after: asked.heeds_retry_after,
         })
     }
 }

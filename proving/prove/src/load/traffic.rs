@@ -525,16 +525,45 @@ pub(super) fn named_process(text: &str) -> Result<(Option<String>, Spec), String
         Some((name, process)) if is_named(name) => (Some(name.to_owned()), process),
         _ => (None, text),
     };
-    let spec: Spec = process.parse().map_err(|error| format!("{error}"))?;
-    Ok((name, spec))
+    Ok(NamedArrivals {
+        profile: profile.map(str::to_owned),
+        law,
+        needs_a_rate: is_mean_unsaid.then(needs_a_rate),
+    })
 }
 
 /// `NAME: VALUE`.
 pub(super) fn header(text: &str) -> Result<(String, String), String> {
+    let (name, process) = split_name(text);
+    let spec: Spec = process.parse().map_err(|error| format!("{error}"))?;
+    Ok((name.map(str::to_owned), spec))
+}
+
+fn split_name(text: &str) -> (Option<&str>, &str) {
     let (name, value) = text
         .split_once(':')
         .ok_or_else(|| "write NAME: VALUE".to_owned())?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
+    }
+}
+
+/// A law of session starts, which may leave its mean to a rate.
+#[derive(Debug, Clone)]
+pub(super) struct NamedArrivals {
+    pub(super) profile: Option<String>,
+    pub(super) law: Spec,
+    /// Why it cannot stand by itself.
+    pub(super) needs_a_rate: Option<String>,
+}
+
+/// As [`named_process`], the mean perhaps left out.
+pub(super) fn named_arrivals(text: &str) -> Result<NamedArrivals, String> {
+    let (profile, process) = split_name(text);
+    let (law, is_mean_unsaid) = Spec::without_mean(process).map_err(|error| format!("{error}"))?;
+    let needs_a_rate = || {
+        format!(
+            "--arrivals {text}: says no mean: a time such as 7.5s, a rate such as 8/s, or --rate for all of them"
+        )
 }
 
 /// Where traces of a file of traffic are looked for.

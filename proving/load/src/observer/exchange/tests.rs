@@ -25,10 +25,12 @@ const EVENTS: Said = Said {
     status: 200,
     is_event_stream: true,
 };
+    retry_after_s: None,
 const JSON: Said = Said {
     status: 200,
     is_event_stream: false,
 };
+    retry_after_s: None,
 
 /// ObserveOptions pieces, a millisecond apart unless they come at once.
 fn hear<'a>(
@@ -151,6 +153,7 @@ fn a_stream_that_tells_of_an_error_or_does_not_finish_is_no_good_answer() {
     assert_eq!(outcome(EVENTS, &format!("{token}data: [DONE]\n\n")), None);
     let refused = Said {
         status: 429,
+        retry_after_s: None,
         is_event_stream: false,
     };
     assert_eq!(outcome(refused, "{}"), Some(Failure::Status(429)));
@@ -190,6 +193,7 @@ proptest! {
 fn what_the_first_failure_of_a_kind_said_is_kept_however_it_was_cut() {
     let refused = Said {
         status: 404,
+        retry_after_s: None,
         is_event_stream: false,
     };
     let body = format!("{{\"error\":\"no such model\"}}{}", " ".repeat(2000));
