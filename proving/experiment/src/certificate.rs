@@ -16,6 +16,7 @@
 //! Invariant: the same sends give the same certificate, in whatever order and from however many threads they came.
 //! Not here: sending, colours (`load`, `prove`).
 
+mod cardinality;
 mod chain;
 mod checks;
 mod collector;
@@ -26,6 +27,7 @@ mod table;
 mod tests;
 
 pub use collector::{Certifier, MOST_KEPT, Sent};
+pub use cardinality::{Cardinality, LEAST_UNIQUE};
 pub use lag::Lag;
 
 use std::time::Duration;
@@ -56,6 +58,12 @@ pub struct Certificate {
     pub stalled_s: f64,
     /// One by one.
     pub profiles: Vec<ProfileCertificate>,
+    /// How late sends left for want of a connection, where whoever sent them says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<Leaving>,
+    /// How often the same sessions came, where whoever sent them says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cardinality: Option<Cardinality>,
 }
 
 /// What is to be thought of a run.
@@ -168,10 +176,26 @@ impl Certificate {
             stalled_s,
             profiles,
         }
+            leaving: None,
+            cardinality: None,
     }
 
     /// Checks that failed, with the profiles they are of.
     pub fn failures(&self) -> impl Iterator<Item = (&ProfileCertificate, &Check)> {
+    /// With how long sends waited for their connections.
+    #[must_use]
+    pub fn with_leaving(mut self, leaving: Leaving) -> Self {
+        self.leaving = Some(leaving);
+        self
+    }
+
+    /// With what is known of its sessions.
+    #[must_use]
+    pub fn with_cardinality(mut self, cardinality: Cardinality) -> Self {
+        self.cardinality = Some(cardinality);
+        self
+    }
+
         self.profiles.iter().flat_map(|profile| {
             let failed = |check: &&Check| check.outcome == Outcome::Failed;
             let checks = profile.checks.iter().filter(failed);

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use corpus::manifest::Manifest;
 use corpus::store::{Corpus, StoreError};
 use experiment::arrivals::{Process, Scope, Spec};
 use experiment::slo::Slo;
@@ -99,11 +100,11 @@ pub(crate) struct Options {
     /// An answer that is not whole after this is an error.
     #[arg(long, default_value = "600s", value_parser = numbers::time)]
     timeout: Duration,
-    /// Open loop: sessions of a profile that may be under way at once; more of them wait, and are late.
     /// Who is refused with 429 or 503 waits as long as its `retry-after` says and sends the same again, where that is no more
     /// than this; else the session is given up.
     #[arg(long, value_name = "MOST", num_args = 0..=1, default_missing_value = "60s", value_parser = numbers::time)]
     heed_retry_after: Option<Duration>,
+    /// Open loop: sessions of a profile that may be under way at once; more of them wait, and are late.
     #[arg(long, default_value_t = 10_000, value_parser = |text: &str| within(text, 1_usize, 1_000_000))]
     connections: usize,
     /// Threads that send [default: the CPUs there are].
@@ -153,6 +154,9 @@ pub(crate) struct Options {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+    /// Refuse a run whose sessions repeat themselves: at least this share has to be no repetition.
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", value_parser = |text: &str| within(text, 0.0, 1.0))]
+    strict: Option<f64>,
     /// Take the corpus without checking the sums of its sessions first.
     #[arg(long)]
     unchecked: bool,
@@ -294,6 +298,14 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
     let (asked, has) = (asked(options, &corpus)?, has(&corpus));
     let planned = traffic::plan(&asked, &file.unwrap_or_default(), &base, &has)?;
     warn_of_pauses(&has, &planned);
+    let begun = planned.sessions_at_least(options.warm_up + measure(options));
+    let few = options
+        .strict
+        .and_then(|least| too_few(corpus.manifest(), begun, least));
+    if let Some(says) = few {
+        return Err(ReplayError::Usage(says));
+    }
+    let manifest = corpus.manifest().clone();
     let run = Run {
         tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
         corpus: options.corpus.display().to_string(),
@@ -332,7 +344,21 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
         records: None,
         certify: true,
     };
-    Ok(Rig::new(plan, run, options.slo.clone()))
+    Ok(Rig::new(plan, run, options.slo.clone()).of_corpus(manifest, options.strict))
+}
+
+/// Why sessions would repeat themselves, where so many are begun at least and this share is to be no repetition.
+#[expect(clippy::cast_precision_loss, reason = "sessions below 2^53")]
+fn too_few(manifest: &Manifest, begun: u64, least: f64) -> Option<String> {
+    let unique = manifest.unique_sessions;
+    let is_few = (unique as f64) < least * begun as f64;
+    is_few.then(|| {
+        format!(
+            "--strict: the corpus has {unique} unique sessions, and {begun} at least are begun: less than {:.1} % would be no \
+             repetition, and a prefix cache would be measured",
+            least * 100.0
+        )
+    })
 }
 
 fn open(options: &Options) -> Result<Corpus, ReplayError> {

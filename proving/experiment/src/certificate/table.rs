@@ -6,7 +6,9 @@
 
 use std::fmt;
 
-use super::{Certificate, Check, LEAST_GAPS, Of, Outcome, ProfileCertificate, Verdict};
+use super::{
+    Certificate, Check, LEAST_GAPS, LEAST_UNIQUE, Of, Outcome, ProfileCertificate, Verdict,
+};
 
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,6 +24,18 @@ impl fmt::Display for Certificate {
                 "  the generator did not come to its turn for {:.0} ms in all; more than 1 % of a run makes it void",
                 self.stalled_s * 1e3
             )?;
+        }
+        if let Some(leaving) = self.leaving.as_ref().filter(|leaving| leaving.late > 0) {
+            writeln!(f, "  {leaving}")?;
+        }
+        if let Some(cardinality) = &self.cardinality {
+            let is_few = cardinality.is_few(LEAST_UNIQUE);
+            let warns = if is_few {
+                "WARNING, the same sessions again and again: "
+            } else {
+                ""
+            };
+            writeln!(f, "  {warns}{cardinality}")?;
         }
         self.profiles.iter().try_for_each(|profile| profile.fmt(f))
     }

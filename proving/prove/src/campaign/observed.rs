@@ -27,6 +27,8 @@ pub(super) struct Ended {
     pub(super) profile: usize,
     /// Of the profile's corpus, by number.
     pub(super) session: Option<u64>,
+    /// Which turn of it, from 0.
+    pub(super) turn: Option<u32>,
     pub(super) due: Duration,
     pub(super) sent: Option<Duration>,
     pub(super) first_token: Option<Duration>,
@@ -48,10 +50,12 @@ pub(super) struct Observed {
     seconds: Vec<(u32, u32)>,
     sums: Sums,
     errors: BTreeMap<(String, String), u64>,
-    /// Profile and session of all requests: no more than the corpus has.
+    /// Profile and session of all requests: no more than the corpus has, or were begun in virtual time.
     sessions: HashSet<(usize, u64)>,
 }
 
+    /// Sessions whose first request was answered, as often as it was.
+    begun: u64,
 /// A phase, from its beginning on.
 struct PhaseCells {
     name: String,
@@ -129,6 +133,7 @@ impl Observed {
         }
     }
 
+            begun: 0,
     /// A phase begins.
     pub(super) fn phase(&mut self, name: &str, from: Duration) {
         self.phases.push(PhaseCells {
@@ -179,6 +184,8 @@ impl Observed {
         if let Some(kind) = &ended.failure {
             let key = (phase.name.clone(), kind.clone());
             if self.errors.len() < MOST_KINDS || self.errors.contains_key(&key) {
+        // One that was refused is perhaps sent again.
+        self.begun += u64::from(ended.turn == Some(0) && ended.failure.is_none());
                 *self.errors.entry(key).or_default() += 1;
             }
         }
@@ -270,6 +277,11 @@ impl Observed {
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.sums.answered as u64, self.sums.errors as u64)
     }
+    /// How often a session was begun; `None` where requests are of none.
+    pub(super) fn begun_sessions(&self) -> Option<u64> {
+        (self.begun > 0).then_some(self.begun)
+    }
+
 
     /// What users of each profile had in the last phase of that name.
     pub(super) fn cells(&self, phase: &str) -> Option<&[Cells]> {

@@ -49,6 +49,8 @@ pub(super) struct Parts<'a> {
     pub(super) remarks: Vec<String>,
     /// Whether the generator kept up; `Err` says why no figure counts.
     pub(super) generator_fit: Result<(), String>,
+    /// The least share of sessions that are no repetition, where one was asked for.
+    pub(super) strict: Option<f64>,
 }
 
 impl<'a> Parts<'a> {
@@ -80,6 +82,7 @@ impl<'a> Parts<'a> {
             notes: Vec::new(),
             remarks: Vec::new(),
             generator_fit: Ok(()),
+            strict: None,
         }
     }
 

@@ -150,6 +150,49 @@ fn a_scenario_without_gates_has_the_published_ones() {
     let (_, faults) = Scenario::parse(
         "x",
         PathBuf::new(),
+        let loaded = subject.under_load().expect("a manifest of it under load");
+        let rendered = loaded.render(&places);
+        assert!(rendered.is_ok(), "{name}: {:?}", rendered.err());
+    }
+}
+
+#[test]
+fn the_white_papers_load_comes_under_the_papers_identities_to_both_tiers_with_token_limits() {
+    for name in ["white-paper", "white-paper-short"] {
+        let scenario = Scenario::read(&Path::new(SCENARIOS).join(name), |_| Vec::new());
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        let profiles = scenario.profiles.iter();
+        let identities: Vec<&str> = profiles
+            .map(|profile| {
+                profile
+                    .headers
+                    .get("x-workload-app")
+                    .unwrap_or(&profile.name)
+            })
+            .map(String::as_str)
+            .collect();
+        let papers = [
+            "toolbench-agent",
+            "terminal-bench-ci",
+            "ui-navigation",
+            "swe-rebench-ide",
+        ];
+        assert_eq!(identities, papers, "{name}");
+        let gateway = Subject::of(scenario.gateway.as_deref().expect("one")).expect("a manifest");
+        let loaded = gateway.under_load().expect("a manifest");
+        let config = fs::read_to_string(loaded.dir.join("tollgate.yaml")).expect("a text");
+        let routes = config.split_once("routes:").expect("routes").1;
+        for identity in identities {
+            assert!(routes.contains(identity), "{name}: {identity}");
+        }
+        for policy in ["backend: frontier", "backend: on-prem"] {
+            assert!(routes.contains(policy), "{name}: {policy}");
+        }
+        assert_eq!(
+            routes.matches("{ tokens: 20M, per: 1m }").count(),
+            2,
+            "{routes}"
+        );
         "[[target]]\nname = 'client'\nurl = 'x'\n[[target]]\nname = 'y'\n".into(),
     );
     let faults = faults.join("\n");

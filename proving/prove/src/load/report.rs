@@ -30,7 +30,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     version: u32,
-    /// How the run ended: `good`, `failed`, `unproven` or `void`, as the certificate; `errors`, `slo_missed`.
+    /// How the run ended: `good`, `failed`, `unproven` or `void`, as the certificate; `errors`, `slo_missed`, `few_sessions`.
     pub(super) verdict: &'static str,
     pub(super) run: Run,
     /// Whether it was ended from outside: what was under way then is nobody's fault.
@@ -223,6 +223,16 @@ impl Report {
     /// Without these, wherever a target said one back.
     pub(super) fn without(mut self, secrets: &[Secret]) -> Self {
         let figures = self.profiles.values_mut().chain([&mut self.all]);
+    /// Judged by how many of its sessions are no repetition, where that is asked for.
+    pub(super) fn strictly(mut self, least: Option<f64>) -> Self {
+        let of = self.certificate.cardinality.zip(least);
+        let is_few = of.is_some_and(|(cardinality, least)| cardinality.is_few(least));
+        if is_few && self.ended() == Ended::Good {
+            self.verdict = "few_sessions";
+        }
+        self
+    }
+
         for said in figures.flat_map(|figures| figures.errors_said.values_mut()) {
             for secret in secrets {
                 *said = secret.hidden_in(said);
@@ -235,7 +245,7 @@ impl Report {
     pub(super) fn ended(&self) -> Ended {
         match (self.certificate.verdict, self.verdict) {
             (Verdict::Void, _) => Ended::Void,
-            (Verdict::Failed, _) | (_, "errors" | "slo_missed") => Ended::Failed,
+            (Verdict::Failed, _) | (_, "errors" | "slo_missed" | "few_sessions") => Ended::Failed,
             (Verdict::Good | Verdict::Unproven, _) => Ended::Good,
         }
     }

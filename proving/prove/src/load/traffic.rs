@@ -234,6 +234,17 @@ pub(super) fn plan(
     Ok(planned)
 }
 
+impl Planned {
+    /// Sessions that are begun in such a time, whatever the target does: one of each user, and those that arrive.
+    pub(super) fn sessions_at_least(&self, time: Duration) -> u64 {
+        let of = |profile: &Profile| match &profile.load {
+            Load::Closed { users, .. } => f64::from(*users),
+            Load::Open { arrivals, .. } => arrivals.rate().unwrap_or(0.0) * time.as_secs_f64(),
+        };
+        self.workload.profiles.iter().map(of).sum::<f64>() as u64
+    }
+}
+
 fn check_names(
     asked: &TrafficRequest,
     file: &File,

@@ -313,6 +313,37 @@ pub(crate) struct Errors {
     pub(crate) phase: String,
     pub(crate) kind: String,
     pub(crate) count: u64,
+    /// Of the corpus: those that say what none before says.
+    #[serde(default)]
+    pub(crate) corpus_unique_sessions: Option<u64>,
+    /// Begun, as often as they were.
+    #[serde(default)]
+    pub(crate) begun_sessions: Option<u64>,
+    /// As `predicted`, with sessions that came again.
+    #[serde(default)]
+    pub(crate) expected: Option<f64>,
+}
+
+/// With a smaller share of sessions that are no repetition, figures are of a cache.
+const LEAST_UNIQUE: f64 = 0.1;
+
+impl PrefixCache {
+    /// With the hits that are expected of what was sent, by the share of sessions that are no repetition.
+    pub(crate) fn expecting(mut self, hits: impl FnOnce(f64) -> f64) -> Self {
+        self.expected = self.unique_share().map(hits);
+        self
+    }
+
+    /// The share of sessions that are no repetition; `None` where there were none.
+    #[expect(clippy::cast_precision_loss, reason = "sessions below 2^53")]
+    pub(crate) fn unique_share(&self) -> Option<f64> {
+        let begun = self.begun_sessions.filter(|begun| *begun > 0)?;
+        let sent = self.unique_sessions?;
+        let unique = self
+            .corpus_unique_sessions
+            .map_or(sent, |most| sent.min(most));
+        Some(unique.min(begun) as f64 / begun as f64)
+    }
     /// What the first said.
     pub(crate) says: Option<String>,
 }
@@ -457,7 +488,19 @@ impl Document {
             ),
         ];
         let found = found.into_iter().filter(|(holds, _)| is_passed && *holds);
-        found.map(|(_, says)| says.to_owned()).collect()
+        let found = found.map(|(_, says)| says.to_owned());
+        let few = self.few_sessions().filter(|_| is_passed);
+        found.chain(few).collect()
+    }
+
+    /// Whether the same sessions came again and again, in words.
+    pub(crate) fn few_sessions(&self) -> Option<String> {
+        let cache = &self.prefix_cache;
+        cache.unique_share().filter(|share| *share < LEAST_UNIQUE)?;
+        let (unique, begun) = (cache.unique_sessions?, cache.begun_sessions?);
+        Some(format!(
+            "only {unique} different sessions were sent, {begun} times: what was measured is the prefix cache"
+        ))
     }
 }
 

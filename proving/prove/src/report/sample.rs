@@ -115,6 +115,9 @@ pub(crate) fn full() -> Document {
             measured: Some(0.8427),
             sessions: Some(20_412),
             unique_sessions: Some(20_396),
+            corpus_unique_sessions: Some(20_396),
+            begun_sessions: Some(40_890),
+            expected: Some(0.93),
         },
         errors: vec![Errors {
             phase: "soak".into(),

@@ -93,7 +93,7 @@ impl Conversations {
 
 impl Sessions for Conversations {
     fn count(&self) -> u64 {
-        CONVERSATIONS
+        self.talk.conversations.unwrap_or(CONVERSATIONS)
     }
 
     fn turns(&self, session: u64) -> u32 {

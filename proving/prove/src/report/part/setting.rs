@@ -83,9 +83,17 @@ pub(super) fn corpus(document: &Document) -> Section {
     }
     let apart = cache.predicted.zip(cache.measured).map(|(p, m)| m - p);
     let rows = [
-        ("sessions", maybe(cache.sessions, count)),
+        ("sessions of the corpus", maybe(cache.sessions, count)),
         (
-            "sessions that are like no other",
+            "of them, such as say what no other says",
+            maybe(cache.corpus_unique_sessions, count),
+        ),
+        (
+            "sessions that were begun",
+            maybe(cache.begun_sessions, count),
+        ),
+        (
+            "of them, different ones",
             maybe(cache.unique_sessions, count),
         ),
         ("hit rate, foretold", maybe(cache.predicted, percent)),
@@ -99,6 +107,9 @@ pub(super) fn corpus(document: &Document) -> Section {
                    ever evicted, and measured";
     section.table(Table::figures(caption, ["Figure", "#Value"], rows), "");
     section
+    if let Some(says) = document.few_sessions() {
+        section.text(format!("WARNING: {says}."));
+    }
 }
 
 /// What is shown of a certificate, as `experiment::certificate` writes it; a figure that is no number is `null` there.
