@@ -1,6 +1,7 @@
 //! Sums by phase and window, scenarios as they are shipped, and what stands in a document.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
