@@ -22,13 +22,15 @@ mod checks;
 mod collector;
 mod gaps;
 mod lag;
+mod leaving;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use collector::{Certifier, MOST_KEPT, Sent};
 pub use cardinality::{Cardinality, LEAST_UNIQUE};
+pub use collector::{Certifier, MOST_KEPT, Sent};
 pub use lag::Lag;
+pub use leaving::{LATE_S, Leaving};
 
 use std::time::Duration;
 
@@ -56,14 +58,14 @@ pub struct Certificate {
     pub judged: usize,
     /// How long the worst of the senders did not come to its turn, in seconds; more than 1 % of a run makes it void.
     pub stalled_s: f64,
-    /// One by one.
-    pub profiles: Vec<ProfileCertificate>,
     /// How late sends left for want of a connection, where whoever sent them says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaving: Option<Leaving>,
     /// How often the same sessions came, where whoever sent them says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cardinality: Option<Cardinality>,
+    /// One by one.
+    pub profiles: Vec<ProfileCertificate>,
 }
 
 /// What is to be thought of a run.
@@ -94,7 +96,7 @@ pub struct ProfileCertificate {
     pub open: bool,
     /// Of this profile alone.
     pub verdict: Verdict,
-    /// Sends that were recorded.
+    /// Requests that left.
     pub sends: u64,
     /// Gaps of the process that were tested; sends beyond a bound are counted alone.
     pub tested: usize,
@@ -174,14 +176,12 @@ impl Certificate {
             significance,
             judged,
             stalled_s,
-            profiles,
-        }
             leaving: None,
             cardinality: None,
+            profiles,
+        }
     }
 
-    /// Checks that failed, with the profiles they are of.
-    pub fn failures(&self) -> impl Iterator<Item = (&ProfileCertificate, &Check)> {
     /// With how long sends waited for their connections.
     #[must_use]
     pub fn with_leaving(mut self, leaving: Leaving) -> Self {
@@ -196,6 +196,8 @@ impl Certificate {
         self
     }
 
+    /// Checks that failed, with the profiles they are of.
+    pub fn failures(&self) -> impl Iterator<Item = (&ProfileCertificate, &Check)> {
         self.profiles.iter().flat_map(|profile| {
             let failed = |check: &&Check| check.outcome == Outcome::Failed;
             let checks = profile.checks.iter().filter(failed);

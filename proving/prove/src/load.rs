@@ -340,6 +340,7 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
         drain: options.drain,
         most: options.requests,
         backs_off: true,
+        heeds_retry_after: options.heed_retry_after,
         usage: true,
         records: None,
         certify: true,
@@ -366,11 +367,15 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
     if !options.unchecked {
         corpus.verify(|_| {})?;
     }
-        heeds_retry_after: options.heed_retry_after,
     Ok(corpus)
 }
 
 fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayError> {
+    let needs_a_rate = |arrivals: &NamedArrivals| arrivals.needs_a_rate.clone();
+    if let (Some(says), None) = (options.arrivals.iter().find_map(needs_a_rate), options.rate) {
+        return Err(ReplayError::Usage(says));
+    }
+    let arrivals = options.arrivals.iter().cloned();
     Ok(TrafficRequest {
         seed: options.seed,
         ramp: options.ramp,
@@ -381,7 +386,7 @@ fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayErr
         },
         rate: options.rate,
         think: options.think.clone(),
-        arrivals: options.arrivals.clone(),
+        arrivals: arrivals.map(|named| (named.profile, named.law)).collect(),
         scope: options.scope,
         once: options.once,
         connections: options.connections,
@@ -397,11 +402,6 @@ fn request_of(
     let headers = headers.iter();
     let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
     Ok(TrafficRequest {
-    let needs_a_rate = |arrivals: &NamedArrivals| arrivals.needs_a_rate.clone();
-    if let (Some(says), None) = (options.arrivals.iter().find_map(needs_a_rate), options.rate) {
-        return Err(ReplayError::Usage(says));
-    }
-    let arrivals = options.arrivals.iter().cloned();
         headers: headers.collect::<Result<_, ReplayError>>()?,
         answers: if corpus.manifest().stream {
             Answers::Events

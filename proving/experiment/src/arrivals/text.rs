@@ -105,7 +105,8 @@ impl FromStr for Spec {
         let read = parse(text, None).map_err(|says| ProcessError::Text {
             text: text.into(),
             says,
-        })
+        });
+        read.map(|(spec, _)| spec)
     }
 }
 
@@ -159,12 +160,12 @@ fn parse(text: &str, mean_s: Option<f64>) -> Result<(Spec, bool), String> {
         let file = rest.to_owned();
         return match rest {
             "" => Err("names no file, such as trace:azure.csv".into()),
-            _ => Ok(Spec::Trace { file }),
+            _ => Ok((Spec::Trace { file }, false)),
         };
     }
     let mut terms = Terms::of(rest)?;
-    let process = match kind {
     terms.mean_s = mean_s;
+    let process = match kind {
         "constant" => Process::Constant {
             mean_s: terms.mean_or_zero()?,
         },
@@ -212,19 +213,19 @@ fn mmpp(terms: &mut Terms<'_>) -> Result<Mmpp, String> {
 struct Terms<'a> {
     bare: Option<&'a str>,
     named: Vec<(&'a str, &'a str)>,
-}
     /// In the place of a mean that is not said.
     mean_s: Option<f64>,
     is_mean_unsaid: bool,
+}
 
 impl<'a> Terms<'a> {
     fn of(text: &'a str) -> Result<Self, String> {
         let mut terms = Self {
             bare: None,
             named: Vec::new(),
-        };
             mean_s: None,
             is_mean_unsaid: false,
+        };
         for term in text
             .split(',')
             .map(str::trim)

@@ -92,11 +92,43 @@ impl fmt::Display for ProfileCertificate {
             ms(lag.max_s),
             lag.overdue
         )?;
+        self.unjudged(f)?;
         self.checks.iter().try_for_each(|check| check.fmt(f))
     }
 }
 
 impl ProfileCertificate {
+    /// Of the times that were kept, which tests say nothing: a verdict is by the others alone.
+    fn unjudged(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (of, word) in [(Of::Intended, "intended"), (Of::Achieved, "achieved")] {
+            let names = |judged: bool| -> Vec<&str> {
+                let is = |check: &&Check| {
+                    check.of == of && (check.outcome != Outcome::Unjudged) == judged
+                };
+                self.checks
+                    .iter()
+                    .filter(is)
+                    .map(|check| check.name)
+                    .collect()
+            };
+            let (judged, other) = (names(true), names(false));
+            if other.is_empty() {
+                continue;
+            }
+            let judged = if judged.is_empty() {
+                "nothing".to_owned()
+            } else {
+                judged.join(", ")
+            };
+            writeln!(
+                f,
+                "    of {word} times the verdict is by {judged}; not judged: {}",
+                other.join(", ")
+            )?;
+        }
+        Ok(())
+    }
+
     /// Why it is not good, and what to do.
     fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lag = &self.lag;

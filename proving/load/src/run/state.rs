@@ -250,6 +250,10 @@ impl Shared {
             .await;
         place.under_way.set(place.under_way.get() - 1);
         let (heard, outcome) = hearing.end(outcome);
+        if let Some(sent) = heard.sent.filter(|_| counts) {
+            let leaving = sent.saturating_duration_since(turned_to);
+            place.seen.borrow_mut().record(Measure::Leaving, leaving);
+        }
         let reopened = sender.line.reopened - reopened;
         self.count(place, (due, counts), &heard, outcome);
         place.seen.borrow_mut().reopened += reopened;
@@ -261,16 +265,16 @@ impl Shared {
             records.push(row);
         }
         self.settled();
-        sender.failures_in_row = match outcome {
-            Ok(_) => 0,
-            Err(_) => sender.failures_in_row + 1,
-        };
         if let Some(pause) = self.again_after(&heard, outcome.err()) {
             return Asked {
                 again_after: Some(pause),
                 ..Asked::failed(self.now())
             };
         }
+        sender.failures_in_row = match outcome {
+            Ok(_) => 0,
+            Err(_) => sender.failures_in_row + 1,
+        };
         if let Some(pause) = self.pause_after(outcome.err(), sender.failures_in_row) {
             tokio::time::sleep(pause).await;
         }
@@ -284,10 +288,6 @@ impl Shared {
         }
     }
 
-    /// How long to wait after a failure, before anything else.
-    fn pause_after(&self, failure: Option<Failure>, in_row: u32) -> Option<Duration> {
-        let failure = failure?;
-        if self.plan.backs_off {
     /// How long to wait before the same is sent again.
     fn again_after(&self, heard: &ExchangeTimes, failure: Option<Failure>) -> Option<Duration> {
         let most = self.plan.heeds_retry_after?;
@@ -296,6 +296,10 @@ impl Shared {
         (is_refused && said <= most).then_some(said)
     }
 
+    /// How long to wait after a failure, before anything else.
+    fn pause_after(&self, failure: Option<Failure>, in_row: u32) -> Option<Duration> {
+        let failure = failure?;
+        if self.plan.backs_off {
             return Some(FIRST_BACK_OFF.saturating_mul(1 << in_row.clamp(1, 7) >> 1));
         }
         matches!(failure, Failure::Connect | Failure::Tls).then_some(AFTER_REFUSAL)
@@ -333,6 +337,9 @@ impl Shared {
             return;
         }
         seen.answered += 1;
+        if heard.is_empty {
+            *seen.empty.entry(heard.finish).or_default() += 1;
+        }
         seen.record(Measure::Latency, latency);
         seen.record(Measure::FirstByte, body - due);
         let sent = heard.sent.unwrap_or(due);

@@ -11,7 +11,7 @@ use experiment::workload::{Enter, Load, Profile, Stay, Workload};
 use load::observer::{Answers, Counters, Measure};
 use load::run::{Plan, Shape, Traffic, start};
 use load::source::{Source, Turn};
-use testing::eventually;
+use testing::{Began, eventually};
 
 use super::server::{self, Server};
 use super::{ENOUGH, closed, head, plan, seen};

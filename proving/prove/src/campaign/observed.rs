@@ -48,14 +48,16 @@ pub(super) struct Observed {
     windows: Vec<WindowCells>,
     /// Answers and errors that ended in each second.
     seconds: Vec<(u32, u32)>,
+    /// Answers to what was due in each second, as phases count them.
+    due: Vec<u32>,
     sums: Sums,
     errors: BTreeMap<(String, String), u64>,
     /// Profile and session of all requests: no more than the corpus has, or were begun in virtual time.
     sessions: HashSet<(usize, u64)>,
-}
-
     /// Sessions whose first request was answered, as often as it was.
     begun: u64,
+}
+
 /// A phase, from its beginning on.
 struct PhaseCells {
     name: String,
@@ -127,13 +129,14 @@ impl Observed {
             phases: Vec::new(),
             windows: Vec::new(),
             seconds: Vec::new(),
+            due: Vec::new(),
             sums: Sums::default(),
             errors: BTreeMap::new(),
             sessions: HashSet::new(),
+            begun: 0,
         }
     }
 
-            begun: 0,
     /// A phase begins.
     pub(super) fn phase(&mut self, name: &str, from: Duration) {
         self.phases.push(PhaseCells {
@@ -171,9 +174,18 @@ impl Observed {
                 errors
             }) += 1;
         }
+        let due = usize::try_from(ended.due.as_secs()).unwrap_or(usize::MAX);
+        if due < 32 * 86_400 && ended.failure.is_none() {
+            if self.due.len() <= due {
+                self.due.resize(due + 1, 0);
+            }
+            self.due[due] += 1;
+        }
         self.sums.add(ended);
         let session = ended.session.map(|session| (ended.profile, session));
         self.sessions.extend(session);
+        // One that was refused is perhaps sent again.
+        self.begun += u64::from(ended.turn == Some(0) && ended.failure.is_none());
         self.count_window(ended);
         let phase = self
             .phases
@@ -184,8 +196,6 @@ impl Observed {
         if let Some(kind) = &ended.failure {
             let key = (phase.name.clone(), kind.clone());
             if self.errors.len() < MOST_KINDS || self.errors.contains_key(&key) {
-        // One that was refused is perhaps sent again.
-        self.begun += u64::from(ended.turn == Some(0) && ended.failure.is_none());
                 *self.errors.entry(key).or_default() += 1;
             }
         }
@@ -267,6 +277,11 @@ impl Observed {
         }
     }
 
+    /// How often a session was begun; `None` where requests are of none.
+    pub(super) fn begun_sessions(&self) -> Option<u64> {
+        (self.begun > 0).then_some(self.begun)
+    }
+
     /// How many sessions had a request; `None` where requests are of none.
     pub(super) fn unique_sessions(&self) -> Option<u64> {
         let sessions = self.sessions.len() as u64;
@@ -277,11 +292,6 @@ impl Observed {
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.sums.answered as u64, self.sums.errors as u64)
     }
-    /// How often a session was begun; `None` where requests are of none.
-    pub(super) fn begun_sessions(&self) -> Option<u64> {
-        (self.begun > 0).then_some(self.begun)
-    }
-
 
     /// What users of each profile had in the last phase of that name.
     pub(super) fn cells(&self, phase: &str) -> Option<&[Cells]> {
@@ -304,13 +314,14 @@ impl Observed {
         })
     }
 
-    /// The greatest rate of answers over ten seconds within a span, a second.
+    /// The greatest rate over ten seconds within a span, a second, of what was due then and answered, whenever that was: so
+    /// do phases count.
     pub(super) fn peak(&self, span: Span) -> f64 {
         let (from, to) = (index(span.from), index(span.to));
-        let seconds = self.seconds.get(from..to.min(self.seconds.len()));
+        let seconds = self.due.get(from..to.min(self.due.len()));
         let seconds = seconds.unwrap_or_default();
         let width = PEAK_S.min(seconds.len().max(1));
-        let sum = |slice: &[(u32, u32)]| slice.iter().map(|(ok, _)| u64::from(*ok)).sum::<u64>();
+        let sum = |slice: &[u32]| slice.iter().copied().map(u64::from).sum::<u64>();
         let most = seconds.windows(width).map(sum).max().unwrap_or(0);
         most as f64 / width as f64
     }

@@ -82,6 +82,24 @@ fn a_peak_is_the_best_ten_seconds_of_a_span() {
 }
 
 #[test]
+fn a_peak_counts_what_a_phase_counts_and_is_never_below_its_mean() {
+    let mut observed = Observed::new(1);
+    observed.phase("baseline", s(0));
+    observed.phase("soak", s(20));
+    // Twenty requests of the baseline end in one second of the soak, whose own end after it.
+    (0..20).for_each(|due| observed.ended(&answer(due, 25, 25)));
+    (20..40).for_each(|due| observed.ended(&answer(due, due + 30, due + 30)));
+    let span = |from, to| Span {
+        from: s(from),
+        to: s(to),
+    };
+    for (from, to) in [(0, 20), (20, 40)] {
+        let peak = observed.peak(span(from, to));
+        assert!((peak - 1.0).abs() < 1e-9, "{from}: {peak}");
+    }
+}
+
+#[test]
 fn the_client_is_a_target_whose_counters_are_those_of_its_rows() {
     let mut observed = Observed::new(1);
     observed.phase("baseline", s(0));
@@ -132,25 +150,6 @@ fn every_scenario_that_is_shipped_is_read_without_a_fault() {
         let subject = Subject::of(gateway).expect("a manifest");
         let rendered = subject.render(&places);
         assert!(rendered.is_ok(), "{name}: {:?}", rendered.err());
-    }
-}
-
-#[test]
-fn a_scenario_without_gates_has_the_published_ones() {
-    let text = "[engine]\npreset = 'x'\n".to_owned();
-    let (scenario, faults) = Scenario::parse("x", PathBuf::new(), text);
-    assert_eq!(faults, Vec::<String>::new());
-    let scenario = scenario.expect("a scenario");
-    let names: Vec<&str> = scenario
-        .plan
-        .gates
-        .iter()
-        .map(|gate| gate.name.as_str())
-        .collect();
-    assert_eq!(names, ["T2", "T3"]);
-    let (_, faults) = Scenario::parse(
-        "x",
-        PathBuf::new(),
         let loaded = subject.under_load().expect("a manifest of it under load");
         let rendered = loaded.render(&places);
         assert!(rendered.is_ok(), "{name}: {:?}", rendered.err());
@@ -194,6 +193,25 @@ fn the_white_papers_load_comes_under_the_papers_identities_to_both_tiers_with_to
             2,
             "{routes}"
         );
+    }
+}
+
+#[test]
+fn a_scenario_without_gates_has_the_published_ones() {
+    let text = "[engine]\npreset = 'x'\n".to_owned();
+    let (scenario, faults) = Scenario::parse("x", PathBuf::new(), text);
+    assert_eq!(faults, Vec::<String>::new());
+    let scenario = scenario.expect("a scenario");
+    let names: Vec<&str> = scenario
+        .plan
+        .gates
+        .iter()
+        .map(|gate| gate.name.as_str())
+        .collect();
+    assert_eq!(names, ["T2", "T3"]);
+    let (_, faults) = Scenario::parse(
+        "x",
+        PathBuf::new(),
         "[[target]]\nname = 'client'\nurl = 'x'\n[[target]]\nname = 'y'\n".into(),
     );
     let faults = faults.join("\n");

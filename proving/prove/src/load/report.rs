@@ -12,7 +12,7 @@ use experiment::certificate::{Certificate, Verdict};
 use experiment::slo::Goodput;
 use experiment::workload::SessionCounts;
 use hdrhistogram::Histogram;
-use load::observer::{Measure, Observations};
+use load::observer::{Finish, Measure, Observations};
 use load::run::Outcome;
 use load::source::Secret;
 use serde::Serialize;
@@ -81,6 +81,9 @@ pub(super) struct Figures {
     /// Failed.
     pub(super) errors: u64,
     pub(super) errors_by_kind: BTreeMap<String, u64>,
+    /// Good answers that say nothing, by why they ended.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    empty_answers: BTreeMap<&'static str, u64>,
     /// Of requests that were due in the warm-up.
     warm_up_errors: u64,
     /// What the first answer of a kind of errors said.
@@ -91,11 +94,11 @@ pub(super) struct Figures {
     /// Sent, and left without an answer when the run was over.
     left: u64,
     reopened_connections: u64,
+    /// Sent again, as late as a refusal said.
+    sent_again: u64,
     seconds: f64,
     /// Good answers that ended in the measured interval.
     requests_per_s: f64,
-    /// Sent again, as late as a refusal said.
-    sent_again: u64,
     events: u64,
     events_per_s: f64,
     /// As answers report them.
@@ -220,9 +223,6 @@ impl Report {
         report
     }
 
-    /// Without these, wherever a target said one back.
-    pub(super) fn without(mut self, secrets: &[Secret]) -> Self {
-        let figures = self.profiles.values_mut().chain([&mut self.all]);
     /// Judged by how many of its sessions are no repetition, where that is asked for.
     pub(super) fn strictly(mut self, least: Option<f64>) -> Self {
         let of = self.certificate.cardinality.zip(least);
@@ -233,6 +233,9 @@ impl Report {
         self
     }
 
+    /// Without these, wherever a target said one back.
+    pub(super) fn without(mut self, secrets: &[Secret]) -> Self {
+        let figures = self.profiles.values_mut().chain([&mut self.all]);
         for said in figures.flat_map(|figures| figures.errors_said.values_mut()) {
             for secret in secrets {
                 *said = secret.hidden_in(said);
@@ -295,11 +298,15 @@ impl Report {
         let cpu = generator.cpu_us_per_request;
         let cpu = cpu.map(|us| format!(", {us:.1} us of CPU a request"));
         page.text(format!(
-            "{} to {} over {}, seed {}, {} threads, {:.2} cores{}",
+            "{} to {} over {}, seed {}",
             run.corpus,
             run.targets.join(" "),
             run.protocol,
             run.seed,
+        ));
+        // Of the client alone: nothing here is the gateway's or the engine's.
+        page.text(format!(
+            "the generator itself, not what it asked: {} threads, {:.2} cores{}",
             run.threads,
             generator.cores,
             cpu.unwrap_or_default()
@@ -313,12 +320,13 @@ impl Report {
             if let Some(said) = all.errors_said.get(kind) {
                 let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
                 let line: String = line.chars().take(200).collect();
-        ));
-        // Of the client alone: nothing here is the gateway's or the engine's.
-        page.text(format!(
-            "the generator itself, not what it asked: {} threads, {:.2} cores{}",
                 page.text(format!("  the first said: {line}"));
             }
+        }
+        for (finish, count) in &all.empty_answers {
+            page.text(format!(
+                "{count} good answers say nothing (finish_reason {finish})"
+            ));
         }
         for (count, what) in [
             (
@@ -329,6 +337,10 @@ impl Report {
             (
                 all.left,
                 "requests had no whole answer when the run was over",
+            ),
+            (
+                all.sent_again,
+                "requests were sent again after the time that a refusal said",
             ),
         ] {
             if count > 0 {
@@ -348,10 +360,6 @@ impl Report {
             page.text(format!(
                 "prefix cache: {share:.1} % of {} tokens were cached; the corpus predicts {:.1} %",
                 tokens.cached_of,
-            (
-                all.sent_again,
-                "requests were sent again after the time that a refusal said",
-            ),
                 run.predicted_hit_rate * 100.0
             ));
         }
@@ -419,10 +427,13 @@ impl Figures {
         let per_second = |count: u64| count as f64 / seconds.max(1e-9);
         let kinds = seen.failures.iter();
         let errors = seen.failures.values().sum();
+        let empty = seen.empty.iter();
+        let empty = empty.map(|(finish, count)| (finish.map_or("none", Finish::word), *count));
         Self {
             requests: seen.answered + errors,
             answered: seen.answered,
             errors,
+            empty_answers: empty.collect(),
             warm_up_errors: seen.warm_up_failures.values().sum(),
             errors_by_kind: kinds
                 .map(|(kind, count)| (kind.to_string(), *count))
@@ -435,6 +446,7 @@ impl Figures {
             unsent: seen.unsent,
             left: seen.left,
             reopened_connections: seen.reopened,
+            sent_again: seen.sent_again,
             seconds,
             requests_per_s: per_second(seen.completed),
             events: seen.events,
@@ -456,7 +468,6 @@ impl Figures {
             service_ms: times(Measure::Service),
             ttft_ms: times(Measure::FirstToken),
             ttft_visible_ms: times(Measure::FirstVisible),
-            sent_again: seen.sent_again,
             first_byte_ms: times(Measure::FirstByte),
             itl_ms: times(Measure::BetweenTokens),
             tpot_ms: times(Measure::TimePerToken),

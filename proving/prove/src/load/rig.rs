@@ -12,7 +12,7 @@ use experiment::certificate::{Cardinality, Certificate};
 use experiment::slo::Slo;
 use experiment::workload::Load;
 use load::observer::Record;
-use load::run::{Plan, Running, start};
+use load::run::{Outcome, Plan, Running, start};
 use load::source::{Head, Secret};
 
 use super::ReplayError;

@@ -36,10 +36,10 @@ pub(crate) struct Steering {
     /// Of every request.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) timeout: Duration,
-    /// After which it ends by itself.
-    pub(crate) longest: Duration,
     /// As of `prove load --heed-retry-after`.
     pub(crate) heeds_retry_after: Option<Duration>,
+    /// After which it ends by itself.
+    pub(crate) longest: Duration,
     /// Where traces of laws are looked for.
     pub(crate) base: PathBuf,
 }
@@ -181,6 +181,7 @@ impl Steered {
             drain: Duration::ZERO,
             most: None,
             backs_off: true,
+            heeds_retry_after: asked.heeds_retry_after,
             usage: true,
             records: None,
             certify: true,
@@ -205,7 +206,6 @@ impl Steered {
             secrets: rig::secrets(&self.plan),
             running,
             rows,
-            heeds_retry_after: asked.heeds_retry_after,
         })
     }
 }

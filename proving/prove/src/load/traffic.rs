@@ -531,30 +531,16 @@ impl From<TraceError> for ReplayError {
 
 /// `PROFILE=PROCESS` or `PROCESS`: a process holds `=` too, but never before its colon.
 pub(super) fn named_process(text: &str) -> Result<(Option<String>, Spec), String> {
-    let is_named = |name: &str| !name.contains(':');
-    let (name, process) = match text.split_once('=') {
-        Some((name, process)) if is_named(name) => (Some(name.to_owned()), process),
-        _ => (None, text),
-    };
-    Ok(NamedArrivals {
-        profile: profile.map(str::to_owned),
-        law,
-        needs_a_rate: is_mean_unsaid.then(needs_a_rate),
-    })
-}
-
-/// `NAME: VALUE`.
-pub(super) fn header(text: &str) -> Result<(String, String), String> {
     let (name, process) = split_name(text);
     let spec: Spec = process.parse().map_err(|error| format!("{error}"))?;
     Ok((name.map(str::to_owned), spec))
 }
 
 fn split_name(text: &str) -> (Option<&str>, &str) {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or_else(|| "write NAME: VALUE".to_owned())?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
+    let is_named = |name: &str| !name.contains(':');
+    match text.split_once('=') {
+        Some((name, process)) if is_named(name) => (Some(name), process),
+        _ => (None, text),
     }
 }
 
@@ -575,6 +561,20 @@ pub(super) fn named_arrivals(text: &str) -> Result<NamedArrivals, String> {
         format!(
             "--arrivals {text}: says no mean: a time such as 7.5s, a rate such as 8/s, or --rate for all of them"
         )
+    };
+    Ok(NamedArrivals {
+        profile: profile.map(str::to_owned),
+        law,
+        needs_a_rate: is_mean_unsaid.then(needs_a_rate),
+    })
+}
+
+/// `NAME: VALUE`.
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| "write NAME: VALUE".to_owned())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// Where traces of a file of traffic are looked for.

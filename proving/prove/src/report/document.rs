@@ -204,6 +204,12 @@ pub(crate) struct Overhead {
     /// `paired`, means: `client to gate and upstream`, `first byte back`, `last byte back`. `interleaved`: differences and
     /// their intervals.
     pub(crate) parts: Vec<(String, f64)>,
+    /// `paired`: how much later the last byte was at the client than at the relay, a hop of loopback each among it.
+    #[serde(default)]
+    pub(crate) last_byte: Option<Quantiles>,
+    /// `paired`: the same less the first byte's: by how much the answer, and the events of a stream, were drawn out.
+    #[serde(default)]
+    pub(crate) drawn_out: Option<Quantiles>,
     /// Where the price of loopback is known.
     #[serde(default)]
     pub(crate) isolated: Option<Isolated>,
@@ -303,16 +309,10 @@ pub(crate) struct PrefixCache {
     /// By the corpus, as if nothing were ever evicted.
     pub(crate) predicted: Option<f64>,
     pub(crate) measured: Option<f64>,
+    /// Of the corpus.
     pub(crate) sessions: Option<u64>,
+    /// Different ones that were sent.
     pub(crate) unique_sessions: Option<u64>,
-}
-
-/// Requests that failed alike.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Errors {
-    pub(crate) phase: String,
-    pub(crate) kind: String,
-    pub(crate) count: u64,
     /// Of the corpus: those that say what none before says.
     #[serde(default)]
     pub(crate) corpus_unique_sessions: Option<u64>,
@@ -344,6 +344,14 @@ impl PrefixCache {
             .map_or(sent, |most| sent.min(most));
         Some(unique.min(begun) as f64 / begun as f64)
     }
+}
+
+/// Requests that failed alike.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Errors {
+    pub(crate) phase: String,
+    pub(crate) kind: String,
+    pub(crate) count: u64,
     /// What the first said.
     pub(crate) says: Option<String>,
 }

@@ -395,6 +395,8 @@ fn overhead() -> Overhead {
             ("first byte back".into(), 0.000_5),
             ("last byte back".into(), 0.000_4),
         ],
+        last_byte: None,
+        drawn_out: None,
         isolated: Some(Isolated {
             net_of_one_hop_s: 0.001_81,
             own_s: 0.001_78,

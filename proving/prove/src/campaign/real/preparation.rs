@@ -320,6 +320,7 @@ fn steered(
         profiles: profiles.collect(),
         headers,
         timeout: scenario.timeout,
+        heeds_retry_after: scenario.heeds_retry_after,
         longest: plan.longest().saturating_add(DRAINED).min(month),
         base: scenario.dir.clone(),
     })?)
@@ -327,7 +328,6 @@ fn steered(
 
 /// What is scraped: what the scenario names, in which `{admin_port}`, `{engine_port}` and `{dcgm_port}` are filled in.
 fn targets(options: &Options, scenario: &Scenario, rig: &Rig) -> Result<Vec<Target>, RunError> {
-        heeds_retry_after: scenario.heeds_retry_after,
     let (engine, gateway) = (rig.engine.as_ref(), rig.gateway.as_ref());
     let mut urls: BTreeMap<String, String> = BTreeMap::new();
     if engine.is_some() {

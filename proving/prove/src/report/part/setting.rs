@@ -97,19 +97,23 @@ pub(super) fn corpus(document: &Document) -> Section {
             maybe(cache.unique_sessions, count),
         ),
         ("hit rate, foretold", maybe(cache.predicted, percent)),
+        (
+            "hit rate, foretold of what was sent",
+            maybe(cache.expected, percent),
+        ),
         ("hit rate, measured", maybe(cache.measured, percent)),
         (
             "measured less foretold, percentage points",
             maybe(apart, |apart| difference(apart).replace(" %", "")),
         ),
     ];
+    if let Some(says) = document.few_sessions() {
+        section.text(format!("WARNING: {says}."));
+    }
     let caption = "Shares of prompt tokens that the engine had in its prefix cache: foretold by the corpus as if nothing were \
                    ever evicted, and measured";
     section.table(Table::figures(caption, ["Figure", "#Value"], rows), "");
     section
-    if let Some(says) = document.few_sessions() {
-        section.text(format!("WARNING: {says}."));
-    }
 }
 
 /// What is shown of a certificate, as `experiment::certificate` writes it; a figure that is no number is `null` there.
