@@ -146,6 +146,20 @@ pub struct Skipped {
 }
 
 impl Manifest {
+    /// The share of prompt tokens that a cache which evicts nothing would have, where this share of the sessions that are
+    /// begun is no repetition: of a repetition all but what of each prompt is no full block, which has half a block in the
+    /// mean. Sessions count alike.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "tokens below 2^53")]
+    pub fn expected_hits(&self, unique_share: f64) -> f64 {
+        let computed = self.requests as f64 * (f64::from(self.prefix.block_tokens) + 1.0) / 2.0;
+        let tokens = self.prefix.hits.queries_tokens.max(1) as f64;
+        let first = self.prefix.hit_rate;
+        let again = (1.0 - computed / tokens).clamp(first, 1.0);
+        let unique = unique_share.clamp(0.0, 1.0);
+        unique * first + (1.0 - unique) * again
+    }
+
     /// Its text.
     #[must_use]
     pub fn to_text(&self) -> Vec<u8> {
@@ -153,5 +167,37 @@ impl Manifest {
         let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
         text.push(b'\n');
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Hits of what is sent again.
+
+    use super::*;
+
+    #[test]
+    fn of_a_session_that_comes_again_only_what_is_no_full_block_is_computed() {
+        let manifest = Manifest {
+            requests: 1_000,
+            prefix: Prefix {
+                block_tokens: 16,
+                hits: Hits {
+                    queries_tokens: 4_000_000,
+                    ..Hits::default()
+                },
+                hit_rate: 0.3,
+                ..Prefix::default()
+            },
+            ..Manifest::default()
+        };
+        // Prompts of 4,000 tokens, of which 8.5 are in no full block in the mean.
+        let near = |share, expected: f64| {
+            let hits = manifest.expected_hits(share);
+            assert!((hits - expected).abs() < 1e-6, "{share}: {hits}");
+        };
+        near(1.0, 0.3);
+        near(0.0, 0.997_875);
+        near(0.5, 0.648_937_5);
     }
 }

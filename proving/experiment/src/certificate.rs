@@ -16,17 +16,21 @@
 //! Invariant: the same sends give the same certificate, in whatever order and from however many threads they came.
 //! Not here: sending, colours (`load`, `prove`).
 
+mod cardinality;
 mod chain;
 mod checks;
 mod collector;
 mod gaps;
 mod lag;
+mod leaving;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use cardinality::{Cardinality, LEAST_UNIQUE};
 pub use collector::{Certifier, MOST_KEPT, Sent};
 pub use lag::Lag;
+pub use leaving::{LATE_S, Leaving};
 
 use std::time::Duration;
 
@@ -54,6 +58,12 @@ pub struct Certificate {
     pub judged: usize,
     /// How long the worst of the senders did not come to its turn, in seconds; more than 1 % of a run makes it void.
     pub stalled_s: f64,
+    /// How late sends left for want of a connection, where whoever sent them says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<Leaving>,
+    /// How often the same sessions came, where whoever sent them says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cardinality: Option<Cardinality>,
     /// One by one.
     pub profiles: Vec<ProfileCertificate>,
 }
@@ -86,7 +96,7 @@ pub struct ProfileCertificate {
     pub open: bool,
     /// Of this profile alone.
     pub verdict: Verdict,
-    /// Sends that were recorded.
+    /// Requests that left.
     pub sends: u64,
     /// Gaps of the process that were tested; sends beyond a bound are counted alone.
     pub tested: usize,
@@ -166,8 +176,24 @@ impl Certificate {
             significance,
             judged,
             stalled_s,
+            leaving: None,
+            cardinality: None,
             profiles,
         }
+    }
+
+    /// With how long sends waited for their connections.
+    #[must_use]
+    pub fn with_leaving(mut self, leaving: Leaving) -> Self {
+        self.leaving = Some(leaving);
+        self
+    }
+
+    /// With what is known of its sessions.
+    #[must_use]
+    pub fn with_cardinality(mut self, cardinality: Cardinality) -> Self {
+        self.cardinality = Some(cardinality);
+        self
     }
 
     /// Checks that failed, with the profiles they are of.

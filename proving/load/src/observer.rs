@@ -13,7 +13,7 @@ mod observations;
 mod record;
 mod usage;
 
-pub use event::{Meaning, Output};
+pub use event::{Finish, Meaning, Output};
 pub use events::Events;
 pub use exchange::{Answers, ExchangeObserver, ExchangeTimes, ObserveOptions, ObserverBuffers};
 pub use live::{Buckets, Counters, Live};

@@ -19,11 +19,11 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use experiment::certificate::{Certificate, Certifier};
+use experiment::certificate::{Certificate, Certifier, LATE_S, Leaving};
 use experiment::workload::{Part, SessionCounts, WorkloadError};
 
 use crate::client::TrustError;
-use crate::observer::{Counters, Live, Observations};
+use crate::observer::{Counters, Live, Measure, Observations};
 
 pub use control::Control;
 pub use cpu::thread_cpu;
@@ -170,7 +170,27 @@ impl Outcome {
     /// Whether what was sent has the law that was asked for; `None` where the plan did not ask for it.
     #[must_use]
     pub fn certificate(&self) -> Option<Certificate> {
-        self.sends.clone().map(|sends| sends.certify(self.ended))
+        let certificate = self.sends.clone()?.certify(self.ended);
+        Some(certificate.with_leaving(self.leaving()))
+    }
+
+    /// How late sends of the measured time left after the generator had turned to them.
+    fn leaving(&self) -> Leaving {
+        let total = self.total();
+        let times = total.histogram(Measure::Leaving);
+        #[expect(clippy::cast_precision_loss, reason = "microseconds below 2^53")]
+        let s = |us: u64| us as f64 / 1e6;
+        let late_us = (LATE_S * 1e6) as u64;
+        if times.is_empty() {
+            return Leaving::default();
+        }
+        Leaving {
+            sends: times.len(),
+            late: times.count_between(late_us + 1, times.high()),
+            p50_s: s(times.value_at_quantile(0.5)),
+            p99_s: s(times.value_at_quantile(0.99)),
+            max_s: s(times.max()),
+        }
     }
 
     /// All profiles as one.

@@ -71,6 +71,9 @@ pub(crate) struct Options {
     /// Where a metric of the suite is: a page, and a series where it is not the suite's.
     #[arg(long = "metrics", value_name = "NAME=URL[#SERIES]", requires = "target", value_parser = crate::verify::named)]
     metrics: Vec<(String, String)>,
+    /// Refuse a campaign whose sessions repeat themselves: at least this share has to be no repetition.
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", value_parser = |text: &str| within(text, 0.0, 1.0))]
+    strict: Option<f64>,
     /// Leave the functional suite out.
     #[arg(long)]
     no_verify: bool,
@@ -273,6 +276,7 @@ fn command(options: &Options) -> String {
     if options.install {
         add("--install", Some(String::new()));
     }
+    add("--strict", options.strict.map(|share| share.to_string()));
     if options.no_verify {
         add("--no-verify", Some(String::new()));
     }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use corpus::manifest::Manifest;
 use corpus::store::{Corpus, StoreError};
 use experiment::arrivals::{Process, Scope, Spec};
 use experiment::slo::Slo;
@@ -42,7 +43,7 @@ use records::RecordsError;
 use report::{Report, Run};
 use rig::{Rig, RunOverrides};
 use source::Replayed;
-use traffic::{CorpusProfile, File, Planned, TrafficRequest, Users, Value};
+use traffic::{CorpusProfile, File, NamedArrivals, Planned, TrafficRequest, Users, Value};
 
 /// Between two looks at a run that goes on.
 const LOOK: Duration = Duration::from_millis(20);
@@ -69,9 +70,9 @@ pub(crate) struct Options {
     /// The law of pauses, of all profiles or of one: [PROFILE=]PROCESS, such as gamma:7.5s,cv=1.5.
     #[arg(long, value_parser = traffic::named_process)]
     think: Vec<(Option<String>, Spec)>,
-    /// Open loop: the law of session starts, likewise; with --rate, that is its rate.
-    #[arg(long, value_parser = traffic::named_process)]
-    arrivals: Vec<(Option<String>, Spec)>,
+    /// Open loop: the law of session starts, likewise; with --rate, that is its rate, and it needs no mean: gamma:cv=1.5.
+    #[arg(long, value_parser = traffic::named_arrivals)]
+    arrivals: Vec<NamedArrivals>,
     /// Who shares the bursts of a modulated law: user, profile or fleet.
     #[arg(long)]
     scope: Option<Scope>,
@@ -99,6 +100,10 @@ pub(crate) struct Options {
     /// An answer that is not whole after this is an error.
     #[arg(long, default_value = "600s", value_parser = numbers::time)]
     timeout: Duration,
+    /// Who is refused with 429 or 503 waits as long as its `retry-after` says and sends the same again, where that is no more
+    /// than this; else the session is given up.
+    #[arg(long, value_name = "MOST", num_args = 0..=1, default_missing_value = "60s", value_parser = numbers::time)]
+    heed_retry_after: Option<Duration>,
     /// Open loop: sessions of a profile that may be under way at once; more of them wait, and are late.
     #[arg(long, default_value_t = 10_000, value_parser = |text: &str| within(text, 1_usize, 1_000_000))]
     connections: usize,
@@ -149,6 +154,9 @@ pub(crate) struct Options {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+    /// Refuse a run whose sessions repeat themselves: at least this share has to be no repetition.
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", value_parser = |text: &str| within(text, 0.0, 1.0))]
+    strict: Option<f64>,
     /// Take the corpus without checking the sums of its sessions first.
     #[arg(long)]
     unchecked: bool,
@@ -290,6 +298,14 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
     let (asked, has) = (asked(options, &corpus)?, has(&corpus));
     let planned = traffic::plan(&asked, &file.unwrap_or_default(), &base, &has)?;
     warn_of_pauses(&has, &planned);
+    let begun = planned.sessions_at_least(options.warm_up + measure(options));
+    let few = options
+        .strict
+        .and_then(|least| too_few(corpus.manifest(), begun, least));
+    if let Some(says) = few {
+        return Err(ReplayError::Usage(says));
+    }
+    let manifest = corpus.manifest().clone();
     let run = Run {
         tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
         corpus: options.corpus.display().to_string(),
@@ -324,11 +340,26 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
         drain: options.drain,
         most: options.requests,
         backs_off: true,
+        heeds_retry_after: options.heed_retry_after,
         usage: true,
         records: None,
         certify: true,
     };
-    Ok(Rig::new(plan, run, options.slo.clone()))
+    Ok(Rig::new(plan, run, options.slo.clone()).of_corpus(manifest, options.strict))
+}
+
+/// Why sessions would repeat themselves, where so many are begun at least and this share is to be no repetition.
+#[expect(clippy::cast_precision_loss, reason = "sessions below 2^53")]
+fn too_few(manifest: &Manifest, begun: u64, least: f64) -> Option<String> {
+    let unique = manifest.unique_sessions;
+    let is_few = (unique as f64) < least * begun as f64;
+    is_few.then(|| {
+        format!(
+            "--strict: the corpus has {unique} unique sessions, and {begun} at least are begun: less than {:.1} % would be no \
+             repetition, and a prefix cache would be measured",
+            least * 100.0
+        )
+    })
 }
 
 fn open(options: &Options) -> Result<Corpus, ReplayError> {
@@ -340,6 +371,11 @@ fn open(options: &Options) -> Result<Corpus, ReplayError> {
 }
 
 fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayError> {
+    let needs_a_rate = |arrivals: &NamedArrivals| arrivals.needs_a_rate.clone();
+    if let (Some(says), None) = (options.arrivals.iter().find_map(needs_a_rate), options.rate) {
+        return Err(ReplayError::Usage(says));
+    }
+    let arrivals = options.arrivals.iter().cloned();
     Ok(TrafficRequest {
         seed: options.seed,
         ramp: options.ramp,
@@ -350,7 +386,7 @@ fn asked(options: &Options, corpus: &Corpus) -> Result<TrafficRequest, ReplayErr
         },
         rate: options.rate,
         think: options.think.clone(),
-        arrivals: options.arrivals.clone(),
+        arrivals: arrivals.map(|named| (named.profile, named.law)).collect(),
         scope: options.scope,
         once: options.once,
         connections: options.connections,

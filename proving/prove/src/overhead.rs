@@ -256,7 +256,14 @@ pub(crate) fn paired(
         ("last byte back".to_owned(), last),
     ];
     let middle = quantile(&gate, 0.5);
+    let spread = |read: fn(&Pair) -> i64| {
+        let mut all: Vec<f64> = pairs.iter().map(|pair| seconds(read(pair))).collect();
+        all.sort_by(f64::total_cmp);
+        Some(quantiles(&all))
+    };
     Some(Overhead {
+        last_byte: spread(|pair| pair.last_back_ns),
+        drawn_out: spread(|pair| pair.last_back_ns.saturating_sub(pair.first_back_ns)),
         method: "paired".into(),
         requests: pairs.len() as u64,
         upstream_s: of(|pair| pair.upstream_ns)?,

@@ -116,6 +116,14 @@ impl Subject {
         })
     }
 
+    /// The subject that takes its place under a campaign's load: itself, unless it names another.
+    pub(crate) fn under_load(self) -> Result<Self, SubjectError> {
+        match &self.manifest.under_load {
+            Some(name) => Self::of(&self.dir.join("..").join(name)),
+            None => Ok(self),
+        }
+    }
+
     /// Whether this is the upstream without a gateway.
     pub(crate) fn is_direct(&self) -> bool {
         self.manifest.find == Find::Upstream

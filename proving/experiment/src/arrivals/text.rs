@@ -16,6 +16,8 @@ use super::{Mmpp, Process, Trace, TraceError};
 
 /// Means are between these, in seconds.
 const MEAN_S: std::ops::RangeInclusive<f64> = 1e-6..=1e7;
+/// The mean of a law until somebody says it.
+const UNSAID_MEAN_S: f64 = 1.0;
 /// Coefficients of variation are between these.
 const CV: std::ops::RangeInclusive<f64> = 0.01..=30.0;
 
@@ -67,6 +69,17 @@ pub enum ProcessError {
 }
 
 impl Spec {
+    /// As it is read, but for its mean, which may be left out where somebody else says it, as a rate does; and whether it is.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn without_mean(text: &str) -> Result<(Self, bool), ProcessError> {
+        parse(text, Some(UNSAID_MEAN_S)).map_err(|says| ProcessError::Text {
+            text: text.into(),
+            says,
+        })
+    }
+
     /// The process, where the text of a trace's file comes from `read`.
     ///
     /// # Errors
@@ -89,10 +102,11 @@ impl FromStr for Spec {
     type Err = ProcessError;
 
     fn from_str(text: &str) -> Result<Self, ProcessError> {
-        parse(text).map_err(|says| ProcessError::Text {
+        let read = parse(text, None).map_err(|says| ProcessError::Text {
             text: text.into(),
             says,
-        })
+        });
+        read.map(|(spec, _)| spec)
     }
 }
 
@@ -139,16 +153,18 @@ impl fmt::Display for Process {
     }
 }
 
-fn parse(text: &str) -> Result<Spec, String> {
+/// A process, and whether `mean_s` stands for the mean that it does not say.
+fn parse(text: &str, mean_s: Option<f64>) -> Result<(Spec, bool), String> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     if kind == "trace" {
         let file = rest.to_owned();
         return match rest {
             "" => Err("names no file, such as trace:azure.csv".into()),
-            _ => Ok(Spec::Trace { file }),
+            _ => Ok((Spec::Trace { file }, false)),
         };
     }
     let mut terms = Terms::of(rest)?;
+    terms.mean_s = mean_s;
     let process = match kind {
         "constant" => Process::Constant {
             mean_s: terms.mean_or_zero()?,
@@ -173,7 +189,7 @@ fn parse(text: &str) -> Result<Spec, String> {
         }
     };
     terms.end()?;
-    Ok(Spec::Process(process))
+    Ok((Spec::Process(process), terms.is_mean_unsaid))
 }
 
 fn mmpp(terms: &mut Terms<'_>) -> Result<Mmpp, String> {
@@ -197,6 +213,9 @@ fn mmpp(terms: &mut Terms<'_>) -> Result<Mmpp, String> {
 struct Terms<'a> {
     bare: Option<&'a str>,
     named: Vec<(&'a str, &'a str)>,
+    /// In the place of a mean that is not said.
+    mean_s: Option<f64>,
+    is_mean_unsaid: bool,
 }
 
 impl<'a> Terms<'a> {
@@ -204,6 +223,8 @@ impl<'a> Terms<'a> {
         let mut terms = Self {
             bare: None,
             named: Vec::new(),
+            mean_s: None,
+            is_mean_unsaid: false,
         };
         for term in text
             .split(',')
@@ -228,10 +249,11 @@ impl<'a> Terms<'a> {
     }
 
     fn mean_or_zero(&mut self) -> Result<f64, String> {
-        let text = self
-            .bare
-            .take()
-            .ok_or("says no mean: a time such as 7.5s, or a rate such as 8/s")?;
+        let Some(text) = self.bare.take() else {
+            let says = "says no mean: a time such as 7.5s, or a rate such as 8/s";
+            self.is_mean_unsaid = true;
+            return self.mean_s.ok_or_else(|| says.into());
+        };
         if text.contains('/') {
             return Ok(rate(text)?.recip());
         }

@@ -39,6 +39,7 @@ pub struct Certifier {
 #[derive(Debug, Clone)]
 pub(super) struct Sends {
     pub(super) kept: Vec<Send>,
+    /// Of those that left: pauses that a run's end cut are drawn, and nothing was sent after them.
     pub(super) count: u64,
     /// Of all sends, kept or not.
     pub(super) lateness: Lateness,
@@ -103,7 +104,7 @@ impl Certifier {
             actor: actor as u32,
             drawn: due.drawn && (!open || actor == SEQUENCE),
         };
-        sends.count += 1;
+        sends.count += u64::from(matches!(sent, Sent::At(_)));
         sends.lateness.count(&send);
         if sends.kept.len() < self.most {
             sends.kept.push(send);

@@ -6,7 +6,9 @@
 
 use std::fmt;
 
-use super::{Certificate, Check, LEAST_GAPS, Of, Outcome, ProfileCertificate, Verdict};
+use super::{
+    Certificate, Check, LEAST_GAPS, LEAST_UNIQUE, Of, Outcome, ProfileCertificate, Verdict,
+};
 
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,6 +24,18 @@ impl fmt::Display for Certificate {
                 "  the generator did not come to its turn for {:.0} ms in all; more than 1 % of a run makes it void",
                 self.stalled_s * 1e3
             )?;
+        }
+        if let Some(leaving) = self.leaving.as_ref().filter(|leaving| leaving.late > 0) {
+            writeln!(f, "  {leaving}")?;
+        }
+        if let Some(cardinality) = &self.cardinality {
+            let is_few = cardinality.is_few(LEAST_UNIQUE);
+            let warns = if is_few {
+                "WARNING, the same sessions again and again: "
+            } else {
+                ""
+            };
+            writeln!(f, "  {warns}{cardinality}")?;
         }
         self.profiles.iter().try_for_each(|profile| profile.fmt(f))
     }
@@ -78,11 +92,43 @@ impl fmt::Display for ProfileCertificate {
             ms(lag.max_s),
             lag.overdue
         )?;
+        self.unjudged(f)?;
         self.checks.iter().try_for_each(|check| check.fmt(f))
     }
 }
 
 impl ProfileCertificate {
+    /// Of the times that were kept, which tests say nothing: a verdict is by the others alone.
+    fn unjudged(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (of, word) in [(Of::Intended, "intended"), (Of::Achieved, "achieved")] {
+            let names = |judged: bool| -> Vec<&str> {
+                let is = |check: &&Check| {
+                    check.of == of && (check.outcome != Outcome::Unjudged) == judged
+                };
+                self.checks
+                    .iter()
+                    .filter(is)
+                    .map(|check| check.name)
+                    .collect()
+            };
+            let (judged, other) = (names(true), names(false));
+            if other.is_empty() {
+                continue;
+            }
+            let judged = if judged.is_empty() {
+                "nothing".to_owned()
+            } else {
+                judged.join(", ")
+            };
+            writeln!(
+                f,
+                "    of {word} times the verdict is by {judged}; not judged: {}",
+                other.join(", ")
+            )?;
+        }
+        Ok(())
+    }
+
     /// Why it is not good, and what to do.
     fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lag = &self.lag;

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Reason, SendStream};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::uri::{Parts, PathAndQuery, Scheme};
 use http::{Request, Uri};
 use tokio::sync::{Mutex, Notify};
 
 use super::failure::Failure;
 use super::io::{Io, Unconnected};
-use super::response::{Said, is_event_stream};
+use super::response::{Said, is_event_stream, retry_after};
 use super::target::Target;
 use super::{Answer, Client, ConnectionSlot, HeadWithId, Listener};
 use crate::source::Payload;
@@ -154,7 +154,9 @@ pub(super) async fn exchange(
     listener.on_first_byte(Instant::now());
     let (head, mut body) = answer.into_parts();
     let content_type = head.headers.get(CONTENT_TYPE);
+    let retry = head.headers.get(RETRY_AFTER);
     let said = Said {
+        retry_after_s: retry.and_then(|value| retry_after(value.as_bytes())),
         status: head.status.as_u16(),
         is_event_stream: content_type.is_some_and(|kind| is_event_stream(kind.as_bytes())),
     };

@@ -71,6 +71,8 @@ pub struct Said {
     pub status: u16,
     /// The body is a stream of events, by its content type.
     pub is_event_stream: bool,
+    /// Seconds after which one may ask again, where it says so as a number.
+    pub retry_after_s: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +104,7 @@ impl Parser {
             said: Said {
                 status: 0,
                 is_event_stream: false,
+                retry_after_s: None,
             },
             keep_alive: true,
             lines: None,
@@ -310,6 +313,9 @@ impl Parser {
                 10 if is("connection") => {
                     self.keep_alive &= !header.value.eq_ignore_ascii_case(b"close");
                 }
+                11 if is("retry-after") => {
+                    self.said.retry_after_s = retry_after(header.value);
+                }
                 12 if is("content-type") => {
                     self.said.is_event_stream = is_event_stream(header.value);
                 }
@@ -368,6 +374,11 @@ pub(super) fn is_event_stream(content_type: &[u8]) -> bool {
     let name = b"text/event-stream";
     let start = content_type.get(..name.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+}
+
+/// Seconds; a date is none.
+pub(super) fn retry_after(value: &[u8]) -> Option<u32> {
+    std::str::from_utf8(value).ok()?.trim().parse().ok()
 }
 
 type Line<'a> = Cow<'a, [u8]>;

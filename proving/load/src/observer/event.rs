@@ -1,9 +1,10 @@
 //! What one event says, by tests on its bytes.
 //!
 //! A JSON text holds no unescaped quotation mark, so `"content"` with both of its marks is a name or a value and never a
-//! part of one; a name is followed by a colon. An event of a chat or a plain completion has visible text where `"content"` or
-//! `"text"` is followed by a text that is not empty; reasoning where `"reasoning_content"` or `"reasoning"` is; a call of a
-//! tool where `"tool_calls"` is followed by an array that is not empty, or `"function_call"` by an object.
+//! part of one; a name is followed by a colon. An event of a chat or a plain completion has visible text where `"content"`,
+//! `"text"` or `"refusal"` is followed by a text that is not empty, outside of what is reasoning; reasoning where
+//! `"reasoning_content"`, `"reasoning"` or `"thinking"` is, or in an array behind `"reasoning_details"` or `"thinking"`; a call
+//! of a tool where `"tool_calls"` is followed by an array that is not empty, or `"function_call"` by an object.
 //! Invariant: no JSON is decoded here; white space between name, colon and value changes nothing.
 //! Not here: other dialects' names for the same, whose events count as events without output.
 
@@ -22,13 +23,57 @@ pub enum Output {
     Tool,
 }
 
+/// Why generation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finish {
+    /// By itself.
+    Stop,
+    /// Its cap.
+    Length,
+    /// It calls a tool.
+    ToolCalls,
+    /// What it would have said is withheld.
+    ContentFilter,
+    /// Another reason.
+    Other,
+}
+
+impl Finish {
+    /// As an event has it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+            Self::Other => "other",
+        }
+    }
+
+    fn of(value: &[u8]) -> Self {
+        let known = [
+            Self::Stop,
+            Self::Length,
+            Self::ToolCalls,
+            Self::ContentFilter,
+        ];
+        let is = |finish: &Self| {
+            let behind = value.strip_prefix(b"\"");
+            let behind = behind.and_then(|value| value.strip_prefix(finish.word().as_bytes()));
+            behind.is_some_and(|behind| behind.starts_with(b"\""))
+        };
+        known.into_iter().find(is).unwrap_or(Self::Other)
+    }
+}
+
 /// What was found in one event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Meaning {
     /// Whether it generates anything, and what a person sees first of it.
     pub output: Option<Output>,
-    /// It says why generation ended.
-    pub is_finish: bool,
+    /// Why generation ended, where it says so.
+    pub finish: Option<Finish>,
     /// It is the end mark, `[DONE]`.
     pub is_done: bool,
     /// It tells of an error.
@@ -40,6 +85,9 @@ pub struct Meaning {
 struct Names {
     content: Finder<'static>,
     text: Finder<'static>,
+    refusal: Finder<'static>,
+    reasoning_details: Finder<'static>,
+    thinking: Finder<'static>,
     reasoning_content: Finder<'static>,
     reasoning: Finder<'static>,
     tool_calls: Finder<'static>,
@@ -54,6 +102,9 @@ struct Names {
 static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
     content: Finder::new("\"content\""),
     text: Finder::new("\"text\""),
+    refusal: Finder::new("\"refusal\""),
+    reasoning_details: Finder::new("\"reasoning_details\""),
+    thinking: Finder::new("\"thinking\""),
     reasoning_content: Finder::new("\"reasoning_content\""),
     reasoning: Finder::new("\"reasoning\""),
     tool_calls: Finder::new("\"tool_calls\""),
@@ -79,12 +130,24 @@ impl Meaning {
         }
         Self {
             output: names.output(event),
-            is_finish: values(event, &names.finish_reason).any(is_text),
+            finish: finish(event),
             is_done: false,
             is_error: is_error(event),
             usage: usage(event),
         }
     }
+}
+
+/// Why generation ended, by an event or a body.
+pub(super) fn finish(bytes: &[u8]) -> Option<Finish> {
+    values(bytes, &NAMES.finish_reason)
+        .find(|value| is_text(value))
+        .map(Finish::of)
+}
+
+/// What an event or a body generates.
+pub(super) fn output(bytes: &[u8]) -> Option<Output> {
+    NAMES.output(bytes)
 }
 
 /// Where a usage object begins, in an event or in a body; the last one where there are several.
@@ -95,11 +158,28 @@ pub(super) fn usage(bytes: &[u8]) -> Option<usize> {
 
 impl Names {
     fn output(&self, event: &[u8]) -> Option<Output> {
+        // Parts of reasoning are texts, too, by the names that visible ones have.
+        let inner = [&self.reasoning_details, &self.thinking];
+        let inner = inner.into_iter().flat_map(|name| values(event, name));
+        let inner: Vec<&[u8]> = inner.filter_map(array).collect();
+        let is_inside = |value: &[u8]| {
+            let ranges = inner.iter().map(|array| array.as_ptr_range());
+            ranges
+                .into_iter()
+                .any(|range| range.contains(&value.as_ptr()))
+        };
         let says = |name: &Finder<'_>| values(event, name).any(is_text);
-        if says(&self.content) || says(&self.text) {
+        let shows = |name: &Finder<'_>| {
+            values(event, name).any(|value| is_text(value) && !is_inside(value))
+        };
+        if shows(&self.content) || shows(&self.text) || says(&self.refusal) {
             return Some(Output::Visible);
         }
-        if says(&self.reasoning_content) || says(&self.reasoning) {
+        let within = inner
+            .iter()
+            .any(|array| values(array, &self.text).any(is_text));
+        if within || says(&self.reasoning_content) || says(&self.reasoning) || says(&self.thinking)
+        {
             return Some(Output::Reasoning);
         }
         let calls = values(event, &self.tool_calls).any(is_filled_array);
@@ -116,6 +196,30 @@ fn values<'a>(event: &'a [u8], name: &Finder<'_>) -> impl Iterator<Item = &'a [u
         let behind = event[at + length..].trim_ascii_start();
         Some(behind.strip_prefix(b":")?.trim_ascii_start())
     })
+}
+
+/// The array that begins here, to its end or to that of the event.
+fn array(value: &[u8]) -> Option<&[u8]> {
+    let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+    if value.first() != Some(&b'[') {
+        return None;
+    }
+    for (at, byte) in value.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            b'[' if !is_quoted => depth += 1,
+            b']' if !is_quoted => {
+                depth -= 1;
+                if depth == 0 {
+                    return value.get(..=at);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(value)
 }
 
 /// A text that is not empty.
@@ -149,7 +253,7 @@ pub(super) fn is_error(bytes: &[u8]) -> bool {
 mod tests {
     //! Events of engines as they are sent.
 
-    use super::{Meaning, Output};
+    use super::{Finish, Meaning, Output};
 
     fn output(data: &str) -> Option<Output> {
         Meaning::of(format!("data: {data}\n").as_bytes()).output
@@ -203,13 +307,63 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_text_and_parts_of_reasoning_are_not() {
+        for (data, expected) in [
+            (
+                r#"{"choices":[{"delta":{"refusal":"I can't"}}]}"#,
+                Some(Output::Visible),
+            ),
+            (
+                r#"{"choices":[{"delta":{"content":"a","refusal":null}}]}"#,
+                Some(Output::Visible),
+            ),
+            (
+                r#"{"choices":[{"delta":{"content":null,"refusal":null}}]}"#,
+                None,
+            ),
+            // OpenRouter.
+            (
+                r#"{"choices":[{"delta":{"content":"","reasoning_details":[{"type":"reasoning.text","text":"h]m \"","index":0}]}}]}"#,
+                Some(Output::Reasoning),
+            ),
+            (
+                r#"{"choices":[{"delta":{"reasoning_details":[{"text":"hm"}],"content":"a"}}]}"#,
+                Some(Output::Visible),
+            ),
+            // Mistral.
+            (
+                r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}}]}"#,
+                Some(Output::Reasoning),
+            ),
+            (
+                r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"text":"hm"}]},{"type":"text","text":"a"}]}}]}"#,
+                Some(Output::Visible),
+            ),
+            (
+                r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"hm"}}"#,
+                Some(Output::Reasoning),
+            ),
+        ] {
+            assert_eq!(output(data), expected, "{data}");
+        }
+    }
+
+    #[test]
     fn the_end_its_reason_errors_and_usage_are_seen() {
         let of = |event: &str| Meaning::of(event.as_bytes());
         assert!(of("data: [DONE]\n").is_done && of("data:[DONE]\r\n").is_done);
         assert!(!of(r#"data: {"content":"[DONE]"}"#).is_done);
         let finish = of(r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#);
-        assert!(finish.is_finish && finish.output.is_none());
-        assert!(!of(r#"data: {"choices":[{"delta":{},"finish_reason":null}]}"#).is_finish);
+        assert!(finish.finish == Some(Finish::Stop) && finish.output.is_none());
+        let of_reason = |reason: &str| {
+            of(&format!(
+                r#"data: {{"choices":[{{"delta":{{}},"finish_reason":{reason}}}]}}"#
+            ))
+            .finish
+        };
+        assert_eq!(of_reason("null"), None);
+        assert_eq!(of_reason("\"content_filter\""), Some(Finish::ContentFilter));
+        assert_eq!(of_reason("\"stop_sequence\""), Some(Finish::Other));
         for error in [
             "data: {\"error\": {\"message\": \"no\"}}",
             "data: {\"error\":\"no\"}",

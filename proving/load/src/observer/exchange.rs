@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use super::event::{self, Meaning, Output};
+use super::event::{self, Finish, Meaning, Output};
 use super::events::Events;
 use super::expected::Expected;
 use super::live::Live;
@@ -32,6 +32,8 @@ pub struct ObserverBuffers {
     /// Of a stream the last usage object or the event that told of an error, of another answer its end, of a refusal its
     /// beginning.
     kept: Vec<u8>,
+    /// The beginning of the body.
+    beginning: Vec<u8>,
 }
 
 /// What a good answer is, besides whole and of 2xx.
@@ -86,11 +88,16 @@ pub struct ExchangeTimes {
     pub bytes: u64,
     /// 0 where no body came.
     pub status: u16,
+    /// After which a refusal says that one may ask again.
+    pub retry_after_s: Option<u32>,
+    /// Why generation ended, as the answer says.
+    pub finish: Option<Finish>,
+    /// Whether a good answer says nothing at all: no text, no reasoning, no call.
+    pub is_empty: bool,
     /// Tokens as reported.
     pub usage: Option<Usage>,
     /// By its content type, or by how its body begins.
     has_events: bool,
-    is_over: bool,
     is_done: bool,
     is_error: bool,
     /// Its first byte that is no white space is that of a JSON object.
@@ -117,6 +124,7 @@ impl ObserverBuffers {
     ) -> ExchangeObserver<'a> {
         self.events.reset();
         self.kept.clear();
+        self.beginning.clear();
         ExchangeObserver {
             ear: self,
             seen,
@@ -149,6 +157,11 @@ impl Listener for ExchangeObserver<'_> {
         }
         self.heard.bytes += bytes.len() as u64;
         self.expected.feed(bytes);
+        let room = REFUSAL_BYTES.saturating_sub(self.ear.beginning.len());
+        if room > 0 {
+            let beginning = &bytes[..bytes.len().min(room)];
+            self.ear.beginning.extend_from_slice(beginning);
+        }
         let (events, outputs) = (self.heard.events, self.heard.outputs);
         if !matches!(self.heard.status, 200..300) {
             let room = REFUSAL_BYTES.saturating_sub(self.ear.kept.len());
@@ -182,13 +195,13 @@ impl ExchangeObserver<'_> {
     }
 
     fn events(&mut self, now: Instant, bytes: &[u8]) {
-        let ObserverBuffers { events, kept } = &mut *self.ear;
+        let ObserverBuffers { events, kept, .. } = &mut *self.ear;
         let (heard, usage) = (&mut self.heard, self.hears.usage);
         let (before, last) = (heard.outputs, heard.last_token);
         events.feed(bytes, &mut |event: &[u8]| {
             heard.events += 1;
             let meaning = Meaning::of(event);
-            heard.is_over |= meaning.is_finish;
+            heard.finish = meaning.finish.or(heard.finish);
             heard.is_done |= meaning.is_done;
             if meaning.is_error && !heard.is_error {
                 heard.is_error = true;
@@ -243,8 +256,9 @@ impl ExchangeObserver<'_> {
             let Said {
                 status,
                 is_event_stream,
+                retry_after_s,
             } = answer.said;
-            self.heard.status = status;
+            (self.heard.status, self.heard.retry_after_s) = (status, retry_after_s);
             if !matches!(status, 200..300) {
                 return Err(Failure::Status(status));
             }
@@ -255,30 +269,51 @@ impl ExchangeObserver<'_> {
                 Err(Failure::Body)
             }
         });
-        let tells = |failure: &Failure| {
-            use Failure::{Connect, ErrorEvent, Status, Tls};
-            matches!(failure, Connect | ErrorEvent | Status(_) | Tls)
-        };
-        if let Some(failure) = outcome.err().filter(tells) {
-            self.seen.borrow_mut().was_told(failure, &self.ear.kept);
+        if let Some(failure) = outcome.err() {
+            use Failure::{Body, Connect, ErrorEvent, Status, Tls, Truncated, Unfinished};
+            let said = match failure {
+                Connect | ErrorEvent | Status(_) | Tls => Some(&self.ear.kept),
+                // Whoever reads the result has to see what it was instead.
+                Body | Truncated | Unfinished => Some(&self.ear.beginning),
+                _ => None,
+            };
+            let said = said.filter(|said| !said.is_empty() || failure != Truncated);
+            if let Some(said) = said {
+                self.seen.borrow_mut().was_told(failure, said);
+            }
+        } else {
+            self.heard.is_empty = self.is_empty();
         }
         (self.heard, outcome)
     }
 }
 
 impl ExchangeObserver<'_> {
+    /// Whether a good answer says nothing. Of one in one piece only if all of it was kept.
+    fn is_empty(&mut self) -> bool {
+        if self.heard.has_events {
+            return self.heard.outputs == 0;
+        }
+        let kept = &self.ear.kept;
+        let is_whole = self.heard.bytes == kept.len() as u64 && self.heard.is_object;
+        self.heard.finish = is_whole.then(|| event::finish(kept)).flatten();
+        self.heard.finish.is_some() && event::output(kept).is_none()
+    }
+
     /// Whether an answer of 2xx is what it is to be.
     fn judge(&self, says_events: bool) -> Result<(), Failure> {
         let heard = &self.heard;
         if heard.is_error {
             return Err(Failure::ErrorEvent);
         }
-        let is_over = heard.is_over || heard.is_done;
+        let is_over = heard.finish.is_some() || heard.is_done;
         match self.hears.answers {
             Answers::Any if says_events && !is_over => Err(Failure::Unfinished),
             Answers::Any => Ok(()),
             Answers::Events if !heard.has_events => Err(Failure::Body),
-            Answers::Events if heard.is_over || heard.is_done && heard.outputs > 0 => Ok(()),
+            Answers::Events if heard.finish.is_some() || heard.is_done && heard.outputs > 0 => {
+                Ok(())
+            }
             Answers::Events => Err(Failure::Unfinished),
             Answers::Json if heard.has_events || !heard.is_object => Err(Failure::Body),
             Answers::Json if event::is_error(&self.ear.kept) => Err(Failure::ErrorEvent),

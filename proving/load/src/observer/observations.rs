@@ -1,6 +1,6 @@
 //! What a run saw of one profile: histograms over answered requests, failures by kind, counts.
 //!
-//! Invariant: a failed request is in `failures` and in no histogram but `Lag`, which has every request that was turned to,
+//! Invariant: a failed request is in `failures` and in no histogram but `Lag`, which has every request that was turned to, `Leaving`, which has every one that left,
 //! and `BetweenTokens`, which has gaps as they come, whatever becomes of their stream.
 //! Not here: what the subject cost (`prove`).
 
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::event::Finish;
 use crate::client::Failure;
 
 /// Longest time kept apart, in microseconds: a day. Longer ones count as this.
@@ -35,13 +36,15 @@ pub enum Measure {
     BetweenTokens,
     /// From the first event with output to the last, over the tokens after the first: TPOT.
     TimePerToken,
-    /// From the intended send to the actual one: the generator's own doing.
+    /// From the intended send to the moment at which the generator turned to it: its own doing.
     Lag,
+    /// From then on to the first byte of the request: connecting, or waiting for room on a connection.
+    Leaving,
 }
 
 impl Measure {
     /// All of them, each at its own place.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Latency,
         Self::Service,
         Self::Head,
@@ -52,6 +55,7 @@ impl Measure {
         Self::BetweenTokens,
         Self::TimePerToken,
         Self::Lag,
+        Self::Leaving,
     ];
 }
 
@@ -103,6 +107,8 @@ pub struct Observations {
     pub warm_up_failures: BTreeMap<Failure, u64>,
     /// What the first answer of each kind of failure said, as far as 512 bytes of it tell.
     pub said: BTreeMap<Failure, String>,
+    /// Good answers that say nothing, by why they ended; `None`: they do not say.
+    pub empty: BTreeMap<Option<Finish>, u64>,
     /// Server-sent events that ended.
     pub events: u64,
     /// Those with output.
@@ -115,6 +121,8 @@ pub struct Observations {
     pub unsent: u64,
     /// Requests under way that were left when the run was over.
     pub left: u64,
+    /// Requests that were sent again, as late as a refusal said.
+    pub sent_again: u64,
     /// Kept connections that had closed before anything was sent on them.
     pub reopened: u64,
     times: Times,
@@ -175,6 +183,9 @@ impl Observations {
         for (kind, says) in &other.said {
             self.said.entry(*kind).or_insert_with(|| says.clone());
         }
+        for (finish, count) in &other.empty {
+            *self.empty.entry(*finish).or_default() += count;
+        }
         self.events += other.events;
         self.outputs += other.outputs;
         self.tokens += other.tokens;
@@ -182,6 +193,7 @@ impl Observations {
         self.unsent += other.unsent;
         self.left += other.left;
         self.reopened += other.reopened;
+        self.sent_again += other.sent_again;
         for (mine, theirs) in self.times.0.iter_mut().zip(&other.times.0) {
             mine.add(theirs).expect("both have the same bounds");
         }

@@ -44,6 +44,9 @@ pub struct Plan {
     /// Whether who gets no good answer waits before going on, longer with each in a row: a target that is down, or refuses
     /// a key, is not to be overrun.
     pub backs_off: bool,
+    /// Whether who is refused with 429 or 503 and a `retry-after` of no more than this waits so long and sends the same
+    /// request again, in the place of giving its session up.
+    pub heeds_retry_after: Option<Duration>,
     /// Whether answers are searched for usage.
     pub usage: bool,
     /// Where a row for each exchange goes, in batches.
@@ -167,6 +170,7 @@ impl Plan {
             drain: timeout * 2,
             most: None,
             backs_off: false,
+            heeds_retry_after: None,
             usage: false,
             records: None,
             certify: false,

@@ -76,6 +76,25 @@ pub(super) struct Drawn<'a> {
     is_forgotten: bool,
 }
 
+/// What became of an exchange.
+struct Asked {
+    is_good: bool,
+    /// Since the start.
+    ended: Duration,
+    /// Whoever was refused is to send it again.
+    again_after: Option<Duration>,
+}
+
+impl Asked {
+    const fn failed(ended: Duration) -> Self {
+        Self {
+            is_good: false,
+            ended,
+            again_after: None,
+        }
+    }
+}
+
 /// Whoever sends one request after another.
 pub(super) struct Sender {
     pub(super) profile: usize,
@@ -151,13 +170,42 @@ impl Shared {
         }
     }
 
-    /// One exchange, now; whether there was a good answer, and when it ended, since the start.
+    /// A turn, now; whether there was a good answer, and when it ended, since the start. One that is refused for a while is
+    /// sent again where the plan heeds that: a request of its own, which no law drew.
     pub(super) async fn ask(
         &self,
         sender: &mut Sender,
-        mut drawn: Drawn<'_>,
+        drawn: Drawn<'_>,
         (actor, turn): (u64, &Turn),
     ) -> (bool, Duration) {
+        let profile = sender.profile;
+        let (mut drawn, mut turn) = (Some(drawn), *turn);
+        loop {
+            let asked = self.exchange(sender, drawn.take(), (actor, &turn)).await;
+            let Some(pause) = asked.again_after else {
+                return (asked.is_good, asked.ended);
+            };
+            let due = Instant::now() + pause;
+            self.timers.until(due.min(self.window.end)).await;
+            if !self.may_send(profile, due) {
+                return (false, self.now());
+            }
+            turn.due = Due {
+                at: due.saturating_duration_since(self.start),
+                drawn: false,
+                ..turn.due
+            };
+            self.places[profile].seen.borrow_mut().sent_again += 1;
+        }
+    }
+
+    /// One exchange, now.
+    async fn exchange(
+        &self,
+        sender: &mut Sender,
+        mut drawn: Option<Drawn<'_>>,
+        (actor, turn): (u64, &Turn),
+    ) -> Asked {
         let profile = sender.profile;
         let (place, traffic) = (&self.places[profile], &self.plan.traffic[profile]);
         let source = &*self.plan.source;
@@ -167,14 +215,16 @@ impl Shared {
         let counts = place.holds || self.window.holds(due);
         // The generator's part ends here: connecting and waiting for room on a connection are the subject's.
         let turned_to = Instant::now();
-        drawn.sent = Sent::At(turned_to.saturating_duration_since(self.start));
+        if let Some(drawn) = &mut drawn {
+            drawn.sent = Sent::At(turned_to.saturating_duration_since(self.start));
+        }
         let lag = turned_to.saturating_duration_since(due);
         let Some(said) = source.turn(profile, turn.session, turn.turn) else {
             place.live.failed(Failure::Source);
             place.seen.borrow_mut().fail(Failure::Source, counts);
             self.settled();
             tokio::time::sleep(AFTER_REFUSAL).await;
-            return (false, self.now());
+            return Asked::failed(self.now());
         };
         place.live.sent(lag, said.payload.len());
         if counts {
@@ -200,6 +250,10 @@ impl Shared {
             .await;
         place.under_way.set(place.under_way.get() - 1);
         let (heard, outcome) = hearing.end(outcome);
+        if let Some(sent) = heard.sent.filter(|_| counts) {
+            let leaving = sent.saturating_duration_since(turned_to);
+            place.seen.borrow_mut().record(Measure::Leaving, leaving);
+        }
         let reopened = sender.line.reopened - reopened;
         self.count(place, (due, counts), &heard, outcome);
         place.seen.borrow_mut().reopened += reopened;
@@ -211,6 +265,12 @@ impl Shared {
             records.push(row);
         }
         self.settled();
+        if let Some(pause) = self.again_after(&heard, outcome.err()) {
+            return Asked {
+                again_after: Some(pause),
+                ..Asked::failed(self.now())
+            };
+        }
         sender.failures_in_row = match outcome {
             Ok(_) => 0,
             Err(_) => sender.failures_in_row + 1,
@@ -219,9 +279,21 @@ impl Shared {
             tokio::time::sleep(pause).await;
         }
         match outcome {
-            Ok(answer) => (true, answer.last_byte.saturating_duration_since(self.start)),
-            Err(_) => (false, self.now()),
+            Ok(answer) => Asked {
+                is_good: true,
+                ended: answer.last_byte.saturating_duration_since(self.start),
+                again_after: None,
+            },
+            Err(_) => Asked::failed(self.now()),
         }
+    }
+
+    /// How long to wait before the same is sent again.
+    fn again_after(&self, heard: &ExchangeTimes, failure: Option<Failure>) -> Option<Duration> {
+        let most = self.plan.heeds_retry_after?;
+        let said = Duration::from_secs(heard.retry_after_s?.into());
+        let is_refused = matches!(failure?, Failure::Status(429 | 503));
+        (is_refused && said <= most).then_some(said)
     }
 
     /// How long to wait after a failure, before anything else.
@@ -265,6 +337,9 @@ impl Shared {
             return;
         }
         seen.answered += 1;
+        if heard.is_empty {
+            *seen.empty.entry(heard.finish).or_default() += 1;
+        }
         seen.record(Measure::Latency, latency);
         seen.record(Measure::FirstByte, body - due);
         let sent = heard.sent.unwrap_or(due);

@@ -11,7 +11,7 @@ use experiment::workload::{Enter, Load, Profile, Stay, Workload};
 use load::observer::{Answers, Counters, Measure};
 use load::run::{Plan, Shape, Traffic, start};
 use load::source::{Source, Turn};
-use testing::eventually;
+use testing::{Began, eventually};
 
 use super::server::{self, Server};
 use super::{ENOUGH, closed, head, plan, seen};
@@ -121,6 +121,67 @@ fn turns_are_sent_after_the_answer_before_and_the_recorded_pause() {
     }
     let lag = outcome.total().quantiles(Measure::Lag).expect("requests");
     eprintln!("lag of closed users in microseconds: {lag:?}");
+}
+
+/// Refuses the second request of each run for so long, in the words of its head, and answers all others.
+fn refusing_once(number: u64, status: &str, retry_after: &str) -> Vec<server::Step> {
+    if number != 1 {
+        return vec![server::whole(b"hello")];
+    }
+    let head =
+        format!("HTTP/1.1 {status}\r\nretry-after: {retry_after}\r\ncontent-length: 0\r\n\r\n");
+    vec![server::bytes(head.as_bytes())]
+}
+
+#[test]
+fn a_session_that_is_refused_for_a_while_goes_on_where_the_plan_heeds_it_and_is_else_given_up() {
+    let one = |most, script: server::Script| {
+        let server = Server::new(script);
+        let load = Load::Closed {
+            users: 1,
+            think: Process::Constant { mean_s: 0.0 },
+            enter: Enter::Asking,
+            stay: Stay::Once,
+        };
+        let mut plan = Plan {
+            heeds_retry_after: most,
+            backs_off: false,
+            ..sessions(&server, load)
+        };
+        plan.workload.profiles.truncate(1);
+        plan.traffic.truncate(1);
+        let outcome = start(plan).expect("threads").finish().expect("a run");
+        let seen = &outcome.profiles[0];
+        let of = &seen.observations;
+        (
+            of.answered,
+            of.failed(),
+            of.sent_again,
+            seen.sessions.abandoned,
+        )
+    };
+    let limited = |number| refusing_once(number, "429 Too Many Requests", "1");
+    let minute = Some(Duration::from_secs(60));
+    let began = Began::now();
+    // Three sessions of five turns; the second turn of the first is refused once, and counted as that.
+    assert_eq!(one(minute, limited), (15, 1, 1, 0));
+    began.took_at_least(Duration::from_secs(1));
+    let busy = |number| refusing_once(number, "503 Service Unavailable", "0");
+    assert_eq!(one(minute, busy), (15, 1, 1, 0));
+    // Nobody asked to heed it; it is longer than is heeded; it is no number; another refusal.
+    assert_eq!(one(None, limited), (11, 1, 0, 1));
+    let long = |number| refusing_once(number, "429 Too Many Requests", "61");
+    assert_eq!(one(minute, long), (11, 1, 0, 1));
+    let date = |number| {
+        refusing_once(
+            number,
+            "429 Too Many Requests",
+            "Wed, 21 Oct 2026 07:28:00 GMT",
+        )
+    };
+    assert_eq!(one(minute, date), (11, 1, 0, 1));
+    let forbidden = |number| refusing_once(number, "403 Forbidden", "1");
+    assert_eq!(one(minute, forbidden), (11, 1, 0, 1));
 }
 
 #[test]

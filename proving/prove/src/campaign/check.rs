@@ -77,7 +77,10 @@ fn started_parts(options: &Options, scenario: &Scenario, faults: &mut Faults) {
     match gateway {
         Some(gateway) if of == "--gateway" || gateway.exists() => {
             match Subject::of(gateway) {
-                Ok(subject) => program(options, of, &subject, faults),
+                Ok(subject) => {
+                    program(options, of, &subject, faults);
+                    faults.of(of, subject.under_load());
+                }
                 Err(error) => faults.add(of, error),
             }
         }

@@ -27,6 +27,8 @@ pub(super) struct Ended {
     pub(super) profile: usize,
     /// Of the profile's corpus, by number.
     pub(super) session: Option<u64>,
+    /// Which turn of it, from 0.
+    pub(super) turn: Option<u32>,
     pub(super) due: Duration,
     pub(super) sent: Option<Duration>,
     pub(super) first_token: Option<Duration>,
@@ -46,10 +48,14 @@ pub(super) struct Observed {
     windows: Vec<WindowCells>,
     /// Answers and errors that ended in each second.
     seconds: Vec<(u32, u32)>,
+    /// Answers to what was due in each second, as phases count them.
+    due: Vec<u32>,
     sums: Sums,
     errors: BTreeMap<(String, String), u64>,
-    /// Profile and session of all requests: no more than the corpus has.
+    /// Profile and session of all requests: no more than the corpus has, or were begun in virtual time.
     sessions: HashSet<(usize, u64)>,
+    /// Sessions whose first request was answered, as often as it was.
+    begun: u64,
 }
 
 /// A phase, from its beginning on.
@@ -123,9 +129,11 @@ impl Observed {
             phases: Vec::new(),
             windows: Vec::new(),
             seconds: Vec::new(),
+            due: Vec::new(),
             sums: Sums::default(),
             errors: BTreeMap::new(),
             sessions: HashSet::new(),
+            begun: 0,
         }
     }
 
@@ -166,9 +174,18 @@ impl Observed {
                 errors
             }) += 1;
         }
+        let due = usize::try_from(ended.due.as_secs()).unwrap_or(usize::MAX);
+        if due < 32 * 86_400 && ended.failure.is_none() {
+            if self.due.len() <= due {
+                self.due.resize(due + 1, 0);
+            }
+            self.due[due] += 1;
+        }
         self.sums.add(ended);
         let session = ended.session.map(|session| (ended.profile, session));
         self.sessions.extend(session);
+        // One that was refused is perhaps sent again.
+        self.begun += u64::from(ended.turn == Some(0) && ended.failure.is_none());
         self.count_window(ended);
         let phase = self
             .phases
@@ -260,6 +277,11 @@ impl Observed {
         }
     }
 
+    /// How often a session was begun; `None` where requests are of none.
+    pub(super) fn begun_sessions(&self) -> Option<u64> {
+        (self.begun > 0).then_some(self.begun)
+    }
+
     /// How many sessions had a request; `None` where requests are of none.
     pub(super) fn unique_sessions(&self) -> Option<u64> {
         let sessions = self.sessions.len() as u64;
@@ -292,13 +314,14 @@ impl Observed {
         })
     }
 
-    /// The greatest rate of answers over ten seconds within a span, a second.
+    /// The greatest rate over ten seconds within a span, a second, of what was due then and answered, whenever that was: so
+    /// do phases count.
     pub(super) fn peak(&self, span: Span) -> f64 {
         let (from, to) = (index(span.from), index(span.to));
-        let seconds = self.seconds.get(from..to.min(self.seconds.len()));
+        let seconds = self.due.get(from..to.min(self.due.len()));
         let seconds = seconds.unwrap_or_default();
         let width = PEAK_S.min(seconds.len().max(1));
-        let sum = |slice: &[(u32, u32)]| slice.iter().map(|(ok, _)| u64::from(*ok)).sum::<u64>();
+        let sum = |slice: &[u32]| slice.iter().copied().map(u64::from).sum::<u64>();
         let most = seconds.windows(width).map(sum).max().unwrap_or(0);
         most as f64 / width as f64
     }

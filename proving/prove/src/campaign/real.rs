@@ -423,6 +423,7 @@ fn ended(row: &Record) -> Ended {
     Ended {
         profile: usize::try_from(row.profile).unwrap_or(usize::MAX),
         session: Some(row.session),
+        turn: Some(row.turn),
         due: at(row.intended_ns),
         sent: row.sent_ns.map(at),
         // An answer in one piece begins with its first byte.

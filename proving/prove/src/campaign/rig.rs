@@ -90,7 +90,8 @@ impl Gateway {
         cores: Option<f64>,
     ) -> Result<Self, NotStarted> {
         let unusable = NotStarted::Unusable;
-        let subject = Subject::of(subject).map_err(|error| unusable(error.to_string()))?;
+        let subject = Subject::of(subject).and_then(Subject::under_load);
+        let subject = subject.map_err(|error| unusable(error.to_string()))?;
         let quota = cores.map(|cores| Ok((cores, Cgroup::make(None, cores)?)));
         let quota: Option<(f64, Cgroup)> = quota.transpose().map_err(unusable)?;
         let names = named.into_iter();

@@ -47,6 +47,8 @@ pub(super) struct Scenario {
     /// Headers of every request.
     pub(super) headers: BTreeMap<String, String>,
     pub(super) timeout: Duration,
+    /// Who is refused for no longer than this waits and sends the same again.
+    pub(super) heeds_retry_after: Option<Duration>,
     /// What is scraped besides the targets that we start, by name and URL.
     pub(super) targets: Vec<(String, String)>,
     pub(super) plan: Plan,
@@ -186,6 +188,7 @@ struct File {
     title: Option<String>,
     seed: Option<u64>,
     timeout: Option<Time>,
+    heed_retry_after: Option<Time>,
     error_share: Option<f64>,
     tap: Option<bool>,
     headers: BTreeMap<String, String>,
@@ -321,6 +324,7 @@ impl File {
             profiles: profiles(self.profile, faults),
             headers: self.headers,
             timeout: self.timeout.map_or(Duration::from_secs(600), |time| time.0),
+            heeds_retry_after: self.heed_retry_after.map(|time| time.0),
             targets: targets(self.target, faults),
             objectives: objectives(self.objective, faults),
             published: published(self.published, faults),

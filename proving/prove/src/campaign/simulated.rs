@@ -25,7 +25,7 @@ use super::{Options, RunError, WhatIf, hint, not_whole};
 use crate::host::{descriptors, machine::Machine};
 use crate::interrupt::Interrupt;
 use crate::progress::Line;
-use crate::report::document::{self, Document, Event, Reproduce};
+use crate::report::document::{self, Document, Event, PrefixCache, Reproduce};
 use crate::scrape::store::Store;
 
 /// What was sampled.
@@ -128,7 +128,14 @@ pub(super) fn run(
     }
     let course = finished(outcome.course);
     let telemetry = &outcome.telemetry;
+    let prefix_cache = PrefixCache {
+        unique_sessions: observed.unique_sessions(),
+        begun_sessions: observed.begun_sessions(),
+        ..PrefixCache::default()
+    };
     Ok(summary::document(Parts {
+        prefix_cache,
+        strict: options.strict,
         profiles,
         notes,
         remarks: guessed.into_iter().collect(),
@@ -262,7 +269,8 @@ fn ended(exchange: &Exchange) -> Ended {
         prompt_tokens: Some(u64::from(exchange.prompt_tokens)),
         output_tokens: Some(u64::from(exchange.output_tokens)),
         cached_tokens: Some(u64::from(exchange.cached_tokens)),
-        session: None,
+        session: Some(exchange.session),
+        turn: Some(exchange.turn),
         failure: None,
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct Parts<'a> {
     pub(super) remarks: Vec<String>,
     /// Whether the generator kept up; `Err` says why no figure counts.
     pub(super) generator_fit: Result<(), String>,
+    /// The least share of sessions that are no repetition, where one was asked for.
+    pub(super) strict: Option<f64>,
 }
 
 impl<'a> Parts<'a> {
@@ -80,6 +82,7 @@ impl<'a> Parts<'a> {
             notes: Vec::new(),
             remarks: Vec::new(),
             generator_fit: Ok(()),
+            strict: None,
         }
     }
 
@@ -276,14 +279,16 @@ impl View<'_> {
         let cells = self.cells(span);
         let (answered, errors) = cells.map_or((0, 0), |cells| (cells.answered, cells.errors));
         let requests = answered + errors;
+        let rate = answered as f64 / seconds(span).max(1e-9);
         Phase {
             name: span.phase.word().to_owned(),
             from_s: span.from.as_secs_f64(),
             to_s: span.to.as_secs_f64(),
             max_users: self.users_in(span),
             requests,
-            requests_per_s: answered as f64 / seconds(span).max(1e-9),
-            peak_requests_per_s: self.parts.observed.peak(of(span)),
+            requests_per_s: rate,
+            // A phase that ten seconds do not divide may have no ten seconds as good as the whole.
+            peak_requests_per_s: self.parts.observed.peak(of(span)).max(rate),
             errors,
             error_share: errors as f64 / (requests.max(1)) as f64,
         }

@@ -1,6 +1,7 @@
 //! Sums by phase and window, scenarios as they are shipped, and what stands in a document.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,6 +82,24 @@ fn a_peak_is_the_best_ten_seconds_of_a_span() {
 }
 
 #[test]
+fn a_peak_counts_what_a_phase_counts_and_is_never_below_its_mean() {
+    let mut observed = Observed::new(1);
+    observed.phase("baseline", s(0));
+    observed.phase("soak", s(20));
+    // Twenty requests of the baseline end in one second of the soak, whose own end after it.
+    (0..20).for_each(|due| observed.ended(&answer(due, 25, 25)));
+    (20..40).for_each(|due| observed.ended(&answer(due, due + 30, due + 30)));
+    let span = |from, to| Span {
+        from: s(from),
+        to: s(to),
+    };
+    for (from, to) in [(0, 20), (20, 40)] {
+        let peak = observed.peak(span(from, to));
+        assert!((peak - 1.0).abs() < 1e-9, "{from}: {peak}");
+    }
+}
+
+#[test]
 fn the_client_is_a_target_whose_counters_are_those_of_its_rows() {
     let mut observed = Observed::new(1);
     observed.phase("baseline", s(0));
@@ -131,6 +150,49 @@ fn every_scenario_that_is_shipped_is_read_without_a_fault() {
         let subject = Subject::of(gateway).expect("a manifest");
         let rendered = subject.render(&places);
         assert!(rendered.is_ok(), "{name}: {:?}", rendered.err());
+        let loaded = subject.under_load().expect("a manifest of it under load");
+        let rendered = loaded.render(&places);
+        assert!(rendered.is_ok(), "{name}: {:?}", rendered.err());
+    }
+}
+
+#[test]
+fn the_white_papers_load_comes_under_the_papers_identities_to_both_tiers_with_token_limits() {
+    for name in ["white-paper", "white-paper-short"] {
+        let scenario = Scenario::read(&Path::new(SCENARIOS).join(name), |_| Vec::new());
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        let profiles = scenario.profiles.iter();
+        let identities: Vec<&str> = profiles
+            .map(|profile| {
+                profile
+                    .headers
+                    .get("x-workload-app")
+                    .unwrap_or(&profile.name)
+            })
+            .map(String::as_str)
+            .collect();
+        let papers = [
+            "toolbench-agent",
+            "terminal-bench-ci",
+            "ui-navigation",
+            "swe-rebench-ide",
+        ];
+        assert_eq!(identities, papers, "{name}");
+        let gateway = Subject::of(scenario.gateway.as_deref().expect("one")).expect("a manifest");
+        let loaded = gateway.under_load().expect("a manifest");
+        let config = fs::read_to_string(loaded.dir.join("tollgate.yaml")).expect("a text");
+        let routes = config.split_once("routes:").expect("routes").1;
+        for identity in identities {
+            assert!(routes.contains(identity), "{name}: {identity}");
+        }
+        for policy in ["backend: frontier", "backend: on-prem"] {
+            assert!(routes.contains(policy), "{name}: {policy}");
+        }
+        assert_eq!(
+            routes.matches("{ tokens: 20M, per: 1m }").count(),
+            2,
+            "{routes}"
+        );
     }
 }
 

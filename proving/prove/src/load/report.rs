@@ -12,7 +12,7 @@ use experiment::certificate::{Certificate, Verdict};
 use experiment::slo::Goodput;
 use experiment::workload::SessionCounts;
 use hdrhistogram::Histogram;
-use load::observer::{Measure, Observations};
+use load::observer::{Finish, Measure, Observations};
 use load::run::Outcome;
 use load::source::Secret;
 use serde::Serialize;
@@ -30,7 +30,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     version: u32,
-    /// How the run ended: `good`, `failed`, `unproven` or `void`, as the certificate; `errors`, `slo_missed`.
+    /// How the run ended: `good`, `failed`, `unproven` or `void`, as the certificate; `errors`, `slo_missed`, `few_sessions`.
     pub(super) verdict: &'static str,
     pub(super) run: Run,
     /// Whether it was ended from outside: what was under way then is nobody's fault.
@@ -81,6 +81,9 @@ pub(super) struct Figures {
     /// Failed.
     pub(super) errors: u64,
     pub(super) errors_by_kind: BTreeMap<String, u64>,
+    /// Good answers that say nothing, by why they ended.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    empty_answers: BTreeMap<&'static str, u64>,
     /// Of requests that were due in the warm-up.
     warm_up_errors: u64,
     /// What the first answer of a kind of errors said.
@@ -91,6 +94,8 @@ pub(super) struct Figures {
     /// Sent, and left without an answer when the run was over.
     left: u64,
     reopened_connections: u64,
+    /// Sent again, as late as a refusal said.
+    sent_again: u64,
     seconds: f64,
     /// Good answers that ended in the measured interval.
     requests_per_s: f64,
@@ -218,6 +223,16 @@ impl Report {
         report
     }
 
+    /// Judged by how many of its sessions are no repetition, where that is asked for.
+    pub(super) fn strictly(mut self, least: Option<f64>) -> Self {
+        let of = self.certificate.cardinality.zip(least);
+        let is_few = of.is_some_and(|(cardinality, least)| cardinality.is_few(least));
+        if is_few && self.ended() == Ended::Good {
+            self.verdict = "few_sessions";
+        }
+        self
+    }
+
     /// Without these, wherever a target said one back.
     pub(super) fn without(mut self, secrets: &[Secret]) -> Self {
         let figures = self.profiles.values_mut().chain([&mut self.all]);
@@ -233,7 +248,7 @@ impl Report {
     pub(super) fn ended(&self) -> Ended {
         match (self.certificate.verdict, self.verdict) {
             (Verdict::Void, _) => Ended::Void,
-            (Verdict::Failed, _) | (_, "errors" | "slo_missed") => Ended::Failed,
+            (Verdict::Failed, _) | (_, "errors" | "slo_missed" | "few_sessions") => Ended::Failed,
             (Verdict::Good | Verdict::Unproven, _) => Ended::Good,
         }
     }
@@ -283,11 +298,15 @@ impl Report {
         let cpu = generator.cpu_us_per_request;
         let cpu = cpu.map(|us| format!(", {us:.1} us of CPU a request"));
         page.text(format!(
-            "{} to {} over {}, seed {}, {} threads, {:.2} cores{}",
+            "{} to {} over {}, seed {}",
             run.corpus,
             run.targets.join(" "),
             run.protocol,
             run.seed,
+        ));
+        // Of the client alone: nothing here is the gateway's or the engine's.
+        page.text(format!(
+            "the generator itself, not what it asked: {} threads, {:.2} cores{}",
             run.threads,
             generator.cores,
             cpu.unwrap_or_default()
@@ -304,6 +323,11 @@ impl Report {
                 page.text(format!("  the first said: {line}"));
             }
         }
+        for (finish, count) in &all.empty_answers {
+            page.text(format!(
+                "{count} good answers say nothing (finish_reason {finish})"
+            ));
+        }
         for (count, what) in [
             (
                 all.warm_up_errors,
@@ -313,6 +337,10 @@ impl Report {
             (
                 all.left,
                 "requests had no whole answer when the run was over",
+            ),
+            (
+                all.sent_again,
+                "requests were sent again after the time that a refusal said",
             ),
         ] {
             if count > 0 {
@@ -399,10 +427,13 @@ impl Figures {
         let per_second = |count: u64| count as f64 / seconds.max(1e-9);
         let kinds = seen.failures.iter();
         let errors = seen.failures.values().sum();
+        let empty = seen.empty.iter();
+        let empty = empty.map(|(finish, count)| (finish.map_or("none", Finish::word), *count));
         Self {
             requests: seen.answered + errors,
             answered: seen.answered,
             errors,
+            empty_answers: empty.collect(),
             warm_up_errors: seen.warm_up_failures.values().sum(),
             errors_by_kind: kinds
                 .map(|(kind, count)| (kind.to_string(), *count))
@@ -415,6 +446,7 @@ impl Figures {
             unsent: seen.unsent,
             left: seen.left,
             reopened_connections: seen.reopened,
+            sent_again: seen.sent_again,
             seconds,
             requests_per_s: per_second(seen.completed),
             events: seen.events,

@@ -7,10 +7,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use corpus::manifest::Manifest;
+use experiment::certificate::{Cardinality, Certificate};
 use experiment::slo::Slo;
 use experiment::workload::Load;
 use load::observer::Record;
-use load::run::{Plan, Running, start};
+use load::run::{Outcome, Plan, Running, start};
 use load::source::{Head, Secret};
 
 use super::ReplayError;
@@ -27,6 +29,9 @@ pub(super) struct Rig {
     plan: Plan,
     run: Run,
     slo: Option<Slo>,
+    /// What is sent, and the least share of its sessions that is to be no repetition.
+    corpus: Manifest,
+    strict: Option<f64>,
 }
 
 /// How one run differs from others.
@@ -50,8 +55,23 @@ pub(super) struct ActiveRun<'a> {
 }
 
 impl Rig {
-    pub(super) const fn new(plan: Plan, run: Run, slo: Option<Slo>) -> Self {
-        Self { plan, run, slo }
+    pub(super) fn new(plan: Plan, run: Run, slo: Option<Slo>) -> Self {
+        Self {
+            plan,
+            run,
+            slo,
+            corpus: Manifest::default(),
+            strict: None,
+        }
+    }
+
+    /// With what is known of the corpus.
+    pub(super) fn of_corpus(self, corpus: Manifest, strict: Option<f64>) -> Self {
+        Self {
+            corpus,
+            strict,
+            ..self
+        }
     }
 
     /// Of the profiles that get traffic.
@@ -124,6 +144,29 @@ pub(super) fn begin(
     Ok((start(plan)?, rows))
 }
 
+/// How often the same sessions came in a run.
+fn cardinality(corpus: &Manifest, outcome: &Outcome, certificate: &Certificate) -> Cardinality {
+    let (mut sessions, mut first) = (0, 0);
+    for profile in &outcome.profiles {
+        sessions += profile.sessions.sessions;
+        first += profile
+            .sessions
+            .sessions
+            .saturating_sub(profile.sessions.repeated);
+    }
+    let sends = certificate.profiles.iter().map(|profile| profile.sends);
+    let mut found = Cardinality {
+        sends: sends.sum(),
+        sessions,
+        unique_sessions: first.min(corpus.unique_sessions),
+        expected_hits: None,
+    };
+    found.expected_hits = found
+        .unique_share()
+        .map(|share| corpus.expected_hits(share));
+    found
+}
+
 /// The credentials that are sent.
 pub(super) fn secrets(plan: &Plan) -> Vec<Secret> {
     let heads = plan.traffic.iter().map(|traffic| &traffic.head);
@@ -146,7 +189,12 @@ impl ActiveRun<'_> {
             ..self.rig.run.clone()
         };
         let names = self.rig.names();
-        let report = Report::new(run, &names, &outcome, &summed, certificate);
+        let certificate = {
+            let cardinality = cardinality(&self.rig.corpus, &outcome, &certificate);
+            certificate.with_cardinality(cardinality)
+        };
+        let report =
+            Report::new(run, &names, &outcome, &summed, certificate).strictly(self.rig.strict);
         Ok((report.without(&secrets(&self.rig.plan)), fault))
     }
 }

@@ -20,6 +20,8 @@ use super::source::Replayed;
 use super::traffic::{self, File, TrafficRequest, Users, Value};
 use super::{ReplayError, has, request_of, target};
 use crate::overhead::ask::ID_HEADER;
+use crate::report::document::PrefixCache;
+use corpus::manifest::Manifest;
 use corpus::store::Corpus;
 
 /// What is asked for.
@@ -34,6 +36,8 @@ pub(crate) struct Steering {
     /// Of every request.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) timeout: Duration,
+    /// As of `prove load --heed-retry-after`.
+    pub(crate) heeds_retry_after: Option<Duration>,
     /// After which it ends by itself.
     pub(crate) longest: Duration,
     /// Where traces of laws are looked for.
@@ -71,8 +75,30 @@ pub(crate) struct SteeredProfile {
 #[derive(Debug, Clone)]
 pub(crate) struct CorpusFacts {
     pub(crate) model: String,
-    pub(crate) predicted_hit_rate: f64,
-    pub(crate) sessions: u64,
+    sessions: u64,
+    manifest: Manifest,
+}
+
+impl CorpusFacts {
+    /// What a report says of it.
+    pub(crate) fn prefix_cache(&self) -> PrefixCache {
+        PrefixCache {
+            predicted: Some(self.manifest.prefix.hit_rate),
+            sessions: Some(self.sessions),
+            corpus_unique_sessions: Some(self.manifest.unique_sessions),
+            ..PrefixCache::default()
+        }
+    }
+
+    /// As [`Manifest::expected_hits`].
+    pub(crate) fn expected_hits(&self, unique_share: f64) -> f64 {
+        self.manifest.expected_hits(unique_share)
+    }
+
+    /// Why so many users, each at work on a session, would repeat themselves from the start on.
+    pub(crate) fn too_few_for(&self, users: u32, least: f64) -> Option<String> {
+        super::too_few(&self.manifest, u64::from(users), least)
+    }
 }
 
 /// The model that a corpus asks for.
@@ -135,7 +161,7 @@ impl Steered {
         });
         let facts = CorpusFacts {
             model: corpus.manifest().model.clone(),
-            predicted_hit_rate: corpus.manifest().prefix.hit_rate,
+            manifest: corpus.manifest().clone(),
             sessions: has.iter().map(|profile| profile.sessions).sum(),
         };
         let profiles = profiles.collect();
@@ -155,6 +181,7 @@ impl Steered {
             drain: Duration::ZERO,
             most: None,
             backs_off: true,
+            heeds_retry_after: asked.heeds_retry_after,
             usage: true,
             records: None,
             certify: true,

@@ -234,6 +234,17 @@ pub(super) fn plan(
     Ok(planned)
 }
 
+impl Planned {
+    /// Sessions that are begun in such a time, whatever the target does: one of each user, and those that arrive.
+    pub(super) fn sessions_at_least(&self, time: Duration) -> u64 {
+        let of = |profile: &Profile| match &profile.load {
+            Load::Closed { users, .. } => f64::from(*users),
+            Load::Open { arrivals, .. } => arrivals.rate().unwrap_or(0.0) * time.as_secs_f64(),
+        };
+        self.workload.profiles.iter().map(of).sum::<f64>() as u64
+    }
+}
+
 fn check_names(
     asked: &TrafficRequest,
     file: &File,
@@ -520,13 +531,42 @@ impl From<TraceError> for ReplayError {
 
 /// `PROFILE=PROCESS` or `PROCESS`: a process holds `=` too, but never before its colon.
 pub(super) fn named_process(text: &str) -> Result<(Option<String>, Spec), String> {
-    let is_named = |name: &str| !name.contains(':');
-    let (name, process) = match text.split_once('=') {
-        Some((name, process)) if is_named(name) => (Some(name.to_owned()), process),
-        _ => (None, text),
-    };
+    let (name, process) = split_name(text);
     let spec: Spec = process.parse().map_err(|error| format!("{error}"))?;
-    Ok((name, spec))
+    Ok((name.map(str::to_owned), spec))
+}
+
+fn split_name(text: &str) -> (Option<&str>, &str) {
+    let is_named = |name: &str| !name.contains(':');
+    match text.split_once('=') {
+        Some((name, process)) if is_named(name) => (Some(name), process),
+        _ => (None, text),
+    }
+}
+
+/// A law of session starts, which may leave its mean to a rate.
+#[derive(Debug, Clone)]
+pub(super) struct NamedArrivals {
+    pub(super) profile: Option<String>,
+    pub(super) law: Spec,
+    /// Why it cannot stand by itself.
+    pub(super) needs_a_rate: Option<String>,
+}
+
+/// As [`named_process`], the mean perhaps left out.
+pub(super) fn named_arrivals(text: &str) -> Result<NamedArrivals, String> {
+    let (profile, process) = split_name(text);
+    let (law, is_mean_unsaid) = Spec::without_mean(process).map_err(|error| format!("{error}"))?;
+    let needs_a_rate = || {
+        format!(
+            "--arrivals {text}: says no mean: a time such as 7.5s, a rate such as 8/s, or --rate for all of them"
+        )
+    };
+    Ok(NamedArrivals {
+        profile: profile.map(str::to_owned),
+        law,
+        needs_a_rate: is_mean_unsaid.then(needs_a_rate),
+    })
 }
 
 /// `NAME: VALUE`.

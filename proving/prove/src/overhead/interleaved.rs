@@ -174,6 +174,8 @@ fn sum_up(direct: &[Took], through: &[Took], seed: u64) -> Overhead {
             max: at(1.0),
         },
         parts: parts.map(|(name, value)| (name.to_owned(), value)).into(),
+        last_byte: None,
+        drawn_out: None,
         isolated: None,
         own_histogram_s: None,
         own_record_s: None,

@@ -204,6 +204,12 @@ pub(crate) struct Overhead {
     /// `paired`, means: `client to gate and upstream`, `first byte back`, `last byte back`. `interleaved`: differences and
     /// their intervals.
     pub(crate) parts: Vec<(String, f64)>,
+    /// `paired`: how much later the last byte was at the client than at the relay, a hop of loopback each among it.
+    #[serde(default)]
+    pub(crate) last_byte: Option<Quantiles>,
+    /// `paired`: the same less the first byte's: by how much the answer, and the events of a stream, were drawn out.
+    #[serde(default)]
+    pub(crate) drawn_out: Option<Quantiles>,
     /// Where the price of loopback is known.
     #[serde(default)]
     pub(crate) isolated: Option<Isolated>,
@@ -303,8 +309,41 @@ pub(crate) struct PrefixCache {
     /// By the corpus, as if nothing were ever evicted.
     pub(crate) predicted: Option<f64>,
     pub(crate) measured: Option<f64>,
+    /// Of the corpus.
     pub(crate) sessions: Option<u64>,
+    /// Different ones that were sent.
     pub(crate) unique_sessions: Option<u64>,
+    /// Of the corpus: those that say what none before says.
+    #[serde(default)]
+    pub(crate) corpus_unique_sessions: Option<u64>,
+    /// Begun, as often as they were.
+    #[serde(default)]
+    pub(crate) begun_sessions: Option<u64>,
+    /// As `predicted`, with sessions that came again.
+    #[serde(default)]
+    pub(crate) expected: Option<f64>,
+}
+
+/// With a smaller share of sessions that are no repetition, figures are of a cache.
+const LEAST_UNIQUE: f64 = 0.1;
+
+impl PrefixCache {
+    /// With the hits that are expected of what was sent, by the share of sessions that are no repetition.
+    pub(crate) fn expecting(mut self, hits: impl FnOnce(f64) -> f64) -> Self {
+        self.expected = self.unique_share().map(hits);
+        self
+    }
+
+    /// The share of sessions that are no repetition; `None` where there were none.
+    #[expect(clippy::cast_precision_loss, reason = "sessions below 2^53")]
+    pub(crate) fn unique_share(&self) -> Option<f64> {
+        let begun = self.begun_sessions.filter(|begun| *begun > 0)?;
+        let sent = self.unique_sessions?;
+        let unique = self
+            .corpus_unique_sessions
+            .map_or(sent, |most| sent.min(most));
+        Some(unique.min(begun) as f64 / begun as f64)
+    }
 }
 
 /// Requests that failed alike.
@@ -457,7 +496,19 @@ impl Document {
             ),
         ];
         let found = found.into_iter().filter(|(holds, _)| is_passed && *holds);
-        found.map(|(_, says)| says.to_owned()).collect()
+        let found = found.map(|(_, says)| says.to_owned());
+        let few = self.few_sessions().filter(|_| is_passed);
+        found.chain(few).collect()
+    }
+
+    /// Whether the same sessions came again and again, in words.
+    pub(crate) fn few_sessions(&self) -> Option<String> {
+        let cache = &self.prefix_cache;
+        cache.unique_share().filter(|share| *share < LEAST_UNIQUE)?;
+        let (unique, begun) = (cache.unique_sessions?, cache.begun_sessions?);
+        Some(format!(
+            "only {unique} different sessions were sent, {begun} times: what was measured is the prefix cache"
+        ))
     }
 }
 

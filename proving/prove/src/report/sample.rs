@@ -115,6 +115,9 @@ pub(crate) fn full() -> Document {
             measured: Some(0.8427),
             sessions: Some(20_412),
             unique_sessions: Some(20_396),
+            corpus_unique_sessions: Some(20_396),
+            begun_sessions: Some(40_890),
+            expected: Some(0.93),
         },
         errors: vec![Errors {
             phase: "soak".into(),
@@ -392,6 +395,8 @@ fn overhead() -> Overhead {
             ("first byte back".into(), 0.000_5),
             ("last byte back".into(), 0.000_4),
         ],
+        last_byte: None,
+        drawn_out: None,
         isolated: Some(Isolated {
             net_of_one_hop_s: 0.001_81,
             own_s: 0.001_78,

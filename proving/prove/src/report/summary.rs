@@ -140,13 +140,22 @@ fn overhead(document: &Document) -> Figure {
         _ => time(seconds),
     };
     let requests = count(overhead.requests);
+    // What a gateway takes of a stream is not in its first byte.
+    let late = overhead.last_byte.map(|last| {
+        format!(
+            "; last byte late by {}, p99 {}",
+            time(last.mean),
+            time(last.p99)
+        )
+    });
+    let late = late.unwrap_or_default();
     let p99 = time(overhead.gate.p99);
     let Some(isolated) = overhead.isolated else {
         return Figure {
             name: "Gateway and loopback",
             value: value(overhead.gate.mean),
             note: format!(
-                "mean of {requests} requests, {}; p99 {p99}",
+                "mean of {requests} requests, {}; p99 {p99}{late}",
                 overhead.method
             ),
         };
@@ -156,7 +165,7 @@ fn overhead(document: &Document) -> Figure {
         name: "Gateway overhead",
         value: value(isolated.own_s),
         note: format!(
-            "isolated, median of {requests} requests; its own histogram says {own}; with loopback {}, p99 {p99}",
+            "isolated, median of {requests} requests; its own histogram says {own}; with loopback {}, p99 {p99}{late}",
             time(overhead.gate.p50)
         ),
     }

@@ -376,6 +376,25 @@ fn page_of(document: &Document) -> String {
 }
 
 #[test]
+fn ten_sessions_again_and_again_are_told_as_what_they_measure() {
+    let mut document = full();
+    assert_eq!(document.few_sessions(), None);
+    document.prefix_cache.unique_sessions = Some(10);
+    document.prefix_cache.begun_sessions = Some(20_000);
+    let says =
+        "only 10 different sessions were sent, 20000 times: what was measured is the prefix cache";
+    assert_eq!(document.found_reservations(), [says]);
+    for told in [html(&document), markdown(&document)] {
+        assert!(told.contains(&format!("WARNING: {says}.")), "{told}");
+        assert!(told.contains(&format!("PASS, but {says}")), "{told}");
+    }
+    // A corpus of twenty thousand names that all say one of ten things.
+    document.prefix_cache.unique_sessions = Some(20_000);
+    document.prefix_cache.corpus_unique_sessions = Some(10);
+    assert!(document.few_sessions().is_some());
+}
+
+#[test]
 fn a_pass_without_saturation_or_with_an_unproven_generator_is_qualified() {
     let mut document = full();
     assert_eq!(document.found_reservations(), Vec::<String>::new());

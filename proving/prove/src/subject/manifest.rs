@@ -38,6 +38,9 @@ pub(crate) struct Manifest {
     /// Another subject whose templates are rendered too; files of the same name are ours.
     #[serde(default)]
     pub(crate) like: Option<String>,
+    /// A subject beside it that takes its place under a campaign's load: the same policies, with limits that a load keeps.
+    #[serde(default)]
+    pub(crate) under_load: Option<String>,
     /// Its threads that serve requests have names that begin so; their CPU is also told apart.
     #[serde(default)]
     pub(crate) workers: Option<String>,

@@ -54,6 +54,7 @@ enum Stopped {
 pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
     let runtime = crate::runtime::make()?;
     let mut report = Report::new(suite, &rig.target.to_string());
+    let mut begun: Vec<Instant> = Vec::new();
     for case in &suite.cases {
         if let Some(says) = &report.unreachable {
             let says = format!("not asked: {says}");
@@ -66,7 +67,7 @@ pub(crate) fn run(suite: &Suite, rig: &Rig) -> io::Result<Report> {
             rig,
             runtime: &runtime,
         }
-        .run(case);
+        .run(case, &mut begun);
         let seconds = began.elapsed().as_secs_f64();
         match found {
             Ok((observed, found)) => report.cases.push(told(case, &observed, found, seconds)),
@@ -119,8 +120,13 @@ struct Cases<'a> {
 }
 
 impl Cases<'_> {
-    fn run(&self, case: &Case) -> Result<(Observed, Found), Stopped> {
-        interrupt::sleep(case.wait);
+    /// `begun` is when the cases before it made their first calls.
+    fn run(&self, case: &Case, begun: &mut Vec<Instant>) -> Result<(Observed, Found), Stopped> {
+        let since = case.since.and_then(|at| begun.get(at).copied());
+        let passed = since.map_or(Duration::ZERO, |since| since.elapsed());
+        interrupt::sleep(case.wait.saturating_sub(passed));
+        begun.push(Instant::now());
+        let after = since.map(|since| since.elapsed());
         for (recorder, at) in self.rig.upstreams.iter().zip(&case.upstreams) {
             recorder.set(at.does)?;
         }
@@ -129,7 +135,17 @@ impl Cases<'_> {
             recorder.set(Behaviour::Answer)?;
         }
         let observed = observed?;
-        let found = check::check(self.suite, case, &observed);
+        let mut found = check::check(self.suite, case, &observed);
+        if let (Some(after), Some(of)) = (after, case.since.and_then(|at| self.suite.cases.get(at)))
+        {
+            // What was tried is a moment, and the case claims no other.
+            let says = format!(
+                "asked {:.1} s after the first call of {:?}",
+                after.as_secs_f64(),
+                of.name
+            );
+            found.evidence.insert(0, says);
+        }
         Ok((observed, found))
     }
 

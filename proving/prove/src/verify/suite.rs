@@ -57,6 +57,8 @@ pub(crate) struct Case {
     pub(crate) says: String,
     /// Time before the first call.
     pub(crate) wait: Duration,
+    /// The number of an earlier case from whose first call the time before this one's counts.
+    pub(crate) since: Option<usize>,
     pub(crate) calls: Vec<Call>,
     /// By the number of the upstream.
     pub(crate) upstreams: Vec<AtUpstream>,

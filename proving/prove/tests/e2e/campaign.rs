@@ -39,6 +39,7 @@ args = ["--ignore-eos"]
 [[profile]]
 name = "coding"
 think = "exponential:300ms"
+headers = { x-workload-app = "swe-rebench-ide" }
 [baseline]
 users = 2
 warm_up = "1s"
@@ -86,22 +87,21 @@ fn scenario() -> tempfile::TempDir {
         dir.path().join("verify.toml"),
     )
     .expect("a suite");
-    fs::create_dir(dir.path().join("gateway")).expect("a directory");
-    let from = Path::new(SCENARIO).join("gateways/tollgate");
-    for entry in fs::read_dir(from).expect("a gateway") {
-        let from = entry.expect("an entry").path();
-        let name = from
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        let text = fs::read_to_string(&from).expect("a text");
-        let text = if name == "subject.toml" {
-            found_at(&text, &gate())
-        } else {
-            text
-        };
-        write(&format!("gateway/{name}"), &text);
+    // The suite has the one with two requests a minute, and the load the other.
+    for (to, from) in [("gateway", "tollgate"), ("tollgate-load", "tollgate-load")] {
+        fs::create_dir(dir.path().join(to)).expect("a directory");
+        let from = Path::new(SCENARIO).join("gateways").join(from);
+        for entry in fs::read_dir(from).expect("a gateway") {
+            let from = entry.expect("an entry").path();
+            let name = from.file_name().expect("a name").to_string_lossy();
+            let text = fs::read_to_string(&from).expect("a text");
+            let text = if name == "subject.toml" {
+                found_at(&text, &gate())
+            } else {
+                text
+            };
+            write(&format!("{to}/{name}"), &text);
+        }
     }
     dir
 }
@@ -164,7 +164,7 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
     assert_eq!(result["evidence"], "SIMULATED ENGINE", "{result:#}");
     assert!(said.contains("SIMULATED ENGINE: "), "{said}");
     let report = report(dir.path());
-    assert_eq!(report["verify"]["passed"], 11, "{}", report["verify"]);
+    assert_eq!(report["verify"]["passed"], 13, "{}", report["verify"]);
     assert!(
         report["errors"].as_array().is_some_and(Vec::is_empty),
         "{}",
@@ -195,7 +195,7 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
     assert!(
         tokens
             .iter()
-            .any(|row| row["workload"] == "coding" && row["cost"].as_f64() > Some(0.0)),
+            .any(|row| row["workload"] == "swe-rebench-ide" && row["cost"].as_f64() > Some(0.0)),
         "{tokens:?}"
     );
     assert!(
@@ -270,7 +270,7 @@ fn report(dir: &Path) -> Value {
 fn an_interrupted_campaign_tells_what_it_has_and_leaves_nothing_behind() {
     let dir = scenario();
     let child = under_way(dir.path());
-    let log = dir.path().join("out/rig/gateway/output.log");
+    let log = dir.path().join("out/rig/tollgate-load/output.log");
     let said = fs::read_to_string(&log).expect("a log");
     let port = said
         .split("ready data=")

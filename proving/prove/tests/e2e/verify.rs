@@ -72,7 +72,7 @@ impl Came {
             "{}",
             self.said
         );
-        assert_eq!(self.result["passed"], 11, "{}", self.said);
+        assert_eq!(self.result["passed"], 13, "{}", self.said);
     }
 
     #[track_caller]
@@ -142,8 +142,33 @@ fn a_limit_that_is_off_is_caught() {
     fails_for_a_limit_that_is_off(&came);
 }
 
+#[test]
+fn a_limit_of_two_every_five_seconds_and_one_of_two_for_ever_are_caught() {
+    let [short, long] = ["per: 5s", "per: 24h"].map(|per| {
+        verify("tollgate", &gate(), |config| {
+            replaced(&config, "per: 1m", per)
+        })
+    });
+    assert!(
+        short.failed().contains(&"Twenty seconds later"),
+        "{}",
+        short.said
+    );
+    let got = short.got("Twenty seconds later");
+    assert!(got.contains("200; expected 429"), "{got}");
+    long.fails(&["A minute later"]);
+    let got = long.got("A minute later");
+    assert!(got.contains("3 x 429; expected 2 x 200, 429"), "{got}");
+    assert!(long.said.contains("asked 61."), "{}", long.said);
+}
+
 fn fails_for_a_limit_that_is_off(came: &Came) {
-    came.fails(&["Local rate limiting", "Identity-based routing"]);
+    came.fails(&[
+        "Local rate limiting",
+        "Identity-based routing",
+        "Twenty seconds later",
+        "A minute later",
+    ]);
     let got = came.got("Local rate limiting");
     assert!(got.contains("6 x 200; expected 2 x 200, 4 x 429"), "{got}");
     assert!(got.contains("on-prem had 6 calls; expected 2"), "{got}");
@@ -193,6 +218,7 @@ fn fails_for_an_upstream_that_is_down(came: &Came, status: u16) {
         "Usage is what the upstream said",
         "Broken streams are shown broken",
         "An upstream that is down",
+        "A minute later",
     ]);
     assert!(
         came.got("Streams flow")
@@ -342,7 +368,7 @@ fn a_clients_credential_that_is_forwarded_is_caught() {
 fn fails_for_a_key_that_comes_back(came: &Came) {
     assert_eq!(
         (came.code, came.failed().len()),
-        (Some(1), 11),
+        (Some(1), 13),
         "{}",
         came.said
     );

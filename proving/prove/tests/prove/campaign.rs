@@ -468,3 +468,63 @@ fn a_missed_objective_and_a_page_for_people_have_exit_codes_of_their_own() {
     assert_eq!(output.status.code(), Some(5), "{said}");
     assert!(said.contains("HTML"), "{said}");
 }
+
+#[test]
+fn ten_looped_sessions_saturate_far_too_late_are_told_and_are_refused_where_that_is_asked_for() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/low-cardinality");
+    let dir = tempfile::tempdir().expect("a directory");
+    let campaign = |file: &str, further: &[&str]| {
+        let output = Command::new(PROVE)
+            .arg("run")
+            .arg(shipped.join(file))
+            .args(["--virtual", "--json", "--out"])
+            .arg(dir.path().join(file))
+            .args(further)
+            .output()
+            .expect("prove runs");
+        let report = dir.path().join(file).join("report.simulated-engine.json");
+        let report = fs::read_to_string(report).expect("a report");
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        (output.status.code(), report)
+    };
+    let (code, looped) = campaign("scenario.toml", &[]);
+    assert_eq!(code, Some(0), "{}", looped["reason"]);
+    let (code, many) = campaign("many.toml", &["--strict"]);
+    assert_eq!(code, Some(0), "{}", many["reason"]);
+    let hits = |report: &Value| {
+        report["prefix_cache"]["measured"]
+            .as_f64()
+            .expect("a share")
+    };
+    assert!(
+        hits(&looped) > 0.99 && hits(&many) < 0.6,
+        "{} {}",
+        hits(&looped),
+        hits(&many)
+    );
+    let t2 = |report: &Value| report["t2_users"].as_u64().unwrap_or(u64::MAX);
+    assert!(
+        t2(&looped) > 2 * t2(&many),
+        "{} {}",
+        looped["t2_users"],
+        many["t2_users"]
+    );
+    assert_eq!(looped["prefix_cache"]["unique_sessions"], 10);
+    let told = looped["reservations"].to_string();
+    assert!(
+        told.contains("only 10 different sessions were sent"),
+        "{told}"
+    );
+    assert!(
+        !many["reservations"]
+            .to_string()
+            .contains("different sessions")
+    );
+    let (code, refused) = campaign("scenario.toml", &["--strict"]);
+    assert_eq!((code, &refused["verdict"]), (Some(1), &"slo_failed".into()));
+    assert!(
+        refused["reason"].to_string().contains("--strict: "),
+        "{}",
+        refused["reason"]
+    );
+}

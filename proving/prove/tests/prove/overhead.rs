@@ -221,6 +221,14 @@ fn a_delay_is_in_every_pair_of_stamps_and_asking_in_turn_writes_none() {
     );
     let [is, low, high] = difference(&said);
     assert!(low <= is && is <= high, "{said:#}");
+    // No request has a time of the gateway's here: what may fall from one quantile to the next is not named like what cannot.
+    assert!(said["overhead"].get("gate").is_none(), "{said:#}");
+    for name in ["of_means", "of_p50", "of_p90", "of_p99", "of_max"] {
+        assert!(
+            said["overhead"]["differences"][name].is_number(),
+            "{name}: {said:#}"
+        );
+    }
     // Interleaved requests carry no ids of ours: nothing is written of them.
     assert_eq!(bench.stamps(), "");
 }

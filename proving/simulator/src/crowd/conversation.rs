@@ -17,7 +17,7 @@ use crate::kv::{BlockHash, Chain};
 
 /// Names the streams of conversations, apart from those of `experiment::workload`.
 const STREAM: u64 = 16;
-/// More than any soak asks: no conversation comes twice.
+/// More than any soak asks: unless traffic says how many there are, no conversation comes twice.
 const CONVERSATIONS: u64 = 1 << 40;
 /// Turns at most.
 const MOST_TURNS: u32 = 10_000;
@@ -93,7 +93,7 @@ impl Conversations {
 
 impl Sessions for Conversations {
     fn count(&self) -> u64 {
-        CONVERSATIONS
+        self.talk.conversations.unwrap_or(CONVERSATIONS)
     }
 
     fn turns(&self, session: u64) -> u32 {

@@ -12,6 +12,10 @@ pub struct Exchange {
     pub profile: u32,
     /// Which user of the profile; `None` of an open loop.
     pub user: Option<u32>,
+    /// Which conversation of the profile.
+    pub session: u64,
+    /// Which turn of it, from 0.
+    pub turn: u32,
     /// By which engine: ranks of the first replica come first.
     pub engine: u32,
     /// The pause before it, or the gap between two arrivals; `None` where a user came back to ask.

@@ -46,6 +46,7 @@ struct FileProfile {
     context_tokens: Option<u32>,
     #[serde(default)]
     answers: FileAnswers,
+    conversations: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -161,6 +162,7 @@ impl FileProfile {
                     FileAnswers::Own => Answers::Own,
                     FileAnswers::Recorded => Answers::Recorded,
                 },
+                conversations: self.conversations,
             },
         };
         match profile.fault() {

@@ -36,6 +36,9 @@ pub(crate) struct Asked {
     pub(super) thought: Option<Duration>,
     pub(super) at: Duration,
     pub(super) lengths: Lengths,
+    /// Which conversation, and which turn of it.
+    pub(super) session: u64,
+    pub(super) turn: u32,
 }
 
 impl Questions {
@@ -81,6 +84,8 @@ impl Asked {
         Some(Self {
             thought: Some(turn.due.at.saturating_sub(turn.due.from)),
             at: turn.due.at,
+            session: turn.session,
+            turn: turn.turn,
             lengths: now.as_mut()?.next()?,
         })
     }

@@ -72,6 +72,8 @@ pub struct Talk {
     pub context_tokens: Option<u32>,
     /// Whose answers later prompts hold.
     pub answers: Answers,
+    /// So many different conversations, after which the first comes again; without end unless said.
+    pub conversations: Option<u64>,
 }
 
 /// Whose answers a conversation is made of.
@@ -126,6 +128,10 @@ impl Talk {
         lengths
             .into_iter()
             .find_map(|(member, length)| Some((member, length.fault()?)))
+            .or_else(|| {
+                let none = self.conversations == Some(0);
+                none.then_some(("conversations", "is 0: nobody would say anything"))
+            })
             .or_else(|| {
                 let too_many = f64::from(self.shared_tokens) > MOST_TOKENS;
                 too_many.then_some(("shared_tokens", "is more than 10,000,000"))

@@ -335,6 +335,8 @@ impl Users {
         let answer = Exchange {
             profile: profile as u32,
             user,
+            session: asked.session,
+            turn: asked.turn,
             engine: 0,
             thought: asked.thought,
             asked: asked.at,

@@ -76,6 +76,7 @@ impl Plan {
                     output_tokens: length(self.output_tokens),
                     turns: Length::fixed(1.0),
                     context_tokens: None,
+                    conversations: None,
                     answers: Answers::Own,
                 },
             }],

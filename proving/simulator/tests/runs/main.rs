@@ -37,6 +37,7 @@ fn talk() -> Talk {
         output_tokens: Length::fixed(50.0),
         turns: Length::fixed(4.0),
         context_tokens: None,
+        conversations: None,
         answers: Answers::Own,
     }
 }

@@ -37,6 +37,39 @@ fn every_kind_is_read() {
 }
 
 #[test]
+fn a_mean_may_be_left_to_somebody_else_who_asks_for_that() {
+    for text in [
+        "gamma:cv=1.5",
+        "exponential",
+        "mmpp:factor=4,on=6s,off=24s",
+        "on-off",
+        "constant",
+    ] {
+        let says = text.parse::<Spec>().unwrap_err().to_string();
+        assert!(says.contains("says no mean"), "{says}");
+        let (spec, is_unsaid) = Spec::without_mean(text).unwrap();
+        let Spec::Process(process) = spec else {
+            panic!("{text}")
+        };
+        assert!(
+            is_unsaid && (process.rate().unwrap() - 1.0).abs() < 1e-9,
+            "{text}: {process}"
+        );
+    }
+    for text in [
+        "gamma:2s,cv=1.5",
+        "mmpp:high=20/s,low=0.5/s,on=2s,off=10s",
+        "trace:x.csv",
+        "recorded",
+    ] {
+        assert_eq!(
+            Spec::without_mean(text).unwrap(),
+            (text.parse().unwrap(), false)
+        );
+    }
+}
+
+#[test]
 fn modulated_processes_keep_the_mean_that_was_asked_for() {
     let Process::Mmpp(on_off) = process("on-off:4/s") else {
         panic!()

@@ -221,7 +221,7 @@ fn what_is_withdrawn_is_neither_late_nor_missing() {
             certificate.profiles[0].lag.late,
             certificate.profiles[0].sends
         ),
-        (0, 10_000)
+        (0, 8_000)
     );
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use super::super::event::Finish;
 use super::super::{Live, Observations, Window};
 use super::{Answers, ExchangeTimes, ObserveOptions, ObserverBuffers};
 use crate::client::{Answer, Failure, Listener, Said};
@@ -24,10 +25,12 @@ const STREAM: &str = concat!(
 const EVENTS: Said = Said {
     status: 200,
     is_event_stream: true,
+    retry_after_s: None,
 };
 const JSON: Said = Said {
     status: 200,
     is_event_stream: false,
+    retry_after_s: None,
 };
 
 /// ObserveOptions pieces, a millisecond apart unless they come at once.
@@ -150,6 +153,7 @@ fn a_stream_that_tells_of_an_error_or_does_not_finish_is_no_good_answer() {
     );
     assert_eq!(outcome(EVENTS, &format!("{token}data: [DONE]\n\n")), None);
     let refused = Said {
+        retry_after_s: None,
         status: 429,
         is_event_stream: false,
     };
@@ -189,6 +193,7 @@ proptest! {
 #[test]
 fn what_the_first_failure_of_a_kind_said_is_kept_however_it_was_cut() {
     let refused = Said {
+        retry_after_s: None,
         status: 404,
         is_event_stream: false,
     };
@@ -271,4 +276,50 @@ fn a_report_of_tokens_that_cannot_be_is_none() {
         assert_eq!(heard.tokens(), 3, "{reported}");
         assert_eq!(heard.time_per_token(), Some(Duration::from_millis(10)));
     }
+}
+
+#[test]
+fn a_good_answer_that_says_nothing_is_counted_by_why_it_ended() {
+    let empty = |said, text: &str| {
+        let (heard, outcome, _) = hear(said, [text.as_bytes()], Duration::ZERO);
+        assert!(outcome.is_ok(), "{text}");
+        heard.is_empty.then_some(heard.finish)
+    };
+    let event = |delta: &str, reason: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{delta},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
+        )
+    };
+    assert_eq!(
+        empty(EVENTS, &event("{}", "stop")),
+        Some(Some(Finish::Stop))
+    );
+    let filtered = event("{\"content\":\"\"}", "content_filter");
+    assert_eq!(empty(EVENTS, &filtered), Some(Some(Finish::ContentFilter)));
+    assert_eq!(empty(EVENTS, &event("{\"content\":\"a\"}", "stop")), None);
+    assert_eq!(empty(EVENTS, &event("{\"refusal\":\"no\"}", "stop")), None);
+    let whole = |content: &str| {
+        format!(
+            "{{\"choices\":[{{\"message\":{{\"content\":{content}}},\"finish_reason\":\"stop\"}}]}}"
+        )
+    };
+    assert_eq!(empty(JSON, &whole("\"\"")), Some(Some(Finish::Stop)));
+    assert_eq!(empty(JSON, &whole("\"a\"")), None);
+    assert_eq!(empty(JSON, "{\"data\":[]}"), None, "no answer of a model");
+}
+
+#[test]
+fn the_first_bytes_of_answers_that_are_not_what_they_should_be_are_kept() {
+    let told = |answers, said, text: &str, failure| {
+        let (_, outcome, seen) = hear_as(answers, said, [text.as_bytes()], Duration::ZERO);
+        assert_eq!(outcome.err(), Some(failure), "{text}");
+        seen.said[&failure].clone()
+    };
+    let page = format!("<html>{}", "x".repeat(2000));
+    assert_eq!(told(Answers::Json, JSON, &page, Failure::Body), page[..512]);
+    let token = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    assert_eq!(
+        told(Answers::Any, EVENTS, token, Failure::Unfinished),
+        token
+    );
 }

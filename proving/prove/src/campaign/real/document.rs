@@ -99,11 +99,12 @@ impl Campaign {
             series: after.series,
             tokens: self.gateway_pages.tokens(),
             prefix_cache: PrefixCache {
-                predicted: Some(self.prepared.steered.corpus.predicted_hit_rate),
-                sessions: Some(self.prepared.steered.corpus.sessions),
                 unique_sessions: observed.unique_sessions(),
-                ..PrefixCache::default()
-            },
+                begun_sessions: observed.begun_sessions(),
+                ..self.prepared.steered.corpus.prefix_cache()
+            }
+            .expecting(|share| self.prepared.steered.corpus.expected_hits(share)),
+            strict: options.strict,
             verify: self.verified.clone(),
             said: after.said,
             notes: self.notes.clone(),

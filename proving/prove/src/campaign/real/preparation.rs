@@ -132,6 +132,13 @@ fn stand(asked: Asked<'_>, corpus: PathBuf) -> Result<Prepared, RunError> {
         (None, None) => return Err(RunError::Bug("there is no gateway")),
     };
     let steered = steered(scenario, &corpus, &base, rig.gateway.as_ref())?;
+    let most = scenario.plan.max_users;
+    let few = options
+        .strict
+        .and_then(|least| steered.corpus.too_few_for(most, least));
+    if let Some(says) = few {
+        return Err(RunError::Usage(says));
+    }
     let targets = targets(options, scenario, &rig)?;
     let quota = rig.gateway.as_ref().and_then(Gateway::quota);
     let cgroup = quota.map(|(_, dir)| Cfs::at(dir)).transpose();
@@ -313,6 +320,7 @@ fn steered(
         profiles: profiles.collect(),
         headers,
         timeout: scenario.timeout,
+        heeds_retry_after: scenario.heeds_retry_after,
         longest: plan.longest().saturating_add(DRAINED).min(month),
         base: scenario.dir.clone(),
     })?)

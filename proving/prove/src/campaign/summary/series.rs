@@ -67,9 +67,6 @@ impl View<'_> {
         add("nvlink_bytes_per_s", "B/s", &nvlink, &|span| {
             self.nvlink(span)
         });
-        add("users", "users", "as the controller asked", &|span| {
-            Some(f64::from(self.users_at(span.to)))
-        });
         let observed = self.parts.observed;
         add("requests_per_s", "requests/s", "client", &|span| {
             Some(observed.rates(span).0)
@@ -77,13 +74,31 @@ impl View<'_> {
         add("errors_per_s", "errors/s", "client", &|span| {
             Some(observed.rates(span).1)
         });
+        if let Some(users) = self.users(end) {
+            all.insert("users".to_owned(), users);
+        }
         all
     }
 
-    fn users_at(&self, at: Duration) -> u32 {
-        let mut events = self.parts.course.events.iter().rev();
-        events
-            .find(|event| event.at <= at)
-            .map_or(0, |event| event.users)
+    /// The controller's steps themselves: both sides of each change, at its moment.
+    fn users(&self, end: Duration) -> Option<Series> {
+        let mut points: Vec<(f64, Option<f64>)> = Vec::new();
+        let mut now = None;
+        for event in &self.parts.course.events {
+            let users = f64::from(event.users);
+            if now == Some(users) || points.len() + 3 > MOST_POINTS {
+                continue;
+            }
+            let at = event.at.as_secs_f64();
+            points.extend(now.map(|before| (at, Some(before))));
+            points.push((at, Some(users)));
+            now = Some(users);
+        }
+        points.push((end.as_secs_f64(), Some(now?)));
+        Some(Series {
+            unit: "users".to_owned(),
+            source: "as the controller asked".to_owned(),
+            points,
+        })
     }
 }

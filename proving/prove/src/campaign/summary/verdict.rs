@@ -114,6 +114,17 @@ impl View<'_> {
         if !missed.is_empty() {
             return (Verdict::SloFailed, missed.join("; "));
         }
+        let share = parts.prefix_cache.unique_share();
+        if let (Some(least), Some(share)) = (parts.strict, share)
+            && share < least
+        {
+            let says = format!(
+                "--strict: {:.2} % of the sessions were no repetition, less than {:.2} %",
+                share * 100.0,
+                least * 100.0
+            );
+            return (Verdict::SloFailed, says);
+        }
         (Verdict::Passed, self.passed())
     }
 

@@ -134,6 +134,18 @@ fn too_few_good_exchanges_are_a_verdict_of_their_own() {
         "{page}"
     );
     assert!(!page.contains('\x1b'));
+    // Whose CPU it is, a reader does not have to guess.
+    assert!(
+        page.contains("the generator itself, not what it asked: "),
+        "{page}"
+    );
+    let line = page
+        .lines()
+        .find(|line| line.contains("us of CPU a request"));
+    assert!(
+        line.is_none_or(|line| line.contains("the generator itself")),
+        "{page}"
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ use experiment::arrivals::Process;
 use experiment::workload::{Load, Stay};
 
 use super::{
-    CorpusProfile, File, Planned, THINK_S, TrafficRequest, Users, Value, header, named_process,
-    plan,
+    CorpusProfile, File, Planned, THINK_S, TrafficRequest, Users, Value, header, named_arrivals,
+    named_process, plan,
 };
 
 fn has() -> Vec<CorpusProfile> {
@@ -114,6 +114,38 @@ fn a_rate_opens_the_loop_and_is_shared_out_by_weight() {
     for (rate, expected) in rates.iter().zip([3.0, 1.0, 6.0]) {
         assert!((rate - expected).abs() < 1e-9, "{rates:?}");
     }
+}
+
+#[test]
+fn a_law_of_starts_takes_its_mean_from_the_rate() {
+    let named = named_arrivals("gamma:cv=1.5").expect("a law");
+    let says = named.needs_a_rate.expect("no mean");
+    assert!(
+        says.contains("--arrivals gamma:cv=1.5: says no mean"),
+        "{says}"
+    );
+    let mut asked = asked();
+    asked.rate = Some(150.0);
+    asked.arrivals = vec![(named.profile, named.law)];
+    let planned = planned(&asked, "").expect("a plan");
+    for (profile, share) in planned.workload.profiles.iter().zip([0.3, 0.1, 0.6]) {
+        let Load::Open {
+            arrivals: Process::Gamma { mean_s, cv },
+            ..
+        } = profile.load
+        else {
+            panic!("{profile:?}");
+        };
+        assert!(
+            (mean_s * 150.0 * share - 1.0).abs() < 1e-9 && cv == 1.5,
+            "{mean_s} {cv}"
+        );
+    }
+    let own = named_arrivals("coding=gamma:2s,cv=3").expect("a law");
+    assert_eq!(
+        (own.profile.as_deref(), own.needs_a_rate),
+        (Some("coding"), None)
+    );
 }
 
 #[test]

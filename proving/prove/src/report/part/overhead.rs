@@ -71,6 +71,22 @@ fn table_3(overhead: &Overhead) -> Table {
         ),
         ("The same at the median", time(overhead.gate.p50)),
         (
+            "Last byte later at the client than it left the engine, mean",
+            maybe(overhead.last_byte, |last| time(last.mean)),
+        ),
+        (
+            "The same at p99",
+            maybe(overhead.last_byte, |last| time(last.p99)),
+        ),
+        (
+            "Of it, by how much the answer and its events were drawn out after the first byte, mean",
+            maybe(overhead.drawn_out, |drawn| time(drawn.mean)),
+        ),
+        (
+            "The same at p99",
+            maybe(overhead.drawn_out, |drawn| time(drawn.p99)),
+        ),
+        (
             "Less one hop each way (what a client would save), median",
             maybe(isolated, |net| time(net.net_of_one_hop_s)),
         ),

@@ -83,18 +83,33 @@ pub(super) fn corpus(document: &Document) -> Section {
     }
     let apart = cache.predicted.zip(cache.measured).map(|(p, m)| m - p);
     let rows = [
-        ("sessions", maybe(cache.sessions, count)),
+        ("sessions of the corpus", maybe(cache.sessions, count)),
         (
-            "sessions that are like no other",
+            "of them, such as say what no other says",
+            maybe(cache.corpus_unique_sessions, count),
+        ),
+        (
+            "sessions that were begun",
+            maybe(cache.begun_sessions, count),
+        ),
+        (
+            "of them, different ones",
             maybe(cache.unique_sessions, count),
         ),
         ("hit rate, foretold", maybe(cache.predicted, percent)),
+        (
+            "hit rate, foretold of what was sent",
+            maybe(cache.expected, percent),
+        ),
         ("hit rate, measured", maybe(cache.measured, percent)),
         (
             "measured less foretold, percentage points",
             maybe(apart, |apart| difference(apart).replace(" %", "")),
         ),
     ];
+    if let Some(says) = document.few_sessions() {
+        section.text(format!("WARNING: {says}."));
+    }
     let caption = "Shares of prompt tokens that the engine had in its prefix cache: foretold by the corpus as if nothing were \
                    ever evicted, and measured";
     section.table(Table::figures(caption, ["Figure", "#Value"], rows), "");

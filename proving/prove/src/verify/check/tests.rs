@@ -35,6 +35,7 @@ fn case() -> Case {
         name: "x".into(),
         says: "x".into(),
         wait: Duration::ZERO,
+        since: None,
         calls: vec![Call {
             to: To::Gateway,
             method: Method::POST,

@@ -41,10 +41,10 @@ fn a_metric_that_is_not_there_is_told_with_the_nearest_names() {
 
 #[test]
 fn lines_that_are_no_series_are_passed_over() {
-    let page =
-        "a_total\na_total{\na_total{x=\"1\na_total{x=\"1\"}\na_total{x=\"1\"} much\na_total 2\n";
-    assert_eq!(
-        reading(page, &selector("a_total").expect("a series")).value,
-        Some(2.0)
-    );
+    let page = "a_total\na_total{\na_total{x=\"1\na_total{x=\"1\"}\na_total 2\n";
+    let of = |page: &str| reading(page, &selector("a_total").expect("a series")).value;
+    assert_eq!(of(page), Some(2.0));
+    // A series of which nothing can be said is there: a sum without it would be another's.
+    let much = of(&format!("{page}a_total{{x=\"1\"}} much\n"));
+    assert!(much.is_some_and(f64::is_nan), "{much:?}");
 }

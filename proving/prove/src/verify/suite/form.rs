@@ -66,6 +66,8 @@ struct CaseForm {
     #[serde(default)]
     wait: Option<Time>,
     #[serde(default)]
+    since: Option<String>,
+    #[serde(default)]
     call: Vec<Value>,
     #[serde(default)]
     upstream: BTreeMap<String, Value>,
@@ -142,7 +144,8 @@ pub(super) fn parse(text: &str) -> Result<Suite, Vec<Fault>> {
     };
     let mut cases: Vec<Case> = Vec::new();
     for (path, form) in faults.tables("case", form.case) {
-        let case = case(&mut faults, &path, form, &within);
+        let since = since(&mut faults, &path, &form, &cases);
+        let case = case(&mut faults, &path, form, (&within, since));
         if cases.iter().any(|other| other.name == case.name) {
             faults.add(
                 format!("{path}.name"),
@@ -217,7 +220,30 @@ fn metrics(faults: &mut Faults, values: BTreeMap<String, Value>) -> BTreeMap<Str
     metrics
 }
 
-fn case(faults: &mut Faults, path: &str, form: CaseForm, within: &Within<'_>) -> Case {
+/// The case that a wait counts from.
+fn since(faults: &mut Faults, path: &str, form: &CaseForm, cases: &[Case]) -> Option<usize> {
+    let name = form.since.as_ref()?;
+    let at = cases.iter().position(|case| case.name == *name);
+    if at.is_none() {
+        let known: Vec<&str> = cases.iter().map(|case| &*case.name).collect();
+        let says = format!("no earlier case {name:?}; there are {known:?}");
+        faults.add(format!("{path}.since"), says);
+    }
+    if form.wait.is_none() {
+        faults.add(
+            path,
+            "`since` says from when `wait` counts, which is not there",
+        );
+    }
+    at
+}
+
+fn case(
+    faults: &mut Faults,
+    path: &str,
+    form: CaseForm,
+    (within, since): (&Within<'_>, Option<usize>),
+) -> Case {
     let wait = duration(faults, &format!("{path}.wait"), form.wait);
     not_empty(
         faults,
@@ -262,6 +288,7 @@ fn case(faults: &mut Faults, path: &str, form: CaseForm, within: &Within<'_>) ->
         name: form.name,
         says: form.says,
         wait: wait.unwrap_or_default(),
+        since,
         calls,
         upstreams,
         metrics,

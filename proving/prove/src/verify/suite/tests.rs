@@ -36,12 +36,54 @@ fn the_suite_that_is_shipped_is_read() {
             .iter()
             .all(|case| case.never_upstream.len() == 2)
     );
+    // The limit is tried at three moments, two of which count from its first call.
+    let limit: Vec<(u64, &str)> = (suite.cases.iter())
+        .filter(|case| case.since == Some(0))
+        .map(|case| (case.wait.as_secs(), &*case.name))
+        .collect();
+    assert_eq!(
+        limit,
+        [(20, "Twenty seconds later"), (61, "A minute later")]
+    );
     let broken = suite
         .cases
         .iter()
         .find(|case| case.upstreams[0].does == Behaviour::Break(3));
     let broken = broken.expect("a case with a broken stream");
     assert_eq!(broken.calls[0].answers[0].stream, Some(StreamEnd::Broken));
+}
+
+#[test]
+fn a_wait_counts_from_an_earlier_case_or_it_is_a_fault() {
+    let case = |name: &str, more: &str| {
+        format!("[[case]]\nname = '{name}'\nsays = 'x'\n{more}[[case.call]]\n")
+    };
+    let suite = |second: &str| {
+        format!(
+            "name = 'x'\n{}{}",
+            case("first", ""),
+            case("second", second)
+        )
+    };
+    let read = parse(&suite("since = 'first'\nwait = '20s'\n")).expect("a suite");
+    assert_eq!((read.cases[0].since, read.cases[1].since), (None, Some(0)));
+    for (second, says) in [
+        (
+            "since = 'third'\nwait = '20s'\n",
+            "case[1].since: no earlier case \"third\"",
+        ),
+        (
+            "since = 'second'\nwait = '20s'\n",
+            "case[1].since: no earlier case \"second\"",
+        ),
+        (
+            "since = 'first'\n",
+            "case[1]: `since` says from when `wait` counts",
+        ),
+    ] {
+        let found = faults(&suite(second));
+        assert!(found.iter().any(|fault| fault.contains(says)), "{found:?}");
+    }
 }
 
 #[test]
