@@ -266,7 +266,7 @@ fn told(backend: &str, model: &str, difference: &Difference) {
         reported = difference.first.reported,
         counted = difference.first.counted,
         since_unix_s = difference.first_s,
-        "the gate and the engine count prompts with this otherwise; such counts are approximate, and nobody is accused"
+        "the gate and the engine count such prompts differently, from the first answer on: the gate's counts of them are approximate, and raise no drift alarm"
     );
 }
 

@@ -66,14 +66,17 @@ fn look(budget: &Budget, spent: &Spent, told: &mut HashMap<Arc<str>, Told>) {
             continue;
         }
         told.mark = mark;
+        let (used, of) = (amount(budget, level.held), amount(budget, budget.amount));
+        let unit = budget.unit.as_str();
         tracing::warn!(
             budget = %budget.name,
             percent = mark,
-            of = amount(budget, budget.amount),
-            unit = budget.unit.as_str(),
+            used,
+            of,
+            unit,
             until,
-            see = "docs/troubleshooting.md#so-much-of-the-budget-is-spent-or-reserved",
-            "so much of the budget is spent or reserved"
+            see = "docs/troubleshooting.md#the-budget-is-used-to-half-or-more",
+            "the budget is used to {mark} %: {used} of {of} {unit} are spent or reserved"
         );
     }
     if level.refused > 0 && !told.refusal {

@@ -374,7 +374,7 @@ impl Running {
             }
         }
         self.publish(&publication, current);
-        tracing::info!("the keys are taken as they are now");
+        tracing::info!("the gate uses the changed keys");
         Ok(())
     }
 

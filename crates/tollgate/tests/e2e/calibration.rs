@@ -251,7 +251,7 @@ fn a_wrong_template_is_told_from_a_wrong_tokenizer_and_neither_is_the_engines_li
         counting.ask("q", "", 8);
         assert_eq!(counting.alarm(), 0.0, "the engine is not accused");
         let log = counting.gate.log();
-        assert!(log.contains("count prompts with this otherwise"), "{log}");
+        assert!(log.contains("count such prompts differently"), "{log}");
         testing::eventually("all are counted", || {
             counting.gate.metric("tollgate_ledger_rows_total", &[]) == 8.0
         });
@@ -294,7 +294,7 @@ fn an_engine_that_reports_other_counts_than_it_makes_is_flagged() {
         "the engine's tokens are not those that the gate counts",
     ];
     assert!(told.iter().any(|told| log.contains(told)), "{log}");
-    assert!(!log.contains("count prompts with this otherwise"), "{log}");
+    assert!(!log.contains("count such prompts differently"), "{log}");
     // What it makes is still what the gate makes.
     assert_eq!(counting.probes("differ"), 0.0);
     let (code, table, _) = checked(engine.addr());

@@ -39,8 +39,8 @@ fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
         let log = gate.log();
         let lines = |budget: &str, percent: &str| {
             let of = |line: &&str| {
-                line.contains("so much of the budget")
-                    && line.contains("#so-much-of-the-budget-is-spent-or-reserved")
+                line.contains("spent or reserved")
+                    && line.contains("#the-budget-is-used-to-half-or-more")
                     && line.contains(&format!("budget={budget} "))
                     && line.contains(&format!("percent={percent} "))
             };

@@ -109,7 +109,7 @@ fn u7_an_engine_that_misreports_usage_is_flagged_within_a_hundred_calls() {
 fn u7_a_wrong_tokenizer_is_told_of_and_accuses_nobody() {
     // For any model but gpt-oss, the engine uses cl100k and ChatML.
     let told = watched("tokenizers: { other: harmony }", "other", &[], 0);
-    let message = "the gate and the engine count prompts with this otherwise";
+    let message = "the gate and the engine count such prompts differently";
     assert_eq!(told.log.matches(message).count(), 1, "{}", told.log);
     assert_eq!(told.at[0], None, "for its prompts");
     assert!(told.differ_by != 0.0);
