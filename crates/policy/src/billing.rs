@@ -39,7 +39,10 @@ impl BilledBy {
     #[must_use]
     pub fn awaits(self, tokens: &Tokens) -> bool {
         let is_guessed = |count: Count| matches!(count, Count::Estimated(_));
-        self == Self::Counted || is_guessed(tokens.prompt) || is_guessed(tokens.completion)
+        self == Self::Counted
+            || tokens.is_beyond_body
+            || is_guessed(tokens.prompt)
+            || is_guessed(tokens.completion)
     }
 
     /// What an exchange is charged now that the gate has counted; `None` where it could not. `tokens` is what its
@@ -52,6 +55,14 @@ impl BilledBy {
         prompt: Option<u64>,
         output: Option<u64>,
     ) -> Tokens {
+        let mut tokens = tokens;
+        if let (true, Some(_), Count::Reported(said)) =
+            (tokens.is_beyond_body, prompt, tokens.prompt)
+        {
+            // All of it was there to be counted.
+            tokens.prompt = Count::Estimated(said);
+            tokens.prompt_said = Said::Refused(said);
+        }
         let side = |known: Count, said: Said, others_have: u64, own: Option<u64>| {
             let was_said = others.attempts > 0 && matches!(said, Said::Believed(_));
             let is_reported = matches!(known, Count::Reported(_)) || was_said;

@@ -312,6 +312,8 @@ pub struct Tokenizer {
     pub models: ModelPattern,
     /// What tells it from any other: a hash of all that it is made of.
     pub key: u64,
+    /// Tokens of the models' window, where that is said.
+    pub window: Option<u64>,
 }
 
 /// How long each phase of an attempt may take.

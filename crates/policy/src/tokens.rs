@@ -62,6 +62,9 @@ pub struct Tokens {
     pub invalid: bool,
     /// Part of what the engine reported cannot be true and was dropped, or its counts do not add up; the rest is believed.
     pub doubtful: bool,
+    /// More prompt tokens are reported than its body has bytes, so that they are of something that it refers to, or not true: where
+    /// the gate can count the prompt, that count is believed.
+    pub is_beyond_body: bool,
     /// What the engine said of the prompt, where another number stands there.
     pub prompt_said: Said,
     /// What it said of the completion, likewise.
@@ -98,6 +101,13 @@ impl Said {
 }
 
 impl Tokens {
+    /// Whether a count that was reported is not believed.
+    #[must_use]
+    pub const fn is_disbelieved(&self) -> bool {
+        matches!(self.prompt_said, Said::Refused(_))
+            || matches!(self.completion_said, Said::Refused(_))
+    }
+
     /// Prompt and completion together; what is not known is nothing.
     #[must_use]
     pub fn sum(&self) -> u64 {

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use policy::id::EndpointId;
-use policy::record::Trouble;
+use policy::record::{Count, Record, Said, Trouble};
 use policy::snapshot::Snapshot;
 
 /// Between two lines of one condition while it lasts, and between two beginnings.
@@ -33,6 +33,8 @@ pub enum Condition {
     Endpoint(Arc<str>),
     /// This endpoint refuses the gate's credential.
     Credential(Arc<str>),
+    /// This backend reports usage that no call can hold.
+    Usage(Arc<str>),
     /// Something about the gate's own connections.
     Connections(Trouble),
     /// Something that the process knows of, by its name; it tells of the end, too.
@@ -108,6 +110,29 @@ impl Reporter {
         }
         heard.times += 1;
         heard.is_over = false;
+    }
+
+    /// An exchange came to tokens that are not those which its backend reported, as no call can hold them.
+    #[cold]
+    pub(crate) fn disbelieved(&mut self, of: &Snapshot, record: &Record) {
+        let Some(backend) = record.backend.and_then(|id| of.backend(id)) else {
+            return;
+        };
+        let tokens = &record.tokens;
+        let said = |said: Said| {
+            said.tokens()
+                .map_or_else(|| "-".to_owned(), |n| n.to_string())
+        };
+        let charged = |count: Count| count.tokens().unwrap_or(0);
+        let heard = self.of(Condition::Usage(Arc::clone(&backend.name)));
+        heard.detail = shortened(&format_args!(
+            "reported {} and {} tokens, charged {} and {}",
+            said(tokens.prompt_said),
+            said(tokens.completion_said),
+            charged(tokens.prompt),
+            charged(tokens.completion),
+        ));
+        heard.times += 1;
     }
 
     /// An attempt at this endpoint went well. While no condition is on this is one look at a flag.
@@ -226,7 +251,10 @@ impl Conditions {
             }
         }
         let changes = self.spells.iter_mut().filter_map(|(condition, spell)| {
-            let ends_alone = matches!(condition, Condition::Connections(_) | Condition::Counted(_));
+            let ends_alone = matches!(
+                condition,
+                Condition::Connections(_) | Condition::Counted(_) | Condition::Usage(_)
+            );
             spell.change(condition, ends_alone, now)
         });
         let changes = changes.collect();

@@ -63,6 +63,9 @@ impl Sink for WorkerMetrics {
             model: view.model(record.model_sent.as_ref()),
         };
         self.series.ended(key, record);
+        if let (true, Some(reporter)) = (record.tokens.is_disbelieved(), &mut self.reporter) {
+            reporter.disbelieved(snapshot, record);
+        }
         if !snapshot.prices.is_empty() {
             let charge = record.charge;
             let currency = charge.map_or(NameId::NONE, |charge| view.currency(charge.price));

@@ -152,6 +152,11 @@ fn words(condition: &Condition) -> Words {
                 "the endpoint takes the gate's credential again",
             )
         },
+        Condition::Usage(_) => warning(
+            "a backend reports usage that no call can hold",
+            "a backend still reports usage that no call can hold",
+            "the backend reports no usage any more that no call can hold",
+        ),
         Condition::Connections(trouble) => words_of(*trouble),
         Condition::Named(_) => warning(
             "rows are not copied to Postgres",
@@ -217,20 +222,26 @@ fn words_of(trouble: Trouble) -> Words {
 
 fn write(change: &Change) {
     let words = words(&change.condition);
-    let endpoint = match &change.condition {
-        Condition::Endpoint(name) | Condition::Credential(name) => Some(&**name),
-        Condition::Connections(_) | Condition::Named(_) | Condition::Counted(_) => None,
+    let (endpoint, backend) = match &change.condition {
+        Condition::Endpoint(name) | Condition::Credential(name) => (Some(&**name), None),
+        Condition::Usage(name) => (None, Some(&**name)),
+        Condition::Connections(_) | Condition::Named(_) | Condition::Counted(_) => (None, None),
     };
     let (times, total) = (change.times, change.total);
     let seconds = change.lasts.as_secs();
     let detail = &*change.detail;
     let see = entry(words.begins);
     match (change.phase, words.is_error) {
-        (Phase::Begins, true) => tracing::error!(endpoint, times, detail, see, "{}", words.begins),
-        (Phase::Begins, false) => tracing::warn!(endpoint, times, detail, see, "{}", words.begins),
+        (Phase::Begins, true) => {
+            tracing::error!(endpoint, backend, times, detail, see, "{}", words.begins)
+        }
+        (Phase::Begins, false) => {
+            tracing::warn!(endpoint, backend, times, detail, see, "{}", words.begins)
+        }
         (Phase::Lasts, true) => {
             tracing::error!(
                 endpoint,
+                backend,
                 times,
                 total,
                 seconds,
@@ -243,6 +254,7 @@ fn write(change: &Change) {
         (Phase::Lasts, false) => {
             tracing::warn!(
                 endpoint,
+                backend,
                 times,
                 total,
                 seconds,
@@ -252,7 +264,9 @@ fn write(change: &Change) {
                 words.lasts
             );
         }
-        (Phase::Ends, _) => tracing::info!(endpoint, times, total, seconds, "{}", words.ends),
+        (Phase::Ends, _) => {
+            tracing::info!(endpoint, backend, times, total, seconds, "{}", words.ends)
+        }
     }
 }
 

@@ -180,9 +180,13 @@ pub(crate) fn start_with(
         let facts = WorkerMetrics::new(log.as_ref().map(AccessLog::lines));
         facts.with_spans(traces.as_ref().map(Traces::spans))
     };
+    let conditions = Conditions::default();
+    let reporter = || Some(conditions.reporter());
     let counters = Arc::clone(&cache);
-    let counting =
-        counted.map(|settings| pool::start(&settings, quota.time(), cache, intake, facts()));
+    let counting = counted.map(|settings| {
+        let facts = facts().with_reporter(reporter());
+        pool::start(&settings, quota.time(), cache, intake, facts)
+    });
     let counting = counting.transpose()?;
     let options = Options {
         listen: data,
@@ -191,8 +195,6 @@ pub(crate) fn start_with(
         stack_bytes: STACK_BYTES,
         sampling,
     };
-    let conditions = Conditions::default();
-    let reporter = || Some(conditions.reporter());
     let defer = || counting.as_ref().map(pool::defer);
     let ports = |worker| Ports {
         sink: Box::new(facts().with_reporter(reporter())),

@@ -51,6 +51,7 @@ impl super::Lowering<'_> {
                 Tokenizer {
                     models,
                     key: source.key,
+                    window: window(&source.vocabulary),
                 },
                 source,
             ));
@@ -197,6 +198,14 @@ fn engine(written: &schema::EngineStart) -> EngineStart {
         excludes_tools: excludes.is_some_and(|is| is.0),
         content: content.map_or_else(ContentFormat::default, |of| of.0),
         model_length: length.map(|count| u64::from(count.0)),
+    }
+}
+
+/// Tokens of the window of a model that is counted so, where they are said.
+fn window(vocabulary: &Vocabulary) -> Option<u64> {
+    match vocabulary {
+        Vocabulary::Files { engine, .. } => engine.model_length,
+        Vocabulary::Harmony | Vocabulary::O200k | Vocabulary::Cl100k => None,
     }
 }
 

@@ -19,6 +19,7 @@ fn embeddings_that_find_no_room_miss_no_output() {
     let tokenizer = Tokenizer {
         models: ModelPattern::Exact("m".into()),
         key: 7,
+        window: None,
     };
     let snapshot = Snapshot {
         tokenizers: vec![tokenizer],

@@ -57,3 +57,21 @@ fn attempts_that_may_have_run_stay_in_what_is_charged() {
     let counted = (Count::Estimated(23), Count::Estimated(106));
     assert_eq!(by(BilledBy::Counted), counted);
 }
+
+#[test]
+fn a_prompt_that_its_body_cannot_hold_is_charged_by_the_gates_count_where_there_is_one() {
+    let call = Tokens {
+        is_beyond_body: true,
+        doubtful: true,
+        ..tokens(Count::Reported(50_000), Count::Reported(5))
+    };
+    assert!(BilledBy::Reported.awaits(&call));
+    let counted = BilledBy::Reported.charged(call, ALONE, Some(8), Some(6));
+    assert_eq!(
+        (counted.prompt, counted.completion),
+        (Count::Counted(8), Count::Reported(5))
+    );
+    assert_eq!(counted.prompt_said, Said::Refused(50_000));
+    let uncounted = BilledBy::Reported.charged(call, ALONE, None, Some(6));
+    assert_eq!(uncounted, call, "what it refers to may be as long");
+}

@@ -20,6 +20,7 @@ fn counted(patterns: &[&str]) -> Snapshot {
         .map(|(text, key)| Tokenizer {
             models: pattern(text),
             key,
+            window: None,
         })
         .collect();
     snapshot

@@ -6,6 +6,7 @@
 
 use wire::usage::{Reading, Usage};
 
+use super::cost::FRAME_TOKENS_MAX;
 use crate::operation::Operation;
 use crate::tokens::{Count, Said, Tokens};
 
@@ -36,7 +37,14 @@ pub(super) struct Answered<'a> {
     pub completion: u64,
     /// It cannot have more completion tokens than what is reserved.
     pub is_bounded: bool,
+    /// Bytes of the request's body.
+    pub asked_bytes: u64,
+    /// Tokens of the model's window, where it is known.
+    pub window: Option<u64>,
 }
+
+/// More tokens no model takes or makes.
+const WINDOW_MAX: u64 = 1 << 24;
 
 impl Answered<'_> {
     /// What it is charged.
@@ -69,13 +77,27 @@ impl Answered<'_> {
         // Anthropic's count of the completion grows: of a message that broke off what was heard is from its
         // beginning.
         let grows = !self.is_whole && self.operation == Some(Operation::Messages);
+        let [prompt_most, completion_most] = self.most();
+        let held = |said: Option<u64>, most: u64| match said {
+            Some(said) if said > most => (None, Said::Refused(said)),
+            said => (said, Said::Nothing),
+        };
+        let (prompt_held, prompt_beyond) = held(usage.prompt.or(ranked), prompt_most);
+        let (completion_held, completion_beyond) = held(usage.completion, completion_most);
+        let is_beyond_body =
+            self.is_all_in_body() && prompt_held.is_some_and(|said| said > self.body_holds());
+        let is_beyond = prompt_beyond != Said::Nothing || completion_beyond != Said::Nothing;
+        let or_refused = |beyond: Said, said: Option<u64>| match beyond {
+            Said::Nothing => Said::refused(said),
+            beyond => beyond,
+        };
         Tokens {
-            prompt: usage.prompt.or(ranked).map_or(prompt, Count::Reported),
-            completion: match usage.completion {
-                Some(begun) if grows => Count::Estimated(begun.max(self.guess())),
-                Some(reported) => Count::Reported(reported),
-                None if generates => completion,
-                None => Count::Reported(0),
+            prompt: prompt_held.map_or(prompt, Count::Reported),
+            completion: match (completion_held, completion_beyond) {
+                (Some(begun), _) if grows => Count::Estimated(begun.max(self.guess())),
+                (Some(reported), _) => Count::Reported(reported),
+                (None, Said::Nothing) if !generates => Count::Reported(0),
+                (None, _) => completion,
             },
             cached: usage.cached,
             cache_write_5m: usage.cache_write_5m,
@@ -83,12 +105,47 @@ impl Answered<'_> {
             reasoning: usage.reasoning,
             audio_prompt: usage.audio_prompt,
             audio_completion: usage.audio_completion,
-            prompt_said: Said::refused(usage.prompt_said),
-            completion_said: Said::refused(usage.completion_said),
+            prompt_said: or_refused(prompt_beyond, usage.prompt_said),
+            completion_said: or_refused(completion_beyond, usage.completion_said),
+            is_beyond_body,
             doubtful: usage.doubtful
+                || is_beyond
+                || is_beyond_body
                 || self.is_bounded && usage.completion.is_some_and(|said| said > self.completion),
             ..Tokens::default()
         }
+    }
+
+    /// The most tokens that prompt and completion can have, whatever is reported: the model's window, and of a completion with a cap
+    /// the cap, or what its answer has room for.
+    fn most(self) -> [u64; 2] {
+        let prompt = self.window.unwrap_or(WINDOW_MAX.max(self.body_holds()));
+        let window = self.window.unwrap_or(WINDOW_MAX.max(self.completion));
+        let completion = if self.is_bounded {
+            self.completion.max(self.bytes).min(window)
+        } else {
+            window
+        };
+        [prompt, completion]
+    }
+
+    /// The most tokens that a text in the body can have: each is a byte at least.
+    fn body_holds(self) -> u64 {
+        self.asked_bytes.saturating_add(FRAME_TOKENS_MAX)
+    }
+
+    /// Whether its prompt is what stands in its body, but for what that refers to.
+    fn is_all_in_body(self) -> bool {
+        matches!(
+            self.operation,
+            Some(
+                Operation::Chat
+                    | Operation::Completions
+                    | Operation::Responses
+                    | Operation::Messages
+                    | Operation::Embeddings
+            )
+        )
     }
 
     fn estimated(self) -> Tokens {
@@ -132,6 +189,8 @@ mod tests {
         prompt: 30,
         completion: 70,
         is_bounded: false,
+        asked_bytes: 120,
+        window: None,
     };
 
     fn of(call: Answered) -> [Count; 2] {
@@ -224,6 +283,58 @@ mod tests {
         };
         assert_eq!(of(beyond(true)), [Count::Reported(5), Count::Reported(71)]);
         assert!(beyond(true).tokens().doubtful && !beyond(false).tokens().doubtful);
+    }
+
+    #[test]
+    fn a_report_that_no_call_could_hold_is_kept_beside_the_estimate() {
+        let reported =
+            |prompt, completion| Reading::Valid(said(Some(prompt), Some(completion), None));
+        let of = |reading: &Reading, is_bounded, window| {
+            let call = Answered {
+                reading,
+                is_bounded,
+                window,
+                ..CALL
+            };
+            call.tokens()
+        };
+        let huge = of(&reported(999_999_999, 3), false, None);
+        assert_eq!(
+            [huge.prompt, huge.completion],
+            [Count::Estimated(30), Count::Reported(3)]
+        );
+        assert_eq!(huge.prompt_said, Said::Refused(999_999_999));
+        assert!(huge.doubtful && huge.is_disbelieved() && !huge.invalid);
+        let huge = of(&reported(8, 999_999_999), false, None);
+        assert_eq!(huge.completion, Count::Estimated(100));
+        assert_eq!(huge.completion_said, Said::Refused(999_999_999));
+        // Beyond its cap and beyond the bytes of its answer, or beyond a window that is known.
+        let beyond_cap = of(&reported(8, 401), true, None);
+        assert_eq!(beyond_cap.completion, Count::Estimated(70));
+        let within = of(&reported(8, 400), true, None);
+        assert_eq!(within.completion, Count::Reported(400));
+        let hidden = of(&reported(8, 20_000), false, None);
+        assert_eq!(
+            (hidden.completion, hidden.doubtful),
+            (Count::Reported(20_000), false)
+        );
+        let beyond_window = of(&reported(4097, 4097), false, Some(4096));
+        assert_eq!(
+            [beyond_window.prompt, beyond_window.completion],
+            [Count::Estimated(30), Count::Estimated(100)]
+        );
+    }
+
+    #[test]
+    fn a_prompt_beyond_its_body_may_be_of_what_that_refers_to() {
+        let reported = |prompt| Reading::Valid(said(Some(prompt), Some(3), None));
+        let of = |reading: &Reading| Answered { reading, ..CALL }.tokens();
+        let most = 120 + FRAME_TOKENS_MAX;
+        let within = of(&reported(most));
+        assert!(!within.doubtful && !within.is_beyond_body);
+        let beyond = of(&reported(most + 1));
+        assert_eq!(beyond.prompt, Count::Reported(most + 1));
+        assert!(beyond.doubtful && beyond.is_beyond_body);
     }
 
     #[test]

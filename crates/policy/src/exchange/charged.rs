@@ -149,6 +149,8 @@ impl Running<'_> {
             prompt: active.prompt_estimate,
             completion: active.completion(),
             is_bounded: active.estimate.at_most.is_some(),
+            asked_bytes: self.record.bytes_in,
+            window: window(self.record, s),
         };
         answered.tokens()
     }
@@ -165,6 +167,14 @@ impl Running<'_> {
         };
         charged.unwrap_or_default()
     }
+}
+
+/// Tokens of the window of a call's model, where the configuration says them.
+fn window(record: &Record, s: &Snapshot) -> Option<u64> {
+    if s.tokenizers.is_empty() {
+        return None;
+    }
+    crate::counting::tokenizer(s, record.model_sent.as_deref()?)?.window
 }
 
 /// Tokens that a stream has certainly come to: what its engine said so far, or else one for every second event,

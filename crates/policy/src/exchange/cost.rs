@@ -11,7 +11,7 @@ use crate::front::Demand;
 use crate::operation::Operation;
 
 /// Tokens that an engine may put around a prompt that says little: a template's system text.
-const FRAME_TOKENS_MAX: u64 = 1024;
+pub(super) const FRAME_TOKENS_MAX: u64 = 1024;
 /// A budget holds at least one token for so many bytes of a body. A text has one for about four, so padded calls that teach
 /// a route a smaller estimate have it hold two fifths of a text's tokens, and no less.
 const BYTES_PER_TOKEN_OF_BUDGETS: u64 = 10;

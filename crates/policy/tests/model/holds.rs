@@ -50,7 +50,7 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
         ..plan()
     }]);
     let (mut requests, mut tokens) = (i128::from(REQUESTS), i128::from(TOKENS));
-    let mut open: Vec<(Asked, u64)> = Vec::new();
+    let mut open: Vec<(Asked, u64, u64)> = Vec::new();
     for step in steps {
         match step {
             Step::Admit(cap) => {
@@ -65,7 +65,7 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
                         prop_assert!(fits, "admitted {reserved} of {tokens}");
                         requests -= 1;
                         tokens -= i128::from(reserved);
-                        open.push((asked, reserved));
+                        open.push((asked, reserved, u64::from(*cap)));
                     }
                     Verdict::Refuse(refusal)
                         if matches!(**refusal, Refusal::LargerThanLimit { .. }) =>
@@ -88,13 +88,15 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
                 }
             }
             Step::Settle(nth, prompt, completion) if !open.is_empty() => {
-                let (asked, reserved) = open.swap_remove(nth % open.len());
-                world.settle(asked, *prompt, *completion);
+                let (asked, reserved, cap) = open.swap_remove(nth % open.len());
+                // More than its cap would not be believed.
+                let completion = cap.min(*completion);
+                world.settle(asked, *prompt, completion);
                 tokens += i128::from(reserved) - i128::from(prompt + completion);
             }
             Step::Release(nth) if !open.is_empty() => {
                 // Its row does not reach the disk: it does not run.
-                let (asked, reserved) = open.swap_remove(nth % open.len());
+                let (asked, reserved, _) = open.swap_remove(nth % open.len());
                 world.release(asked);
                 requests += 1;
                 tokens += i128::from(reserved);

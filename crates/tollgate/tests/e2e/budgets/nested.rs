@@ -21,14 +21,14 @@ fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
     let ledger = dir.path().join("usage.db");
     let gate = Gate::start(&grouped(&upstream, &ledger, NESTED), &[]);
     let all = |gate: &Gate| ["company", "team", "alone"].map(|name| left(gate, name));
-    assert_eq!(status(&gate, "a", 10, "200,50"), 200);
+    assert_eq!(status(&gate, "a", 10, "240,10"), 200);
     testing::eventually("it is settled", || all(&gate) == [750.0, 350.0, 50.0]);
     assert_eq!(status(&gate, "a", 60, "1,1"), 402, "alone has 50 left");
     assert_eq!(all(&gate), [750.0, 350.0, 50.0]);
-    assert_eq!(status(&gate, "b", 10, "300,30"), 200);
+    assert_eq!(status(&gate, "b", 10, "320,10"), 200);
     testing::eventually("it is settled", || all(&gate) == [420.0, 20.0, 50.0]);
     assert_eq!(status(&gate, "b", 60, "1,1"), 402, "the team has 20 left");
-    assert_eq!(status(&gate, "c", 10, "200,210"), 200);
+    assert_eq!(status(&gate, "c", 10, "400,10"), 200);
     testing::eventually("it is settled", || all(&gate) == [10.0, 20.0, 50.0]);
     assert_eq!(
         status(&gate, "c", 60, "1,1"),

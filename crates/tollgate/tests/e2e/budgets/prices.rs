@@ -58,7 +58,7 @@ fn calls_are_priced_by_model_and_backend_until_the_budget_is_exceeded() {
     let config = config(&upstream, &ledger);
     let gate = Gate::start(&config, &[]);
     // 0.001 + 1000 × 0.00001 + 500 × 0.00003 = 0.026 dollars.
-    assert_eq!(status(&gate, "a", 10, "1000,500"), 200);
+    assert_eq!(status(&gate, "a", 500, "1000,500"), 200);
     testing::eventually("it is settled", || {
         (left(&gate, "dollars") - 0.074).abs() < 1e-12
     });

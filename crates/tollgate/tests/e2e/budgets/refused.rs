@@ -17,7 +17,7 @@ fn an_exceeded_budget_is_402_without_retry_after() {
         &[],
     );
     assert_eq!(
-        status(&gate, "a", 10, "500,500"),
+        status(&gate, "a", 10, "990,10"),
         200,
         "more than was reserved"
     );

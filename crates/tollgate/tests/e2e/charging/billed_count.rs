@@ -98,10 +98,10 @@ fn where_the_gates_count_is_billed_misreported_usage_is_ignored() {
 
 #[test]
 fn an_error_that_reports_usage_is_charged_where_reports_are_billed_alone() {
-    let usage = r#"{"error":{"message":"m"},"usage":{"prompt_tokens":1000,"completion_tokens":2000,"total_tokens":3000}}"#;
+    let usage = r#"{"error":{"message":"m"},"usage":{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1020}}"#;
     let upstream = Upstream::start(move |_, _| vec![Step::Send(json_answer(500, usage))]);
     let backends = format!("up: {{ url: http://{}/v1 }}", upstream.address);
-    for (by, charged) in [("reported", 3000), ("counted", 0)] {
+    for (by, charged) in [("reported", 1020), ("counted", 0)] {
         let route = format!(", match: {{ model: m }}, billed_by: {by}");
         let audited = AuditedGate::start(&backends, "up", &route, TOKENIZER);
         let answer = audited.gate.call(&call("failed", false, 20, "none"));

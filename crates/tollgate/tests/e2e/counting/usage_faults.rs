@@ -87,6 +87,69 @@ fn u6_an_impossible_count_is_kept_beside_the_gates_own_and_the_rest_of_its_repor
 }
 
 #[test]
+fn a_report_that_no_call_could_hold_is_not_billed_and_its_backend_is_named() {
+    let answer = |prompt: u64| {
+        let body = format!(
+            r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","content":"four words of text"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":{prompt},"completion_tokens":5}}}}"#
+        );
+        let length = body.len();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+        vec![Step::Send(
+            format!("{head}content-length: {length}\r\n\r\n{body}").into(),
+        )]
+    };
+    let prices = "prices: { m: { input: 1, output: 1 } }";
+    // Beyond all windows, beyond what such a body can hold, and beyond its window, where that is known.
+    for (prompt, tokenizer, source) in [
+        (999_999_999, "", "estimated"),
+        (999_999_999, "tokenizers: { m: o200k }", "counted"),
+        (50_000, "tokenizers: { m: o200k }", "counted"),
+        (50_000, "", "reported"),
+        (40, "tokenizers: { m: o200k }", "reported"),
+    ] {
+        let upstream = Upstream::start(move |_, _| answer(prompt));
+        let mut counted =
+            CountingGate::start(upstream.address, &format!("{tokenizer}\n{prices}"), &[]);
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": "hello world"}]});
+        counted.chat("c", &[], &body);
+        if matches!(source, "estimated" | "counted") {
+            testing::eventually("it is told of", || {
+                let log = counted.gate.log();
+                let mut lines = log.lines();
+                lines.any(|line| {
+                    line.contains("a backend reports usage that no call can hold")
+                        && line.contains("backend=\"up\"")
+                        && line.contains(&prompt.to_string())
+                })
+            });
+        }
+        if prompt > 40 {
+            let of = ["backend=\"up\""];
+            testing::eventually("it is doubted", || {
+                counted.gate.metric("tollgate_usage_doubtful_total", &of) >= 1.0
+            });
+        }
+        let rows = counted.end();
+        let row = &rows["c"];
+        assert_eq!(row["prompt_source"], source, "{prompt} {tokenizer} {row}");
+        assert_eq!(number(row, "prompt_reported"), prompt, "{row}");
+        assert_eq!(row["completion_source"], "reported", "{row}");
+        assert_eq!(
+            row["usage_doubtful"].as_u64().is_some(),
+            prompt > 40,
+            "{row}"
+        );
+        let charged = number(row, "prompt_tokens");
+        match source {
+            "reported" => assert_eq!(charged, prompt),
+            "counted" => assert_eq!(charged, number(row, "prompt_counted")),
+            _ => assert!(charged < 100, "{row}"),
+        }
+        assert_eq!(number(row, "cost_pico"), (charged + 5) * 1_000_000, "{row}");
+    }
+}
+
+#[test]
 fn every_dialect_is_counted() {
     let engine = engine(EngineConfig::default());
     let mut counted = CountingGate::start(engine.addr(), COUNTING, &[]);

@@ -61,7 +61,7 @@ fn usage_beyond_the_reservation_becomes_debt_and_is_paid_back() {
     let in_debt = |limit: &str| {
         let gate = Gate::start(&config(&upstream, limit), &[]);
         let mut connection = Connection::open(gate.data);
-        assert_eq!(connection.call(&call("a", 10, "2000,500")).status, 200);
+        assert_eq!(connection.call(&call("a", 10, "2490,10")).status, 200);
         (gate, connection)
     };
     // A thousand in a day: the debt is there for long, and it is said for how long.
