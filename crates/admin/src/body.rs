@@ -69,7 +69,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let at = error.path().to_string();
-        let says = error.into_inner();
+        let says = plain(&error.into_inner().to_string());
         match at.as_str() {
             "." | "?" => format!("the body: {says}"),
             at => format!("{at}: {says}"),
@@ -79,7 +79,65 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     Ok(read)
 }
 
+/// What the parser says, with JSON's words in place of Rust's.
+fn plain(says: &str) -> String {
+    let Some((before, what)) = says.split_once("expected ") else {
+        return says.to_owned();
+    };
+    let (kind, after) = what.split_at(what.find(" at line ").unwrap_or(what.len()));
+    let kind = match kind {
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not below 0",
+        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        kind if kind.starts_with("struct ") => "an object",
+        kind => kind,
+    };
+    format!("{before}expected {kind}{after}")
+}
+
 /// The refusal of a body, or of a member of the query, that says no request.
 pub(crate) fn bad(says: &str) -> Refusal {
     refusal(StatusCode::BAD_REQUEST, "invalid_request", says)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::parse;
+
+    #[derive(Debug, Deserialize)]
+    struct Part {
+        _of: u32,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Whole {
+        _parts: Vec<Part>,
+    }
+
+    #[test]
+    fn a_fault_names_kinds_of_json_and_no_types_of_ours() {
+        let says = |body: &str| parse::<Whole>(body.as_bytes()).unwrap_err();
+        let of = |body: &str, starts: &str| {
+            let said = says(body);
+            assert!(said.starts_with(starts), "{said}");
+            assert!(!said.contains("struct") && !said.contains("u32"), "{said}");
+        };
+        of(
+            r#"{"_parts": ["x"]}"#,
+            "_parts[0]: invalid type: string \"x\", expected an object at line 1",
+        );
+        of(
+            r#"{"_parts": {}}"#,
+            "_parts: invalid type: map, expected a list at line 1",
+        );
+        of(
+            r#"{"_parts": [{"_of": "1"}]}"#,
+            "_parts[0]._of: invalid type: string \"1\", expected a whole number, not below 0 at line 1",
+        );
+        of("{}", "the body: missing field `_parts`");
+    }
 }
