@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::mask::{looks_like_key, masked, quoted};
 use crate::node::{Filled, Node, Shape, Value};
 
-pub(crate) use many::{ListOf, MapOf, OneOrMany, ShortOrFull};
+pub(crate) use many::{ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull};
 pub(crate) use nearest::nearest;
 pub(crate) use record::{Fields, Member, Record, define, record, whole};
 

@@ -189,7 +189,7 @@ impl Lowering<'_> {
             host.access_review = authority.access_review;
         }
         if let Some(prices) = document.prices.get() {
-            snapshot.prices = self.prices(prices, document.backends.get(), &snapshot);
+            snapshot.prices = self.prices(prices, document, &snapshot);
         }
         snapshot.budgets = self.budgets(document, &snapshot);
         self.unsent(document, &snapshot);

@@ -17,7 +17,7 @@ pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
 pub(crate) use template::Template;
 pub(crate) use text::{
-    Claim, Currency, Expression, HeaderValue, Model, Name, Pattern, QueryValue, Scope, Text,
+    Claim, Currency, Expression, HeaderValue, Model, Name, Pattern, QueryValue, Scope, Tag, Text,
 };
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{

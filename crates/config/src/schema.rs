@@ -28,11 +28,11 @@ pub(crate) use self::calibration::{Calibration, EngineStart};
 use self::credential::ClientCertificate;
 use self::identity::Identity;
 pub(crate) use self::ledger::Ledger;
-pub(crate) use self::price::Price;
+pub(crate) use self::price::{Price, PriceFor};
 pub(crate) use self::proxy::ProxyAt;
 pub(crate) use self::route::{Limit, Retries, Route, Unread};
 pub(crate) use self::traces::Traces;
-use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, ShortOrFull, record};
+use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
     Address, Brief, BuiltIn, ClientCertificates, Count, File, Hold, Host, Inline, LogTarget, Model,
     Name, Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span,
@@ -67,7 +67,7 @@ record! {
         /// From workload and model to backend; the first that fits is taken.
         required routes: ListOf<Route>,
         /// What tokens cost, by model.
-        optional prices: MapOf<Model, Price>,
+        optional prices: MapOf<Model, OneOrList<Price>>,
         /// Workloads that pay together, by the group's name; a workload is in one group at most.
         optional groups: MapOf<Name, OneOrMany<Name>>,
         /// Amounts of tokens or money over calendar periods, by name; they need a ledger.

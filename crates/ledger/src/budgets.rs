@@ -408,8 +408,11 @@ fn today(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
         Known::Held(tokens) => price.at_most_of(tokens),
     };
     if let Some(backend) = row.backend.as_deref().and_then(at) {
-        let price = snapshot.prices.of(model, Some(backend));
-        return price.filter(|p| *p.currency == *currency).and_then(cost);
+        let of_any = snapshot.prices.of_any(model, backend);
+        return of_any
+            .filter(|price| *price.currency == *currency)
+            .filter_map(cost)
+            .max();
     }
     let anywhere = snapshot.prices.iter();
     anywhere

@@ -67,6 +67,8 @@ pub(crate) type OfKinds = BTreeMap<String, i128>;
 /// A price as the ledger keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownPrice {
+    /// Whose calls it is for, in words; empty where it is everybody's.
+    pub whose: String,
     /// ISO 4217 code.
     pub currency: String,
     /// Per call, in pico-units.
@@ -110,11 +112,14 @@ impl PriceNote {
         let all: Vec<Value> = std::iter::once(rates(0, &price.rates))
             .chain(tiers)
             .collect();
-        let said = json!({
+        let mut said = json!({
             "currency": &*price.currency,
             "per_request": price.request.0.to_string(),
             "rates": all,
         });
+        if !price.whose.is_empty() {
+            said["for"] = (*price.whose).into();
+        }
         Self {
             id: (*price.id).into(),
             said: said.to_string().into(),
@@ -195,7 +200,9 @@ impl KnownPrice {
             Some((value.get("above")?.as_u64()?, kinds.collect::<Option<_>>()?))
         };
         let rates = said.get("rates")?.as_array()?.iter();
+        let whose = said.get("for").and_then(Value::as_str);
         Some(Self {
+            whose: whose.unwrap_or_default().to_owned(),
             currency: said.get("currency")?.as_str()?.to_owned(),
             request: pico(said.get("per_request")?)?,
             rates: rates.map(of_kinds).collect::<Option<_>>()?,

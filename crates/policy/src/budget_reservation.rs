@@ -319,9 +319,10 @@ impl Asked<'_> {
             return (*price.currency == *currency).then_some(price.request);
         }
         let model = self.model?;
+        let payer = Caller::payer(self.caller.map(AsRef::as_ref), Some(self.workload));
         let mut dearest = Pico(0);
         for backend in self.backends {
-            let price = prices.of(model, Some(*backend))?;
+            let price = prices.of(model, Some(*backend), payer)?;
             if *price.currency != *currency {
                 return None;
             }

@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use crate::authority::Members;
 use crate::budget::{Calendar, Unit};
+use crate::id::WorkloadId;
 use crate::limit::{Kind, Rate};
 use crate::model::ModelPattern;
+use crate::price::Payer;
 
 /// What is answered later. It is awaited by the worker that asked, and may be dropped at any time.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -143,6 +145,16 @@ impl Proven {
 }
 
 impl Caller {
+    /// Who pays for the calls of a workload, as far as prices ask.
+    #[must_use]
+    pub fn payer(of: Option<&Self>, workload: Option<WorkloadId>) -> Payer<'_> {
+        Payer {
+            workload,
+            key: of.and_then(|caller| caller.key.as_deref()),
+            tags: of.map_or(&[], |caller| &caller.tags),
+        }
+    }
+
     /// Whether a limit or a budget of its own counts what a call comes to.
     #[must_use]
     pub fn counts_cost(&self) -> bool {

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::id::{BackendId, PriceId};
+use crate::id::{BackendId, PriceId, WorkloadId};
 use crate::tokens::Tokens;
 
 /// Decimal money: 1e-12 of the currency's unit, so that a price per token is exact.
@@ -85,6 +85,8 @@ pub struct Tier {
 pub struct Price {
     /// Hash of all that follows and of what it is for; the same however it is written.
     pub id: Arc<str>,
+    /// Whose calls it is for, in words; empty where it is everybody's.
+    pub whose: Arc<str>,
     /// ISO 4217 code.
     pub currency: Arc<str>,
     /// Per call that was answered.
@@ -104,25 +106,93 @@ pub struct Charge {
     pub cost: Option<Pico>,
 }
 
-/// The catalogue: prices by model, and where they differ by backend; and those of listed calls, which name theirs
-/// by id.
+/// The catalogue: prices by model, and where they differ by who pays or by backend; and those of listed calls, which
+/// name theirs by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prices {
-    by_model: BTreeMap<Arc<str>, OfModel>,
+    by_model: BTreeMap<Arc<str>, Vec<Entry>>,
     all: Vec<Arc<Price>>,
 }
 
+/// What a model costs those for whom it is, if no entry before this one is for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct OfModel {
+struct Entry {
+    payers: Option<Arc<Payers>>,
     anywhere: Option<PriceId>,
     at: Vec<(BackendId, PriceId)>,
+}
+
+/// Whose calls a price is for: who fits all that is said, and of each one that is listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payers {
+    /// Workloads; empty takes any.
+    pub workloads: Vec<WorkloadId>,
+    /// Ids of the gate's own keys; empty takes any, and calls without a key.
+    pub keys: Vec<Arc<str>>,
+    /// Tags with their values; empty takes any, and calls without tags.
+    pub tags: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// Who pays for a call, as far as prices ask.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Payer<'a> {
+    /// The calling workload.
+    pub workload: Option<WorkloadId>,
+    /// The id of the gate's own key that was brought.
+    pub key: Option<&'a str>,
+    /// What else is known of the caller.
+    pub tags: &'a [(Arc<str>, Arc<str>)],
+}
+
+impl Payers {
+    /// Whether somebody's calls are among them.
+    #[must_use]
+    pub fn take(&self, payer: Payer<'_>) -> bool {
+        let Payer {
+            workload,
+            key,
+            tags,
+        } = payer;
+        (self.workloads.is_empty() || workload.is_some_and(|id| self.workloads.contains(&id)))
+            && (self.keys.is_empty()
+                || key.is_some_and(|key| self.keys.iter().any(|k| **k == *key)))
+            && (self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)))
+    }
+}
+
+impl Entry {
+    fn id_at(&self, backend: Option<BackendId>) -> Option<PriceId> {
+        let own = self.at.iter().find(|(at, _)| Some(*at) == backend);
+        own.map(|(_, price)| *price).or(self.anywhere)
+    }
 }
 
 impl Prices {
     /// Adds a price: of a model at one backend, or wherever none of the backend's own is known.
     pub fn insert(&mut self, model: &str, backend: Option<BackendId>, price: Price) {
+        self.insert_for(model, None, backend, price);
+    }
+
+    /// The same for some alone, behind those that were added before; everybody where nobody is named.
+    pub fn insert_for(
+        &mut self,
+        model: &str,
+        payers: Option<&Arc<Payers>>,
+        backend: Option<BackendId>,
+        price: Price,
+    ) {
         let id = self.add(price);
-        let of = self.by_model.entry(model.into()).or_default();
+        let entries = self.by_model.entry(model.into()).or_default();
+        if entries
+            .last()
+            .is_none_or(|last| last.payers.as_ref() != payers)
+        {
+            entries.push(Entry {
+                payers: payers.cloned(),
+                ..Entry::default()
+            });
+        }
+        let Some(of) = entries.last_mut() else { return };
         match backend {
             Some(backend) => of.at.push((backend, id)),
             None => of.anywhere = Some(id),
@@ -142,16 +212,40 @@ impl Prices {
         self.all.get(id.index())
     }
 
-    /// What a model costs at a backend; `None` is unknown.
+    /// What a model costs somebody at a backend; `None` is unknown.
     #[must_use]
-    pub fn of(&self, model: &str, backend: Option<BackendId>) -> Option<&Arc<Price>> {
-        self.get(self.id_of(model, backend)?)
+    pub fn of(
+        &self,
+        model: &str,
+        backend: Option<BackendId>,
+        payer: Payer<'_>,
+    ) -> Option<&Arc<Price>> {
+        self.get(self.id_of(model, backend, payer)?)
     }
 
-    pub(crate) fn id_of(&self, model: &str, backend: Option<BackendId>) -> Option<PriceId> {
-        let of = self.by_model.get(model)?;
-        let own = of.at.iter().find(|(at, _)| Some(*at) == backend);
-        own.map(|(_, price)| *price).or(of.anywhere)
+    /// What a model costs at a backend, whoever pays: a price for each kind of payer.
+    pub fn of_any<'p>(
+        &'p self,
+        model: &str,
+        backend: BackendId,
+    ) -> impl Iterator<Item = &'p Arc<Price>> {
+        let entries = self.by_model.get(model).map_or(&[][..], Vec::as_slice);
+        let ids = entries
+            .iter()
+            .filter_map(move |entry| entry.id_at(Some(backend)));
+        ids.filter_map(|id| self.get(id))
+    }
+
+    pub(crate) fn id_of(
+        &self,
+        model: &str,
+        backend: Option<BackendId>,
+        payer: Payer<'_>,
+    ) -> Option<PriceId> {
+        let mut entries = self.by_model.get(model)?.iter();
+        let takes = |payers: &Arc<Payers>| payers.take(payer);
+        let entry = entries.find(|entry| entry.payers.as_ref().is_none_or(takes))?;
+        entry.id_at(backend)
     }
 
     /// Whether no model has a price.
@@ -173,7 +267,11 @@ impl Prices {
 
     /// Every model's price with its model and backend, in the order of the models' names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<BackendId>, &Arc<Price>)> {
-        self.by_model.iter().flat_map(move |(model, of)| {
+        let entries = self
+            .by_model
+            .iter()
+            .flat_map(|(model, entries)| entries.iter().map(move |entry| (model, entry)));
+        entries.flat_map(move |(model, of)| {
             let anywhere = of.anywhere.iter().map(|price| (None, *price));
             let at = of
                 .at

@@ -211,7 +211,8 @@ pub(crate) fn charge(s: &Snapshot, record: &Record) -> Option<Charge> {
         .model_sent
         .as_deref()
         .or(record.model_asked.as_deref())?;
-    let price = s.prices.id_of(model, record.backend)?;
+    let payer = Caller::payer(record.caller.as_deref(), record.workload);
+    let price = s.prices.id_of(model, record.backend, payer)?;
     s.prices.charge(price, &record.tokens)
 }
 

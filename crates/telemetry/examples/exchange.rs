@@ -127,6 +127,7 @@ fn snapshot() -> Snapshot {
     let per_token = |pico| Pico(pico);
     let price = Price {
         id: Arc::from("p"),
+        whose: "".into(),
         currency: Arc::from("USD"),
         request: Pico(0),
         rates: Rates::flat(per_token(100_000), per_token(400_000)),

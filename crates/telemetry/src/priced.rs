@@ -11,6 +11,7 @@ pub(crate) fn price(currency: &str, pico: i128) -> Price {
     let rate = Pico(pico);
     Price {
         id: Arc::from("p"),
+        whose: Arc::from(""),
         currency: Arc::from(currency),
         request: Pico(0),
         rates: Rates::flat(rate, rate),

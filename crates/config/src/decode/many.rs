@@ -46,6 +46,24 @@ impl<T: Decode> Decode for ListOf<T> {
     }
 }
 
+/// A mapping, or a list of at least one.
+pub(crate) struct OneOrList<T>(pub(crate) Vec<(Place, Option<T>)>);
+
+impl<T: Decode> Decode for OneOrList<T> {
+    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
+        if matches!(node.value, Value::List(_)) {
+            return ListOf::decode(node, path, findings).map(|ListOf(items)| Self(items));
+        }
+        let one = T::decode(node, path, findings)?;
+        Some(Self(vec![(Place::new(path, node.line), Some(one))]))
+    }
+
+    fn schema(defs: &mut Defs) -> serde_json::Value {
+        let one = T::schema(defs);
+        json!({ "anyOf": [one.clone(), { "type": "array", "minItems": 1, "items": one }] })
+    }
+}
+
 /// One value, or a list of at least one.
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<At<T>>);
 

@@ -132,7 +132,12 @@ impl super::Lowering<'_> {
     }
 
     /// The index of a workload that some route names.
-    fn workload(&mut self, at: &At<Name>, is_known: bool, s: &Snapshot) -> Option<usize> {
+    pub(super) fn workload(
+        &mut self,
+        at: &At<Name>,
+        is_known: bool,
+        s: &Snapshot,
+    ) -> Option<usize> {
         let id = s.workload_named(at.value.0.as_bytes());
         if id.is_none() && is_known {
             let names: Vec<&str> = s.workloads.iter().map(|w| &*w.name).collect();

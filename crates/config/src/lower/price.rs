@@ -4,15 +4,19 @@
 //! one id exactly when they say the same of the same, however they are written.
 //! Not here: what a call costs (`policy::price`).
 
+mod payers;
+
+use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use policy::id::BackendId;
-use policy::price::{Pico, Price, Prices, Rates, Tier};
+use policy::price::{Payers, Pico, Price, Prices, Rates, Tier};
 use policy::snapshot::Snapshot;
 use sha2::{Digest, Sha256};
 
 use super::backend::number;
-use crate::decode::{At, Field, MapOf, nearest};
+use crate::decode::{At, Field, MapOf, OneOrList, nearest};
 use crate::scalar::{Currency, Decimal, Model, Name, PricePer};
 use crate::schema;
 use crate::schema::price::Amounts;
@@ -21,8 +25,13 @@ const PICO_PLACES: u32 = 12;
 /// Of one price.
 const TIERS_MAX: usize = 8;
 
+/// Of one model.
+const ENTRIES_MAX: usize = 64;
+
 /// A price as written, for a model or for a model at a backend.
 struct Written<'w> {
+    /// Whose calls it is for, in words.
+    whose: &'w str,
     amounts: &'w Amounts,
     per: u32,
     currency: &'w str,
@@ -31,39 +40,70 @@ struct Written<'w> {
 impl super::Lowering<'_> {
     pub(super) fn prices(
         &mut self,
-        written: &MapOf<Model, schema::Price>,
-        declared: Option<&MapOf<Name, schema::Backend>>,
+        written: &MapOf<Model, OneOrList<schema::Price>>,
+        document: &schema::Document,
         snapshot: &Snapshot,
     ) -> Prices {
         let mut prices = Prices::default();
-        for (model, price) in &written.0 {
-            let Some(price) = price else { continue };
-            let model = model.value.0.as_str();
-            let per = per(&price.per, 6);
-            let currency = currency(&price.currency, "USD");
-            let anywhere = Written {
-                amounts: &price.amounts,
-                per,
-                currency,
-            };
-            if let Some(lowered) = self.price(&anywhere, model, "") {
-                prices.insert(model, None, lowered);
+        for (model, entries) in &written.0 {
+            let entries = entries.as_ref().map_or(&[][..], |entries| &entries.0);
+            if let Some((place, _)) = entries.get(ENTRIES_MAX) {
+                let says = format!("a model has at most {ENTRIES_MAX} prices");
+                self.fault(place, says, "");
             }
-            for (backend, here) in price.at.items() {
-                let known = self.backend_of_price(backend, declared, snapshot);
-                let Some(here) = here else { continue };
-                let here = Written {
-                    amounts: &here.amounts,
-                    per: self::per(&here.per, per),
-                    currency: self::currency(&here.currency, currency),
+            let mut earlier = HashSet::new();
+            for (place, price) in entries.iter().take(ENTRIES_MAX) {
+                let Some(price) = price else { continue };
+                let Some((whose, payers)) = self.payers(place, price, document, snapshot) else {
+                    continue;
                 };
-                let lowered = self.price(&here, model, &backend.value.0);
-                if let (Some(known), Some(lowered)) = (known, lowered) {
-                    prices.insert(model, Some(known), lowered);
+                if earlier.contains("") || !earlier.insert(whose.clone()) {
+                    let says =
+                        "is never what a call costs: one before it is for all whom it is for";
+                    let hint = "the first that is for a call counts; write those for some before that for everybody";
+                    self.fault(place, says, hint);
                 }
+                let of = (model.value.0.as_str(), &*whose, payers.map(Arc::new));
+                self.entry(&of, price, document, snapshot, &mut prices);
             }
         }
         prices
+    }
+
+    /// What a model costs some, anywhere and at each backend that has a price of its own.
+    fn entry(
+        &mut self,
+        (model, whose, payers): &(&str, &str, Option<Arc<Payers>>),
+        price: &schema::Price,
+        document: &schema::Document,
+        snapshot: &Snapshot,
+        prices: &mut Prices,
+    ) {
+        let per = per(&price.per, 6);
+        let currency = currency(&price.currency, "USD");
+        let anywhere = Written {
+            whose,
+            amounts: &price.amounts,
+            per,
+            currency,
+        };
+        if let Some(lowered) = self.price(&anywhere, model, "") {
+            prices.insert_for(model, payers.as_ref(), None, lowered);
+        }
+        for (backend, here) in price.at.items() {
+            let known = self.backend_of_price(backend, document.backends.get(), snapshot);
+            let Some(here) = here else { continue };
+            let here = Written {
+                whose,
+                amounts: &here.amounts,
+                per: self::per(&here.per, per),
+                currency: self::currency(&here.currency, currency),
+            };
+            let lowered = self.price(&here, model, &backend.value.0);
+            if let (Some(known), Some(lowered)) = (known, lowered) {
+                prices.insert_for(model, payers.as_ref(), Some(known), lowered);
+            }
+        }
     }
 
     fn backend_of_price(
@@ -95,6 +135,7 @@ impl super::Lowering<'_> {
         let tiers = self.tiers(written);
         let mut price = Price {
             id: "".into(),
+            whose: written.whose.into(),
             currency: written.currency.into(),
             request: request?,
             rates: rates?,
@@ -216,6 +257,11 @@ pub(super) fn id(price: &Price, model: &str, backend: &str) -> String {
     rates(0, &price.rates);
     for tier in &price.tiers {
         rates(tier.above, &tier.rates);
+    }
+    // Said only where it is not everybody's, for the same reason.
+    if !price.whose.is_empty() {
+        let line = write!(said, "\nfor {}", price.whose);
+        debug_assert!(line.is_ok(), "text takes everything");
     }
     let digest = Sha256::digest(said.as_bytes());
     let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));

@@ -202,6 +202,7 @@ impl super::Lowering<'_> {
         let currency = entry.currency.get().map_or("USD", |at| &at.value.0);
         let mut price = Price {
             id: "".into(),
+            whose: "".into(),
             currency: currency.into(),
             request,
             rates: Rates::flat(Pico(0), Pico(0)),

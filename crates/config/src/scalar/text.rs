@@ -81,6 +81,12 @@ texts! {
     else "is not a scope", "write one word for each scope, such as [profile, email]";
     { "minLength": 1, "maxLength": 256 }
 
+    /// The name of a tag with its value.
+    Tag if |text| text.len() <= 321 && text.split_once('=').is_some_and(|(name, value)| !name.is_empty() && !value.is_empty())
+        && !text.contains(char::is_control),
+    else "is not a tag", "write its name and its value, such as team=research";
+    { "pattern": "^[^=]+=.+$", "maxLength": 321 }
+
     /// An ISO 4217 code.
     Currency if |text| text.len() == 3 && is_of(text, 3, |b| b.is_ascii_uppercase()),
     else "is not a currency", "write three capitals, such as USD or EUR";

@@ -2,18 +2,34 @@
 //!
 //! Not here: what they become (`lower`).
 
-use crate::decode::{At, ListOf, MapOf, record};
-use crate::scalar::{Amount, Currency, Decimal, Name, PricePer};
+use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
+use crate::scalar::{Amount, Currency, Decimal, Name, PricePer, Tag};
 
 record! {
     /// What calls to a model cost; exact decimals. Its name is the one that goes upstream.
     Price of amounts: Amounts {
+        /// Whose calls it is for, where it is not everybody's; of a list, the first that is for a call is what it costs.
+        optional r#for: PriceFor,
         /// For how many tokens: 1, 1K or 1M. Default 1M.
         optional per: At<PricePer>,
         /// ISO 4217 code. Default USD.
         optional currency: At<Currency>,
         /// What it costs at a backend, by the backend's name, in place of all the above.
         optional at: MapOf<Name, PriceAt>,
+    }
+}
+
+record! {
+    /// Whose calls a price is for: who fits all that is said.
+    PriceFor {
+        /// One of these workloads.
+        optional workload: OneOrMany<Name>,
+        /// A workload of one of these `groups`.
+        optional group: OneOrMany<Name>,
+        /// With one of these keys of the gate's own, by their ids.
+        optional key: OneOrMany<Name>,
+        /// With one of these tags, such as team=research.
+        optional tag: OneOrMany<Tag>,
     }
 }
 

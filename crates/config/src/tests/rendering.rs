@@ -360,7 +360,16 @@ fn money(s: &Snapshot, out: &mut String) {
             format!(" at {}", s.backend(b).unwrap().name)
         });
         let (id, currency, request) = (&price.id, &price.currency, price.request.0);
-        writeln!(out, "price {name}{at} {id} {currency} request={request}p").unwrap();
+        let whose = if price.whose.is_empty() {
+            String::new()
+        } else {
+            format!(" for {}", price.whose)
+        };
+        writeln!(
+            out,
+            "price {name}{at} {id} {currency} request={request}p{whose}"
+        )
+        .unwrap();
         let base = policy::price::Tier {
             above: 0,
             rates: price.rates,

@@ -100,6 +100,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Limit", "routes: [ { limits: [ "),
         ("Price", "prices: { m: "),
         ("PriceAt", "prices: { m: { at: { b: "),
+        ("PriceFor", "prices: { m: { for: "),
         ("Tier", "prices: { m: { tiers: [ "),
         ("Budget", "budgets: { b: "),
         ("TokenizerFiles", "tokenizers: { m: "),

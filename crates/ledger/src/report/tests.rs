@@ -316,6 +316,7 @@ fn priced() -> (policy::price::Price, Vec<Settlement>) {
     };
     let price = policy::price::Price {
         id: "p-tiered".into(),
+        whose: "".into(),
         currency: "USD".into(),
         request: Pico(5_000_000),
         rates: rates(1),
@@ -430,6 +431,21 @@ fn a_statement_tells_the_unit_prices_that_a_line_was_charged_by() {
             "no {told:?}: {}",
             statement.csv()
         );
+    }
+}
+
+#[test]
+fn a_statement_says_for_whom_a_unit_price_is() {
+    let (mut price, rows) = priced();
+    price.whose = "tag team=research".into();
+    let (_dir, reader) = charged(price, rows);
+    let statement = Statement::of(&reader, Period::ALL, "March", 0).expect("reads");
+    for told in [
+        "input 0.10, output 0.40, cache write (1 h) 0.20, cached input 0.01 USD per million, for tag team=research",
+        "0.000005 USD per call, for tag team=research",
+    ] {
+        assert!(statement.html().contains(told), "{}", statement.html());
+        assert!(statement.csv().contains(told), "{}", statement.csv());
     }
 }
 

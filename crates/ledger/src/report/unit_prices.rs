@@ -12,7 +12,7 @@ const MILLION: i128 = 1_000_000;
 
 impl KnownPrice {
     /// What a million tokens of each kind cost, a sentence for each length of prompts; kinds that cost
-    /// as much as the one before are left out.
+    /// as much as the one before are left out. Each says whose calls it is for, where it is not everybody's.
     pub(super) fn said(&self) -> Vec<String> {
         let sentence = |(above, kinds): &(u64, std::collections::BTreeMap<String, i128>)| {
             let per_million = |kind: &str| kinds.get(kind).map(|pico| pico.saturating_mul(MILLION));
@@ -51,6 +51,11 @@ impl KnownPrice {
                 decimal(self.request),
                 self.currency
             ));
+        }
+        if !self.whose.is_empty() {
+            for sentence in &mut said {
+                sentence.push_str(&format!(", for {}", self.whose));
+            }
         }
         said
     }

@@ -10,7 +10,7 @@ use crate::budget::{Budget, Calendar, Every, Level, Period, Scope, Unit, nano_un
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{BudgetId, PriceId, WorkloadId};
 use crate::model::ModelPattern;
-use crate::price::{Charge, Pico, Price, Rates};
+use crate::price::{Charge, Payer, Pico, Price, Rates};
 use crate::refusal::Refusal;
 use crate::revision::Revision;
 use crate::snapshot::Snapshot;
@@ -248,6 +248,7 @@ fn priced(of_input: i128, currency: &str) -> Price {
     let rate = Pico(of_input);
     Price {
         id: "p".into(),
+        whose: "".into(),
         currency: currency.into(),
         request: Pico(0),
         rates: Rates::flat(rate, rate),
@@ -267,7 +268,11 @@ fn money_is_reserved_at_the_dearest_backend_and_settled_at_what_it_cost() {
     let reservation = ask(&s, 0, 10, NOW).expect("fits");
     assert_eq!(held(&s, NOW), [50], "ten tokens at five nano-dollars");
     assert_eq!(refused_by(&s, 0, 11, NOW).as_deref(), Some("dollars"));
-    let price = s.snapshot.prices.of("m", Some(backends[0])).expect("there");
+    let price = s
+        .snapshot
+        .prices
+        .of("m", Some(backends[0]), Payer::default())
+        .expect("there");
     let tokens = used(7);
     let charge = Charge {
         price: PriceId(0),

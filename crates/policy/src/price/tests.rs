@@ -1,9 +1,11 @@
 //! Costs in cases that can be checked in the head, and against the definition at random.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
-use super::{Pico, Price, Prices, Rates, Tier};
-use crate::id::BackendId;
+use super::{Payer, Payers, Pico, Price, Prices, Rates, Tier};
+use crate::id::{BackendId, WorkloadId};
 use crate::record::{Count, Tokens};
 
 fn rates(input: i128, cached: i128, output: i128, reasoning: i128) -> Rates {
@@ -17,6 +19,7 @@ fn rates(input: i128, cached: i128, output: i128, reasoning: i128) -> Rates {
 fn price(rates: Rates) -> Price {
     Price {
         id: "p".into(),
+        whose: "".into(),
         currency: "USD".into(),
         request: Pico(0),
         rates,
@@ -133,13 +136,75 @@ fn a_backends_own_price_goes_before_the_models() {
     prices.insert("m", None, of(1));
     prices.insert("m", Some(BackendId(3)), of(3));
     prices.insert("only", Some(BackendId(3)), of(4));
-    let input = |model, backend| prices.of(model, backend).map(|p| p.rates.input.0);
+    let input = |model, backend| {
+        prices
+            .of(model, backend, Payer::default())
+            .map(|p| p.rates.input.0)
+    };
     assert_eq!(input("m", None), Some(1));
     assert_eq!(input("m", Some(BackendId(2))), Some(1));
     assert_eq!(input("m", Some(BackendId(3))), Some(3));
     assert_eq!(input("only", Some(BackendId(2))), None, "unknown, not zero");
     assert_eq!(input("other", None), None);
     assert_eq!(prices.iter().count(), 3);
+}
+
+#[test]
+fn the_first_price_that_is_for_a_call_is_what_it_costs() {
+    let mut prices = Prices::default();
+    let of = |n| price(rates(n, n, n, n));
+    let text = |text: &str| Arc::<str>::from(text);
+    let research = Payers {
+        tags: vec![
+            (text("team"), text("research")),
+            (text("team"), text("lab")),
+        ],
+        ..Payers::default()
+    };
+    let batch = Payers {
+        workloads: vec![WorkloadId(2)],
+        keys: vec![text("k1")],
+        ..Payers::default()
+    };
+    let (research, batch) = (Arc::new(research), Arc::new(batch));
+    prices.insert_for("m", Some(&research), None, of(1));
+    prices.insert_for("m", Some(&research), Some(BackendId(3)), of(2));
+    prices.insert_for("m", Some(&batch), None, of(3));
+    prices.insert("m", None, of(4));
+    prices.insert_for("some", Some(&batch), None, of(5));
+    let costs = |model, backend, workload, key: &str, tags: &[(&str, &str)]| {
+        let tags: Vec<_> = tags
+            .iter()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect();
+        let payer = Payer {
+            workload: Some(WorkloadId(workload)),
+            key: (!key.is_empty()).then_some(key),
+            tags: &tags,
+        };
+        let price = prices.of(model, Some(BackendId(backend)), payer);
+        price.map(|price| price.rates.input.0)
+    };
+    let lab = [("floor", "2"), ("team", "lab")];
+    assert_eq!(costs("m", 0, 0, "", &[]), Some(4));
+    assert_eq!(costs("m", 0, 0, "", &lab), Some(1));
+    assert_eq!(costs("m", 3, 0, "", &lab), Some(2));
+    assert_eq!(
+        costs("m", 0, 0, "", &[("team", "sales"), ("lab", "team")]),
+        Some(4)
+    );
+    assert_eq!(costs("m", 0, 2, "k1", &[]), Some(3));
+    assert_eq!(costs("m", 0, 2, "k1", &lab), Some(1), "the first");
+    // All that is said has to fit.
+    assert_eq!(costs("m", 0, 2, "k2", &[]), Some(4));
+    assert_eq!(costs("m", 0, 1, "k1", &[]), Some(4));
+    assert_eq!(costs("some", 0, 2, "k1", &[]), Some(5));
+    assert_eq!(costs("some", 0, 2, "", &[]), None, "unknown, not another's");
+    let any: Vec<i128> = prices
+        .of_any("m", BackendId(3))
+        .map(|p| p.rates.input.0)
+        .collect();
+    assert_eq!(any, [2, 3, 4]);
 }
 
 proptest! {

@@ -10,6 +10,7 @@ use policy::caller::{Caller, OwnBudget, OwnLimit};
 use policy::id::BudgetId;
 use policy::limit::{Kind, Kind::Requests, Kind::Tokens as TokenKind, Rate};
 use policy::operation::Operation::{Chat, Embeddings, Transcriptions};
+use policy::price::{Payers, Pico, Price, Rates};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use policy::subject::Whose;
@@ -20,6 +21,50 @@ use crate::fixture::{RoutePlan, rate, snapshot};
 use crate::world::{Asked, MONTH, World, budget, call, knowing_callers, plan, usage, who};
 
 const BODY: &str = r#"{"model":"m","max_tokens":90}"#;
+
+/// A business unit's rate: what is reserved, what is charged, and by which price.
+#[test]
+fn a_callers_tag_decides_what_its_call_costs_and_what_its_budget_holds() {
+    let mut s = apart(&[], &[]);
+    let of = |id: &str, pico: i128| Price {
+        id: id.into(),
+        whose: "".into(),
+        currency: "USD".into(),
+        request: Pico(0),
+        rates: Rates::flat(Pico(pico * 1000), Pico(pico * 1000)),
+        tiers: Vec::new(),
+    };
+    let payers = Arc::new(Payers {
+        tags: vec![("team".into(), "research".into())],
+        ..Payers::default()
+    });
+    s.prices
+        .insert_for("m", Some(&payers), None, of("research", 1));
+    s.prices.insert("m", None, of("all", 4));
+    budget(
+        &mut s,
+        Unit::Money("USD".into()),
+        1_000_000,
+        Whose::Workload,
+    );
+    let mut world = World::new(s);
+    let mut held = 0;
+    for (team, rate, id) in [("research", 1, "research"), ("sales", 4, "all")] {
+        let mut of_team = Caller::clone(&caller("k1", "ada"));
+        of_team.tags = [("team".into(), team.into())].into();
+        let asked = ask(&mut world, &Arc::new(of_team));
+        let reserved = asked.estimate().reserved;
+        assert_eq!(world.held(0, None) - held, reserved * rate, "{team}");
+        let charge = world.charged(asked, 30, 20).expect("it has a price");
+        let price = world.of.snapshot.prices.get(charge.price).expect("there");
+        assert_eq!(
+            (&*price.id, charge.cost),
+            (id, Some(Pico(i128::from(50 * rate) * 1000)))
+        );
+        held += 50 * rate;
+        assert_eq!(world.held(0, None), held);
+    }
+}
 
 #[test]
 fn each_user_has_a_rolling_window_and_callers_without_one_share_theirs() {

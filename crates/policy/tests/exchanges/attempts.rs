@@ -162,6 +162,7 @@ fn an_attempt_says_whether_the_retry_budget_refused_another_one() {
 fn a_record_says_what_its_exchange_is_charged() {
     let price = |nanos: i128| Price {
         id: format!("p{nanos}").into(),
+        whose: "".into(),
         currency: "USD".into(),
         request: Pico(1),
         rates: Rates::flat(Pico(1000 * nanos), Pico(1000 * nanos)),

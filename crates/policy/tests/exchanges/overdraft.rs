@@ -22,6 +22,7 @@ fn budgeted(output_max: Option<u64>) -> World {
     let rate = Pico(i128::from(TOKEN) * 1_000);
     let price = Price {
         id: "p".into(),
+        whose: "".into(),
         currency: "USD".into(),
         request: Pico(0),
         rates: Rates::flat(rate, rate),

@@ -37,6 +37,7 @@ fn charging(tokens: u64, nanos: i128) -> World {
     }]);
     s.prices.add(Price {
         id: "p".into(),
+        whose: "".into(),
         currency: "USD".into(),
         request: Pico(nanos * 1000),
         rates: Rates::flat(Pico(0), Pico(0)),

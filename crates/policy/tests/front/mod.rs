@@ -319,6 +319,7 @@ fn what_has_a_price_and_no_tokens_costs_its_price() {
         // A nanoeuro is a thousand of the price's units.
         s.prices.add(Price {
             id: "p".into(),
+            whose: "".into(),
             currency: "EUR".into(),
             request: Pico(40_000),
             rates: Rates::flat(Pico(0), Pico(0)),

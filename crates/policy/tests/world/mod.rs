@@ -13,6 +13,7 @@ use policy::clock::Mono;
 use policy::estimate::Estimator;
 use policy::exchange::{Env, Exchange, Finished, Plan, Verdict};
 use policy::id::{BudgetId, LimitId, RouteId};
+use policy::price::Charge;
 use policy::revision::Revision;
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
@@ -195,12 +196,27 @@ impl World {
         answer: &str,
         is_counted: bool,
     ) -> Finished {
-        let _plan = self.attempt(&mut asked);
+        self.answer(&mut asked, answer, is_counted)
+    }
+
+    fn answer(&mut self, asked: &mut Asked, answer: &str, is_counted: bool) -> Finished {
+        let _plan = self.attempt(asked);
         asked.exchange.sent(true);
-        self.response(&mut asked, 200, "application/json");
+        self.response(asked, 200, "application/json");
         let mut meter = Meter::new(asked.relay().form);
         meter.observe(answer.as_bytes());
-        self.end(&mut asked, &mut meter, is_counted)
+        self.end(asked, &mut meter, is_counted)
+    }
+
+    /// It is answered, and reports so many tokens: what it is charged.
+    pub(crate) fn charged(
+        &mut self,
+        mut asked: Asked,
+        prompt: u64,
+        completion: u64,
+    ) -> Option<Charge> {
+        self.answer(&mut asked, &usage(prompt, completion), false);
+        asked.record().charge
     }
 
     /// It is answered, and reports so many tokens.

@@ -6,7 +6,7 @@ use policy::attempt::Failure;
 use policy::id::{EndpointId, PriceId};
 use policy::limit::Kind;
 use policy::operation::Operation;
-use policy::price::Charge;
+use policy::price::{Charge, Payer};
 use policy::record::{AttemptRecord, Count, Gauge, Outcome, Record, Sink};
 use policy::retry::Retry;
 use policy::snapshot::Snapshot;
@@ -291,7 +291,7 @@ fn costs_are_summed_by_currency_and_what_has_none_is_counted() {
         record.outcome = outcome;
         let nth = ["dear", "gpt-oss-120b"].iter().position(|of| *of == model);
         record.charge = nth
-            .zip(s.prices.of(model, None))
+            .zip(s.prices.of(model, None, Payer::default()))
             .map(|(nth, price)| Charge {
                 price: PriceId(u32::try_from(nth).unwrap()),
                 cost: price.cost(&record.tokens),

@@ -6,6 +6,7 @@
 
 use identity::keys::Entry;
 use policy::budget::Unit;
+use policy::caller::Caller;
 use policy::model::ModelPattern;
 use policy::priced;
 use policy::snapshot::Snapshot;
@@ -19,6 +20,7 @@ pub(super) fn check(entry: &Entry, s: &Snapshot) -> Result<(), String> {
     let Some(workload) = s.workload_named(entry.workload.as_bytes()) else {
         return Ok(());
     };
+    let payer = Caller::payer(Some(&caller), Some(workload));
     let routes = || {
         let grants = s.grants(workload).iter();
         grants.filter_map(|grant| s.route(grant.route))
@@ -28,7 +30,7 @@ pub(super) fn check(entry: &Entry, s: &Snapshot) -> Result<(), String> {
             continue;
         };
         let is_priced = |may_ask: &dyn Fn(&str) -> bool| {
-            let mut calls = routes().flat_map(|route| priced::of(route, s));
+            let mut calls = routes().flat_map(|route| priced::of(route, Some(payer), s));
             calls.any(|call| call.currency == &**currency && call.asked.is_none_or(may_ask))
         };
         if !is_priced(&|model| caller.may_ask(model)) {

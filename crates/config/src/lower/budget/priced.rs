@@ -46,15 +46,15 @@ impl Lowering<'_> {
             .collect();
         let takes = |sent: Option<&str>| sent.is_none_or(|model| budget.counts_model(model));
         let is_any_priced = counted.iter().any(|(_, route)| {
-            let mut priced = priced::of(route, s);
+            let mut priced = priced::of(route, None, s);
             priced.any(|call| call.currency == &**currency && takes(call.sent))
         });
         for (_, route) in counted {
             let (models, others) = sent(route, budget);
             for model in models {
                 let unpriced = route.backends.iter().find(|backend| {
-                    let price = s.prices.of(model, Some(**backend));
-                    price.is_none_or(|price| price.currency != *currency)
+                    let mut prices = s.prices.of_any(model, **backend);
+                    !prices.any(|price| price.currency == *currency)
                 });
                 if let Some(backend) = unpriced.and_then(|id| s.backend(*id)) {
                     let says = format!(

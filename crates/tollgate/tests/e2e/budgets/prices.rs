@@ -134,3 +134,47 @@ fn calls_are_priced_by_model_and_backend_until_the_budget_is_exceeded() {
     assert!((left(&gate, "dollars") - 0.074).abs() < 1e-12, "read back");
     stop(gate);
 }
+
+/// The rates of a business unit: the same call at two prices, and a statement that says for whom each is.
+#[test]
+fn a_business_unit_has_rates_of_its_own_and_the_statement_names_them() {
+    let upstream = engine(Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
+         routes: [ {{ workload: [a, b], backend: up, match: {{ model: m }} }} ]\n\
+         groups: {{ team: a }}\n\
+         prices:\n\
+         \x20 m:\n\
+         \x20   - {{ for: {{ group: team }}, input: 5, output: 15 }}\n\
+         \x20   - {{ input: 10, output: 30 }}\n\
+         ledger: {{ path: {} }}\n",
+        upstream.address,
+        ledger.display()
+    );
+    let gate = Gate::start(&config, &[]);
+    for workload in ["a", "b"] {
+        assert_eq!(status(&gate, workload, 10, "1000,500"), 200);
+    }
+    stop(gate);
+    let rows = usage(&ledger, &["export", "--form", "jsonl"]);
+    let cost = |workload: &str| {
+        let rows = rows
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"));
+        let mut rows = rows.filter(|row: &Value| row["workload"] == workload);
+        let row = rows.next().expect("a row");
+        (row["cost"].clone(), row["price_id"].clone())
+    };
+    let ((a, of_team), (b, of_all)) = (cost("a"), cost("b"));
+    assert_eq!((a, b), ("0.0125".into(), "0.025".into()));
+    assert_ne!(of_team, of_all);
+    let csv = usage(&ledger, &["statement", "--csv"]);
+    for told in [
+        "input 5.00, output 15.00 USD per million, for group team",
+        "input 10.00, output 30.00 USD per million\"",
+    ] {
+        assert!(csv.contains(told), "no {told:?} in {csv}");
+    }
+}
