@@ -56,6 +56,45 @@ fn h9_an_ambiguous_path_is_refused() {
 }
 
 #[test]
+fn a_path_that_is_nearly_one_is_refused_with_the_one_that_was_meant() {
+    let fixture = Fixture::new();
+    for (target, status, code, after) in [
+        ("/chat/completions", 404, "unknown_url", After::Kept),
+        (
+            "/v1/chat/completions/",
+            404,
+            "operation_not_allowed",
+            After::Kept,
+        ),
+        (
+            "/v1/v1/chat/completions",
+            404,
+            "operation_not_allowed",
+            After::Kept,
+        ),
+        (
+            "//v1/chat/completions",
+            400,
+            "ambiguous_path",
+            After::Closed,
+        ),
+    ] {
+        let body = r#"{"model":"m","messages":[]}"#;
+        let request = format!(
+            "POST {target} HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let response = fixture.refuses(target, request.as_bytes(), status, code, after);
+        let message = response.json()["error"]["message"].to_string();
+        assert!(
+            message.contains(" /v1/chat/completions"),
+            "{target}: {message}"
+        );
+    }
+    fixture.end();
+}
+
+#[test]
 fn h9_a_host_must_be_one_name_or_address_and_is_not_forwarded() {
     let fixture = Fixture::new();
     let rows = [
