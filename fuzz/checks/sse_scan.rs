@@ -212,7 +212,7 @@ enum Said {
 }
 
 /// Each count, where it stands: under two names, or twice under one.
-const COUNTS: [[&str; 2]; 11] = [
+const COUNTS: [[&str; 2]; 13] = [
     ["/prompt_tokens", "/input_tokens"],
     ["/completion_tokens", "/output_tokens"],
     ["/total_tokens"; 2],
@@ -223,6 +223,11 @@ const COUNTS: [[&str; 2]; 11] = [
     [
         "/prompt_tokens_details/cached_tokens",
         "/input_tokens_details/cached_tokens",
+    ],
+    ["/prompt_cache_hit_tokens", "/cached_tokens"],
+    [
+        "/prompt_tokens_details/cache_write_tokens",
+        "/input_tokens_details/cache_write_tokens",
     ],
     [
         "/prompt_tokens_details/audio_tokens",
@@ -297,7 +302,14 @@ impl Reported {
             hour,
             details @ ..,
         ] = counts;
-        let [cached, audio_prompt, reasoning, audio_completion] = details;
+        let [
+            cached,
+            cached_beside,
+            written,
+            audio_prompt,
+            reasoning,
+            audio_completion,
+        ] = details;
         let bad = |said: &Said| matches!(said, Said::Bad(_));
         let mut doubtful = self.doubtful || self.said.iter().flatten().any(bad);
         // What the sum has beyond its parts is kept for five minutes.
@@ -332,8 +344,8 @@ impl Reported {
             prompt,
             completion,
             total,
-            cached: cached.or(read),
-            cache_write_5m: five,
+            cached: cached.or(cached_beside).or(read),
+            cache_write_5m: five.or(written),
             cache_write_1h: hour,
             reasoning,
             audio_prompt,

@@ -14,6 +14,7 @@ use wire::http1::HeadFault;
 use crate::budget::Every;
 use crate::failure::Failure;
 use crate::limit::{Kind, Rate};
+use crate::operation::meant;
 use crate::whose::Holder;
 
 /// Why the gate answers itself.
@@ -47,6 +48,18 @@ pub enum Refusal {
     /// No such path.
     #[error("no such path; the API lives under /v1/")]
     NoSuchPath,
+    /// No such path, but nearly one of the API's.
+    #[error(
+        "there is no {call}: /v1/{meant} was meant, by a base URL that ends in /v1, once and without a slash behind it"
+    )]
+    OtherPath {
+        /// Method and path; visible ASCII, of bounded length.
+        call: String,
+        /// What follows `/v1/` in the path that was meant.
+        meant: &'static str,
+        /// It is below the API's root.
+        is_below_root: bool,
+    },
     /// An operation that is not known and that no route of the workload lists.
     #[error(
         "{call} is not an operation that this gateway reads (is the path right? a base URL ends in /v1, once), and no route of this workload lets it \
@@ -362,7 +375,28 @@ impl Refusal {
     #[must_use]
     pub(crate) fn operation(head: &RequestHead) -> Self {
         let call = call_of(head);
-        Self::Operation { call }
+        match meant(head.path()) {
+            Some(meant) => Self::OtherPath {
+                call,
+                meant,
+                is_below_root: true,
+            },
+            None => Self::Operation { call },
+        }
+    }
+
+    /// Of a request for a path that is not below the API's root.
+    #[cold]
+    #[must_use]
+    pub(crate) fn path(head: &RequestHead) -> Self {
+        match meant(head.path()) {
+            Some(meant) => Self::OtherPath {
+                call: call_of(head),
+                meant,
+                is_below_root: false,
+            },
+            None => Self::NoSuchPath,
+        }
     }
 
     /// What the log says of it beside its code, where that does not say it all.
@@ -390,7 +424,12 @@ impl Refusal {
             Self::Slow => (408, invalid, "request_timeout"),
             Self::ContentEncoding => (415, invalid, "unsupported_content_encoding"),
             Self::ContentType => (415, invalid, "unsupported_content_type"),
-            Self::NoSuchPath => (404, invalid, "unknown_url"),
+            Self::NoSuchPath
+            | Self::OtherPath {
+                is_below_root: false,
+                ..
+            } => (404, invalid, "unknown_url"),
+            Self::OtherPath { .. } => (404, invalid, "operation_not_allowed"),
             Self::Operation { .. } => (404, invalid, "operation_not_allowed"),
             Self::NoCharge { .. } => (403, "permission_error", "operation_not_charged"),
             Self::Background => (400, invalid, "background_not_served"),

@@ -5,10 +5,14 @@
 //! [`RATIO_MAX`] bytes for each one taken, beyond an allowance: what expands further is a fault.
 //! Not here: what is read in the decoded bytes (`usage`, `sse`).
 
+mod zstd;
+
 use std::io::{self, Write};
 
 use brotli_decompressor::DecompressorWriter;
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+use self::zstd::Zstd;
 
 /// Decoded bytes that a coded one may come to.
 pub const RATIO_MAX: u64 = 100;
@@ -28,6 +32,8 @@ pub enum Coding {
     Deflate,
     /// `br`, RFC 7932.
     Brotli,
+    /// `zstd`, RFC 8878.
+    Zstd,
 }
 
 impl Coding {
@@ -42,6 +48,8 @@ impl Coding {
             Some(Self::Deflate)
         } else if is(b"br") {
             Some(Self::Brotli)
+        } else if is(b"zstd") {
+            Some(Self::Zstd)
         } else {
             None
         }
@@ -77,6 +85,7 @@ enum Inner {
     Zlib(Box<ZlibDecoder<Sink>>),
     Deflate(Box<DeflateDecoder<Sink>>),
     Brotli(Box<DecompressorWriter<Sink>>),
+    Zstd(Box<Zstd>),
     Broken,
 }
 
@@ -110,6 +119,7 @@ impl Decoder {
                     Sink::default(),
                     STEP_BYTES,
                 ))),
+                Coding::Zstd => Inner::Zstd(Box::new(Zstd::new())),
             },
             taken: 0,
             given: 0,
@@ -122,18 +132,21 @@ impl Decoder {
     /// [`CodingFault`], also at every later call.
     pub fn push(&mut self, coded: &[u8], mut out: impl FnMut(&[u8])) -> Result<(), CodingFault> {
         for step in coded.chunks(STEP_BYTES) {
-            let decoded = self.step(step).map_err(|_| {
+            self.step(step, &mut out).map_err(|_| {
                 self.inner = Inner::Broken;
                 CodingFault
             })?;
-            if !decoded.is_empty() {
-                out(&decoded);
-            }
         }
         Ok(())
     }
 
-    /// Ends the body: for gzip, whether all of it came and is what its checksum says.
+    /// Whether text that has come may be given only once its frame is over.
+    #[must_use]
+    pub const fn keeps_text(&self) -> bool {
+        matches!(self.inner, Inner::Zstd(_))
+    }
+
+    /// Ends the body: for gzip and zstd, whether all of it came and is what its checksum says.
     ///
     /// # Errors
     /// [`CodingFault`].
@@ -143,20 +156,30 @@ impl Decoder {
             Inner::Zlib(decoder) => decoder.try_finish(),
             Inner::Deflate(decoder) => decoder.try_finish(),
             Inner::Brotli(decoder) => decoder.close(),
+            Inner::Zstd(decoder) => decoder.finish(),
             Inner::Undecided(_) | Inner::Broken => Err(io::ErrorKind::InvalidData.into()),
         };
         finished.map_err(|_| CodingFault)
     }
 
-    fn step(&mut self, step: &[u8]) -> io::Result<Vec<u8>> {
+    fn step(&mut self, step: &[u8], out: &mut impl FnMut(&[u8])) -> io::Result<()> {
         self.taken += step.len() as u64;
-        let decoded = self.inner.step(step)?;
-        self.given += decoded.len() as u64;
         let most = ALLOWANCE_BYTES.saturating_add(self.taken.saturating_mul(RATIO_MAX));
-        if self.given > most {
-            return Err(io::ErrorKind::OutOfMemory.into());
+        let given = &mut self.given;
+        let mut give = |decoded: &[u8]| {
+            *given += decoded.len() as u64;
+            if *given > most {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            if !decoded.is_empty() {
+                out(decoded);
+            }
+            Ok(())
+        };
+        match &mut self.inner {
+            Inner::Zstd(decoder) => decoder.step(step, give),
+            inner => give(&inner.step(step)?),
         }
-        Ok(decoded)
     }
 }
 
@@ -181,7 +204,9 @@ impl Inner {
             Self::Zlib(decoder) => written(&mut **decoder, step, ZlibDecoder::get_mut),
             Self::Deflate(decoder) => written(&mut **decoder, step, DeflateDecoder::get_mut),
             Self::Brotli(decoder) => written(&mut **decoder, step, DecompressorWriter::get_mut),
-            Self::Undecided(_) | Self::Broken => Err(io::ErrorKind::InvalidData.into()),
+            Self::Undecided(_) | Self::Zstd(_) | Self::Broken => {
+                Err(io::ErrorKind::InvalidData.into())
+            }
         }
     }
 }

@@ -186,7 +186,7 @@ impl Meter {
     pub fn events(&self) -> Option<u64> {
         match &self.0 {
             Inner::Events { scanner, .. } => Some(scanner.stats().data_events),
-            Inner::Coded(coded) => coded.meter.events(),
+            Inner::Coded(coded) => coded.known(coded.meter.events()),
             Inner::Unread | Inner::Json(_) => None,
         }
     }
@@ -196,7 +196,11 @@ impl Meter {
     pub fn so_far(&self) -> Heard<'_> {
         match &self.0 {
             Inner::Events { scanner, .. } => of_stream(scanner),
-            Inner::Coded(coded) => coded.meter.so_far(),
+            Inner::Coded(coded) => {
+                let so_far = coded.meter.so_far();
+                let events = coded.known(so_far.events);
+                Heard { events, ..so_far }
+            }
             Inner::Unread | Inner::Json(_) => Heard::NOTHING,
         }
     }
@@ -218,7 +222,10 @@ impl Meter {
                         ..Heard::NOTHING
                     };
                 }
-                coded.meter.heard(is_whole)
+                let Coded { decoder, meter, .. } = &mut **coded;
+                let heard = meter.heard(is_whole);
+                let events = heard.events.filter(|n| *n > 0 || !decoder.keeps_text());
+                Heard { events, ..heard }
             }
         }
     }
@@ -234,6 +241,11 @@ fn of_stream(scanner: &Scanner) -> Heard<'_> {
 }
 
 impl Coded {
+    /// The events so far, where they are known: text that the decoder keeps to its end has some that are not.
+    fn known(&self, events: Option<u64>) -> Option<u64> {
+        events.filter(|n| *n > 0 || !self.decoder.keeps_text())
+    }
+
     fn observe(&mut self, chunk: &[u8]) {
         self.text.clear();
         self.text.shrink_to(KEPT_TEXT_BYTES);

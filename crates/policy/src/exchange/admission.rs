@@ -77,7 +77,7 @@ pub(super) struct Admitted {
 /// No such call, or several credentials.
 pub(super) fn purpose(head: &RequestHead) -> Result<Operation, Refusal> {
     let operation = Operation::of(head.method, head.path()).map_err(|unknown| match unknown {
-        Unknown::Path => Refusal::NoSuchPath,
+        Unknown::Path => Refusal::path(head),
         Unknown::Method(allow) => Refusal::Method { allow },
         Unknown::Operation => Refusal::operation(head),
     })?;

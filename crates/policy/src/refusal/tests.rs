@@ -49,6 +49,16 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::ContentEncoding,
         Refusal::ContentType,
         Refusal::NoSuchPath,
+        Refusal::OtherPath {
+            call: "POST /chat/completions".to_owned(),
+            meant: "chat/completions",
+            is_below_root: false,
+        },
+        Refusal::OtherPath {
+            call: "POST /v1/chat/completions/".to_owned(),
+            meant: "chat/completions",
+            is_below_root: true,
+        },
         Refusal::Operation {
             call: "POST /v1/batches".to_owned(),
         },
@@ -170,6 +180,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::ContentEncoding => "ContentEncoding",
         Refusal::ContentType => "ContentType",
         Refusal::NoSuchPath => "NoSuchPath",
+        Refusal::OtherPath { .. } => "OtherPath",
         Refusal::Operation { .. } => "Operation",
         Refusal::NoCharge { .. } => "NoCharge",
         Refusal::ModelUnread => "ModelUnread",

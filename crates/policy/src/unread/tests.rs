@@ -299,7 +299,11 @@ fn nothing_outside_the_table_passes_whatever_a_path_looks_like() {
                         assert_eq!(taken, None, "{path} read as {seen}");
                     }
                     Ok(None) => panic!("{path}: neither listed nor refused"),
-                    Err(Refusal::Operation { .. } | Refusal::Method { .. }) => refused += 1,
+                    Err(
+                        Refusal::Operation { .. }
+                        | Refusal::OtherPath { .. }
+                        | Refusal::Method { .. },
+                    ) => refused += 1,
                     Err(other) => panic!("{path}: {other}"),
                 }
             }

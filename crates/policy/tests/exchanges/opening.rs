@@ -40,8 +40,11 @@ fn a_call_that_is_not_known_and_not_listed_is_refused_from_its_head() {
         let call = Call::of("POST", target, &[ME]);
         World::routes(&[plan()]).head(&call, None).says().1
     };
-    let short = message("/v1/v1/chat/completions");
-    let begins = "POST /v1/v1/chat/completions is not";
+    let nearly = message("/v1/v1/chat/completions");
+    let begins = "there is no POST /v1/v1/chat/completions: /v1/chat/completions was meant";
+    assert!(nearly.starts_with(begins), "{nearly}");
+    let short = message("/v1/v1/batches");
+    let begins = "POST /v1/v1/batches is not";
     assert!(
         short.starts_with(begins) && short.contains("`unread`"),
         "{short}"

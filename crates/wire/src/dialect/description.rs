@@ -68,6 +68,10 @@ pub(crate) enum Name {
     TotalTokens,
     PromptDetails,
     CachedTokens,
+    /// Of the prompt, beside its details, as some providers have it.
+    CachedBeside,
+    /// Of the prompt, in its details.
+    WrittenTokens,
     CompletionDetails,
     ReasoningTokens,
     /// In both details.

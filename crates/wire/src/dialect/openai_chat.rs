@@ -32,6 +32,11 @@ pub(super) const REPORTS: &[(Name, &str)] = &[
     (Name::TotalTokens, "total_tokens"),
     (Name::PromptDetails, "prompt_tokens_details"),
     (Name::CachedTokens, "cached_tokens"),
+    // DeepSeek's, and Moonshot's.
+    (Name::CachedBeside, "prompt_cache_hit_tokens"),
+    (Name::CachedBeside, "cached_tokens"),
+    // OpenRouter's.
+    (Name::WrittenTokens, "cache_write_tokens"),
     (Name::CompletionDetails, "completion_tokens_details"),
     (Name::ReasoningTokens, "reasoning_tokens"),
     (Name::AudioTokens, "audio_tokens"),

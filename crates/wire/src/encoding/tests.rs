@@ -12,6 +12,12 @@ const TEXT: &[u8] =
 
 /// `TEXT` twice, by the `brotli` command (1.0.9, quality 5).
 const BROTLI: &[u8] = include_bytes!("text_twice.br");
+/// The same by the `zstd` command (1.5.4): with a checksum; without one; as two frames with one between them that holds no text.
+const ZSTD: &[u8] = include_bytes!("text_twice.zst");
+const ZSTD_BARE: &[u8] = include_bytes!("text_twice_bare.zst");
+const ZSTD_FRAMES: &[u8] = include_bytes!("text_twice_frames.zst");
+/// 64 MiB of blanks.
+const ZSTD_BOMB: &[u8] = include_bytes!("blanks.zst");
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -50,6 +56,9 @@ fn a_body_decodes_to_the_same_wherever_it_is_cut() {
         (Coding::Deflate, zlib(&twice)),
         (Coding::Deflate, deflate(&twice)),
         (Coding::Brotli, BROTLI.to_vec()),
+        (Coding::Zstd, ZSTD.to_vec()),
+        (Coding::Zstd, ZSTD_BARE.to_vec()),
+        (Coding::Zstd, ZSTD_FRAMES.to_vec()),
     ];
     for (coding, coded) in cases {
         for step in 1..=coded.len() {
@@ -95,21 +104,35 @@ fn a_wrong_checksum_and_a_missing_end_are_faults_at_the_end() {
     assert_eq!(decoded(Coding::Gzip, &other, 16), Err(CodingFault));
     let cut = &whole[..whole.len() - 1];
     assert_eq!(decoded(Coding::Gzip, cut, 16), Err(CodingFault));
+    for end in 0..ZSTD.len() {
+        assert_eq!(
+            decoded(Coding::Zstd, &ZSTD[..end], 16),
+            Err(CodingFault),
+            "{end}"
+        );
+    }
+    let mut other = ZSTD.to_vec();
+    *other.last_mut().unwrap() ^= 1;
+    assert_eq!(decoded(Coding::Zstd, &other, 16), Err(CodingFault));
+    let more = [ZSTD, b"x"].concat();
+    assert_eq!(decoded(Coding::Zstd, &more, 16), Err(CodingFault));
 }
 
 #[test]
 fn a_body_that_expands_beyond_the_ratio_is_a_fault_and_takes_no_memory() {
-    let bomb = gzip(&vec![b' '; 64 << 20]);
-    assert!(bomb.len() < 100 << 10);
-    let (mut given, mut longest) = (0, 0);
-    let mut decoder = Decoder::new(Coding::Gzip);
-    let pushed = decoder.push(&bomb, |piece| {
-        given += piece.len() as u64;
-        longest = longest.max(piece.len());
-    });
-    assert_eq!(pushed, Err(CodingFault));
-    assert!(given <= ALLOWANCE_BYTES + RATIO_MAX * bomb.len() as u64);
-    assert!(longest <= PIECE_BYTES_MAX);
+    let gzip = gzip(&vec![b' '; 64 << 20]);
+    for (coding, bomb) in [(Coding::Gzip, &gzip[..]), (Coding::Zstd, ZSTD_BOMB)] {
+        assert!(bomb.len() < 100 << 10);
+        let (mut given, mut longest) = (0, 0);
+        let mut decoder = Decoder::new(coding);
+        let pushed = decoder.push(bomb, |piece| {
+            given += piece.len() as u64;
+            longest = longest.max(piece.len());
+        });
+        assert_eq!(pushed, Err(CodingFault), "{coding:?}");
+        assert!(given <= ALLOWANCE_BYTES + RATIO_MAX * bomb.len() as u64);
+        assert!(longest <= PIECE_BYTES_MAX);
+    }
 }
 
 #[test]
@@ -120,7 +143,8 @@ fn only_single_codings_that_are_decoded_here_have_a_name() {
         (b"x-gzip", Some(Coding::Gzip)),
         (b"deflate", Some(Coding::Deflate)),
         (b"br", Some(Coding::Brotli)),
-        (b"zstd", None),
+        (b"zstd", Some(Coding::Zstd)),
+        (b"x-zstd", None),
         (b"gzip, br", None),
         (b"identity", None),
         (b"", None),

@@ -68,6 +68,7 @@ kinds! {
     TargetForm = 400, "bad_target_form", "the request target is not a path";
     TargetByte = 400, "bad_target_byte", "the request target holds a byte that is not visible ASCII, or a fragment";
     PathAmbiguous = 400, "ambiguous_path", "the path can be read in more than one way";
+    PathDoubled = 400, "ambiguous_path", "the path has two slashes together, which servers read in more than one way: as in /v1/chat/completions, one was meant, by a base URL without a slash at its end";
     LengthAndEncoding = 400, "length_and_encoding", "Content-Length stands together with Transfer-Encoding";
     LengthRepeated = 400, "length_repeated", "there is more than one Content-Length";
     LengthInvalid = 400, "length_invalid", "Content-Length is not a plain decimal number within 2^63";

@@ -12,7 +12,7 @@ use super::{HeadFault, HeadFaultKind};
 /// A single trailing `/` is allowed, and an escaped `/` inside the id of a known operation, whose parts are held to the same.
 ///
 /// # Errors
-/// `TargetForm` when it does not begin with `/`, otherwise `PathAmbiguous` or `TargetByte`.
+/// `TargetForm` when it does not begin with `/`, otherwise `PathAmbiguous`, `PathDoubled` or `TargetByte`.
 pub fn check_path(path: &[u8]) -> Result<(), HeadFault> {
     let Some(rest) = path.strip_prefix(b"/") else {
         return Err(HeadFaultKind::TargetForm.into());
@@ -21,7 +21,7 @@ pub fn check_path(path: &[u8]) -> Result<(), HeadFault> {
     for &byte in rest {
         seen |= class(byte);
         if byte == b'/' && before == b'/' {
-            seen |= REFUSED;
+            seen |= DOUBLED;
         }
         before = byte;
     }
@@ -31,10 +31,13 @@ pub fn check_path(path: &[u8]) -> Result<(), HeadFault> {
     if seen & REFUSED != 0 {
         return Err(HeadFaultKind::PathAmbiguous.into());
     }
-    if seen & CLOSER_LOOK == 0 {
+    if seen & CLOSER_LOOK != 0 {
+        look_closer(rest)?;
+    }
+    if seen & DOUBLED == 0 {
         Ok(())
     } else {
-        look_closer(rest)
+        Err(HeadFaultKind::PathDoubled.into())
     }
 }
 
@@ -51,6 +54,8 @@ const REFUSED: u8 = 2;
 const CLOSER_LOOK: u8 = 4;
 /// May stand in a host's name.
 const HOST: u8 = 8;
+/// An empty segment.
+const DOUBLED: u8 = 16;
 
 #[inline]
 fn class(byte: u8) -> u8 {

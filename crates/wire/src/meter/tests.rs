@@ -103,3 +103,24 @@ fn the_usage_event_is_withheld_and_what_is_held_back_of_a_broken_stream_is_relea
         assert_eq!(out.concat(), b"data: {\"choices\":[],\"usage\":{\"prom");
     }
 }
+
+#[test]
+fn of_a_stream_whose_text_comes_at_its_end_no_number_of_events_is_known_before() {
+    let coded = include_bytes!("../encoding/text_twice.zst");
+    let form = Form::CodedEvents(Coding::Zstd);
+    let mut meter = Meter::new(form);
+    let (begun, rest) = coded.split_at(coded.len() / 2);
+    assert!(meter.pass(begun, false));
+    assert_eq!((meter.events(), meter.so_far().events), (None, None));
+    assert_eq!(meter.heard(false).events, None, "its client left");
+    assert!(meter.pass(rest, true));
+    assert_eq!(meter.heard(true).events, Some(2));
+    assert_eq!(
+        *meter.heard(true).reading,
+        Reading::Valid(Usage {
+            prompt: Some(3),
+            completion: Some(4),
+            ..Usage::default()
+        })
+    );
+}

@@ -45,6 +45,8 @@ pub(crate) struct Report {
     /// By how long they are kept: five minutes, an hour.
     cache_writes: [Count; 2],
     cached: Pair,
+    cached_beside: Pair,
+    written: Pair,
     audio_prompt: Pair,
     reasoning: Pair,
     audio_completion: Pair,
@@ -61,6 +63,8 @@ impl Report {
         cache_stored: Count::ABSENT,
         cache_writes: [Count::ABSENT; 2],
         cached: [Count::ABSENT; 2],
+        cached_beside: [Count::ABSENT; 2],
+        written: [Count::ABSENT; 2],
         audio_prompt: [Count::ABSENT; 2],
         reasoning: [Count::ABSENT; 2],
         audio_completion: [Count::ABSENT; 2],
@@ -104,6 +108,8 @@ impl Report {
             cache_stored,
             cache_writes: [five_minutes, hour],
             cached: [prompt_cached, input_cached],
+            cached_beside: [cache_hit, cached_alone],
+            written: [prompt_written, input_written],
             audio_prompt: [prompt_audio, input_audio],
             reasoning: [completion_reasoning, output_reasoning],
             audio_completion: [completion_audio, output_audio],
@@ -128,28 +134,35 @@ impl Report {
             } else if is(CACHE_STORED) {
                 (Some(&mut *cache_stored), None)
             } else if is(CACHE_WRITES) {
-                (None, Some(([&mut *five_minutes, &mut *hour], WRITES)))
+                (None, Some(([&mut *five_minutes, &mut *hour], None, WRITES)))
             } else if is(PROMPT_DETAILS[0]) {
                 let details = [&mut *prompt_cached, &mut *prompt_audio];
-                (None, Some((details, CACHED)))
+                (None, Some((details, Some(&mut *prompt_written), CACHED)))
             } else if is(PROMPT_DETAILS[1]) {
                 let details = [&mut *input_cached, &mut *input_audio];
-                (None, Some((details, CACHED)))
+                (None, Some((details, Some(&mut *input_written), CACHED)))
             } else if is(COMPLETION_DETAILS[0]) {
                 let details = [&mut *completion_reasoning, &mut *completion_audio];
-                (None, Some((details, REASONING)))
+                (None, Some((details, None, REASONING)))
             } else if is(COMPLETION_DETAILS[1]) {
                 let details = [&mut *output_reasoning, &mut *output_audio];
-                (None, Some((details, REASONING)))
+                (None, Some((details, None, REASONING)))
+            } else if is(CACHED_BESIDE[0]) {
+                (Some(&mut *cache_hit), None)
+            } else if is(CACHED_BESIDE[1]) {
+                (Some(&mut *cached_alone), None)
             } else {
                 (None, None)
             };
             match (count, details) {
                 (Some(count), _) => *count = Count::read(reader)?,
-                (None, Some((into, inner))) => {
-                    let [first, second] = details_of(reader, inner)?;
+                (None, Some((into, into_third, inner))) => {
+                    let [first, second, third] = details_of(reader, inner)?;
                     let [into_first, into_second] = into;
                     (*into_first, *into_second) = (first, second);
+                    if let Some(into_third) = into_third {
+                        *into_third = third;
+                    }
                 }
                 (None, None) => {
                     reader.pass()?;
@@ -176,6 +189,8 @@ impl Report {
             replace(from_mut(&mut self.cache_stored), [later.cache_stored]),
             replace_each(&mut self.cache_writes, later.cache_writes),
             replace(&mut self.cached, later.cached),
+            replace(&mut self.cached_beside, later.cached_beside),
+            replace(&mut self.written, later.written),
             replace(&mut self.audio_prompt, later.audio_prompt),
             replace(&mut self.reasoning, later.reasoning),
             replace(&mut self.audio_completion, later.audio_completion),
@@ -198,12 +213,14 @@ impl Report {
             _ => prompt,
         };
         let [prompt_said, completion_said] = [[prompt, input], self.completion].map(said);
+        let [cached, cached_beside, written] =
+            [self.cached, self.cached_beside, self.written].map(|pair| judge.first(pair));
         let mut usage = Usage {
             prompt: judge.count(prompt),
             completion: judge.first(self.completion),
             total: judge.count(self.total),
-            cached: judge.first(self.cached).or(cache_read),
-            cache_write_5m: writes.five_minutes,
+            cached: cached.or(cached_beside).or(cache_read),
+            cache_write_5m: writes.five_minutes.or(written),
             cache_write_1h: writes.hour,
             reasoning: judge.first(self.reasoning),
             audio_prompt: judge.first(self.audio_prompt),
@@ -362,9 +379,18 @@ const CACHE_WRITES: &str = name(Name::CacheWrites);
 const PROMPT_DETAILS: Two = names(Name::PromptDetails);
 const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
 
-const CACHED: Two = [name(Name::CachedTokens), name(Name::AudioTokens)];
-const REASONING: Two = [name(Name::ReasoningTokens), name(Name::AudioTokens)];
-const WRITES: Two = [name(Name::CacheWrite5m), name(Name::CacheWrite1h)];
+const CACHED_BESIDE: Two = names(Name::CachedBeside);
+
+/// Names of up to three counts inside a details object.
+type Three = [&'static str; 3];
+
+const CACHED: Three = [
+    name(Name::CachedTokens),
+    name(Name::AudioTokens),
+    name(Name::WrittenTokens),
+];
+const REASONING: Three = [name(Name::ReasoningTokens), name(Name::AudioTokens), ""];
+const WRITES: Three = [name(Name::CacheWrite5m), name(Name::CacheWrite1h), ""];
 
 impl Count {
     const ABSENT: Self = Self(u64::MAX);
@@ -418,14 +444,14 @@ impl Count {
 }
 
 /// Reads details; those that are no object are impossible. `None` where the text is not JSON.
-fn details_of(reader: &mut Reader<'_>, names: Two) -> Option<[Count; 2]> {
+fn details_of(reader: &mut Reader<'_>, names: Three) -> Option<[Count; 3]> {
     match reader.kind()? {
         Kind::Object => {}
-        Kind::Null => return reader.value().map(|_| [Count::ABSENT; 2]),
-        _ => return reader.value().map(|_| [Count::IMPOSSIBLE; 2]),
+        Kind::Null => return reader.value().map(|_| [Count::ABSENT; 3]),
+        _ => return reader.value().map(|_| [Count::IMPOSSIBLE; 3]),
     }
-    let [mut first, mut second] = [Count::ABSENT; 2];
-    let [first_name, second_name] = names;
+    let [mut first, mut second, mut third] = [Count::ABSENT; 3];
+    let [first_name, second_name, third_name] = names;
     let mut more = reader.open()?;
     while more {
         let name = reader.name()?;
@@ -433,12 +459,14 @@ fn details_of(reader: &mut Reader<'_>, names: Two) -> Option<[Count; 2]> {
             first = Count::read(reader)?;
         } else if *name == *second_name.as_bytes() {
             second = Count::read(reader)?;
+        } else if !third_name.is_empty() && *name == *third_name.as_bytes() {
+            third = Count::read(reader)?;
         } else {
             reader.pass()?;
         }
         more = reader.more()?;
     }
-    Some([first, second])
+    Some([first, second, third])
 }
 
 /// The value of a JSON number that is whole and not negative.

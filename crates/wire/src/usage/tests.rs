@@ -388,6 +388,52 @@ fn audio_tokens_are_read_in_both_directions() {
     assert!(beyond.doubtful && beyond.audio_prompt.is_none());
 }
 
+#[test]
+fn parts_that_some_providers_alone_have_are_parts_that_have_prices() {
+    for (report, cached, written) in [
+        // DeepSeek.
+        (
+            r#"{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36}"#,
+            Some(64),
+            None,
+        ),
+        // Moonshot.
+        (
+            r#"{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"cached_tokens":64}"#,
+            Some(64),
+            None,
+        ),
+        // OpenRouter.
+        (
+            r#"{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"prompt_tokens_details":{"cached_tokens":10,"cache_write_tokens":80}}"#,
+            Some(10),
+            Some(80),
+        ),
+        (
+            r#"{"prompt_tokens":100,"completion_tokens":5,"prompt_cache_hit_tokens":64,"prompt_tokens_details":{"cached_tokens":65}}"#,
+            Some(65),
+            None,
+        ),
+    ] {
+        let usage = valid(report);
+        assert_eq!(
+            (
+                usage.prompt,
+                usage.cached,
+                usage.cache_write_5m,
+                usage.doubtful
+            ),
+            (Some(100), cached, written, false),
+            "{report}"
+        );
+    }
+    let beyond = valid(
+        r#"{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":30,"cache_write_tokens":71}}"#,
+    );
+    assert_eq!((beyond.cached, beyond.cache_write_5m), (Some(30), None));
+    assert!(beyond.doubtful);
+}
+
 /// What a stream with these reports, one an event, comes to.
 fn reported(reports: &[&str]) -> Usage {
     let mut all = Report::read(reports[0].as_bytes());

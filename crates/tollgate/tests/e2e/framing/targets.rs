@@ -56,6 +56,64 @@ fn h9_an_ambiguous_path_is_refused() {
 }
 
 #[test]
+fn a_path_that_is_nearly_one_is_refused_with_the_one_that_was_meant() {
+    let fixture = Fixture::new();
+    for (target, status, code, after) in [
+        ("/chat/completions", 404, "unknown_url", After::Kept),
+        (
+            "/v1/chat/completions/",
+            404,
+            "operation_not_allowed",
+            After::Kept,
+        ),
+        (
+            "/v1/v1/chat/completions",
+            404,
+            "operation_not_allowed",
+            After::Kept,
+        ),
+        (
+            "//v1/chat/completions",
+            400,
+            "ambiguous_path",
+            After::Closed,
+        ),
+    ] {
+        let body = r#"{"model":"m","messages":[]}"#;
+        let request = format!(
+            "POST {target} HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let response = fixture.refuses(target, request.as_bytes(), status, code, after);
+        let message = response.json()["error"]["message"].to_string();
+        assert!(
+            message.contains(" /v1/chat/completions"),
+            "{target}: {message}"
+        );
+    }
+    fixture.end();
+}
+
+/// A server that builds a URL of `host` and path, and routes or authorizes by that, sees another path.
+#[test]
+fn cve_2026_49468_a_host_with_a_path_of_its_own_is_refused_whoever_asks() {
+    let fixture = Fixture::new();
+    for (host, code) in [
+        ("x/#@y", "host_invalid"),
+        ("x/?@y", "host_invalid"),
+        ("x/v1/models#", "host_invalid"),
+        ("x\\@y", "host_invalid"),
+        ("x%2f%23@y", "host_invalid"),
+    ] {
+        for path in ["/v1/files", "/v1/models", "/key/generate"] {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{IDENTITY}\r\n\r\n");
+            fixture.refuses(host, request.as_bytes(), 400, code, After::Closed);
+        }
+    }
+    fixture.end();
+}
+
+#[test]
 fn h9_a_host_must_be_one_name_or_address_and_is_not_forwarded() {
     let fixture = Fixture::new();
     let rows = [

@@ -79,6 +79,49 @@ fn a_signed_token_says_who_calls_and_a_bad_one_lets_nobody_in() {
     assert_eq!(told(&stranger), (403, "workload_not_registered".to_owned()));
 }
 
+/// All tokens of an issuer begin alike: whoever knows one by a part of it takes a caller for another one.
+#[test]
+fn cve_2026_35030_tokens_that_differ_in_one_place_are_known_each_by_all_of_it() {
+    let upstream = echo();
+    let config = config(&upstream, &source("file: jwks.json"));
+    let gate = Gate::start(&config, &[("jwks.json", jwks(&["p256"]).as_bytes())]);
+    let token = |azp: &str| {
+        let mut claims = claims();
+        claims["azp"] = json!(azp);
+        signed(&claims, "p256")
+    };
+    let (known, stranger) = (token("chat"), token("c_at"));
+    let alike = known.bytes().zip(stranger.bytes());
+    let alike = alike.take_while(|(one, other)| one == other).count();
+    assert!(alike > 20, "{known} {stranger}");
+    let (signed, signature) = known.rsplit_once('.').expect("a signature");
+    let (_, of_stranger) = stranger.rsplit_once('.').expect("a signature");
+    // A place whose six bits all count, at either end and in the middle of the signature.
+    let forged = [0, signature.len() / 2, signature.len() - 2].map(|at| {
+        let mut forged = signature.to_owned().into_bytes();
+        forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+        let forged = String::from_utf8(forged).expect("text");
+        format!("{signed}.{forged}")
+    });
+    for _ in 0..3 {
+        assert_eq!(call(&gate, &[&bearer(&known)]).status, 200);
+        let other = call(&gate, &[&bearer(&stranger)]);
+        assert_eq!(told(&other), (403, "workload_not_registered".to_owned()));
+        for forged in &forged {
+            assert_invalid(&call(&gate, &[&bearer(forged)]), forged);
+        }
+        assert_invalid(
+            &call(&gate, &[&bearer(&format!("{signed}.{of_stranger}"))]),
+            "swapped",
+        );
+        assert_invalid(&call(&gate, &[&bearer(&format!("{known}A"))]), "longer");
+        assert_invalid(
+            &call(&gate, &[&bearer(&known[..known.len() - 1])]),
+            "shorter",
+        );
+    }
+}
+
 /// A key set that the test can change, and how often it was fetched.
 fn served(first: String) -> (Upstream, Arc<Mutex<String>>, Arc<AtomicUsize>) {
     let (set, fetched) = (Arc::new(Mutex::new(first)), Arc::new(AtomicUsize::new(0)));

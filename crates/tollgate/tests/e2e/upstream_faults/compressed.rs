@@ -23,6 +23,10 @@ fn gzipped(text: &str) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
+/// [`EVENTS`] and [`WHOLE`] by the `zstd` command (1.5.4).
+const EVENTS_ZSTD: &[u8] = include_bytes!("events.zst");
+const WHOLE_ZSTD: &[u8] = include_bytes!("whole.zst");
+
 fn answering(content_type: &'static str, coding: &'static str, body: Vec<u8>) -> Upstream {
     Upstream::start(move |_, _| {
         let head = format!(
@@ -36,18 +40,20 @@ fn answering(content_type: &'static str, coding: &'static str, body: Vec<u8>) ->
 
 #[test]
 fn a_compressed_answer_passes_unchanged_and_its_usage_is_read() {
-    for (content_type, text, stream) in [
-        ("text/event-stream", EVENTS, true),
-        ("application/json", WHOLE, false),
+    for (content_type, coding, coded, stream) in [
+        ("text/event-stream", "gzip", gzipped(EVENTS), true),
+        ("application/json", "gzip", gzipped(WHOLE), false),
+        ("text/event-stream", "zstd", EVENTS_ZSTD.to_vec(), true),
+        ("application/json", "zstd", WHOLE_ZSTD.to_vec(), false),
     ] {
-        let upstream = answering(content_type, "gzip", gzipped(text));
+        let upstream = answering(content_type, coding, coded.clone());
         let gate = Gate::start(&one(upstream.address), &[]);
         let headers = ["x-workload-app: w", "accept-encoding: gzip, br, zstd"];
         let request = post("/v1/chat/completions", &headers, &chat("m", stream));
         let response = gate.call(&request);
         assert_eq!((response.status, response.whole), (200, true));
-        assert_eq!(response.header("content-encoding"), Some("gzip"));
-        assert_eq!(response.body, gzipped(text));
+        assert_eq!(response.header("content-encoding"), Some(coding));
+        assert_eq!(response.body, coded);
         assert!(upstream.seen()[0].header("accept-encoding").is_empty());
         let record = record(&gate, 1, "m");
         assert_eq!(record["prompt_source"], "reported", "{record}");
@@ -57,7 +63,7 @@ fn a_compressed_answer_passes_unchanged_and_its_usage_is_read() {
             (&31.into(), &7.into())
         );
         // The same for a client that did not ask for compression.
-        assert_eq!(gate.call(&call("n", stream)).body, gzipped(text));
+        assert_eq!(gate.call(&call("n", stream)).body, coded);
         assert!(upstream.seen()[1].header("accept-encoding").is_empty());
     }
 }
