@@ -52,6 +52,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Operation {
             call: "POST /v1/batches".to_owned(),
         },
+        Refusal::RouteNotFound {
+            call: "GET /echo".to_owned(),
+        },
         Refusal::NoCharge {
             operation: "transcriptions",
         },
@@ -155,6 +158,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::ContentType => "ContentType",
         Refusal::NoSuchPath => "NoSuchPath",
         Refusal::Operation { .. } => "Operation",
+        Refusal::RouteNotFound { .. } => "RouteNotFound",
         Refusal::NoCharge { .. } => "NoCharge",
         Refusal::ModelUnread => "ModelUnread",
         Refusal::Background => "Background",
