@@ -33,6 +33,7 @@ mod ledger;
 mod limit;
 mod login;
 mod pem;
+mod plain;
 mod price;
 mod proxy;
 mod retry;

@@ -12,6 +12,7 @@ pub(crate) use number::{
     Status,
 };
 pub(crate) use period::Zone;
+pub(crate) use plain::{MatchedHeader, MatchedHost, MethodName, Path};
 pub(crate) use query::{QueryName, encoded};
 pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
@@ -23,7 +24,7 @@ pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
     ClientCertificates, ContentFormat, Every, FailsOpen, JwtBearer, OtlpProtocol, Protocol,
-    ProxyProtocol, RecordUser, Recorded, SystemNames, Trust, Whose, Window, listed, words,
+    ProxyProtocol, RecordUser, Recorded, Serves, SystemNames, Trust, Whose, Window, listed, words,
 };
 
 mod admin;
@@ -32,6 +33,7 @@ mod header;
 mod network;
 mod number;
 mod period;
+mod plain;
 mod query;
 mod redirect_url;
 mod source;

@@ -424,7 +424,8 @@ fn today(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
 /// The dearest call that the routes of a row's workload list: what a row without a model may have been.
 fn listed(row: &Unsure, currency: &str, snapshot: &Snapshot) -> Option<Pico> {
     let workload = snapshot.workload_named(row.workload.as_deref()?.as_bytes())?;
-    let grants = snapshot.workload(workload)?.grants.iter();
+    let workload = snapshot.workload(workload)?;
+    let grants = workload.grants.iter().chain(&workload.plain);
     grants
         .filter_map(|grant| snapshot.route(grant.route))
         .flat_map(|route| &route.unread)

@@ -182,9 +182,10 @@ pub(crate) fn brought(head: &RequestHead) -> usize {
     head.fields.of_any(KEYS).count() + brought_in_query(head)
 }
 
+/// The query of plain HTTP is its service's own, whatever its members are called.
 fn brought_in_query(head: &RequestHead) -> usize {
-    head.query()
-        .map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count())
+    let query = head.query().filter(|_| head.path().starts_with("/v1/"));
+    query.map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count())
 }
 
 /// Whether a request header goes upstream, to a call of this path below the API's root: what is on the list, what belongs to
@@ -355,6 +356,13 @@ pub fn may_be_listed(name: &str) -> bool {
         && name.bytes().all(is_plain)
         && !name.split('-').any(is_steering)
         && !looks_like_credential(name.as_bytes())
+}
+
+/// Whether a header of this name, in lower case, may carry a credential of a client's.
+#[must_use]
+pub(crate) fn may_carry(name: &str) -> bool {
+    let known = Known::of(name.as_bytes());
+    known == Known::Cookie || KEYS.contains(known) || looks_like_credential(name.as_bytes())
 }
 
 /// Whether the configuration may add this member, a plain word, to the query of an upstream: it holds no credential.

@@ -294,8 +294,8 @@ impl Exchange {
         if held.is_some_and(Reservation::is_of_no_limit) {
             return;
         }
-        let mut grants = s.grants(workload).iter();
-        let Some(grant) = grants.find(|grant| Some(grant.route) == self.record.route) else {
+        let granted = s.workload(workload).zip(self.record.route);
+        let Some((_, grant)) = granted.and_then(|(of, route)| of.grant_of(route)) else {
             return;
         };
         let unknown = Subjects::default();
@@ -349,6 +349,12 @@ impl Exchange {
     #[inline]
     pub fn forwarded(&mut self, bytes: u64) {
         self.record.bytes_out += bytes;
+    }
+
+    /// So many bytes of its client went through its tunnel.
+    #[cold]
+    pub fn tunnelled(&mut self, bytes: u64) {
+        self.record.bytes_in += bytes;
     }
 
     /// There was no room for what there is to count of it.

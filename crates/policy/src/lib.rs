@@ -43,6 +43,7 @@ pub mod limit;
 pub mod login;
 pub mod model;
 pub mod operation;
+pub mod plain;
 pub mod price;
 pub mod priced;
 pub mod query;

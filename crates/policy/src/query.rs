@@ -1,4 +1,4 @@
-//! What of a query goes upstream: a list for each kind of operation, and nothing else.
+//! What of a query goes upstream: a list for each kind of operation, and nothing else; of plain HTTP all of it.
 //!
 //! Invariant: a member is kept byte for byte or dropped whole; a name is compared as it is written,
 //! so that no other spelling of it passes, and a member in which a server could see two is dropped.
@@ -35,6 +35,7 @@ const MODELS: &[&str] = &["after_id", "api-version", "before_id", "limit"];
 #[must_use]
 pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
     let list = match operation {
+        Operation::Http => return Some(query.to_owned()),
         Operation::Models => MODELS,
         Operation::Unread => UNREAD,
         _ => POSTED,

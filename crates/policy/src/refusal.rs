@@ -69,6 +69,12 @@ pub enum Refusal {
         /// Method and path; visible ASCII, of bounded length.
         call: String,
     },
+    /// A call of plain HTTP that no route of the workload takes.
+    #[error("no route of this workload takes {call}")]
+    RouteNotFound {
+        /// Method and path; visible ASCII, of bounded length.
+        call: String,
+    },
     /// A call that nobody meters, on a route where tokens or money count.
     #[error(
         "calls of the operation {operation} are not metered by this gateway, and tokens or money \
@@ -399,6 +405,14 @@ impl Refusal {
         }
     }
 
+    /// Of a request of plain HTTP for which there is no route.
+    #[cold]
+    #[must_use]
+    pub(crate) fn route_not_found(head: &RequestHead) -> Self {
+        let call = call_of(head);
+        Self::RouteNotFound { call }
+    }
+
     /// What the log says of it beside its code, where that does not say it all.
     pub(crate) fn reason(&self) -> Option<String> {
         match self {
@@ -431,6 +445,7 @@ impl Refusal {
             } => (404, invalid, "unknown_url"),
             Self::OtherPath { .. } => (404, invalid, "operation_not_allowed"),
             Self::Operation { .. } => (404, invalid, "operation_not_allowed"),
+            Self::RouteNotFound { .. } => (404, invalid, "route_not_found"),
             Self::NoCharge { .. } => (403, "permission_error", "operation_not_charged"),
             Self::Background => (400, invalid, "background_not_served"),
             Self::SharedAccount { .. } => (400, invalid, "account_shared"),

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use wire::head::percent_decoded;
+use wire::head::{RequestHead, percent_decoded};
 
 use crate::caller::Caller;
-use crate::id::WorkloadId;
+use crate::id::{RouteId, WorkloadId};
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
+use crate::unread::Place;
 
 /// The rule that takes a call.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +85,31 @@ pub(crate) fn first(
         let route = snapshot.route(grant.route).filter(|route| takes(route))?;
         Some(Chosen { at, grant, route })
     })
+}
+
+/// The grant of a workload that takes its request of plain HTTP, as the place of a listed call.
+///
+/// # Errors
+/// [`Refusal::RouteNotFound`].
+pub(crate) fn plain(
+    snapshot: &Snapshot,
+    workload: WorkloadId,
+    head: &RequestHead,
+) -> Result<Place, Refusal> {
+    let granted = snapshot.workload(workload).map_or(&[][..], |of| &of.plain);
+    let is_granted = |route| granted.iter().any(|grant| grant.route == route);
+    snapshot.plain.take(head, is_granted)
+}
+
+/// The grant of a workload on a route of plain HTTP.
+pub(crate) fn granted(
+    snapshot: &Snapshot,
+    workload: WorkloadId,
+    route: RouteId,
+) -> Option<Chosen<'_>> {
+    let (at, grant) = snapshot.workload(workload)?.grant_of(route)?;
+    let route = snapshot.route(route)?;
+    Some(Chosen { at, grant, route })
 }
 
 /// The names this workload can ask for, or `None` when a route of its takes any model and its

@@ -24,6 +24,7 @@ use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate, Window};
 use crate::login::LoginSite;
 use crate::model::ModelPattern;
+use crate::plain;
 use crate::price::Prices;
 use crate::retry::{Ejection, Retries};
 use crate::secret::Secret;
@@ -67,6 +68,38 @@ pub struct Snapshot {
     pub clients: Clients,
     /// Who may make which call, beside routes and limits; where there are no rules, everybody.
     pub authority: Option<Arc<dyn Rules>>,
+    /// Which calls of plain HTTP its routes take.
+    pub plain: plain::Table,
+}
+
+impl Workload {
+    /// A grant by its place: those of plain HTTP stand behind those to models.
+    #[must_use]
+    pub fn grant(&self, at: usize) -> Option<&Grant> {
+        match self.grants.get(at) {
+            Some(grant) => Some(grant),
+            None => self.plain_grant(at),
+        }
+    }
+
+    #[cold]
+    fn plain_grant(&self, at: usize) -> Option<&Grant> {
+        self.plain.get(at.checked_sub(self.grants.len())?)
+    }
+
+    /// The grant of a route, and its place.
+    #[must_use]
+    pub fn grant_of(&self, route: RouteId) -> Option<(usize, &Grant)> {
+        let mut grants = self.grants.iter().enumerate();
+        let found = grants.find(|(_, grant)| grant.route == route);
+        found.or_else(|| self.plain_grant_of(route))
+    }
+
+    #[cold]
+    fn plain_grant_of(&self, route: RouteId) -> Option<(usize, &Grant)> {
+        let mut grants = (self.grants.len()..).zip(&self.plain);
+        grants.find(|(_, grant)| grant.route == route)
+    }
 }
 
 /// A calling application.
@@ -74,8 +107,10 @@ pub struct Snapshot {
 pub struct Workload {
     /// As written, and as sent by the client.
     pub name: Arc<str>,
-    /// Where it may go, in the order of the routes.
+    /// Where its calls to models may go, in the order of the routes.
     pub grants: Vec<Grant>,
+    /// Where its calls of plain HTTP may go, which no call to a model can take.
+    pub plain: Vec<Grant>,
     /// Who is asked whether it may make a call, where somebody is: as soon as the head is read.
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Who is asked once the body is read and the call has its route, where somebody is.
@@ -96,6 +131,8 @@ pub struct Grant {
 pub struct Route {
     /// For logs and labels.
     pub name: Arc<str>,
+    /// It takes calls of plain HTTP ([`Snapshot::plain`]), and none to models.
+    pub is_plain: bool,
     /// Models it takes; empty takes any.
     pub models: Vec<ModelPattern>,
     /// Backends in order of preference; at least one.
@@ -131,6 +168,8 @@ pub struct Route {
 pub struct Backend {
     /// For logs and labels.
     pub name: Arc<str>,
+    /// It serves plain HTTP, and no model.
+    pub is_plain: bool,
     /// Its addresses; at least one.
     pub endpoints: Vec<EndpointId>,
     /// Models it is known to serve, for `/v1/models`; may be empty.
@@ -278,7 +317,7 @@ pub struct Endpoint {
     pub origin: Origin,
     /// `host[:port]` as sent in `host` / `:authority`.
     pub authority: String,
-    /// Path put in place of `/v1`, such as `/v1` or `/v1beta/openai`; no trailing slash.
+    /// Path put in place of `/v1`, such as `/v1` or `/v1beta/openai`, or before that of plain HTTP; no trailing slash.
     pub base_path: String,
     /// Share of traffic among its siblings; at least 1.
     pub weight: u32,
@@ -457,7 +496,7 @@ impl Snapshot {
         self.workloads.get(id.index())
     }
 
-    /// Where a workload may go, in the order of the routes.
+    /// Where a workload's calls to models may go, in the order of the routes.
     #[must_use]
     pub fn grants(&self, id: WorkloadId) -> &[Grant] {
         self.workload(id).map_or(&[], |workload| &workload.grants)

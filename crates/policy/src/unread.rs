@@ -151,6 +151,17 @@ fn is_id(part: &str) -> bool {
 }
 
 impl Listed {
+    /// Of a route of plain HTTP, whose rules say which calls it takes: this list takes none, and is what each costs.
+    #[must_use]
+    pub const fn each(price: PriceId) -> Self {
+        Self {
+            method: Method::Other,
+            path: Template(Vec::new()),
+            tokens: Some(0),
+            price: Some(price),
+        }
+    }
+
     /// Whether nothing is charged for it, by the catalogue of its snapshot.
     #[must_use]
     pub fn is_free(&self, prices: &Prices) -> bool {

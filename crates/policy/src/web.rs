@@ -169,7 +169,7 @@ impl Hosts {
 }
 
 /// The name or the address of `host[:port]`, without brackets.
-fn without_port(host: &[u8]) -> &[u8] {
+pub(crate) fn without_port(host: &[u8]) -> &[u8] {
     let (rest, end) = match host.strip_prefix(b"[") {
         Some(rest) => (rest, b']'),
         None => (host, b':'),

@@ -57,6 +57,10 @@ pub(crate) trait Downstream {
     fn field(&mut self, name: &[u8], value: &[u8]);
     /// Adds the `date`, where the answer has none of its own.
     fn date(&mut self);
+    /// Begins the head of a 101: from then on bytes pass as they come, both ways. False where its version of HTTP has none.
+    fn switch(&mut self) -> bool {
+        false
+    }
     /// Ends the head; it leaves with the first body bytes or the next flush.
     fn begun(&mut self);
     /// Takes back a response that was begun and of which nothing has left; whether that was so.

@@ -10,6 +10,7 @@ mod attempt;
 mod body;
 mod opening;
 mod relay;
+mod tunnel;
 
 use std::rc::Rc;
 
@@ -70,6 +71,13 @@ pub(crate) async fn serve<D: Downstream>(
             Verdict::Relay(relay) => match &mut response {
                 Some(response) => relay::run(&mut active, relay, response, client, deadline).await,
                 None => active.refuse_unread(Refusal::Bug("a relay of no response")),
+            },
+            Verdict::Tunnel(relay) => match &mut response {
+                // Boxed: rare, and its state would make every exchange larger.
+                Some(response) => {
+                    Box::pin(tunnel::run(&mut active, &relay, response, client, deadline)).await
+                }
+                None => active.refuse_unread(Refusal::Bug("a tunnel of no response")),
             },
             Verdict::ReadToEnd { .. } => {
                 deadline.clear();

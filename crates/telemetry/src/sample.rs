@@ -32,6 +32,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         model: Some("override"),
         backends: &[backend],
         limits: &[Kind::Requests, Kind::Tokens].map(|kind| (kind, rate(2, 60))),
+        plain: &[],
         unread: &[],
     }]);
     snapshot.version = version.to_owned();

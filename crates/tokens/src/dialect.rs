@@ -50,7 +50,8 @@ impl Counted {
             | Operation::Transcriptions
             | Operation::Images
             | Operation::ImageEdits
-            | Operation::Unread => None,
+            | Operation::Unread
+            | Operation::Http => None,
         }
     }
 }

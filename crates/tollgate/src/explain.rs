@@ -80,10 +80,16 @@ fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
             .into_bytes(),
         (None, None) => b"{}".to_vec(),
     };
-    let mut head = format!(
-        "{} {} HTTP/1.1\r\nhost: localhost\r\n",
-        asked.method, asked.path
-    );
+    let names_host = |header: &String| {
+        let name = header.split(':').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("host")
+    };
+    let host = if asked.header.iter().any(names_host) {
+        ""
+    } else {
+        "host: localhost\r\n"
+    };
+    let mut head = format!("{} {} HTTP/1.1\r\n{host}", asked.method, asked.path);
     if asked.method == "POST" {
         head.push_str(&format!(
             "content-type: application/json\r\ncontent-length: {}\r\n",

@@ -85,6 +85,8 @@ operations! {
     ImageEdits = openai_other::IMAGE_EDITS,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
+    /// A call of plain HTTP, to a service that serves no model; no path of this table is one.
+    Http = Dialect { name: "http", provider: "", ..Dialect::UNREAD },
 }
 
 /// Why a path and method name no operation.

@@ -26,7 +26,7 @@ pub use crate::head::{HeadFault, HeadFaultKind, ResponseHead};
 pub use chunked::{ChunkStep, Chunked};
 pub use framing::{Framing, RequestFraming, request_framing, response_framing};
 pub use limits::{Limits, MAX_EMPTY_LINES, MAX_FIELDS, Step};
-pub use parse::{empty_lines, parse_request, parse_response};
+pub use parse::{empty_lines, parse_request, parse_response, parse_response_or_switch};
 pub use write::{chunk_prefix, write_field, write_request_line, write_status_line};
 
 /// How many informational (1xx) responses may come before the final one.

@@ -49,8 +49,12 @@ impl super::Lowering<'_> {
             .get()
             .map_or(Protocol::Auto, |at| at.value.0);
         let way = self.way(&written.proxy);
+        let is_plain = written.serves.get().is_some_and(|at| at.value.0);
+        if is_plain {
+            self.check_plain_backend(&name.place, written);
+        }
         let at_root = match &written.at_root {
-            Field::Absent => false,
+            Field::Absent => is_plain || written.serves.is_bad(),
             // What it was meant to say is not known.
             Field::Bad => true,
             Field::Is(at) => at.value.0,
@@ -126,10 +130,15 @@ impl super::Lowering<'_> {
                 auth,
             });
         }
-        let asked = self.asked(written, at_root);
+        let asked = if is_plain {
+            AskedAt::Off
+        } else {
+            self.asked(written, at_root)
+        };
         self.made.asked.push(asked);
         snapshot.backends.push(snapshot::Backend {
             name: Arc::from(name.value.0.as_str()),
+            is_plain,
             endpoints,
             models: self.models(written),
             model_names: self.model_names(written),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use policy::billing::{BilledBy, Billing};
 use policy::id::{BackendId, RouteId, WorkloadId};
 use policy::model::ModelPattern;
+use policy::plain::{Rule, Table};
 use policy::snapshot::{self, Grant, Snapshot, Tokenizer};
 
 use super::backend::number;
@@ -17,11 +18,20 @@ use crate::scalar::{Name, PassedHeader, Pattern};
 use crate::schema::abandon::Abandon;
 use crate::schema::{Backend, Route};
 
-/// The models that a workload's earlier routes take.
+/// The models that a workload's earlier routes take, and what they match of plain HTTP.
 #[derive(Default)]
 struct Taken {
     exact: HashSet<String>,
     prefixes: HashSet<String>,
+    plain: HashSet<String>,
+}
+
+/// What a route takes.
+struct Takes<'r> {
+    /// Models; `None` where that is not known for faults.
+    patterns: Option<&'r [Pattern]>,
+    /// Calls of plain HTTP, where it takes those.
+    rules: Option<&'r [Rule]>,
 }
 
 impl super::Lowering<'_> {
@@ -43,24 +53,53 @@ impl super::Lowering<'_> {
         let mut used: HashSet<&str> = HashSet::new();
         let names = self.route_names(written);
         let mut taken: HashMap<&str, Taken> = HashMap::new();
+        let mut plain = Vec::new();
         for ((place, route), name) in written.0.iter().zip(names) {
             let Some(route) = route else { continue };
             let targets = self.route_backends(route, declared.as_deref(), &known, &mut used);
-            let patterns = self.patterns(route);
             let id = RouteId(number(snapshot.routes.len()));
+            let is_plain = self.is_plain(route, &targets, snapshot);
+            let patterns = match is_plain {
+                Some(false) => {
+                    self.check_match(route, place);
+                    self.patterns(route)
+                }
+                Some(true) => {
+                    self.check_plain(route, place);
+                    Some(Vec::new())
+                }
+                None => {
+                    self.check_model(route, place);
+                    self.patterns(route)
+                }
+            };
+            let is_plain = is_plain == Some(true);
+            let mut rules = Vec::new();
+            if is_plain {
+                rules = self.plain_rules(route, id, place);
+                self.plain_addresses(&route.backend, &rules, snapshot);
+            }
             self.grants(
                 id,
                 &name,
                 route,
                 place,
-                patterns.as_deref(),
+                &Takes {
+                    patterns: patterns.as_deref(),
+                    rules: is_plain.then_some(&rules),
+                },
                 &mut taken,
                 snapshot,
             );
+            plain.append(&mut rules);
             let models = patterns.unwrap_or_default();
-            let billed_by = self.billed_by(route, &models, &snapshot.tokenizers);
+            let billed_by = match is_plain {
+                true => BilledBy::Reported,
+                false => self.billed_by(route, &models, &snapshot.tokenizers),
+            };
             snapshot.routes.push(snapshot::Route {
                 name,
+                is_plain,
                 models: models.iter().map(lowered).collect(),
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
@@ -81,6 +120,7 @@ impl super::Lowering<'_> {
                 hold_back_bytes: 0,
             });
         }
+        snapshot.plain = Table::new(plain);
         // A backend that a faulty route means would be said to be unused.
         let is_sound = |route: &Option<Route>| {
             let to = route.as_ref().and_then(|route| route.backend.get());
@@ -241,7 +281,7 @@ impl super::Lowering<'_> {
         route_name: &str,
         route: &'w Route,
         place: &Place,
-        patterns: Option<&[Pattern]>,
+        takes: &Takes<'_>,
         taken: &mut HashMap<&'w str, Taken>,
         snapshot: &mut Snapshot,
     ) {
@@ -255,20 +295,29 @@ impl super::Lowering<'_> {
                 self.twice(at);
                 continue;
             }
-            if let Some(patterns) = patterns.filter(|_| is_known) {
-                self.reachable(
-                    at,
-                    route_name,
-                    place,
-                    patterns,
-                    taken.entry(name).or_default(),
-                );
+            let taken = taken.entry(name).or_default();
+            match (takes.patterns, takes.rules) {
+                _ if !is_known => {}
+                (_, Some(rules)) => {
+                    if super::plain::is_sound(&route.r#match) {
+                        self.plainly_reachable(at, route_name, place, rules, &mut taken.plain);
+                    }
+                }
+                (Some(patterns), None) => self.reachable(at, route_name, place, patterns, taken),
+                (None, None) => {}
             }
             let workload = registered(name, snapshot);
-            let key = super::limit::key(name, route, patterns.unwrap_or_default());
+            let key = match takes.rules {
+                Some(rules) if route.name.is_absent() => super::plain::key(name, rules),
+                _ => super::limit::key(name, route, takes.patterns.unwrap_or_default()),
+            };
             let limits = super::limit::register(&rates, workload, id, &key, snapshot);
             if let Some(workload) = snapshot.workloads.get_mut(workload.index()) {
-                workload.grants.push(Grant { route: id, limits });
+                let grant = Grant { route: id, limits };
+                match takes.rules {
+                    Some(_) => workload.plain.push(grant),
+                    None => workload.grants.push(grant),
+                }
             }
         }
     }
@@ -346,6 +395,7 @@ fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
         authorizer: None,
         call_authorizer: None,
         grants: Vec::new(),
+        plain: Vec::new(),
     });
     id
 }

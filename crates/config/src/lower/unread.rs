@@ -48,12 +48,12 @@ struct Accounts {
 }
 
 /// What counts the calls of a route.
-struct Counted {
+pub(super) struct Counted {
     /// The least that a limit of tokens can hold.
     burst: Option<u64>,
     tokens: bool,
     /// Currencies.
-    money: Vec<Arc<str>>,
+    pub(super) money: Vec<Arc<str>>,
 }
 
 impl super::Lowering<'_> {
@@ -65,10 +65,14 @@ impl super::Lowering<'_> {
             let id = RouteId(number(index));
             let owner = accounts.owner(id, s);
             // Looks at all workloads, of which there may be as many as routes.
-            let counted = route.unread.get().map(|_| Counted::of(id, s));
-            let listed = counted.map_or_else(Vec::new, |counted| {
-                self.listed(route, owner.is_some(), &counted, &mut s.prices)
-            });
+            let is_plain = s.route(id).is_some_and(|route| route.is_plain);
+            let written = route.unread.get().filter(|_| !is_plain);
+            let counted = written.map(|_| Counted::of(id, s));
+            let listed = match counted {
+                Some(counted) => self.listed(route, owner.is_some(), &counted, &mut s.prices),
+                None if is_plain => self.plain_charge(route, &Counted::of(id, s), &mut s.prices),
+                None => Vec::new(),
+            };
             for header in [&route.forward_headers, &route.return_headers] {
                 for at in header.items() {
                     if at.value.0 == identity {
@@ -200,18 +204,22 @@ impl super::Lowering<'_> {
         }
         let request = self.pico(entry.money.get()?, 0)?;
         let currency = entry.currency.get().map_or("USD", |at| &at.value.0);
-        let mut price = Price {
-            id: "".into(),
-            whose: "".into(),
-            currency: currency.into(),
-            request,
-            rates: Rates::flat(Pico(0), Pico(0)),
-            tiers: Vec::new(),
-        };
-        // No model has this name.
-        price.id = price::id(&price, "a listed call", "").into();
-        Some(price)
+        Some(of_a_call(request, currency, "a listed call"))
     }
+}
+
+/// The price of a call of this kind, which is no model's name.
+pub(super) fn of_a_call(request: Pico, currency: &str, kind: &str) -> Price {
+    let mut price = Price {
+        id: "".into(),
+        whose: "".into(),
+        currency: currency.into(),
+        request,
+        rates: Rates::flat(Pico(0), Pico(0)),
+        tiers: Vec::new(),
+    };
+    price.id = price::id(&price, kind, "").into();
+    price
 }
 
 impl Accounts {
@@ -223,7 +231,7 @@ impl Accounts {
         };
         for (index, workload) in s.workloads.iter().enumerate() {
             let id = WorkloadId(number(index));
-            for grant in &workload.grants {
+            for grant in workload.grants.iter().chain(&workload.plain) {
                 for account in accounts.route(grant.route, s) {
                     let users = accounts.users.entry(account).or_insert(Users::One(id));
                     if *users != Users::One(id) {
@@ -280,7 +288,7 @@ impl Accounts {
 }
 
 /// Host and port, the ways to call this machine being one.
-fn address(endpoint: &Endpoint) -> (String, u16) {
+pub(super) fn address(endpoint: &Endpoint) -> (String, u16) {
     let host = &endpoint.origin.host;
     let host = if is_here(host) { "localhost" } else { host };
     (host.to_owned(), endpoint.origin.port)
@@ -293,7 +301,7 @@ impl Counted {
             .iter()
             .filter(|l| l.route == route && l.kind.is_settled());
         let burst = limits.map(|limit| limit.rate.burst).min();
-        let uses = |w: &policy::snapshot::Workload| w.grants.iter().any(|g| g.route == route);
+        let uses = |w: &policy::snapshot::Workload| w.grant_of(route).is_some();
         let budgets = s
             .workloads
             .iter()

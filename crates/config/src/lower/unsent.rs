@@ -26,7 +26,7 @@ impl super::Lowering<'_> {
         if self.findings.faults.iter().any(decides) {
             return;
         }
-        let all: Vec<&Route> = s.routes.iter().collect();
+        let all: Vec<&Route> = s.routes.iter().filter(|route| !route.is_plain).collect();
         for (model, _) in document.prices.items() {
             self.is_sent(model, exactly, "no route sends", &all, s);
         }

@@ -120,7 +120,7 @@ fn header_name(text: &str) -> Result<String, Problem> {
     Ok(name)
 }
 
-fn lower_case(text: &str, hint: &str) -> Result<String, Problem> {
+pub(super) fn lower_case(text: &str, hint: &str) -> Result<String, Problem> {
     if is_of(text, 128, is_token) {
         return Ok(text.to_ascii_lowercase());
     }

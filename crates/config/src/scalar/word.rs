@@ -78,6 +78,12 @@ words! {
         "never" => Asks::Never,
     }
 
+    /// Whether a backend serves plain HTTP, and no model.
+    Serves(bool): "is nothing that a backend serves" => {
+        "models" => false,
+        "http" => true,
+    }
+
     /// How a collector of spans is spoken to.
     OtlpProtocol(host::OtlpProtocol): "is not a protocol of OTLP" => {
         "http" => host::OtlpProtocol::Http,

@@ -8,14 +8,16 @@ use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     ApiHeader, AskUsage, Brief, Count, File, Flag, HeaderValue, Model, PassedHeader, Protocol,
-    QueryName, QueryValue, Span,
+    QueryName, QueryValue, Serves, Span,
 };
 use crate::target::Target;
 
 record! {
     /// A named upstream target: one `url`, or several `endpoints`.
     Backend {
-        /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path.
+        /// models, or http: an ordinary service, for routes that match calls of plain HTTP. Default models.
+        optional serves: At<Serves>,
+        /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path. Of plain HTTP what stands before the path.
         optional url: At<Target>,
         /// Several addresses that share the traffic.
         optional endpoints: ListOf<Endpoint>,

@@ -3,10 +3,11 @@
 //! Not here: what they become (`lower`).
 
 use super::abandon::Abandon;
-use crate::decode::{At, ListOf, OneOrMany, record};
+use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, Model, Name,
-    PassedHeader, Pattern, Ratio, Span, Status, Whose, Window,
+    Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, HeaderValue,
+    MatchedHeader, MatchedHost, MethodName, Model, Name, PassedHeader, Path, Pattern, Ratio, Span,
+    Status, Whose, Window,
 };
 
 record! {
@@ -36,6 +37,8 @@ record! {
         optional abandon: Abandon,
         /// Calls that it lets through though the gate does not read them; none unless said.
         optional unread: ListOf<Unread>,
+        /// What each call of plain HTTP that is answered with 2xx costs; nothing unless said.
+        optional charge: Fee,
         /// Request headers that go upstream besides those that always do.
         optional forward_headers: OneOrMany<PassedHeader>,
         /// Response headers that go to clients besides those that always do.
@@ -74,10 +77,28 @@ record! {
 }
 
 record! {
-    /// Which calls a route takes.
+    /// What a call costs, whatever is in it.
+    Fee {
+        /// Money, an exact decimal.
+        required money: At<Decimal>,
+        /// ISO 4217 code of the money. Default USD.
+        optional currency: At<Currency>,
+    }
+}
+
+record! {
+    /// Which calls a route takes: by model, or of plain HTTP by the rest. All of it must hold.
     Match {
         /// Models by name, or by the start of a name and a `*`.
-        required model: OneOrMany<Pattern>,
+        optional model: OneOrMany<Pattern>,
+        /// Paths of plain HTTP: /echo, /users/{id} for any one segment, or /files/* for all below. All unless said.
+        optional path: OneOrMany<Path>,
+        /// Methods of plain HTTP; GET stands for HEAD too. All unless said.
+        optional method: OneOrMany<MethodName>,
+        /// Hosts that a call of plain HTTP names, without a port; *.example for all below. All unless said.
+        optional host: OneOrMany<MatchedHost>,
+        /// Headers that a call of plain HTTP has, by name, with these values.
+        optional headers: MapOf<MatchedHeader, At<HeaderValue>>,
     }
 }
 

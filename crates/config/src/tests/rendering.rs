@@ -98,6 +98,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             backend.name, backend.models
         )
         .unwrap();
+        if backend.is_plain {
+            writeln!(out, "  serves plain HTTP").unwrap();
+        }
         for (model, name) in &backend.model_names {
             writeln!(out, "  calls {model} {name}").unwrap();
         }
@@ -238,9 +241,13 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             writeln!(out, "  {word} {names:?}").unwrap();
         }
     }
+    for rule in s.plain.rules() {
+        let route = &s.route(rule.route).unwrap().name;
+        writeln!(out, "plain {rule} => {route}").unwrap();
+    }
     for workload in &s.workloads {
         writeln!(out, "workload {}", workload.name).unwrap();
-        for grant in &workload.grants {
+        for grant in workload.grants.iter().chain(&workload.plain) {
             writeln!(out, "  grant {}", s.route(grant.route).unwrap().name).unwrap();
             for id in &grant.limits {
                 let limit = s.limit(*id).unwrap();

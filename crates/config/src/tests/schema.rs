@@ -98,6 +98,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Unread", "routes: [ { unread: [ "),
         ("Match", "routes: [ { match: "),
         ("Limit", "routes: [ { limits: [ "),
+        ("Fee", "routes: [ { charge: "),
         ("Price", "prices: { m: "),
         ("PriceAt", "prices: { m: { at: { b: "),
         ("PriceFor", "prices: { m: { for: "),

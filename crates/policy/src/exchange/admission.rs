@@ -33,7 +33,7 @@ pub(super) struct Opened {
     pub workload: WorkloadId,
     /// For what.
     pub operation: Operation,
-    /// The route that lists the call, and where, for one that is not read.
+    /// The route that lists the call, and where, for one that is not read; the route of one of plain HTTP.
     pub listed: Option<Place>,
 }
 
@@ -75,14 +75,24 @@ pub(super) struct Admitted {
 ///
 /// # Errors
 /// No such call, or several credentials.
-pub(super) fn purpose(head: &RequestHead) -> Result<Operation, Refusal> {
-    let operation = Operation::of(head.method, head.path()).map_err(|unknown| match unknown {
-        Unknown::Path => Refusal::path(head),
-        Unknown::Method(allow) => Refusal::Method { allow },
-        Unknown::Operation => Refusal::operation(head),
-    })?;
+pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, Refusal> {
+    let operation = match Operation::of(head.method, head.path()) {
+        Ok(operation) => operation,
+        Err(unknown) => outside(head, unknown, s)?,
+    };
     credential::check(head)?;
     Ok(operation)
+}
+
+/// What a request asks for that no API of the gate's has: plain HTTP, where a route may take it.
+#[cold]
+fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operation, Refusal> {
+    match unknown {
+        Unknown::Path if s.plain.may_take(head) => Ok(Operation::Http),
+        Unknown::Path => Err(Refusal::path(head)),
+        Unknown::Method(allow) => Err(Refusal::Method { allow }),
+        Unknown::Operation => Err(Refusal::operation(head)),
+    }
 }
 
 /// Whether the body of an identified caller's request is welcome. Nothing is spent on a request that fails here.
@@ -98,6 +108,8 @@ pub(super) fn open(
 ) -> Result<Opened, Refusal> {
     let listed = if operation.reads_body() {
         None
+    } else if operation == Operation::Http {
+        Some(route::plain(s, workload, head)?)
     } else {
         unread::listed(head, operation, s.lists(workload))?
     };
@@ -295,6 +307,10 @@ fn unread_grant<'s>(
         operation,
         listed,
     } = opened;
+    if let (Some(place), Operation::Http) = (listed, operation) {
+        let chosen = route::granted(s, workload, place.route);
+        return chosen.ok_or(Refusal::Bug("a plain call without grant"));
+    }
     if let Some(place) = listed {
         let listing = s.route(place.route);
         let lists = |route: &Route| listing.is_some_and(|listing| std::ptr::eq(listing, route));

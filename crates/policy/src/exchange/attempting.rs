@@ -158,7 +158,8 @@ impl Running<'_> {
         {
             minter.refused(head.status, active.caller_token.as_ref());
         }
-        if may_ask_for_time(head.status) {
+        // What a plain service asks of one client is no word about the others.
+        if may_ask_for_time(head.status) && self.record.operation != Some(Operation::Http) {
             let unix_ms = self.unix_ms(env.now);
             if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {
                 let model = quota_of(self.record);

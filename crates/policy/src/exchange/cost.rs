@@ -72,7 +72,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
-        | Operation::Unread => None,
+        | Operation::Unread
+        | Operation::Http => None,
     }
 }
 
@@ -97,7 +98,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
-        | Operation::Unread => None,
+        | Operation::Unread
+        | Operation::Http => None,
     }
 }
 

@@ -32,11 +32,12 @@ pub(super) fn look(
         return None;
     }
     // The model may choose any grant; a listed call goes where it is listed.
-    let may_take = |grant: &&Grant| {
-        let listed = opened.listed.map(|place| place.route);
-        listed.is_none_or(|route| route == grant.route)
+    let may_take = |grant: &&Grant| match opened.listed {
+        Some(place) => place.route == grant.route,
+        None => s.route(grant.route).is_some_and(|route| !route.is_plain),
     };
-    let grants = s.workload(opened.workload)?.grants.iter();
+    let workload = s.workload(opened.workload)?;
+    let grants = workload.grants.iter().chain(&workload.plain);
     let mut grants = grants.filter(may_take).peekable();
     let first = grants.peek()?.route;
     let charged = opened.listed.and_then(|place| {

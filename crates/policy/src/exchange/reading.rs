@@ -81,7 +81,7 @@ impl Exchange {
             }
             site.check(head)?;
         }
-        let operation = admission::purpose(head)?;
+        let operation = admission::purpose(head, s)?;
         self.record.operation = Some(operation);
         let unix_s = self.record.started_unix_ms / 1000;
         match front::identify(&Http { head, peer }, s, env.shard, unix_s) {

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use wire::filter::{self, Filter, Unfit};
-use wire::head::{Known, Method, RequestHead};
+use wire::head::{FieldRef, Known, Method, RequestHead};
 
 use super::attempting::filters;
 use super::{Exchange, Plan};
 use crate::clock::Mono;
 use crate::credential::{self, Credential, Signable, UpstreamAuth};
+use crate::operation::Operation;
+use crate::plain::fields;
 use crate::query;
 use crate::record::Record;
 use crate::secret::Secret;
@@ -28,8 +30,9 @@ pub struct AttemptRequest<'a> {
     pub method: Method,
     /// The same as text.
     pub method_text: &'a str,
-    /// What follows the endpoint's base path, as the client asked for it: `/chat/completions`.
+    /// What follows the endpoint's base path, as the client asked for it: `/chat/completions`; of plain HTTP all of it.
     path: &'a str,
+    is_plain: bool,
     /// The query, with its `?`; empty where there is none.
     query: String,
     /// What filters change.
@@ -96,6 +99,7 @@ impl<'a> AttemptRequest<'a> {
         filtered: Option<&'a filter::Request>,
     ) -> Option<Self> {
         let record = exchange.record();
+        let is_plain = record.operation == Some(Operation::Http);
         let endpoint = snapshot.endpoint(plan.endpoint)?;
         let backend = snapshot.backend(endpoint.backend)?;
         let query = match filtered.and_then(|filtered| filtered.query.clone()) {
@@ -110,7 +114,11 @@ impl<'a> AttemptRequest<'a> {
             endpoint,
             method: head.method,
             method_text: head.method_text(),
-            path: head.path().strip_prefix("/v1").unwrap_or_default(),
+            path: match is_plain {
+                false => head.path().strip_prefix("/v1").unwrap_or_default(),
+                true => head.path(),
+            },
+            is_plain,
             query: query.map_or_else(String::new, |query| format!("?{query}")),
             filtered,
             backend,
@@ -138,10 +146,18 @@ impl<'a> AttemptRequest<'a> {
         &self.query
     }
 
+    /// Whether it asks that its connection become a WebSocket.
+    #[must_use]
+    #[inline]
+    pub fn asks_for_websocket(&self) -> bool {
+        self.is_plain && fields::asks_for_websocket(self.head)
+    }
+
     /// Whether it has a body, be it an empty one.
     #[must_use]
     pub fn has_body(&self) -> bool {
-        self.record.bytes_in > 0 || self.method == Method::Post
+        self.record.bytes_in > 0
+            || matches!(self.method, Method::Post | Method::Put | Method::Patch)
     }
 
     /// Signs it, where its credential is a signer, with this body; to be done once path and body are final, and before
@@ -191,9 +207,13 @@ impl<'a> AttemptRequest<'a> {
             if !ours.is_empty() && ours.iter().any(|ours| *ours.name == *field.name) {
                 continue;
             }
-            if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed, api)
-                && trace.is_none_or(|trace| trace::forwards(&trace, field.known))
-            {
+            let names = &self.head.fields;
+            let forwards = if self.is_plain {
+                self.forwards_plain(&field, &mut put)
+            } else {
+                credential::forwards(&field, names, identity.as_bytes(), listed, api)
+            };
+            if forwards && trace.is_none_or(|trace| trace::forwards(&trace, field.known)) {
                 put(field.name, field.value);
             }
         }
@@ -207,6 +227,20 @@ impl<'a> AttemptRequest<'a> {
         if let (Some(trace), Some(span)) = (trace, self.plan.span) {
             put(b"traceparent", &trace.traceparent(span));
         }
+    }
+
+    /// Whether a field of plain HTTP goes upstream as it is; a cookie goes in parts.
+    #[cold]
+    fn forwards_plain(&self, field: &FieldRef<'_>, put: &mut impl FnMut(&[u8], &[u8])) -> bool {
+        let s = self.snapshot;
+        if let (Known::Cookie, Some(site)) = (field.known, &s.login) {
+            let ours = site.login.cookies();
+            if let Some(rest) = fields::cookies_but(field.value, ours) {
+                put(field.name, &rest);
+            }
+            return false;
+        }
+        fields::forwards(field, &self.head.fields, s.identity.header.as_bytes())
     }
 
     /// Gives `put` each field with a secret: the credential, and the one for a proxy that reads the request.

@@ -18,9 +18,11 @@ use super::verdict::{Relay, Verdict};
 use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
+use crate::credential::UpstreamAuth;
 use crate::disconnect::{DisconnectOutcome, OnDisconnect, ReadBounds};
 use crate::id::BackendId;
 use crate::operation::Operation;
+use crate::plain::fields::names_websocket;
 use crate::record::{Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
@@ -118,6 +120,9 @@ impl Running<'_> {
             Some(_) if head.fields.count(Known::ContentEncoding) > 0 => {
                 Err(Refusal::UpstreamFormat)
             }
+            None if operation == Some(Operation::Http) => {
+                check_plain(head, self.record, env.snapshot)
+            }
             _ => check(operation, head, content, unix_ms),
         };
         if !has_left && let Err(refusal) = checked {
@@ -155,14 +160,18 @@ impl Running<'_> {
         self.record.status = head.status;
         let backend = self.record.backend.and_then(|id| env.snapshot.backend(id));
         let route = self.record.route.and_then(|id| env.snapshot.route(id));
-        Verdict::Relay(Relay {
+        let relay = Relay {
             form,
             is_stream,
             idle: backend.map_or(Duration::ZERO, |backend| backend.timeouts.idle),
             stall: env.snapshot.bounds.write_stall,
             pipe,
             hold_back_bytes: route.map_or(0, |route| route.hold_back_bytes),
-        })
+        };
+        match head.status {
+            101 => Verdict::Tunnel(relay),
+            _ => Verdict::Relay(relay),
+        }
     }
 
     /// The body of the response broke off. Where nothing of it has left, the client gets an error instead.
@@ -308,6 +317,21 @@ fn check(
         400.. if content == Content::Other => Err(unreadable(head, unix_ms)),
         _ => Ok(()),
     }
+}
+
+/// The same of plain HTTP, whose answers are its service's own but for one: that our credential is bad.
+#[cold]
+fn check_plain(head: &ResponseHead, record: &Record, s: &Snapshot) -> Result<(), Refusal> {
+    // That it was asked for, its host has seen to.
+    if head.status == 101 && !names_websocket(&head.fields) {
+        return Err(Refusal::UpstreamFormat);
+    }
+    let endpoint = record.endpoint.and_then(|id| s.endpoint(id));
+    let is_ours = endpoint.is_some_and(|endpoint| endpoint.auth != UpstreamAuth::None);
+    if head.status == 401 && is_ours {
+        return Err(Refusal::UpstreamCredential);
+    }
+    Ok(())
 }
 
 /// An error in a form that is not the API's. What it says of waiting is passed on.

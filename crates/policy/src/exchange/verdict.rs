@@ -80,6 +80,9 @@ pub enum Verdict {
     Attempt(Plan),
     /// Forward the response.
     Relay(Relay),
+    /// Forward the head of the response, and then whatever either side sends: it is a WebSocket from now on, silent in both
+    /// directions for `idle` at most.
+    Tunnel(Relay),
     /// Nobody waits for the response any more; read it to its end, for its usage.
     ReadToEnd {
         /// How it is read.

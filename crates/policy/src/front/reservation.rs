@@ -260,7 +260,8 @@ impl Taken {
             return;
         }
         let who = s.who(self.workload, self.caller.as_ref());
-        let Some(grant) = s.grants(self.workload).get(self.grant) else {
+        let workload = s.workload(self.workload);
+        let Some(grant) = workload.and_then(|workload| workload.grant(self.grant)) else {
             return;
         };
         let limits = limits_of(grant, who, &self.subjects, s, levels);

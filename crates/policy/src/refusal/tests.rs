@@ -62,6 +62,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Operation {
             call: "POST /v1/batches".to_owned(),
         },
+        Refusal::RouteNotFound {
+            call: "GET /echo".to_owned(),
+        },
         Refusal::NoCharge {
             operation: "transcriptions",
         },
@@ -182,6 +185,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::NoSuchPath => "NoSuchPath",
         Refusal::OtherPath { .. } => "OtherPath",
         Refusal::Operation { .. } => "Operation",
+        Refusal::RouteNotFound { .. } => "RouteNotFound",
         Refusal::NoCharge { .. } => "NoCharge",
         Refusal::ModelUnread => "ModelUnread",
         Refusal::Background => "Background",

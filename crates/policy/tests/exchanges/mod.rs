@@ -10,6 +10,7 @@ mod editing;
 mod looking;
 mod opening;
 mod overdraft;
+mod plain;
 mod reserving;
 mod routing;
 mod unread;

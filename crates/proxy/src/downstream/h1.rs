@@ -344,7 +344,7 @@ impl Connection {
         match &self.body {
             Incoming::Over => true,
             Incoming::Bytes(left) => *left <= SKIPPED_BYTES && !self.must_continue,
-            Incoming::Chunks(_) => false,
+            Incoming::Chunks(_) | Incoming::Tunnel => false,
         }
     }
 

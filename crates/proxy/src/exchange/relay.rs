@@ -13,6 +13,8 @@ use bytes::Bytes;
 use policy::credential;
 use policy::exchange::{Relay, Verdict};
 use policy::hosted::Hosted;
+use policy::operation::Operation;
+use policy::plain::fields;
 use policy::record::{Closed, Gauge};
 use wire::filter::Stop;
 use wire::head::Known;
@@ -365,7 +367,7 @@ impl<D: Downstream> Pump<'_, D> {
     }
 }
 
-fn begin<D: Downstream>(
+pub(super) fn begin<D: Downstream>(
     active: &ActiveExchange,
     response: &Response,
     relay: &Relay,
@@ -382,15 +384,23 @@ fn begin<D: Downstream>(
         .route
         .and_then(|id| active.view().snapshot().route(id));
     let returned = rule.map_or(&[][..], |rule| &rule.return_headers);
-    client.begin(head.status, extent);
+    let is_plain = record.operation == Some(Operation::Http);
+    let login = active.view().snapshot().login.as_ref();
+    let cookies = login.map(|site| site.login.cookies());
+    let has_cors = active.exchange.page().is_some();
+    if head.status != 101 || !client.switch() {
+        client.begin(head.status, extent);
+    }
     let mut is_dated = false;
     for field in head.fields.iter() {
         if shape.is_some_and(|shape| shape.replaces(field.name)) {
             continue;
         }
-        if credential::returns(&field, &head.fields, returned)
-            && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
-        {
+        let returns = match is_plain {
+            false => credential::returns(&field, &head.fields, returned),
+            true => fields::returns(&field, &head.fields, cookies, has_cors),
+        };
+        if returns && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true)) {
             client.field(field.name, field.value);
         }
     }

@@ -10,12 +10,15 @@ mod answer;
 mod sending;
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use bytes::{Buf, Bytes};
 use policy::attempt::Failure;
 use policy::exchange::Lost;
+use tokio::io::AsyncWrite;
 use wire::head::Method;
 use wire::http1::{ChunkStep, Chunked, Framing, HeadFault};
 
@@ -56,6 +59,7 @@ pub(crate) async fn exchange(
     watch: &mut impl Watch,
 ) -> Answered {
     let mut reader = answer::Reader::default();
+    reader.may_switch = sending.asks_to_switch;
     let (mut is_sent, mut refused) = (false, false);
     let ready = poll_fn(|cx| {
         if !is_sent {
@@ -84,7 +88,9 @@ pub(crate) async fn exchange(
     let (ended, taken) = match ready.await {
         None => return Answered::Gone,
         Some(Ok((head, framing, keep))) => {
+            let has_switched = head.status == 101;
             let framing = match framing {
+                Framing::None if has_switched => Remaining::UntilClose,
                 Framing::None => Remaining::Nothing,
                 Framing::Length(length) => Remaining::Bytes(length),
                 Framing::Chunked => Remaining::Chunks(Box::new(Chunked::new())),
@@ -97,7 +103,7 @@ pub(crate) async fn exchange(
                     pool: Rc::clone(pool),
                     framing,
                     early: reader.early,
-                    keep: keep && sending.is_over(),
+                    keep: keep && sending.is_over() && !has_switched,
                 }),
             });
             return Answered::Head;
@@ -124,6 +130,33 @@ impl Body {
             Remaining::Bytes(length) => Some(length),
             Remaining::Chunks(_) | Remaining::UntilClose | Remaining::Broken(_) => None,
         }
+    }
+
+    /// Sends what goes now of the bytes of a tunnel, and takes that off them. Ready when nothing is left.
+    pub(crate) fn poll_send(
+        &mut self,
+        bytes: &mut Bytes,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let connection = self
+            .connection
+            .as_mut()
+            .ok_or(io::ErrorKind::NotConnected)?;
+        let mut slices = [IoSlice::new(bytes)];
+        let mut unsent = &mut slices[..];
+        let polled = connection.stream.poll_all(cx, &mut unsent);
+        let left: usize = unsent.iter().map(|slice| slice.len()).sum();
+        bytes.advance(bytes.len() - left);
+        polled
+    }
+
+    /// Tells the other side that no more bytes come.
+    pub(crate) fn poll_shut(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let connection = self
+            .connection
+            .as_mut()
+            .ok_or(io::ErrorKind::NotConnected)?;
+        Pin::new(&mut connection.stream).poll_shutdown(cx)
     }
 
     /// Whether no body bytes are to come.

@@ -16,10 +16,7 @@ use super::Outcome;
 /// The grant by which the call would go.
 fn grant<'s>(record: &Record, s: &'s Snapshot) -> Option<&'s Grant> {
     let workload = s.workload(record.workload?)?;
-    workload
-        .grants
-        .iter()
-        .find(|grant| Some(grant.route) == record.route)
+    workload.grant_of(record.route?).map(|(_, grant)| grant)
 }
 
 /// For programs.

@@ -35,6 +35,7 @@ mod observability;
 mod operations;
 mod overhead;
 mod parser_agreement;
+mod plain_http;
 mod reload;
 mod sdk;
 mod secrecy;

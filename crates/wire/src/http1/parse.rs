@@ -77,13 +77,32 @@ fn fast_request(
     Some(checked.and_then(|()| out.check_host()).map(|()| consumed))
 }
 
+/// From here on another protocol is spoken.
+const SWITCHED: u16 = 101;
+
 /// Reads a response head from the start of `input`.
 ///
 /// `out` is cleared first; after a fault it holds what was understood before the fault.
 ///
 /// # Errors
-/// The first thing wrong with the head. Limits are enforced before the head is whole, too.
+/// The first thing wrong with the head, a switch of protocols included. Limits are enforced before the head is whole, too.
 pub fn parse_response(
+    input: &[u8],
+    limits: &Limits,
+    out: &mut ResponseHead,
+) -> Result<Step, HeadFault> {
+    let step = parse_response_or_switch(input, limits, out)?;
+    match out.status {
+        SWITCHED => Err(HeadFaultKind::SwitchedProtocols.into()),
+        _ => Ok(step),
+    }
+}
+
+/// The same for a request that asked for another protocol, which a 101 takes up.
+///
+/// # Errors
+/// As [`parse_response`], but for the switch.
+pub fn parse_response_or_switch(
     input: &[u8],
     limits: &Limits,
     out: &mut ResponseHead,

@@ -222,7 +222,6 @@ fn response_fault(head: &[u8], error: Error) -> HeadFaultKind {
 
 pub(super) fn check_status(status: u16) -> Result<(), HeadFault> {
     match status {
-        101 => Err(HeadFaultKind::SwitchedProtocols.into()),
         100..=599 => Ok(()),
         _ => Err(HeadFaultKind::Status.into()),
     }

@@ -32,6 +32,7 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) {
 fn reason(status: u16) -> &'static str {
     match status {
         100 => "Continue",
+        101 => "Switching Protocols",
         102 => "Processing",
         103 => "Early Hints",
         200 => "OK",

@@ -26,6 +26,8 @@ pub(super) enum Incoming {
     Over,
     Bytes(u64),
     Chunks(Box<Chunked>),
+    /// No body: whatever comes, until the client ends its side.
+    Tunnel,
 }
 
 impl Connection {
@@ -41,11 +43,14 @@ impl Connection {
             self.output
                 .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
+        if matches!(self.body, Incoming::Tunnel) {
+            return self.poll_tunnel(buffers, cx);
+        }
         if !self.output.is_empty() && self.poll_flushed(cx).is_pending() {
             return Poll::Pending;
         }
         let result = match &self.body {
-            Incoming::Over => Ok(None),
+            Incoming::Over | Incoming::Tunnel => Ok(None),
             Incoming::Bytes(left) => {
                 let left = *left;
                 let wanted = usize::try_from(left).unwrap_or(usize::MAX);
@@ -71,6 +76,28 @@ impl Connection {
             Ok(_) => {}
         }
         Poll::Ready(result)
+    }
+
+    /// The next bytes of a tunnel, which do not wait for what goes the other way.
+    #[cold]
+    fn poll_tunnel(
+        &mut self,
+        buffers: &Buffers,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, BodyFault>> {
+        // What is asked for at once is never read in place, which would wait for a whole buffer.
+        self.received = 0;
+        match ready!(self.poll_bytes(buffers, usize::MAX, cx)) {
+            Ok(piece) => Poll::Ready(Ok(Some(piece))),
+            Err(error) => {
+                self.body = Incoming::Over;
+                if error.kind() == io::ErrorKind::UnexpectedEof {
+                    return Poll::Ready(Ok(None));
+                }
+                self.gone = true;
+                Poll::Ready(Err(BodyFault::Gone))
+            }
+        }
     }
 
     /// Some of the next `wanted` body bytes.

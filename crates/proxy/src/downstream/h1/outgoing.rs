@@ -12,6 +12,7 @@ use policy::caller::Peer;
 use wire::head::Version;
 use wire::http1::{chunk_prefix, write_field, write_status_line};
 
+use super::incoming::Incoming;
 use super::{AHEAD_BYTES, Connection};
 use crate::buffer::{Buffers, decimal};
 use crate::client::{BodyFault, BodyLength, Downstream};
@@ -99,6 +100,18 @@ impl Downstream for Connection {
         } else if self.version == Version::H10 {
             self.output.extend_from_slice(b"connection: keep-alive\r\n");
         }
+    }
+
+    fn switch(&mut self) -> bool {
+        self.is_answering = true;
+        self.keep = false;
+        // As long as it may be, and never framed.
+        self.extent = BodyLength::Length(u64::MAX);
+        self.body = Incoming::Tunnel;
+        write_status_line(&mut self.output, 101);
+        let fields = b"connection: upgrade\r\nupgrade: websocket\r\n";
+        self.output.extend_from_slice(fields);
+        true
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {

@@ -8,7 +8,10 @@ use std::task::{Context, Poll};
 
 use policy::attempt::Failure;
 use wire::head::{Method, ResponseHead};
-use wire::http1::{Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, response_framing};
+use wire::http1::{
+    Framing, INFORMATIONAL_CAP, Limits, Step, parse_response, parse_response_or_switch,
+    response_framing,
+};
 
 use crate::buffer::{Buffers, PooledBuf};
 use crate::upstream::pool::Connection;
@@ -30,6 +33,8 @@ pub(super) struct Reader {
     rest: usize,
     informational: usize,
     touched: bool,
+    /// A 101 is an answer: the request asked for it.
+    pub(super) may_switch: bool,
 }
 
 /// Why there is no head.
@@ -108,10 +113,14 @@ impl Reader {
     ) -> Option<Result<Head, Failure>> {
         let mut head = buffers.answered.take().unwrap_or_default();
         loop {
-            match parse_response(input, &LIMITS, &mut head) {
+            let parsed = match self.may_switch {
+                false => parse_response(input, &LIMITS, &mut head),
+                true => parse_response_or_switch(input, &LIMITS, &mut head),
+            };
+            match parsed {
                 Ok(Step::Done { consumed }) => {
                     input = input.get(consumed..).unwrap_or_default();
-                    if head.is_informational() {
+                    if head.is_informational() && head.status != 101 {
                         self.informational += 1;
                         if self.informational > INFORMATIONAL_CAP {
                             crate::why::tell("too many informational heads");

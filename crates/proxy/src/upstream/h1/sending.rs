@@ -30,6 +30,8 @@ pub(crate) struct Sending<'a> {
     sent: usize,
     length: usize,
     is_over: bool,
+    /// It asks for another protocol on its connection.
+    pub(super) asks_to_switch: bool,
 }
 
 impl<'a> Sending<'a> {
@@ -61,6 +63,7 @@ impl<'a> Sending<'a> {
             sent: 0,
             length,
             is_over: false,
+            asks_to_switch: request.asks_for_websocket(),
         }
     }
 
@@ -157,6 +160,9 @@ fn write_head(out: &mut Vec<u8>, request: &AttemptRequest<'_>, length: Option<u6
     }
     write_field(out, b"host", endpoint.authority.as_bytes());
     request.fields(|name, value| write_field(out, name, value));
+    if request.asks_for_websocket() {
+        out.extend_from_slice(b"connection: upgrade\r\nupgrade: websocket\r\n");
+    }
     if let Some(length) = length {
         out.extend_from_slice(b"content-length: ");
         decimal(length, out);

@@ -1,0 +1,100 @@
+//! What a route of plain HTTP matches by: paths, methods, hosts and names of headers.
+//!
+//! Not here: which call matches (`policy::plain`), what such a route may say (`lower::plain`).
+
+use policy::plain::{HostPattern, PathFault, PathPattern};
+
+use super::header::lower_case;
+use super::text::is_of;
+use crate::decode::{Problem, Written};
+use crate::target::is_host;
+
+/// A path: exact, with `{…}` for one segment, or with `/*` at its end.
+#[derive(Clone)]
+pub(crate) struct Path(pub(crate) PathPattern);
+
+impl Written for Path {
+    const PATTERN: &'static str = r"^/[^?#\s]{0,1023}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let read = if text.len() > 1024 {
+            Err(PathFault::Path)
+        } else {
+            PathPattern::read(text)
+        };
+        read.map(Self).map_err(|fault| {
+            let hint = match fault {
+                PathFault::Api => {
+                    "give the service another path; what its `url` has stands before it upstream"
+                }
+                PathFault::Path | PathFault::Star | PathFault::Braces => {
+                    "write /echo, /users/{id} or /files/*, or /* for every path"
+                }
+            };
+            Problem::new(fault.to_string(), hint)
+        })
+    }
+}
+
+/// A method, in capitals.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct MethodName(pub(crate) String);
+
+impl Written for MethodName {
+    const PATTERN: &'static str = "^[A-Z][A-Z-]{0,31}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let is_method = is_of(text, 32, |b| b.is_ascii_uppercase() || b == b'-');
+        match text {
+            "HEAD" => {
+                let hint = "write GET: it stands for both";
+                Err(Problem::new("goes with GET", hint))
+            }
+            "TRACE" | "CONNECT" => Err(Problem::new("is never let through", "leave it out")),
+            _ if is_method && !text.starts_with('-') => Ok(Self(text.to_owned())),
+            _ => Err(Problem::new(
+                "is not a method",
+                "write GET, POST or another in capitals",
+            )),
+        }
+    }
+}
+
+/// A host without a port, or `*.` and a domain for each name below it.
+#[derive(Clone)]
+pub(crate) struct MatchedHost(pub(crate) HostPattern);
+
+impl Written for MatchedHost {
+    const PATTERN: &'static str = r"^((\*\.)?[A-Za-z0-9._-]{1,253}|\[?[0-9A-Fa-f:.]+\]?)$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+        let host = bare.unwrap_or(text).to_ascii_lowercase();
+        let is_address = host.parse::<std::net::IpAddr>().is_ok();
+        match host.strip_prefix("*.") {
+            Some(domain) if is_host(domain) => Ok(Self(HostPattern::Below(domain.into()))),
+            None if is_address || is_host(&host) => Ok(Self(HostPattern::Exact(host.into()))),
+            _ => {
+                let hint = "write a name without a port, such as app.example, or *.example for all below it";
+                Err(Problem::new("is not a host", hint))
+            }
+        }
+    }
+}
+
+/// The name of a header that calls are told apart by, in lower case.
+#[derive(Clone)]
+pub(crate) struct MatchedHeader(pub(crate) String);
+
+impl Written for MatchedHeader {
+    const PATTERN: &'static str = "^[0-9A-Za-z-]{1,128}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let name = lower_case(text, "write a name such as x-canary")?;
+        if policy::plain::fields::may_be_matched(&name) {
+            return Ok(Self(name));
+        }
+        let is = "names the host, belongs to a connection, or may carry a credential";
+        Err(Problem::new(is, "name another"))
+    }
+}
