@@ -23,6 +23,7 @@ mod tally;
 mod terminal_bench;
 mod toolbench;
 mod toolllama;
+mod trace;
 mod unrolled;
 mod whole;
 
@@ -38,6 +39,7 @@ pub use format::{Format, Settings};
 pub use omniact::{Place, Screen};
 pub use synthetic::{Geometry, Spread, Synthetic};
 pub use tally::{Names, Tally};
+pub use trace::Blocks;
 
 /// The bytes of one record, decompressed.
 pub const MAX_RECORD_BYTES: usize = 64 << 20;

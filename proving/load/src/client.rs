@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 pub use failure::Failure;
-pub use fetch::{Chunk, FetchError, Fetched, Request, ask, fetch};
+pub use fetch::{Chunk, FetchError, Fetched, Request, ask, ask_and_linger, fetch};
 pub use response::{Lines, Malformed, Parser, Progress, Said};
 pub use target::{Target, TargetError};
 pub use tls::TrustError;

@@ -8,7 +8,8 @@ use std::str::FromStr;
 
 use super::omniact::Omniact;
 use super::toolllama::ToolLlama;
-use super::{Geometry, Place, Reader, Screen, Synthetic};
+use super::trace::TraceReader;
+use super::{Blocks, Geometry, Place, Reader, Screen, Synthetic};
 use super::{atif, coderforge, messages, openhands, swe_agent, terminal_bench, toolbench};
 
 macro_rules! formats {
@@ -55,6 +56,8 @@ formats! {
     Messages = "messages",
     /// Sessions that are made.
     Synthetic = "synthetic",
+    /// Published traces of arrivals.
+    Trace = "trace",
 }
 
 /// What some formats have to be told.
@@ -68,8 +71,10 @@ pub struct Settings {
     pub root: Option<PathBuf>,
     /// Synthetic: what sessions look like.
     pub geometry: Geometry,
-    /// Synthetic: which sessions of that kind.
+    /// Synthetic and traces: which sessions of that kind.
     pub seed: u64,
+    /// Traces: how their prompts are made.
+    pub blocks: Blocks,
     /// Synthetic: how many.
     pub sessions: u64,
 }
@@ -103,6 +108,10 @@ impl Format {
                 geometry: settings.geometry,
                 seed: settings.seed,
                 sessions: settings.sessions,
+            }),
+            Self::Trace => Box::new(TraceReader {
+                blocks: settings.blocks,
+                seed: settings.seed,
             }),
         }
     }

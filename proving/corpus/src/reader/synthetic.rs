@@ -5,7 +5,7 @@
 //! Invariant: a session follows from the geometry, the seed and its number alone, on every machine.
 //! Not here: tools (these sessions have none), times at which sessions begin.
 
-mod words;
+pub(super) mod words;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

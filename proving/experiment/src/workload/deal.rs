@@ -18,6 +18,8 @@ pub struct Deal {
     profile: u64,
     place: u64,
     step: u64,
+    /// Things come as they are numbered.
+    in_order: bool,
 }
 
 impl Deal {
@@ -30,7 +32,14 @@ impl Deal {
             profile: profile as u64,
             place: user,
             step: users,
+            in_order: false,
         }
+    }
+
+    /// Of things that stand in the order in which they have to come, as those of a trace do.
+    #[must_use]
+    pub const fn in_order(self, in_order: bool) -> Self {
+        Self { in_order, ..self }
     }
 
     /// The next session of `count`, and how often it had come before in the profile; `None` where there are none.
@@ -44,6 +53,9 @@ impl Deal {
     pub(super) fn at(&mut self, place: u64, count: u64) -> Option<(u64, u64)> {
         if count == 0 {
             return None;
+        }
+        if self.in_order {
+            return Some((place % count, place / count));
         }
         if self.order.as_ref().is_none_or(|order| order.n() != count) {
             let mut rng = Rng::stream(self.seed, &[STREAM, self.profile]);

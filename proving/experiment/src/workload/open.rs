@@ -58,7 +58,8 @@ impl Arrivals {
             think: think.clone(),
             part,
             pace: Pace::new(seed, scope, sequence, arrivals),
-            deal: Deal::new(seed, profile, 0, 1),
+            // A trace's arrivals are those of its sessions, one after the other.
+            deal: Deal::new(seed, profile, 0, 1).in_order(matches!(arrivals, Process::Trace(_))),
             number: 0,
             before: Duration::ZERO,
             tally: SessionCounts::default(),

@@ -229,6 +229,32 @@ fn the_three_plans_of_a_race_can_be_said() {
 }
 
 #[test]
+fn a_traces_arrivals_take_sessions_in_their_order_at_the_moments_of_the_trace() {
+    let lines: String = (0..50)
+        .map(|at| {
+            format!(
+                "{{\"timestamp\":{},\"input_length\":1,\"output_length\":1}}\n",
+                at * at * 10
+            )
+        })
+        .collect();
+    let trace = crate::arrivals::Trace::mooncake("t", &lines).unwrap();
+    let load = Load::Open {
+        arrivals: Process::Trace(trace),
+        think: Process::Constant { mean_s: 0.0 },
+    };
+    let workload = workload(load);
+    let mut arrivals = workload.arrivals(0, Part::WHOLE).unwrap();
+    let sessions = Recorded(50);
+    for at in 0..50 {
+        let arrival = arrivals.next(&sessions).unwrap();
+        assert_eq!((arrival.first.session, arrival.first.repeat), (at, 0));
+        assert_eq!(arrival.first.due.at, Duration::from_millis(at * at * 10));
+    }
+    assert!(arrivals.next(&sessions).is_none());
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let says = |load| workload(load).check().unwrap_err().to_string();
     let trace = Process::Trace(

@@ -17,6 +17,8 @@ use crate::source::{Head, HeadError};
 
 const BODY_LIMIT: usize = 64 * 1024 * 1024;
 const BUFFER_BYTES: usize = 64 * 1024;
+/// Heads and framing of a response beyond its body.
+const FRAMING_LIMIT: usize = 64 * 1024 * 1024;
 
 /// A head and its body.
 #[derive(Debug, Clone)]
@@ -67,6 +69,8 @@ pub struct Fetched {
     pub lines: Lines,
     /// The body, unchunked.
     pub body: Vec<u8>,
+    /// Every byte that came, interim answers, framing and what stood behind the end among them.
+    pub raw: Vec<u8>,
     /// Every read that held body bytes.
     pub pieces: Vec<Chunk>,
     /// When the request began to be written.
@@ -113,11 +117,24 @@ pub fn fetch(
 /// # Errors
 /// There was no head, or the body is longer.
 pub async fn ask(
-    mut stream: TcpStream,
+    stream: TcpStream,
     request: &[u8],
     most: usize,
 ) -> Result<(Fetched, Result<(), FetchError>), FetchError> {
-    let (from, mut to) = stream.split();
+    ask_and_linger(stream, request, most, Duration::ZERO).await
+}
+
+/// As [`ask`]; once the response is whole, what comes behind it for so long is in [`Fetched::raw`], too.
+///
+/// # Errors
+/// As of [`ask`].
+pub async fn ask_and_linger(
+    mut stream: TcpStream,
+    request: &[u8],
+    most: usize,
+    linger: Duration,
+) -> Result<(Fetched, Result<(), FetchError>), FetchError> {
+    let (mut from, mut to) = stream.split();
     let sent = Instant::now();
     let written = async {
         // Whoever does not take all of a request may answer it all the same: so that reading tells what became of it.
@@ -129,11 +146,20 @@ pub async fn ask(
         status: 0,
         lines: Lines::default(),
         body: Vec::new(),
+        raw: Vec::new(),
         pieces: Vec::new(),
         sent,
     };
     let mut parser = Parser::with_lines();
-    let read = read(from, has_body, most, &mut parser, &mut fetched);
+    let read = async {
+        let end = read(&mut from, has_body, most, &mut parser, &mut fetched).await;
+        if end.is_ok() && !linger.is_zero() {
+            let behind = behind(&mut from, most, &mut fetched.raw);
+            // Whoever says nothing more is waited for until then.
+            let _late = tokio::time::timeout(linger, behind).await;
+        }
+        end
+    };
     let end = tokio::select! {
         end = read => end,
         () = written => Err(FetchError::Cut),
@@ -150,8 +176,19 @@ pub async fn ask(
     }
 }
 
+/// What comes behind a whole response.
+async fn behind(from: &mut tokio::net::tcp::ReadHalf<'_>, most: usize, raw: &mut Vec<u8>) {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        raw.extend_from_slice(&buffer[..count]);
+        if raw.len() > most.saturating_add(FRAMING_LIMIT) {
+            return;
+        }
+    }
+}
+
 async fn read(
-    mut from: tokio::net::tcp::ReadHalf<'_>,
+    from: &mut tokio::net::tcp::ReadHalf<'_>,
     has_body: bool,
     most: usize,
     parser: &mut Parser,
@@ -167,6 +204,7 @@ async fn read(
                 Err(FetchError::Cut)
             };
         }
+        fetched.raw.extend_from_slice(&buffer[..count]);
         let (before, body) = (fetched.body.len(), &mut fetched.body);
         let progress = parser.feed(&buffer[..count], &mut |bytes: &[u8]| {
             body.extend_from_slice(bytes);
@@ -177,7 +215,7 @@ async fn read(
                 bytes: body.len() - before,
             });
         }
-        if body.len() > most {
+        if body.len() > most || fetched.raw.len() > most.saturating_add(FRAMING_LIMIT) {
             return Err(FetchError::TooLong(most));
         }
         let is_whole = matches!(progress?, Progress::Done { .. });

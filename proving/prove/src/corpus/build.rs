@@ -109,7 +109,8 @@ pub(super) fn build(options: &Build) -> super::Outcome {
         stream: !options.no_stream,
         max_context: options.max_context,
         block_tokens: options.block_tokens,
-        keep_duplicates: options.keep_duplicates,
+        // Each arrival of a trace is its own.
+        keep_duplicates: options.keep_duplicates || config.profile.iter().any(options::is_trace),
         strict: options.strict,
         threads: threads(options.threads),
         profiles: profiles

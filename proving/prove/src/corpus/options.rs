@@ -3,7 +3,7 @@
 //! Invariant: a key that the reader does not know is refused.
 //! Not here: what readers do with it.
 
-use ::corpus::reader::{Format, Geometry, Place, Reader, Screen, Settings, Spread};
+use ::corpus::reader::{Blocks, Format, Geometry, Place, Reader, Screen, Settings, Spread};
 
 use experiment::random::Rng;
 
@@ -51,6 +51,7 @@ pub(super) fn reader(group: &Group, seed: u64) -> Result<Box<dyn Reader>, String
         let known = match format {
             Format::Omniact => omniact(&mut settings, key, value),
             Format::Synthetic => synthetic(&mut settings.geometry, key, value),
+            Format::Trace => trace(&mut settings.blocks, key, value),
             _ => Ok(false),
         };
         match known {
@@ -73,7 +74,7 @@ pub(super) fn licence(group: &Group) -> Option<&'static str> {
         }
         Format::OpenHands | Format::SweAgent => Some("CC-BY-4.0"),
         Format::Synthetic => Some("none needed: made"),
-        Format::Atif | Format::CoderForge | Format::Messages => None,
+        Format::Atif | Format::CoderForge | Format::Messages | Format::Trace => None,
     }
 }
 
@@ -93,6 +94,11 @@ pub(super) fn check_media(group: &Group, keeps_media: bool) -> Result<(), String
     Ok(())
 }
 
+/// Whether its sessions stand for arrivals, of which none may be missing.
+pub(super) fn is_trace(group: &Group) -> bool {
+    group.reader.parse() == Ok(Format::Trace)
+}
+
 /// Whether sessions are made, so that there are none to draw from.
 pub(super) fn makes_sessions(group: &Group) -> bool {
     group.reader.parse() == Ok(Format::Synthetic)
@@ -107,6 +113,23 @@ fn omniact(settings: &mut Settings, key: &str, value: &str) -> Result<bool, Stri
         ("screen", "last") => settings.screen_place = Place::Last,
         ("screen", _) => return Err("must be first or last".to_owned()),
         ("root", path) => settings.root = Some(path.into()),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn trace(blocks: &mut Blocks, key: &str, value: &str) -> Result<bool, String> {
+    let tokens = |least: u32| {
+        let tokens: u32 = value
+            .parse()
+            .map_err(|_| "is no number of tokens".to_owned())?;
+        let fits = (least..=1_000_000).contains(&tokens);
+        fits.then_some(tokens)
+            .ok_or_else(|| format!("must be from {least} to 1,000,000"))
+    };
+    match key {
+        "block" => blocks.tokens = tokens(1)?,
+        "template" => blocks.template_tokens = tokens(0)?,
         _ => return Ok(false),
     }
     Ok(true)

@@ -5,6 +5,7 @@
 //! Not here: making the calls (`run`).
 
 mod answer;
+mod disguise;
 mod leak;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,9 @@ pub(super) struct Observed {
     pub(super) exchanges: Vec<Vec<Exchange>>,
     /// All that arrived in the case through the gateway, by the number of the upstream.
     pub(super) arrived: Vec<Vec<Seen>>,
+    /// Every byte that arrived in the case through the gateway, by the number of the upstream and by connection, whether or
+    /// not it was a call.
+    pub(super) wires: Vec<Vec<Vec<u8>>>,
     /// By the number of the growth.
     pub(super) metrics: Vec<Moved>,
 }

@@ -4,6 +4,7 @@
 //! reached, says nothing in time or shows a web page is [`Unanswered`].
 //! Not here: what an answer has to be (`check`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use load::client::{self, FetchError, Lines};
 use tokio::net::TcpStream;
 
 /// Bytes of an answer that are kept; a longer one is no answer.
+/// How long is waited for bytes behind an answer.
+const LINGER: Duration = Duration::from_millis(20);
 const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// Whom to call: `http://HOST[:PORT][/PATH]`.
@@ -31,6 +34,8 @@ pub(super) struct Asked<'a> {
     pub(super) path: &'a str,
     pub(super) headers: &'a HeaderMap,
     pub(super) body: &'a [u8],
+    /// Names of headers as they are written, where they are not in small letters.
+    pub(super) spelled: &'a BTreeMap<String, String>,
 }
 
 /// What came back.
@@ -42,6 +47,8 @@ pub(super) struct Answer {
     /// Trailers among them, in the order of arrival.
     pub(super) headers: Vec<(String, Vec<u8>)>,
     pub(super) body: Vec<u8>,
+    /// Every byte that came on the connection.
+    pub(super) raw: Vec<u8>,
     /// Why the body is not whole.
     pub(super) broken: Option<String>,
     pub(super) first_byte: Option<Instant>,
@@ -143,7 +150,8 @@ async fn exchange(target: &Target, asked: Asked<'_>) -> Result<Answer, Unanswere
     // Without it only latency suffers.
     let _ = stream.set_nodelay(true);
     let from = stream.local_addr().map_err(unreachable)?;
-    let heard = client::ask(stream, &written(target, asked), BODY_BYTES_MAX).await;
+    let heard =
+        client::ask_and_linger(stream, &written(target, asked), BODY_BYTES_MAX, LINGER).await;
     let (fetched, end) = heard.map_err(|error| {
         let target = target.to_string();
         match error {
@@ -172,6 +180,7 @@ async fn exchange(target: &Target, asked: Asked<'_>) -> Result<Answer, Unanswere
             .first()
             .map(|piece| fetched.sent + piece.after),
         body: fetched.body,
+        raw: fetched.raw,
         broken: end.err().map(|error| error.to_string()),
         from,
     })
@@ -196,7 +205,11 @@ fn written(target: &Target, asked: Asked<'_>) -> Vec<u8> {
     }
     let mut bytes = head.into_bytes();
     for (name, value) in asked.headers {
-        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+        let name = asked
+            .spelled
+            .get(name.as_str())
+            .map_or(name.as_str(), String::as_str);
+        for part in [name.as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
             bytes.extend_from_slice(part);
         }
     }

@@ -3,6 +3,7 @@
 //! Invariant: a series that is not there has no value; what is not on a page at all is told with the names nearest to it.
 //! Not here: what it has to grow by (`check`).
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ impl Scrape {
     /// Asks for the page.
     pub(super) async fn read(&self, patience: Duration) -> Result<Reading, Unanswered> {
         let asked = Asked {
+            spelled: &BTreeMap::new(),
             method: &Method::GET,
             path: "",
             headers: &HeaderMap::new(),

@@ -152,6 +152,7 @@ impl Cases<'_> {
     fn observe(&self, case: &Case) -> Result<Observed, Stopped> {
         let before = self.readings(&case.metrics)?;
         let marks = self.marks();
+        let heard: Vec<Vec<usize>> = self.rig.upstreams.iter().map(Recorder::wires).collect();
         let (mut exchanges, mut direct) = (Vec::new(), Vec::new());
         for call in &case.calls {
             let made = self.make(call)?;
@@ -176,10 +177,22 @@ impl Cases<'_> {
                     .collect()
             })
             .collect();
+        let wires = self
+            .rig
+            .upstreams
+            .iter()
+            .zip(&heard)
+            .map(|(recorder, before)| {
+                let all = recorder.wires_since(before).into_iter();
+                let through = all.filter(|(peer, _)| !direct.contains(peer));
+                through.map(|(_, bytes)| bytes).collect()
+            });
+        let wires = wires.collect();
         let metrics = self.moved(&case.metrics, before, &arrived)?;
         Ok(Observed {
             exchanges,
             arrived,
+            wires,
             metrics,
         })
     }
@@ -202,6 +215,7 @@ impl Cases<'_> {
             path: &call.path,
             headers: &call.headers,
             body: &call.body,
+            spelled: &call.spelled,
         };
         let mut made = Vec::new();
         for _ in 0..call.count {

@@ -76,6 +76,8 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
+    /// Names of headers that are not written in small letters, by those that are.
+    pub(crate) spelled: BTreeMap<String, String>,
     pub(crate) count: usize,
     pub(crate) statuses: Statuses,
     pub(crate) answers: Vec<Answers>,

@@ -9,6 +9,7 @@ mod reply;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use std::io;
 use std::net::SocketAddr;
@@ -64,6 +65,9 @@ struct Book {
     calls: Vec<Seen>,
     /// Of all bodies.
     bytes: usize,
+    /// Every byte of each connection, whether or not it was of a call.
+    wires: Vec<(SocketAddr, Vec<u8>)>,
+    wire_bytes: usize,
 }
 
 type Shared = Arc<Mutex<Book>>;
@@ -95,6 +99,8 @@ impl Recorder {
             does: Behaviour::Answer,
             calls: Vec::new(),
             bytes: 0,
+            wires: Vec::new(),
+            wire_bytes: 0,
         }));
         let runtime = crate::runtime::make()?;
         let (commands, told) = mpsc::unbounded_channel();
@@ -155,7 +161,24 @@ impl Recorder {
     /// Whether no further call could be kept.
     pub(super) fn is_full(&self) -> bool {
         let book = open(&self.shared);
-        book.calls.len() >= CALLS_MAX || book.bytes >= BYTES_MAX
+        book.calls.len() >= CALLS_MAX || book.bytes >= BYTES_MAX || book.wire_bytes >= BYTES_MAX
+    }
+
+    /// How many bytes each connection has brought.
+    pub(super) fn wires(&self) -> Vec<usize> {
+        let book = open(&self.shared);
+        book.wires.iter().map(|(_, bytes)| bytes.len()).collect()
+    }
+
+    /// What each has brought since it had brought so many, and what new ones have.
+    pub(super) fn wires_since(&self, before: &[usize]) -> Vec<(SocketAddr, Vec<u8>)> {
+        let book = open(&self.shared);
+        let wires = book.wires.iter().enumerate();
+        let new = wires.map(|(at, (peer, bytes))| {
+            let from = before.get(at).copied().unwrap_or(0);
+            (*peer, bytes.get(from..).unwrap_or_default().to_vec())
+        });
+        new.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 }
 

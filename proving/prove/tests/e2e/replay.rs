@@ -267,3 +267,93 @@ fn genuine_answers_of_toolbench_are_accepted_whichever_repair_was_asked_for() {
         assert_eq!(result["errors"], 0, "{result:#}");
     }
 }
+
+#[test]
+fn a_recorded_trace_of_a_thousand_lines_is_replayed_with_its_lengths_and_its_hits() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let trace = dir.path().join("trace.jsonl");
+    // Ten conversations in turn, each of whose prompts is the one before and a block more; one in a hundred comes twice.
+    let (mut lines, mut prompts, mut outputs) = (String::new(), 0, 0);
+    for at in 0..1_000_u64 {
+        let number = at - u64::from(at % 100 == 99) * 10;
+        let (talk, turn) = (number % 10, number / 10 % 20);
+        let blocks: Vec<String> = (0..=turn)
+            .map(|block| (talk * 1_000 + block).to_string())
+            .collect();
+        let (input, output) = ((turn + 1) * 64, 1 + number % 7);
+        (prompts, outputs) = (prompts + input, outputs + output);
+        lines += &format!(
+            "{{\"timestamp\":{},\"input_length\":{input},\"output_length\":{output},\"hash_ids\":[{}]}}\n",
+            at * 5,
+            blocks.join(",")
+        );
+    }
+    std::fs::write(&trace, lines).expect("a file");
+    let (trace, out) = (trace.to_str().expect("text"), dir.path().join("corpus"));
+    let out = out.to_str().expect("text");
+    let built = prove(&[
+        "corpus",
+        "build",
+        "--model",
+        MODEL,
+        "--ignore-eos",
+        "--profile",
+        "recorded",
+        "--reader",
+        "trace",
+        trace,
+        "--set",
+        "block=64",
+        "--out",
+        out,
+    ]);
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    let (told, _) = document(&["corpus", "inspect", out, "--json"]);
+    assert_eq!(
+        (&told["sessions"], &told["skipped"]),
+        (&1_000.into(), &0.into()),
+        "{told:#}"
+    );
+
+    let engine = Engine::start();
+    let url = engine.url();
+    let arrivals = format!("trace:{trace}");
+    let args = [
+        "load",
+        out,
+        "--target",
+        &url,
+        "--arrivals",
+        &arrivals,
+        "--duration",
+        "6s",
+        "--json",
+    ];
+    let (result, code) = document(&args);
+    // Gaps of 5 ms: on a busy machine the generator is late, which takes nothing from what was sent, answered and counted.
+    assert!(matches!(code, Some(0 | 4)), "{code:?} {result:#}");
+    let count = |member: &str| result[member].as_u64().expect("a count");
+    assert_eq!(
+        (count("requests"), count("errors"), count("unsent")),
+        (1_000, 0, 0),
+        "{result:#}"
+    );
+    let tokens = |kind: &str| result["tokens"][kind].as_u64().expect("tokens");
+    assert_eq!(tokens("completion"), outputs);
+    // The template's come on top, as many of each prompt.
+    let template = tokens("prompt") - prompts;
+    assert!(template % 1_000 == 0 && template < 200_000, "{template}");
+    let share = engine.metric("vllm:prefix_cache_hits_total")
+        / engine.metric("vllm:prefix_cache_queries_total");
+    let foretold = result["run"]["predicted_hit_rate"]
+        .as_f64()
+        .expect("a share");
+    assert!(
+        foretold > 0.5 && (share - foretold).abs() < 0.05,
+        "{share} for {foretold}"
+    );
+}

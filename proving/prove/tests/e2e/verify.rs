@@ -387,6 +387,17 @@ fn an_upstreams_key_that_comes_back_is_caught() {
 }
 
 #[test]
+fn an_upstreams_key_in_an_interim_answer_is_caught() {
+    let gate = Gateway::gate(|config| config);
+    let came = gate.verify_behind(Wrong::HintsKey);
+    assert_eq!(came.code, Some(1), "{}", came.said);
+    let got = came.got("Zero-trust security");
+    let place = "(never_downstream 1) came back in the bytes of a connection, plain";
+    assert!(got.contains(place), "{got}");
+    assert!(!came.said.contains("gemini-api-key"), "{}", came.said);
+}
+
+#[test]
 fn a_broken_stream_that_ends_cleanly_is_caught() {
     let gate = Gateway::gate(|config| config);
     let came = gate.verify_behind(Wrong::EndsCleanly);

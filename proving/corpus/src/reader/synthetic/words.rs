@@ -33,7 +33,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// A text of so many words.
-pub(super) fn text(words: usize, rng: &mut Rng) -> String {
+pub(in crate::reader) fn text(words: usize, rng: &mut Rng) -> String {
     let mut text = String::with_capacity(words * 6);
     for i in 0..words {
         if i > 0 {

@@ -1,8 +1,9 @@
 //! What must cross in neither direction: credentials of clients upstream, those of upstreams to clients.
 //!
-//! Invariant: all of a message is searched: its first line, names and values of headers, and every byte of its body. A
-//! text that is found is not told, but where it was.
+//! Invariant: all of a message is searched: its first line, names and values of headers, every byte of its body; and all
+//! bytes of each connection, whether or not they are a message, in each [`disguise`]. A text that is found is not told, but where it was.
 
+use super::disguise::{self, holds};
 use super::{Found, Observed};
 use crate::verify::client::Answer;
 use crate::verify::suite::{Case, Suite, To};
@@ -28,6 +29,27 @@ pub(super) fn check(found: &mut Found, suite: &Suite, case: &Case, observed: &Ob
             }
         }
     }
+    for ((upstream, wires), seen) in suite
+        .upstreams
+        .iter()
+        .zip(&observed.wires)
+        .zip(&observed.arrived)
+    {
+        for (number, text) in case.never_upstream.iter().enumerate() {
+            // What was found in a call is told.
+            let is_told = seen
+                .iter()
+                .any(|seen| in_call(seen, text.as_bytes()).is_some());
+            let hidden = |wire: &Vec<u8>| disguise::found(wire, text.as_bytes());
+            if let Some(how) = wires.iter().filter(|_| !is_told).find_map(hidden) {
+                found.fault(format!(
+                    "{} (never_upstream {number}) arrived at {} in the bytes of a connection, {how}",
+                    masked(text),
+                    upstream.name
+                ));
+            }
+        }
+    }
     if !case.never_upstream.is_empty() {
         let texts = case.never_upstream.len();
         found.says(format!("searched upstream for {texts} texts that must not arrive: calls {calls}, bytes of bodies {bytes}"));
@@ -43,6 +65,11 @@ pub(super) fn check(found: &mut Found, suite: &Suite, case: &Case, observed: &Ob
                     found.fault(format!(
                         "{what} (never_downstream {number}) came back in {place}"
                     ));
+                } else if let Some(how) = disguise::found(&exchange.answer.raw, text.as_bytes()) {
+                    let what = masked(text);
+                    found.fault(format!(
+                        "{what} (never_downstream {number}) came back in the bytes of a connection, {how}"
+                    ));
                 }
             }
         }
@@ -51,11 +78,6 @@ pub(super) fn check(found: &mut Found, suite: &Suite, case: &Case, observed: &Ob
         let texts = case.never_downstream.len();
         found.says(format!("searched downstream for {texts} texts that must not come back: answers {answers}, bytes of bodies {heard}"));
     }
-}
-
-fn holds(text: &[u8], wanted: &[u8]) -> bool {
-    text.windows(wanted.len().max(1))
-        .any(|part| part.eq_ignore_ascii_case(wanted))
 }
 
 fn in_headers(headers: &[(String, Vec<u8>)], wanted: &[u8]) -> Option<String> {

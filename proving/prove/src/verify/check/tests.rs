@@ -42,6 +42,7 @@ fn case() -> Case {
             path: "/".into(),
             headers: HeaderMap::new(),
             body: b"asked".to_vec(),
+            spelled: Default::default(),
             count: 1,
             statuses: "200".parse().expect("statuses"),
             answers: Vec::new(),
@@ -77,6 +78,7 @@ fn answer(kind: &str, body: &str) -> Answer {
         reason: Vec::new(),
         headers: vec![("content-type".into(), kind.into())],
         body: body.into(),
+        raw: Vec::new(),
         broken: None,
         first_byte: Some(Instant::now()),
         from: ([127, 0, 0, 1], 2).into(),
@@ -92,6 +94,7 @@ fn observed(kind: &str, body: &str) -> Observed {
     Observed {
         exchanges: vec![vec![exchange]],
         arrived: vec![vec![seen(body)], Vec::new()],
+        wires: vec![Vec::new(), Vec::new()],
         metrics: Vec::new(),
     }
 }
@@ -578,4 +581,62 @@ fn a_call_past_the_gateway_is_no_answer_of_the_gateway() {
     first(&mut direct).answer.body = b"own-secret".to_vec();
     let found = holds(&case, &direct);
     assert!(found.evidence[0].contains("straight to two"), "{found:?}");
+}
+
+#[test]
+fn a_secret_is_found_in_the_raw_bytes_of_either_side_in_each_disguise() {
+    let secret = "Up-key_7/x";
+    let bearer = format!("Bearer {secret}");
+    let base64 = |alphabet: &base64::engine::GeneralPurpose, offset: usize| {
+        base64::Engine::encode(alphabet, format!("{}{bearer}.", "y".repeat(offset)))
+    };
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02X}")).collect();
+    let (standard, url) = (
+        &base64::engine::general_purpose::STANDARD,
+        &base64::engine::general_purpose::URL_SAFE,
+    );
+    let mut disguises = vec![
+        (
+            "plain",
+            format!("HTTP/1.1 103 Early Hints\r\nlink: {secret}\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
+        ),
+        (
+            "plain",
+            format!("5;k={}\r\nhello\r\n0\r\n\r\n", secret.to_uppercase()),
+        ),
+        ("plain", format!("SSH-2.0 {secret}")),
+        ("hexadecimal", format!("x: {hex}")),
+        ("percent-encoded", "x: Up%2Dkey%5F7%2Fx".to_owned()),
+    ];
+    for offset in 0..3 {
+        disguises.push(("base64", base64(standard, offset)));
+        disguises.push(("base64", base64(url, offset)));
+    }
+    for (name, bytes) in disguises {
+        let mut case = case();
+        case.never_upstream = vec![secret.into()];
+        let mut up = unary();
+        up.wires[0].push(bytes.clone().into_bytes());
+        let found = check(&suite(), &case, &up).faults.join("; ");
+        let place = format!("arrived at one in the bytes of a connection, {name}");
+        assert!(
+            found.contains(&place) && !found.contains(secret),
+            "{bytes}: {found}"
+        );
+        let mut case = self::case();
+        case.never_downstream = vec![secret.into()];
+        let mut down = unary();
+        first(&mut down).answer.raw = bytes.clone().into_bytes();
+        let found = check(&suite(), &case, &down).faults.join("; ");
+        let place = format!("came back in the bytes of a connection, {name}");
+        assert!(
+            found.contains(&place) && !found.contains(secret),
+            "{bytes}: {found}"
+        );
+    }
+    let mut case = case();
+    case.never_upstream = vec![secret.into()];
+    let mut fine = unary();
+    fine.wires[0].push(base64(standard, 0).replace('W', "X").into_bytes());
+    assert_eq!(check(&suite(), &case, &fine).faults, Vec::<String>::new());
 }

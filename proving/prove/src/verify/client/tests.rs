@@ -32,6 +32,7 @@ fn asked(address: SocketAddr, patience: Duration) -> Result<Answer, Unanswered> 
         .enable_all()
         .build();
     let asked = Asked {
+        spelled: &std::collections::BTreeMap::new(),
         method: &Method::POST,
         path: "/v1",
         headers: &HeaderMap::new(),
@@ -129,4 +130,13 @@ fn a_target_is_an_http_url_without_credentials() {
         let says = Target::parse(wrong).expect_err(wrong);
         assert!(says.contains("http://HOST"), "{says}");
     }
+}
+
+#[test]
+fn what_is_said_before_within_and_behind_an_answer_is_kept_with_it() {
+    let all = b"HTTP/1.1 103 Early Hints\r\nlink: one\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+        2;k=two\r\nno\r\n0\r\n\r\nthree";
+    let answer = answered(all).expect("an answer");
+    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"no"[..]));
+    assert_eq!(answer.raw, all);
 }

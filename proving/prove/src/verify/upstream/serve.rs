@@ -24,6 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::wire::Wire;
 use super::{
     BODY_BYTES_MAX, BYTES_MAX, Behaviour, CALLS_MAX, Command, Seen, Shared, Usage, open, reply,
 };
@@ -91,6 +92,7 @@ async fn accept(listener: Option<&TcpListener>) -> Option<(TcpStream, SocketAddr
 async fn connection(stream: TcpStream, peer: SocketAddr, shared: Shared) {
     // Without it only latency suffers.
     let _ = stream.set_nodelay(true);
+    let wire = Wire::new(stream, peer, &shared);
     let service = service_fn(move |request: Request<Incoming>| {
         let (head, body) = request.into_parts();
         // Before anything is waited for: a head is known even where nothing follows.
@@ -100,7 +102,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, shared: Shared) {
     // An error is a client that left, or an answer that we broke.
     drop(
         http1::Builder::new()
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(wire), service)
             .await,
     );
 }

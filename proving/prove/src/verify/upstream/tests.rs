@@ -42,6 +42,7 @@ fn call_within(
         HeaderValue::from_str(credential).expect("a value"),
     );
     let asked = Asked {
+        spelled: &std::collections::BTreeMap::new(),
         method: &Method::POST,
         path: "/v1/chat/completions?a=b",
         headers: &headers,
@@ -158,4 +159,33 @@ fn a_head_whose_body_is_held_back_or_cut_is_written_down_with_what_came_of_it() 
     drop(cut);
     let seen = arrives("another head", &|seen| seen.len() == 2);
     assert!(!seen[1].is_whole && seen[1].body.is_empty());
+}
+
+#[test]
+fn what_is_no_http_and_a_head_that_never_ends_are_written_down() {
+    use std::io::Write as _;
+    let up = start();
+    let before = up.wires();
+    let texts = [
+        "SSH-2.0-secret-one\r\n\r\n",
+        "POST /v1 HTTP/1.1\r\nauthorization: secret-two",
+    ];
+    let _open = texts.map(|text| {
+        let mut stream = std::net::TcpStream::connect(up.address()).expect("it listens");
+        stream.write_all(text.as_bytes()).expect("it reads");
+        stream
+    });
+    let all = || -> Vec<String> {
+        let wires = up.wires_since(&before).into_iter();
+        wires
+            .map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned())
+            .collect()
+    };
+    testing::eventually("both were read", || {
+        let all = all();
+        texts.iter().all(|text| all.iter().any(|wire| wire == text))
+    });
+    assert!(up.since(0).is_empty(), "neither is a call");
+    // What was there before is not told again.
+    assert_eq!(up.wires_since(&up.wires()), []);
 }

@@ -14,6 +14,8 @@ pub(super) enum Wrong {
     CopiesCredential,
     /// Adds an upstream's key to every answer.
     EchoesKey,
+    /// Says an upstream's key in an interim answer before each.
+    HintsKey,
     /// Ends an answer that was cut as if it were whole.
     EndsCleanly,
     /// Cuts streams before their third event.
@@ -59,6 +61,9 @@ fn relay(client: TcpStream, gateway: u16, wrong: Wrong) {
     }
     pump(gateway, &client, |head| match wrong {
         Wrong::EchoesKey => format!("{head}x-debug: Bearer gemini-api-key\r\n"),
+        Wrong::HintsKey => {
+            format!("HTTP/1.1 103 Early Hints\r\nlink: gemini-api-key\r\n\r\n{head}")
+        }
         _ => head.to_owned(),
     });
     if wrong == Wrong::EndsCleanly {

@@ -72,6 +72,10 @@ pub(super) fn call(
         );
     }
     let headers = headers(faults, &format!("{path}.headers"), &form.headers);
+    // As clients may spell them, a gateway has to know each.
+    let names = form.headers.keys();
+    let spelled = names.map(|name| (name.to_ascii_lowercase(), name.clone()));
+    let spelled = spelled.filter(|(small, name)| small != name).collect();
     let is_bodiless = method
         .as_ref()
         .is_some_and(|method: &Method| *method == Method::GET);
@@ -112,6 +116,7 @@ pub(super) fn call(
         path: target.to_owned(),
         headers,
         body: body.into_bytes(),
+        spelled,
         count,
         statuses,
         answers,
