@@ -200,7 +200,7 @@ impl Scanner {
             self.stats.data_bytes += length as u64;
             return false;
         }
-        let event = if self.event_len == 0 {
+        let mut event = if self.event_len == 0 {
             let only_line = only_line.filter(|_| !self.opening);
             Event::read(self.without_mark(last_part), only_line)
         } else {
@@ -213,7 +213,7 @@ impl Scanner {
         };
         let withheld =
             self.mode == Mode::Withhold && event.only_usage && length <= HOLD_LIMIT_BYTES;
-        self.count(event, withheld);
+        self.count(&mut event, withheld);
         withheld
     }
 
@@ -224,20 +224,14 @@ impl Scanner {
             .unwrap_or(event)
     }
 
-    fn count(&mut self, event: Event, withheld: bool) {
+    #[inline]
+    fn count(&mut self, event: &mut Event, withheld: bool) {
         let stats = &mut self.stats;
         stats.data_after_done |= stats.done && event.has_data;
-        if let (Some(usage), false) = (event.usage, stats.done) {
-            let reported = match self.reported.take() {
-                Some(mut earlier) => {
-                    earlier.take_later(&usage);
-                    earlier
-                }
-                None => usage,
-            };
-            reported.judge(&mut stats.usage);
-            self.reported = Some(reported);
+        if let Some(usage) = event.usage.take() {
+            self.take_report(usage);
         }
+        let stats = &mut self.stats;
         stats.done |= event.is_done;
         stats.error |= event.is_error;
         if withheld {
@@ -246,6 +240,23 @@ impl Scanner {
             stats.data_events += u64::from(event.has_data);
             stats.data_bytes += event.data_bytes;
         }
+    }
+
+    /// Most events have none.
+    #[cold]
+    fn take_report(&mut self, usage: Box<Report>) {
+        if self.stats.done {
+            return;
+        }
+        let reported = match self.reported.take() {
+            Some(mut earlier) => {
+                earlier.take_later(&usage);
+                earlier
+            }
+            None => usage,
+        };
+        reported.judge(&mut self.stats.usage);
+        self.reported = Some(reported);
     }
 
     fn start_event(&mut self, last_withheld: bool) {
