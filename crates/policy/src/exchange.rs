@@ -301,14 +301,15 @@ impl Exchange {
         let unknown = Subjects::default();
         let known = held.map(Reservation::subjects);
         let who = s.who(workload, self.record.caller.as_ref());
-        for limit in front::limits_of(grant, who, known.unwrap_or(&unknown), s, levels) {
+        let limits = front::limits_of(grant, who, known.unwrap_or(&unknown), s, levels);
+        limits.for_each(|limit| {
             tell(LimitLevel {
                 kind: limit.kind,
                 id: limit.id,
                 amount: limit.rate.amount,
                 level: limit.bucket.level(now),
             });
-        }
+        });
     }
 
     /// Whether an attempt ended whose record nobody has taken.

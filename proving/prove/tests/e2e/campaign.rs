@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use testing::{PATIENCE, eventually, pace, skip};
 
-use super::verify::{SCENARIO, found_at};
+use super::verify::{QUICK, SCENARIO, found_at, without_waits};
 use super::{PROVE, gate, ports};
 
 /// Campaigns at most, until one is not void.
@@ -82,11 +82,7 @@ fn scenario() -> tempfile::TempDir {
     write("scenario.toml", TEXT);
     write("corpus.toml", CORPUS);
     write("small.toml", SMALL);
-    fs::copy(
-        Path::new(SCENARIO).join("verify.toml"),
-        dir.path().join("verify.toml"),
-    )
-    .expect("a suite");
+    write("verify.toml", &without_waits());
     // The suite has the one with two requests a minute, and the load the other.
     for (to, from) in [("gateway", "tollgate"), ("tollgate-load", "tollgate-load")] {
         fs::create_dir(dir.path().join(to)).expect("a directory");
@@ -164,7 +160,7 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
     assert_eq!(result["evidence"], "SIMULATED ENGINE", "{result:#}");
     assert!(said.contains("SIMULATED ENGINE: "), "{said}");
     let report = report(dir.path());
-    assert_eq!(report["verify"]["passed"], 13, "{}", report["verify"]);
+    assert_eq!(report["verify"]["passed"], QUICK, "{}", report["verify"]);
     assert!(
         report["errors"].as_array().is_some_and(Vec::is_empty),
         "{}",

@@ -58,15 +58,14 @@ fn an_endpoint_is_not_called_until_its_retry_after_has_elapsed() {
 #[test]
 fn when_every_endpoint_is_backing_off_the_client_gets_retry_after_and_none_is_called() {
     for (status, fields, seconds) in [
-        (429, "retry-after: 200", 80..=200),
-        (503, "retry-after-ms: 200000", 80..=200),
+        // A minute, which is waited for whole.
+        (429, "retry-after: 60", 1..=60),
+        (503, "retry-after-ms: 60000", 1..=60),
         (
             429,
-            "x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-reset-tokens: 4m10s",
-            130..=250,
+            "x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-reset-tokens: 1m0s",
+            1..=60,
         ),
-        // Five minutes are the most that an upstream can ask for.
-        (529, "retry-after: 99999", 180..=300),
     ] {
         let answer = busy(status, fields, "application/json");
         let upstream = Upstream::start(move |_, _| vec![Step::Send(answer.clone())]);
@@ -93,7 +92,7 @@ fn when_every_endpoint_is_backing_off_the_client_gets_retry_after_and_none_is_ca
 fn an_exhausted_quota_of_one_model_does_not_block_another() {
     let upstream = Upstream::start(|n, _| {
         vec![Step::Send(if n == 0 {
-            busy(429, "retry-after: 200", "application/json")
+            busy(429, "retry-after: 60", "application/json")
         } else {
             json(200, COMPLETION)
         })]
