@@ -15,6 +15,7 @@ mod tunnel;
 use std::io;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use policy::attempt::Failure;
 use policy::exchange::Lost;
 use wire::head::{Known, ResponseHead};
@@ -139,6 +140,30 @@ impl Body {
             Self::H1(body) => body.poll_chunk(cx, buffer),
             Self::H2(body) => body.poll_chunk(cx),
             Self::Begun(begun) => begun.poll_chunk(cx, buffer),
+        }
+    }
+
+    /// Sends what goes now of the bytes of a tunnel, and takes that off them. Ready when nothing is left.
+    #[cold]
+    pub(crate) fn poll_send(
+        &mut self,
+        bytes: &mut Bytes,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Self::H1(body) => body.poll_send(bytes, cx),
+            Self::Begun(begun) => begun.then.poll_send(bytes, cx),
+            Self::H2(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
+    }
+
+    /// Tells the other side that no more bytes come through a tunnel.
+    #[cold]
+    pub(crate) fn poll_shut(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::H1(body) => body.poll_shut(cx),
+            Self::Begun(begun) => begun.then.poll_shut(cx),
+            Self::H2(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
 

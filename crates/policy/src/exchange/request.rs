@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use wire::filter::{self, Filter, Unfit};
-use wire::head::{FieldRef, Known, Method, RequestHead};
+use wire::head::{Known, Method, RequestHead};
 
 use super::attempting::filters;
 use super::{Exchange, Plan};
@@ -187,6 +187,28 @@ impl<'a> AttemptRequest<'a> {
     /// Gives `put` each field but `host`, the body's length and those with secrets; names in lower case.
     #[inline]
     pub fn fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
+        if self.is_plain {
+            self.plain_fields(&mut put);
+        } else {
+            self.listed_fields(&mut put);
+        }
+        let (trace, filtered) = (self.record.trace, self.filtered);
+        let ours = &self.backend.headers;
+        for (name, value) in filtered.map_or(&[][..], |filtered| &filtered.headers) {
+            put(name.as_bytes(), value);
+        }
+        for AddedHeader { name, value } in ours {
+            put(name, value);
+        }
+        put(b"x-request-id", self.record.id.as_bytes());
+        if let (Some(trace), Some(span)) = (trace, self.plan.span) {
+            put(b"traceparent", &trace.traceparent(span));
+        }
+    }
+
+    /// Those of the client's that pass by lists.
+    #[inline(always)]
+    fn listed_fields(&self, put: &mut impl FnMut(&[u8], &[u8])) {
         let identity = &self.snapshot.identity.header;
         let route = self.record.route.and_then(|id| self.snapshot.route(id));
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
@@ -207,40 +229,34 @@ impl<'a> AttemptRequest<'a> {
             if !ours.is_empty() && ours.iter().any(|ours| *ours.name == *field.name) {
                 continue;
             }
-            let names = &self.head.fields;
-            let forwards = if self.is_plain {
-                self.forwards_plain(&field, &mut put)
-            } else {
-                credential::forwards(&field, names, identity.as_bytes(), listed, api)
-            };
-            if forwards && trace.is_none_or(|trace| trace::forwards(&trace, field.known)) {
+            if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed, api)
+                && trace.is_none_or(|trace| trace::forwards(&trace, field.known))
+            {
                 put(field.name, field.value);
             }
         }
-        for (name, value) in filtered.map_or(&[][..], |filtered| &filtered.headers) {
-            put(name.as_bytes(), value);
-        }
-        for AddedHeader { name, value } in ours {
-            put(name, value);
-        }
-        put(b"x-request-id", self.record.id.as_bytes());
-        if let (Some(trace), Some(span)) = (trace, self.plan.span) {
-            put(b"traceparent", &trace.traceparent(span));
-        }
     }
 
-    /// Whether a field of plain HTTP goes upstream as it is; a cookie goes in parts.
+    /// Those of the client's that go to a service of plain HTTP; a cookie goes in parts.
     #[cold]
-    fn forwards_plain(&self, field: &FieldRef<'_>, put: &mut impl FnMut(&[u8], &[u8])) -> bool {
-        let s = self.snapshot;
-        if let (Known::Cookie, Some(site)) = (field.known, &s.login) {
-            let ours = site.login.cookies();
-            if let Some(rest) = fields::cookies_but(field.value, ours) {
-                put(field.name, &rest);
+    #[inline(never)]
+    fn plain_fields(&self, put: &mut impl FnMut(&[u8], &[u8])) {
+        let (s, ours) = (self.snapshot, &self.backend.headers);
+        for field in self.head.fields.iter() {
+            let is_replaced = ours.iter().any(|ours| *ours.name == *field.name);
+            let passes = |trace| trace::forwards(trace, field.known);
+            if is_replaced || !self.record.trace.as_ref().is_none_or(passes) {
+                continue;
             }
-            return false;
+            if let (Known::Cookie, Some(site)) = (field.known, &s.login) {
+                let kept = fields::cookies_but(field.value, site.login.cookies());
+                if let Some(kept) = kept {
+                    put(field.name, &kept);
+                }
+            } else if fields::forwards(&field, &self.head.fields, s.identity.header.as_bytes()) {
+                put(field.name, field.value);
+            }
         }
-        fields::forwards(field, &self.head.fields, s.identity.header.as_bytes())
     }
 
     /// Gives `put` each field with a secret: the credential, and the one for a proxy that reads the request.

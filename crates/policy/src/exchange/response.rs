@@ -160,18 +160,18 @@ impl Running<'_> {
         self.record.status = head.status;
         let backend = self.record.backend.and_then(|id| env.snapshot.backend(id));
         let route = self.record.route.and_then(|id| env.snapshot.route(id));
-        let relay = Relay {
+        let verdict = Verdict::Relay(Relay {
             form,
             is_stream,
             idle: backend.map_or(Duration::ZERO, |backend| backend.timeouts.idle),
             stall: env.snapshot.bounds.write_stall,
             pipe,
             hold_back_bytes: route.map_or(0, |route| route.hold_back_bytes),
-        };
-        match head.status {
-            101 => Verdict::Tunnel(relay),
-            _ => Verdict::Relay(relay),
+        });
+        if head.status == 101 {
+            return tunnel(verdict);
         }
+        verdict
     }
 
     /// The body of the response broke off. Where nothing of it has left, the client gets an error instead.
@@ -316,6 +316,15 @@ fn check(
         200..=299 if reads && content == Content::Other => Err(Refusal::UpstreamFormat),
         400.. if content == Content::Other => Err(unreadable(head, unix_ms)),
         _ => Ok(()),
+    }
+}
+
+/// What was to be forwarded is a tunnel.
+#[cold]
+fn tunnel(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Relay(relay) => Verdict::Tunnel(relay),
+        other => other,
     }
 }
 

@@ -17,7 +17,7 @@ use policy::operation::Operation;
 use policy::plain::fields;
 use policy::record::{Closed, Gauge};
 use wire::filter::Stop;
-use wire::head::Known;
+use wire::head::{Known, ResponseHead};
 use wire::meter::Meter;
 
 use super::active::ActiveExchange;
@@ -384,24 +384,22 @@ pub(super) fn begin<D: Downstream>(
         .route
         .and_then(|id| active.view().snapshot().route(id));
     let returned = rule.map_or(&[][..], |rule| &rule.return_headers);
-    let is_plain = record.operation == Some(Operation::Http);
-    let login = active.view().snapshot().login.as_ref();
-    let cookies = login.map(|site| site.login.cookies());
-    let has_cors = active.exchange.page().is_some();
     if head.status != 101 || !client.switch() {
         client.begin(head.status, extent);
     }
     let mut is_dated = false;
-    for field in head.fields.iter() {
-        if shape.is_some_and(|shape| shape.replaces(field.name)) {
-            continue;
-        }
-        let returns = match is_plain {
-            false => credential::returns(&field, &head.fields, returned),
-            true => fields::returns(&field, &head.fields, cookies, has_cors),
-        };
-        if returns && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true)) {
-            client.field(field.name, field.value);
+    if record.operation == Some(Operation::Http) {
+        is_dated = begin_plain(active, head, client);
+    } else {
+        for field in head.fields.iter() {
+            if shape.is_some_and(|shape| shape.replaces(field.name)) {
+                continue;
+            }
+            if credential::returns(&field, &head.fields, returned)
+                && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
+            {
+                client.field(field.name, field.value);
+            }
         }
     }
     if !is_dated {
@@ -427,6 +425,28 @@ pub(super) fn begin<D: Downstream>(
     active.rate_limits().write(client);
     active.cors().write(client);
     client.begun();
+}
+
+/// The fields of an answer of plain HTTP that go to its client. Whether its date is one of them.
+#[cold]
+#[inline(never)]
+fn begin_plain<D: Downstream>(
+    active: &ActiveExchange,
+    head: &ResponseHead,
+    client: &mut D,
+) -> bool {
+    let login = active.view().snapshot().login.as_ref();
+    let cookies = login.map(|site| site.login.cookies());
+    let has_cors = active.exchange.page().is_some();
+    let mut is_dated = false;
+    for field in head.fields.iter() {
+        if fields::returns(&field, &head.fields, cookies, has_cors)
+            && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
+        {
+            client.field(field.name, field.value);
+        }
+    }
+    is_dated
 }
 
 /// One open stream in the gauge.

@@ -18,7 +18,7 @@ use super::relay;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::stint::Stint;
-use crate::upstream::{Body, Chunk, Response, h1};
+use crate::upstream::{Body, Chunk, Response};
 use crate::worker::Worker;
 
 /// How long a service may go on after its client ended its side.
@@ -47,14 +47,11 @@ pub(super) async fn run<D: Downstream>(
     relay::begin(active, response, relay, client);
     let now = worker.now();
     active.exchange.timing.first_byte(now, false);
-    let Body::H1(service) = &mut response.body else {
-        return active.disconnected();
-    };
     let mut tunnel = Tunnel {
         worker: &worker,
         active,
         client,
-        service,
+        service: &mut response.body,
         deadline,
         idle: relay.idle,
         waiting: Bytes::new(),
@@ -83,7 +80,7 @@ struct Tunnel<'a, D> {
     worker: &'a Worker,
     active: &'a mut ActiveExchange,
     client: &'a mut D,
-    service: &'a mut h1::Body,
+    service: &'a mut Body,
     deadline: &'a mut Deadline,
     idle: Duration,
     /// What the client sent and the service has not taken.

@@ -91,7 +91,7 @@ pub fn parse_response(
     limits: &Limits,
     out: &mut ResponseHead,
 ) -> Result<Step, HeadFault> {
-    let step = parse_response_or_switch(input, limits, out)?;
+    let step = read_response(input, limits, out)?;
     match out.status {
         SWITCHED => Err(HeadFaultKind::SwitchedProtocols.into()),
         _ => Ok(step),
@@ -107,6 +107,12 @@ pub fn parse_response_or_switch(
     limits: &Limits,
     out: &mut ResponseHead,
 ) -> Result<Step, HeadFault> {
+    read_response(input, limits, out)
+}
+
+/// In line: two calls for each answer cost more than the code twice.
+#[inline(always)]
+fn read_response(input: &[u8], limits: &Limits, out: &mut ResponseHead) -> Result<Step, HeadFault> {
     out.clear();
     match input.first() {
         None => return Ok(Step::Partial),
