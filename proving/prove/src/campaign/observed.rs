@@ -74,7 +74,8 @@ struct WindowCells {
     pub(super) whole: Times,
     pub(super) answered: u64,
     pub(super) errors: u64,
-    pub(super) output_tokens: u64,
+    /// Of answers, by the time in which they came: what a warm-up generated is none of the window after it.
+    pub(super) output_tokens: f64,
 }
 
 /// What users of a profile had in a phase.
@@ -116,7 +117,7 @@ struct Sums {
 pub(super) struct WindowSeen {
     pub(super) answered: u64,
     pub(super) errors: u64,
-    pub(super) output_tokens: u64,
+    pub(super) output_tokens: f64,
     pub(super) first: Option<Quantiles>,
     pub(super) per_token: Option<Quantiles>,
     pub(super) whole: Option<Quantiles>,
@@ -155,7 +156,7 @@ impl Observed {
             whole: Times::new(),
             answered: 0,
             errors: 0,
-            output_tokens: 0,
+            output_tokens: 0.0,
         });
     }
 
@@ -204,7 +205,34 @@ impl Observed {
         }
     }
 
+    /// Tokens of a good answer came evenly from the first to the end, in whichever windows that was.
+    fn count_tokens(&mut self, ended: &Ended) {
+        let tokens = ended.output_tokens.filter(|_| ended.failure.is_none());
+        let Some(tokens) = tokens.filter(|tokens| *tokens > 0) else {
+            return;
+        };
+        let first = ended.first_token.unwrap_or(ended.ended).min(ended.ended);
+        let whole = ended.ended.saturating_sub(first).as_secs_f64();
+        let mut until = Duration::MAX;
+        for window in self.windows.iter_mut().rev() {
+            let (from, to) = (window.from.max(first), until.min(ended.ended));
+            until = window.from;
+            let share = match whole > 0.0 {
+                true => to.saturating_sub(from).as_secs_f64() / whole,
+                // All of them at once.
+                false => f64::from(from <= ended.ended && to >= ended.ended),
+            };
+            #[expect(clippy::cast_precision_loss, reason = "tokens below 2^53")]
+            let all = tokens as f64;
+            window.output_tokens += all * share;
+            if until <= first {
+                return;
+            }
+        }
+    }
+
     fn count_window(&mut self, ended: &Ended) {
+        self.count_tokens(ended);
         let windows = &mut self.windows;
         let at = |windows: &[WindowCells], time: Duration| {
             windows
@@ -225,7 +253,6 @@ impl Observed {
             return;
         }
         window.answered += 1;
-        window.output_tokens += ended.output_tokens.unwrap_or(0);
         window.whole.add(ended.ended.saturating_sub(ended.due));
         if let Some(time) = ended.per_token {
             window.per_token.add(time);

@@ -337,7 +337,7 @@ impl View<'_> {
         let requests = seen.map_or(0, |seen| seen.answered);
         let first = seen.and_then(|seen| seen.first);
         let output = seen
-            .map(|seen| seen.output_tokens as f64 / length)
+            .map(|seen| seen.output_tokens / length)
             .filter(|rate| *rate > 0.0);
         Step {
             users,
