@@ -23,7 +23,8 @@ const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 const DASHBOARDS: [&str; 3] = ["gateway", "finops", "engine"];
 
 /// Metrics that are exported only under a condition, with the condition; documented in docs/metrics.md or docs/usage.md.
-const CONDITIONAL: [(&str, &str); 3] = [
+const CONDITIONAL: [(&str, &str); 4] = [
+    ("tollgate_cpu_quota", "a cgroup that sets a quota"),
     (
         "tollgate_cpu_throttled_seconds_total",
         "a cgroup that counts",

@@ -155,7 +155,7 @@ fn a_business_unit_has_rates_of_its_own_and_the_statement_names_them() {
     );
     let gate = Gate::start(&config, &[]);
     for workload in ["a", "b"] {
-        assert_eq!(status(&gate, workload, 10, "1000,500"), 200);
+        assert_eq!(status(&gate, workload, 500, "1000,500"), 200);
     }
     stop(gate);
     let rows = usage(&ledger, &["export", "--form", "jsonl"]);
