@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use ledger::report::wrapped;
 use policy::budget::Unit;
+use policy::limit::Window;
 use policy::record::Record;
 use policy::snapshot::{Grant, Snapshot};
 use policy::subject::Whose;
@@ -160,7 +161,11 @@ fn limits(record: &Record, s: &Snapshot) -> Vec<String> {
     let granted = granted.iter().filter_map(|id| s.limit(*id)).map(|limit| {
         let whose = for_each(limit.whose);
         let (amount, per) = (limit.rate.amount, limit.rate.per);
-        format!("{amount} {} in {per:?}{whose}", limit.kind.as_str())
+        let every = match limit.window {
+            Window::Bucket => "in",
+            Window::Rolling => "in any",
+        };
+        format!("{amount} {} {every} {per:?}{whose}", limit.kind.as_str())
     });
     let own = record
         .caller

@@ -25,3 +25,24 @@ fn explain_says_whether_a_header_named_the_workload_or_the_default_was_taken() {
     let json = explained(&["--json", header[0], header[1]]);
     assert!(json.contains("\"identity\": \"header\""), "{json}");
 }
+
+#[test]
+fn explain_says_of_a_limit_whether_it_holds_in_any_window() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let document = "backends: { up: { url: http://127.0.0.1:1/v1, models: m } }\n\
+                    routes: [ { workload: w, backend: up, limits: \
+                    [ { requests: 2, per: 1m, window: rolling }, { tokens: 9, per: 1h } ] } ]\n";
+    std::fs::write(dir.path().join("tollgate.yaml"), document).expect("a file");
+    let words = [
+        "explain",
+        "--model",
+        "m",
+        "--header",
+        "x-workload-app: w",
+        "--json",
+    ];
+    let ended = tollgate(dir.path(), &words, &[]);
+    let said: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+    let limits = serde_json::json!(["2 requests in any 60s", "9 tokens in 3600s"]);
+    assert_eq!(said["limits"], limits, "{}", ended.err);
+}
