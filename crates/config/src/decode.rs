@@ -253,8 +253,11 @@ impl<T: Written> Decode for At<T> {
                     format!("{shown} is text, not {wanted}"),
                     "write true or false",
                 ),
-                // As text it would not be better without quotes, which it may not even have.
-                Shape::Text if let Err(problem) = T::read(&scalar.text) => {
+                // As text it would be no better: without the quotes, which it may not even have, or in quotes.
+                shape
+                    if (shape == Shape::Text || T::TAKES == Takes::Text)
+                        && let Err(problem) = T::read(&scalar.text) =>
+                {
                     let shown = if problem.quotable { &shown } else { HIDDEN };
                     findings.fault(&place, format!("{shown} {}", problem.is), problem.hint);
                     return None;
