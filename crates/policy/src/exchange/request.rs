@@ -237,25 +237,38 @@ impl<'a> AttemptRequest<'a> {
         }
     }
 
-    /// Those of the client's that go to a service of plain HTTP; a cookie goes in parts.
+    /// Those of the client's that go to a service of plain HTTP; cookies go in one line (RFC 9113, 8.2.3).
     #[cold]
     #[inline(never)]
     fn plain_fields(&self, put: &mut impl FnMut(&[u8], &[u8])) {
         let (s, ours) = (self.snapshot, &self.backend.headers);
+        let mut cookies: Vec<u8> = Vec::new();
         for field in self.head.fields.iter() {
             let is_replaced = ours.iter().any(|ours| *ours.name == *field.name);
             let passes = |trace| trace::forwards(trace, field.known);
             if is_replaced || !self.record.trace.as_ref().is_none_or(passes) {
                 continue;
             }
-            if let (Known::Cookie, Some(site)) = (field.known, &s.login) {
-                let kept = fields::cookies_but(field.value, site.login.cookies());
-                if let Some(kept) = kept {
-                    put(field.name, &kept);
-                }
-            } else if fields::forwards(&field, &self.head.fields, s.identity.header.as_bytes()) {
-                put(field.name, field.value);
+            if !fields::forwards(&field, &self.head.fields, s.identity.header.as_bytes()) {
+                continue;
             }
+            if field.known != Known::Cookie {
+                put(field.name, field.value);
+                continue;
+            }
+            let kept = match &s.login {
+                Some(site) => fields::cookies_but(field.value, site.login.cookies()),
+                None => Some(field.value.to_vec()),
+            };
+            for kept in kept.into_iter().filter(|kept| !kept.is_empty()) {
+                if !cookies.is_empty() {
+                    cookies.extend_from_slice(b"; ");
+                }
+                cookies.extend_from_slice(&kept);
+            }
+        }
+        if !cookies.is_empty() {
+            put(b"cookie", &cookies);
         }
     }
 

@@ -365,7 +365,8 @@ fn metering(
     s: &Snapshot,
 ) -> (Metering, Form) {
     if is_charged_as_written(record, s) {
-        let metering = if is_good(head) {
+        // A tunnel that begins is what was asked for.
+        let metering = if is_good(head) || head.status == 101 {
             Metering::Size
         } else {
             Metering::Nothing

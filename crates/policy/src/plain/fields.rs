@@ -83,40 +83,72 @@ pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
 /// that is not of letters, digits and `-` is another name to a server that reads `_` as `-`.
 fn is_of_a_client(name: &[u8]) -> bool {
     let is_plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
-    name.iter().all(is_plain) && !name.split(|b| *b == b'-').any(is_steering)
+    name.iter().all(is_plain)
+        && !name.starts_with(b"x-auth-request")
+        && !name.split(|b| *b == b'-').any(is_steering)
 }
 
 fn is_steering(word: &[u8]) -> bool {
     matches!(
         word,
         b"accel"
+            | b"anonymous"
+            | b"assertion"
             | b"authenticated"
+            | b"authentik"
             | b"cert"
             | b"certificate"
             | b"clientcert"
+            | b"clientip"
             | b"cluster"
             | b"connecting"
+            | b"consumer"
+            | b"credential"
+            | b"destinationurl"
             | b"dn"
+            | b"email"
+            | b"envoy"
             | b"forwarded"
+            | b"group"
+            | b"groups"
+            | b"hasura"
+            | b"host"
+            | b"iap"
             | b"identity"
+            | b"impersonate"
             | b"ip"
+            | b"jwt"
+            | b"method"
+            | b"middleware"
             | b"mtls"
             | b"oidc"
+            | b"orgid"
             | b"original"
             | b"override"
+            | b"pomerium"
             | b"principal"
+            | b"proxy"
             | b"real"
             | b"remote"
+            | b"replaced"
             | b"reproxy"
             | b"rewrite"
+            | b"role"
+            | b"roles"
+            | b"script"
             | b"sendfile"
+            | b"spiffe"
             | b"ssl"
             | b"subject"
             | b"tls"
+            | b"tollgate"
+            | b"uri"
             | b"user"
             | b"userid"
             | b"userinfo"
             | b"username"
+            | b"verify"
+            | b"webauth"
     )
 }
 

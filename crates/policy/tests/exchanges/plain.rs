@@ -110,7 +110,8 @@ fn a_plain_call_takes_requests_and_neither_tokens_nor_money() {
 }
 
 #[test]
-fn what_each_call_is_charged_counts_in_budgets_of_money_where_it_is_answered_well() {
+fn what_each_call_is_charged_counts_in_budgets_of_money_where_it_is_answered_well_or_becomes_a_websocket()
+ {
     let mut world = world(|s| {
         budget(s, Unit::Money("USD".into()), 100, Whose::Workload);
         budget(s, Unit::Tokens, 1, Whose::Workload);
@@ -124,13 +125,17 @@ fn what_each_call_is_charged_counts_in_budgets_of_money_where_it_is_answered_wel
         });
         s.routes[1].unread = vec![Listed::each(price)];
     });
-    for (status, held) in [(404, 0), (200, 60)] {
-        let mut asked = answered(&mut world, status, &[]);
+    for (status, held) in [(404, 0), (101, 60)] {
+        let mut asked = answered(&mut world, status, &[("upgrade", "websocket")]);
         assert_eq!(world.held(0, None), 60);
-        let mut meter = Meter::new(asked.relay().form);
-        world.end(&mut asked, &mut meter, false);
+        let form = match &asked.verdict {
+            Verdict::Relay(relay) | Verdict::Tunnel(relay) => relay.form,
+            other => panic!("{other:?}"),
+        };
+        world.end(&mut asked, &mut Meter::new(form), false);
         assert_eq!(world.held(0, None), held, "{status}");
     }
+    world.now = policy::clock::Mono(world.now.0 + 1);
     world.now = policy::clock::Mono(world.now.0 + 60_000_000_000);
     assert_eq!(world.ask(&GET).code(), "insufficient_quota");
 }

@@ -204,6 +204,13 @@ fn a_reload_keeps_when_each_was_taken() {
     // The last two of five count: a third fits when the earlier of them is a window ago.
     let fewer = carried(&old, Kind::Requests, rate(2, 60));
     assert_eq!(fewer.take(1, at(50)), wait(40));
+    // The other three are not forgotten: a larger amount counts them again, until they are a window ago.
+    let again = carried(&fewer, Kind::Requests, rate(5, 60));
+    assert_eq!(again.take(1, at(50)), wait(10));
+    assert_eq!(again.take(1, at(60)), Ok(()));
+    let none = carried(&fewer, Kind::Requests, rate(1, 60));
+    let all = carried(&none, Kind::Requests, rate(20, 60));
+    assert_eq!(remaining(&all, at(50)), 15);
     let longer = carried(&old, Kind::Requests, rate(5, 3600));
     assert_eq!(longer.take(1, at(100)), wait(3500));
     let more = carried(&old, Kind::Requests, rate(2000, 60));

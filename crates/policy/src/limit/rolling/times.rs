@@ -3,10 +3,12 @@
 //! There is a place for each request that a window admits. A request takes a place whose last one is a window ago, and
 //! none other: a place gives at most one in any window, so that all of them give at most the amount. Where no place can
 //! be taken, so many requests *are* in the window.
-//! Invariant: exact, in both directions and to the nanosecond, whatever the number of workers; 8 bytes a request.
+//! Invariant: exact, in both directions and to the nanosecond, whatever the number of workers; 8 bytes a request. What a
+//! smaller amount has no place for is kept beside, so that a larger one that follows counts it.
 //! Not here: tokens, and windows of more requests (`cells`).
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::Mono;
 
@@ -19,7 +21,12 @@ pub(super) struct Times {
     places: Box<[AtomicI64]>,
     /// Where the earliest probably is.
     next: AtomicUsize,
+    /// Earlier requests of a window that admitted more. No take looks at them: while the latest fill all places, none is free.
+    beyond: Mutex<Vec<i64>>,
 }
+
+/// Of those the latest are kept: as many as a window has places at most.
+const BEYOND: usize = 1024;
 
 impl Times {
     pub(super) fn new(amount: u64, per: i64) -> Self {
@@ -27,7 +34,26 @@ impl Times {
             per,
             places: (0..amount).map(|_| AtomicI64::new(NEVER)).collect(),
             next: AtomicUsize::new(0),
+            beyond: Mutex::default(),
         }
+    }
+
+    fn beyond(&self) -> MutexGuard<'_, Vec<i64>> {
+        self.beyond.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep_beyond(&self, at: i64) {
+        if at == NEVER {
+            return;
+        }
+        let mut beyond = self.beyond();
+        if beyond.len() == BEYOND {
+            let earliest = (0..).zip(&*beyond).min_by_key(|(_, at)| **at);
+            if let Some((nth, _)) = earliest {
+                beyond.swap_remove(nth);
+            }
+        }
+        beyond.push(at);
     }
 
     /// Takes a place, or says how many nanoseconds there is none.
@@ -75,10 +101,16 @@ impl Times {
     /// A request of that moment never was. Which of several it is makes no difference.
     pub(super) fn give_back(&self, at: i64) {
         let mut places = self.places.iter();
-        let _found = places.find(|place| {
+        let found = places.any(|place| {
             let given = place.compare_exchange(at, NEVER, Ordering::Relaxed, Ordering::Relaxed);
             given.is_ok()
         });
+        if !found {
+            let mut beyond = self.beyond();
+            if let Some(nth) = beyond.iter().position(|kept| *kept == at) {
+                beyond.swap_remove(nth);
+            }
+        }
     }
 
     /// Requests of the window that ends now, and until the last of them counts no more.
@@ -90,9 +122,9 @@ impl Times {
         })
     }
 
-    /// Adds requests of a moment: the latest are kept.
+    /// Adds requests of a moment: the latest have the places.
     pub(super) fn add(&self, requests: u64, at: i64) {
-        let most = u64::try_from(self.places.len()).unwrap_or(u64::MAX);
+        let most = u64::try_from(self.places.len().max(BEYOND)).unwrap_or(u64::MAX);
         for _ in 0..requests.min(most) {
             let earliest = || {
                 self.places
@@ -101,12 +133,13 @@ impl Times {
             };
             while let Some(place) = earliest() {
                 let seen = place.load(Ordering::Relaxed);
-                let is_later = seen >= at;
-                if is_later
-                    || place
-                        .compare_exchange(seen, at, Ordering::Relaxed, Ordering::Relaxed)
-                        .is_ok()
-                {
+                if seen >= at {
+                    self.keep_beyond(at);
+                    break;
+                }
+                let put = place.compare_exchange(seen, at, Ordering::Relaxed, Ordering::Relaxed);
+                if put.is_ok() {
+                    self.keep_beyond(seen);
                     break;
                 }
             }
@@ -118,11 +151,14 @@ impl Times {
             .places
             .iter()
             .map(|place| place.load(Ordering::Relaxed));
-        let taken = times.filter(|at| *at != NEVER);
+        let beyond = self.beyond();
+        let taken = times
+            .filter(|at| *at != NEVER)
+            .chain(beyond.iter().copied());
         taken.map(|at| (Mono(at), 1)).collect()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.places)
+        size_of_val(&*self.places) + size_of_val(self.beyond().as_slice())
     }
 }
