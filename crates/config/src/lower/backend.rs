@@ -308,7 +308,9 @@ impl super::Lowering<'_> {
 /// Whether a host is this machine.
 pub(super) fn is_here(host: &str) -> bool {
     let ip = host.parse::<std::net::IpAddr>();
-    ip.map_or(host == "localhost", |ip| ip.is_loopback())
+    // One that is no address of anybody is dialled as this machine.
+    let is_own = |ip: std::net::IpAddr| ip.is_loopback() || ip.is_unspecified();
+    ip.map_or(host == "localhost", |ip| is_own(ip.to_canonical()))
 }
 
 /// Of the headers that belong to an API those that are not named, where any are.

@@ -52,6 +52,18 @@ pub fn asks_for_websocket(head: &RequestHead) -> bool {
         && head.method == Method::Get
         && names_websocket(&head.fields)
         && head.fields.connection_names(b"upgrade")
+        && only(&head.fields, b"sec-websocket-key").is_some_and(|key| key.len() == KEY_LENGTH)
+        && only(&head.fields, b"sec-websocket-version") == Some(b"13")
+}
+
+/// 16 bytes in Base64.
+const KEY_LENGTH: usize = 24;
+
+/// The value of a field that stands there once, and does not end with the connection.
+fn only<'f>(fields: &'f Head, name: &[u8]) -> Option<&'f [u8]> {
+    let mut named = fields.iter().filter(|field| field.name == name);
+    let value = named.next()?.value;
+    (named.next().is_none() && !fields.connection_names(name)).then_some(value)
 }
 
 /// Whether a head names WebSocket, and it alone, as the protocol to be spoken on.

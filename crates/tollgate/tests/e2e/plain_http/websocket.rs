@@ -163,6 +163,14 @@ fn what_asks_for_no_websocket_gets_none() {
         "upgrade: websocket\r\n",
         "connection: upgrade\r\nupgrade: h2c\r\n",
         "connection: upgrade\r\nupgrade: websocket\r\nupgrade: h2c\r\n",
+        // Without a key, of another version, with two keys, and with a key that ends with the connection.
+        "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n",
+        "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 7\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+        "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+        "connection: upgrade, sec-websocket-key\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
     ] {
         let answer = open(&gate, fields, "").response();
         assert_eq!(answer.status, 426, "{fields:?}");
