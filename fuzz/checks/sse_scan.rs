@@ -243,6 +243,8 @@ const COUNTS: [[&str; 2]; 13] = [
     ],
 ];
 const TOTAL: usize = 2;
+/// Its two parts follow it.
+const STORED: usize = 4;
 
 impl Reported {
     fn read(usage: &Value) -> Self {
@@ -272,6 +274,20 @@ impl Reported {
         let is_bad = |said: &[Said; 2]| said.iter().any(|said| matches!(said, Said::Bad(_)));
         if later.said[..TOTAL].iter().any(is_good) && later.said[TOTAL] == [Said::Nothing; 2] {
             self.said[TOTAL] = [Said::Nothing; 2];
+        }
+        let good = |said: [Said; 2]| match said[0] {
+            Said::Good(n) => Some(n),
+            Said::Nothing | Said::Bad(_) => None,
+        };
+        let parts = |of: &Self| [good(of.said[STORED + 1]), good(of.said[STORED + 2])];
+        match (parts(later), good(later.said[STORED])) {
+            ([Some(_), Some(_)], _) => self.said[STORED] = [Said::Nothing; 2],
+            ([None, None], Some(stored))
+                if parts(self).into_iter().flatten().sum::<u64>() > stored =>
+            {
+                self.said[STORED + 1..=STORED + 2].fill([Said::Nothing; 2]);
+            }
+            _ => {}
         }
         self.doubtful |= later.doubtful;
         for (earlier, later) in self.said.iter_mut().zip(&later.said) {
