@@ -37,6 +37,8 @@ pub enum Form {
 pub struct Heard<'m> {
     /// Its usage, where it stands: it is large to be moved.
     pub reading: &'m Reading,
+    /// The completion of its usage was told where a stream began, and not since.
+    pub is_begun_only: bool,
     /// Data events of a stream.
     pub events: Option<u64>,
     /// A stream told of an error, which no status can after its head.
@@ -47,6 +49,7 @@ impl Heard<'_> {
     /// Of an answer that said nothing.
     pub const NOTHING: Heard<'static> = Heard {
         reading: &Reading::Absent,
+        is_begun_only: false,
         events: None,
         told_error: false,
     };
@@ -235,6 +238,7 @@ fn of_stream(scanner: &Scanner) -> Heard<'_> {
     let stats = scanner.stats();
     Heard {
         reading: &stats.usage,
+        is_begun_only: stats.is_begun_only,
         events: Some(stats.data_events),
         told_error: stats.error,
     }

@@ -21,6 +21,8 @@ pub(super) fn tokens_of(bytes: u64) -> u64 {
 pub(super) struct Answered<'a> {
     /// What the answer said of its usage.
     pub reading: &'a Reading,
+    /// Its completion was told where a stream began, and not since.
+    pub is_begun_only: bool,
     /// Data events of a stream.
     pub events: Option<u64>,
     /// Bytes of the answer.
@@ -74,9 +76,10 @@ impl Answered<'_> {
         let ranked = usage
             .total
             .filter(|_| !generates && usage.completion.is_none());
-        // Anthropic's count of the completion grows: of a message that broke off what was heard is from its
-        // beginning.
-        let grows = !self.is_whole && self.operation == Some(Operation::Messages);
+        // Anthropic's count of the completion grows: of a message that broke off, or ended without another count, what
+        // was heard is from its beginning.
+        let grows =
+            (!self.is_whole || self.is_begun_only) && self.operation == Some(Operation::Messages);
         let [prompt_most, completion_most] = self.most();
         let held = |said: Option<u64>, most: u64| match said {
             Some(said) if said > most => (None, Said::Refused(said)),
@@ -181,6 +184,7 @@ mod tests {
 
     const CALL: Answered<'static> = Answered {
         reading: &Reading::Absent,
+        is_begun_only: false,
         events: None,
         bytes: 400,
         is_whole: true,
@@ -350,6 +354,29 @@ mod tests {
         let is_whole = true;
         let whole = Answered { is_whole, ..begun };
         assert_eq!(of(whole), [Count::Reported(5), Count::Reported(1)]);
+    }
+
+    #[test]
+    fn a_message_that_tells_of_no_tokens_at_its_end_is_charged_what_came_of_it() {
+        let ended = |begun, events| {
+            let call = Answered {
+                reading: &Reading::Valid(begun),
+                is_begun_only: true,
+                events: Some(events),
+                operation: Some(Operation::Messages),
+                ..CALL
+            };
+            call.tokens()
+        };
+        let one = said(Some(5), Some(1), None);
+        let tokens = ended(one, 13);
+        assert_eq!(
+            [tokens.prompt, tokens.completion],
+            [Count::Reported(5), Count::Estimated(13)]
+        );
+        assert!(!tokens.doubtful);
+        let more = said(Some(5), Some(20), None);
+        assert_eq!(ended(more, 13).completion, Count::Estimated(20));
     }
 
     #[test]

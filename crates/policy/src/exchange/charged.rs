@@ -141,6 +141,7 @@ impl Running<'_> {
         let forwarded = left.and_then(|left| left.forwarded_events);
         let answered = Answered {
             reading: heard.reading,
+            is_begun_only: heard.is_begun_only,
             events: forwarded.or(heard.events),
             bytes: self.record.bytes_out + left.map_or(0, |left| left.bytes),
             is_whole,

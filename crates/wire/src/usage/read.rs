@@ -173,6 +173,11 @@ impl Report {
         Some(report)
     }
 
+    /// Whether it has a completion that can be true.
+    pub(crate) fn tells_completion(&self) -> bool {
+        self.completion.into_iter().any(Count::is_readable)
+    }
+
     /// Takes a later report of the same answer, member by member: each count that it has replaces the earlier one,
     /// unless only the earlier one can be true.
     pub(crate) fn take_later(&mut self, later: &Self) {

@@ -219,6 +219,53 @@ fn messages_are_counted() {
 }
 
 #[test]
+fn a_message_that_says_no_tokens_at_its_end_is_not_charged_by_what_its_beginning_said() {
+    let body = json!({"model": "m", "max_tokens": 90, "stream": true,
+        "messages": [{"role": "user", "content": "hello world"}]});
+    let without = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{}}"#;
+    for (tokenizer, source) in [("", "estimated"), ("tokenizers: { m: cl100k }", "counted")] {
+        for end in [Some(without), None] {
+            let upstream = Upstream::start(move |_, _| {
+                let text = "one two three four five six seven eight".split_inclusive(' ');
+                let word = |word| {
+                    format!(
+                        r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{word}"}}}}"#
+                    )
+                };
+                let begins = [
+                    r#"{"type":"message_start","message":{"content":[],"usage":{"input_tokens":9,"output_tokens":1}}}"#,
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+                ];
+                let events = begins.into_iter().map(str::to_owned).chain(text.map(word));
+                let ends = end.into_iter().chain([r#"{"type":"message_stop"}"#]);
+                let body: String = events
+                    .chain(ends.map(str::to_owned))
+                    .map(|event| format!("event: x\ndata: {event}\n\n"))
+                    .collect();
+                let length = body.len();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
+                vec![Step::Send(
+                    format!("{head}content-length: {length}\r\n\r\n{body}").into(),
+                )]
+            });
+            let mut counted = CountingGate::start(upstream.address, tokenizer, &[]);
+            counted.call("c", "/v1/messages", &[], &body.to_string());
+            let rows = counted.end();
+            let row = &rows["c"];
+            assert_eq!(row["completion_source"], source, "{row}");
+            let charged = number(row, "completion_tokens");
+            if source == "counted" {
+                assert_eq!(charged, 8, "{row}");
+            } else {
+                assert!((8..=16).contains(&charged), "{row}");
+            }
+            assert_eq!(row["prompt_source"], "reported", "{row}");
+            assert_eq!(number(row, "prompt_tokens"), 9, "{row}");
+        }
+    }
+}
+
+#[test]
 fn u8_a_stream_whose_client_disconnects_is_counted_to_the_last_event() {
     use std::time::Duration;
     let engine = engine::spawn_thread(EngineConfig {
