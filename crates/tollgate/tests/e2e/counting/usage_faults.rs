@@ -112,16 +112,12 @@ fn a_report_that_no_call_could_hold_is_not_billed_and_its_backend_is_named() {
             CountingGate::start(upstream.address, &format!("{tokenizer}\n{prices}"), &[]);
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "hello world"}]});
         counted.chat("c", &[], &body);
-        if matches!(source, "estimated" | "counted") {
-            testing::eventually("it is told of", || {
-                let log = counted.gate.log();
-                let mut lines = log.lines();
-                lines.any(|line| {
-                    line.contains("a backend reports usage that no call can hold")
-                        && line.contains("backend=\"up\"")
-                        && line.contains(&prompt.to_string())
-                })
-            });
+        if prompt > 40 {
+            let what = match source {
+                "reported" => "a backend reports more tokens than a call has bytes",
+                _ => "a backend reports usage that no call can hold",
+            };
+            assert_told(&counted, what, prompt);
         }
         if prompt > 40 {
             let of = ["backend=\"up\""];
@@ -146,6 +142,47 @@ fn a_report_that_no_call_could_hold_is_not_billed_and_its_backend_is_named() {
             _ => assert!(charged < 100, "{row}"),
         }
         assert_eq!(number(row, "cost_pico"), (charged + 5) * 1_000_000, "{row}");
+    }
+}
+
+/// The log has such a line, with the backend's name and this number.
+fn assert_told(counted: &CountingGate, what: &str, number: u64) {
+    testing::eventually("it is told of", || {
+        let log = counted.gate.log();
+        let mut lines = log.lines();
+        lines.any(|line| {
+            line.contains(what)
+                && line.contains("backend=\"up\"")
+                && line.contains(&number.to_string())
+        })
+    });
+}
+
+#[test]
+fn a_completion_beyond_the_bytes_of_its_answer_is_charged_and_its_backend_is_named() {
+    let answer = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"one two three four five six seven eight"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":50000}}"#;
+    for tokenizer in ["", "tokenizers: { m: o200k }"] {
+        let upstream = Upstream::start(move |_, _| {
+            let length = answer.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+            vec![Step::Send(
+                format!("{head}content-length: {length}\r\n\r\n{answer}").into(),
+            )]
+        });
+        let mut counted = CountingGate::start(upstream.address, tokenizer, &[]);
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": "hello world"}]});
+        counted.chat("c", &[], &body);
+        let what = "a backend reports more tokens than a call has bytes";
+        assert_told(&counted, what, 50_000);
+        let of = ["backend=\"up\""];
+        testing::eventually("it is doubted", || {
+            counted.gate.metric("tollgate_usage_doubtful_total", &of) >= 1.0
+        });
+        let rows = counted.end();
+        let row = &rows["c"];
+        assert_eq!(row["completion_source"], "reported", "{row}");
+        assert_eq!(number(row, "completion_tokens"), 50_000, "{row}");
+        assert_eq!(number(row, "usage_doubtful"), 1, "{row}");
     }
 }
 
