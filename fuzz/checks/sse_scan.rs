@@ -89,12 +89,18 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
         if !data.is_empty() && (holds(b"\"usage\"") || holds(b"\"error\"")) {
             match serde_json::from_slice::<Value>(&joined) {
                 Ok(value) => {
-                    let (usage, alone, error) = interpret(&value);
+                    let (usage, alone, error, begins) = interpret(&value);
                     stats.error |= error;
                     if is_written_oddly(&joined) {
                         return None;
                     }
                     if let (Some(usage), false) = (usage, stats.done) {
+                        if usage.said[COMPLETION]
+                            .iter()
+                            .any(|said| matches!(said, Said::Good(_)))
+                        {
+                            stats.is_begun_only = begins;
+                        }
                         match &mut reported {
                             Some(earlier) => earlier.take_later(&usage),
                             None => reported = Some(usage),
@@ -166,7 +172,8 @@ fn data_of(event: &[u8]) -> Vec<&[u8]> {
         .collect()
 }
 
-fn interpret(value: &Value) -> (Option<Reported>, bool, bool) {
+/// Its usage; whether it is only that; whether it tells of an error; whether the usage is of a message's beginning.
+fn interpret(value: &Value) -> (Option<Reported>, bool, bool, bool) {
     let some = |path| value.pointer(path).filter(|v: &&Value| !v.is_null());
     let says = |path| {
         some(path).is_some_and(|error| match error {
@@ -180,18 +187,18 @@ fn interpret(value: &Value) -> (Option<Reported>, bool, bool) {
         || (value.is_object() && value["type"] == "error");
     let nested =
         |path: &'static str, parent: &str| some(path).filter(|_| value[parent].is_object());
-    let usage = some("/usage")
+    let later = some("/usage")
         .filter(|_| value.is_object())
-        .or_else(|| nested("/response/usage", "response"))
-        .or_else(|| nested("/message/usage", "message"));
-    let Some(usage) = usage else {
-        return (None, false, error && value.is_object());
+        .or_else(|| nested("/response/usage", "response"));
+    let Some(usage) = later.or_else(|| nested("/message/usage", "message")) else {
+        return (None, false, error && value.is_object(), false);
     };
     let alone = usage.is_object() && value["choices"].as_array().is_some_and(Vec::is_empty);
     (
         Some(Reported::read(usage)),
         alone,
         error && value.is_object(),
+        later.is_none(),
     )
 }
 
@@ -242,7 +249,10 @@ const COUNTS: [[&str; 2]; 13] = [
         "/output_tokens_details/audio_tokens",
     ],
 ];
+const COMPLETION: usize = 1;
 const TOTAL: usize = 2;
+/// Its two parts follow it.
+const STORED: usize = 4;
 
 impl Reported {
     fn read(usage: &Value) -> Self {
@@ -272,6 +282,20 @@ impl Reported {
         let is_bad = |said: &[Said; 2]| said.iter().any(|said| matches!(said, Said::Bad(_)));
         if later.said[..TOTAL].iter().any(is_good) && later.said[TOTAL] == [Said::Nothing; 2] {
             self.said[TOTAL] = [Said::Nothing; 2];
+        }
+        let good = |said: [Said; 2]| match said[0] {
+            Said::Good(n) => Some(n),
+            Said::Nothing | Said::Bad(_) => None,
+        };
+        let parts = |of: &Self| [good(of.said[STORED + 1]), good(of.said[STORED + 2])];
+        match (parts(later), good(later.said[STORED])) {
+            ([Some(_), Some(_)], _) => self.said[STORED] = [Said::Nothing; 2],
+            ([None, None], Some(stored))
+                if parts(self).into_iter().flatten().sum::<u64>() > stored =>
+            {
+                self.said[STORED + 1..=STORED + 2].fill([Said::Nothing; 2]);
+            }
+            _ => {}
         }
         self.doubtful |= later.doubtful;
         for (earlier, later) in self.said.iter_mut().zip(&later.said) {

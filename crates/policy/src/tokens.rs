@@ -65,6 +65,9 @@ pub struct Tokens {
     /// More prompt tokens are reported than its body has bytes, so that they are of something that it refers to, or not true: where
     /// the gate can count the prompt, that count is believed.
     pub is_beyond_body: bool,
+    /// More completion tokens are reported, beside reasoning, than its answer has bytes, so that nobody saw them, or they are not
+    /// true.
+    pub is_beyond_answer: bool,
     /// What the engine said of the prompt, where another number stands there.
     pub prompt_said: Said,
     /// What it said of the completion, likewise.
@@ -106,6 +109,16 @@ impl Tokens {
     pub const fn is_disbelieved(&self) -> bool {
         matches!(self.prompt_said, Said::Refused(_))
             || matches!(self.completion_said, Said::Refused(_))
+    }
+
+    /// Whether what is charged is a report of more tokens than its text has bytes.
+    #[must_use]
+    pub const fn is_charged_beyond_text(&self) -> bool {
+        const fn is_charged(count: Count, said: Said) -> bool {
+            matches!(count, Count::Reported(_)) || matches!(said, Said::Believed(_))
+        }
+        self.is_beyond_body && is_charged(self.prompt, self.prompt_said)
+            || self.is_beyond_answer && is_charged(self.completion, self.completion_said)
     }
 
     /// Prompt and completion together; what is not known is nothing.

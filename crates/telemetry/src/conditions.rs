@@ -35,6 +35,8 @@ pub enum Condition {
     Credential(Arc<str>),
     /// This backend reports usage that no call can hold.
     Usage(Arc<str>),
+    /// This backend reports more tokens than a call has bytes, and they are charged.
+    Beyond(Arc<str>),
     /// Something about the gate's own connections.
     Connections(Trouble),
     /// Something that the process knows of, by its name; it tells of the end, too.
@@ -131,6 +133,25 @@ impl Reporter {
             said(tokens.completion_said),
             charged(tokens.prompt),
             charged(tokens.completion),
+        ));
+        heard.times += 1;
+    }
+
+    /// An exchange is charged more tokens than its text has bytes, as its backend reported them.
+    #[cold]
+    pub(crate) fn charged_beyond_text(&mut self, of: &Snapshot, record: &Record) {
+        let Some(backend) = record.backend.and_then(|id| of.backend(id)) else {
+            return;
+        };
+        let tokens = &record.tokens;
+        let reported = |count: Count, said: Said| said.tokens().or(count.tokens()).unwrap_or(0);
+        let heard = self.of(Condition::Beyond(Arc::clone(&backend.name)));
+        heard.detail = shortened(&format_args!(
+            "reported {} and {} tokens, which are charged: a body of {} bytes, an answer of {}",
+            reported(tokens.prompt, tokens.prompt_said),
+            reported(tokens.completion, tokens.completion_said),
+            record.bytes_in,
+            record.bytes_out,
         ));
         heard.times += 1;
     }
@@ -253,7 +274,10 @@ impl Conditions {
         let changes = self.spells.iter_mut().filter_map(|(condition, spell)| {
             let ends_alone = matches!(
                 condition,
-                Condition::Connections(_) | Condition::Counted(_) | Condition::Usage(_)
+                Condition::Connections(_)
+                    | Condition::Counted(_)
+                    | Condition::Usage(_)
+                    | Condition::Beyond(_)
             );
             spell.change(condition, ends_alone, now)
         });

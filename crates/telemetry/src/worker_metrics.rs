@@ -63,7 +63,11 @@ impl Sink for WorkerMetrics {
             model: view.model(record.model_sent.as_ref()),
         };
         self.series.ended(key, record);
-        if let (true, Some(reporter)) = (record.tokens.is_disbelieved(), &mut self.reporter) {
+        let tokens = &record.tokens;
+        if let (true, Some(reporter)) = (tokens.is_charged_beyond_text(), &mut self.reporter) {
+            reporter.charged_beyond_text(snapshot, record);
+        }
+        if let (true, Some(reporter)) = (tokens.is_disbelieved(), &mut self.reporter) {
             reporter.disbelieved(snapshot, record);
         }
         if !snapshot.prices.is_empty() {

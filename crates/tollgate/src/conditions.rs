@@ -157,6 +157,11 @@ fn words(condition: &Condition) -> Words {
             "a backend still reports usage that no call can hold",
             "the backend reports no usage any more that no call can hold",
         ),
+        Condition::Beyond(_) => warning(
+            "a backend reports more tokens than a call has bytes",
+            "a backend still reports more tokens than a call has bytes",
+            "the backend reports no more tokens than a call has bytes",
+        ),
         Condition::Connections(trouble) => words_of(*trouble),
         Condition::Named(_) => warning(
             "rows are not copied to Postgres",
@@ -224,7 +229,7 @@ fn write(change: &Change) {
     let words = words(&change.condition);
     let (endpoint, backend) = match &change.condition {
         Condition::Endpoint(name) | Condition::Credential(name) => (Some(&**name), None),
-        Condition::Usage(name) => (None, Some(&**name)),
+        Condition::Usage(name) | Condition::Beyond(name) => (None, Some(&**name)),
         Condition::Connections(_) | Condition::Named(_) | Condition::Counted(_) => (None, None),
     };
     let (times, total) = (change.times, change.total);

@@ -37,8 +37,12 @@ pub enum Form {
 pub struct Heard<'m> {
     /// Its usage, where it stands: it is large to be moved.
     pub reading: &'m Reading,
+    /// The completion of its usage was told where a stream began, and not since.
+    pub is_begun_only: bool,
     /// Data events of a stream.
     pub events: Option<u64>,
+    /// Bytes of its text, where it came compressed.
+    pub decoded_bytes: Option<u64>,
     /// A stream told of an error, which no status can after its head.
     pub told_error: bool,
 }
@@ -47,7 +51,9 @@ impl Heard<'_> {
     /// Of an answer that said nothing.
     pub const NOTHING: Heard<'static> = Heard {
         reading: &Reading::Absent,
+        is_begun_only: false,
         events: None,
+        decoded_bytes: None,
         told_error: false,
     };
 }
@@ -76,6 +82,8 @@ struct Coded {
     meter: Meter,
     /// What the latest chunk decoded to.
     text: Vec<u8>,
+    /// Bytes that all chunks decoded to.
+    decoded_bytes: u64,
 }
 
 impl Meter {
@@ -87,6 +95,7 @@ impl Meter {
                 decoder: Decoder::new(coding),
                 meter: Self::new(form),
                 text: Vec::new(),
+                decoded_bytes: 0,
             }))
         };
         Self(match form {
@@ -222,10 +231,19 @@ impl Meter {
                         ..Heard::NOTHING
                     };
                 }
-                let Coded { decoder, meter, .. } = &mut **coded;
+                let Coded {
+                    decoder,
+                    meter,
+                    decoded_bytes,
+                    ..
+                } = &mut **coded;
                 let heard = meter.heard(is_whole);
                 let events = heard.events.filter(|n| *n > 0 || !decoder.keeps_text());
-                Heard { events, ..heard }
+                Heard {
+                    events,
+                    decoded_bytes: Some(*decoded_bytes),
+                    ..heard
+                }
             }
         }
     }
@@ -235,7 +253,9 @@ fn of_stream(scanner: &Scanner) -> Heard<'_> {
     let stats = scanner.stats();
     Heard {
         reading: &stats.usage,
+        is_begun_only: stats.is_begun_only,
         events: Some(stats.data_events),
+        decoded_bytes: None,
         told_error: stats.error,
     }
 }
@@ -253,11 +273,13 @@ impl Coded {
             decoder,
             meter,
             text,
+            decoded_bytes,
         } = self;
         let decoded = decoder.push(chunk, |piece| {
             meter.observe(piece);
             text.extend_from_slice(piece);
         });
+        *decoded_bytes += text.len() as u64;
         if decoded.is_err() {
             *meter = Meter::default();
             text.clear();

@@ -72,6 +72,8 @@ fn a_prompt_that_its_body_cannot_hold_is_charged_by_the_gates_count_where_there_
         (Count::Counted(8), Count::Reported(5))
     );
     assert_eq!(counted.prompt_said, Said::Refused(50_000));
+    assert!(!counted.is_charged_beyond_text());
     let uncounted = BilledBy::Reported.charged(call, ALONE, None, Some(6));
     assert_eq!(uncounted, call, "what it refers to may be as long");
+    assert!(uncounted.is_charged_beyond_text());
 }

@@ -21,10 +21,14 @@ pub(super) fn tokens_of(bytes: u64) -> u64 {
 pub(super) struct Answered<'a> {
     /// What the answer said of its usage.
     pub reading: &'a Reading,
+    /// Its completion was told where a stream began, and not since.
+    pub is_begun_only: bool,
     /// Data events of a stream.
     pub events: Option<u64>,
     /// Bytes of the answer.
     pub bytes: u64,
+    /// Bytes of it once it is decoded.
+    pub text_bytes: u64,
     /// The answer came to its proper end: it neither broke off nor told of an error.
     pub is_whole: bool,
     /// What was asked for.
@@ -74,9 +78,10 @@ impl Answered<'_> {
         let ranked = usage
             .total
             .filter(|_| !generates && usage.completion.is_none());
-        // Anthropic's count of the completion grows: of a message that broke off what was heard is from its
-        // beginning.
-        let grows = !self.is_whole && self.operation == Some(Operation::Messages);
+        // Anthropic's count of the completion grows: of a message that broke off, or ended without another count, what
+        // was heard is from its beginning.
+        let grows =
+            (!self.is_whole || self.is_begun_only) && self.operation == Some(Operation::Messages);
         let [prompt_most, completion_most] = self.most();
         let held = |said: Option<u64>, most: u64| match said {
             Some(said) if said > most => (None, Said::Refused(said)),
@@ -86,6 +91,12 @@ impl Answered<'_> {
         let (completion_held, completion_beyond) = held(usage.completion, completion_most);
         let is_beyond_body =
             self.is_all_in_body() && prompt_held.is_some_and(|said| said > self.body_holds());
+        // Where there is a cap this is within it, and may be reasoning that nobody shows or tells of.
+        let is_beyond_answer = !self.is_bounded
+            && generates
+            && completion_held.is_some_and(|said| {
+                said.saturating_sub(usage.reasoning.unwrap_or(0)) > self.text_bytes
+            });
         let is_beyond = prompt_beyond != Said::Nothing || completion_beyond != Said::Nothing;
         let or_refused = |beyond: Said, said: Option<u64>| match beyond {
             Said::Nothing => Said::refused(said),
@@ -108,9 +119,11 @@ impl Answered<'_> {
             prompt_said: or_refused(prompt_beyond, usage.prompt_said),
             completion_said: or_refused(completion_beyond, usage.completion_said),
             is_beyond_body,
+            is_beyond_answer,
             doubtful: usage.doubtful
                 || is_beyond
                 || is_beyond_body
+                || is_beyond_answer
                 || self.is_bounded && usage.completion.is_some_and(|said| said > self.completion),
             ..Tokens::default()
         }
@@ -181,8 +194,10 @@ mod tests {
 
     const CALL: Answered<'static> = Answered {
         reading: &Reading::Absent,
+        is_begun_only: false,
         events: None,
         bytes: 400,
+        text_bytes: 400,
         is_whole: true,
         operation: Some(Operation::Chat),
         is_listed: false,
@@ -316,13 +331,48 @@ mod tests {
         let hidden = of(&reported(8, 20_000), false, None);
         assert_eq!(
             (hidden.completion, hidden.doubtful),
-            (Count::Reported(20_000), false)
+            (Count::Reported(20_000), true)
         );
         let beyond_window = of(&reported(4097, 4097), false, Some(4096));
         assert_eq!(
             [beyond_window.prompt, beyond_window.completion],
             [Count::Estimated(30), Count::Estimated(100)]
         );
+    }
+
+    #[test]
+    fn a_completion_beyond_the_bytes_of_its_answer_is_charged_and_doubted() {
+        let reported = |completion, reasoning| {
+            Reading::Valid(Usage {
+                reasoning,
+                ..said(Some(9), Some(completion), None)
+            })
+        };
+        let of = |reading: &Reading, is_bounded, text_bytes| {
+            let call = Answered {
+                reading,
+                is_bounded,
+                completion: 60_000,
+                text_bytes,
+                ..CALL
+            };
+            call.tokens()
+        };
+        let huge = of(&reported(50_000, None), false, 400);
+        assert_eq!(huge.completion, Count::Reported(50_000));
+        assert!(huge.doubtful && huge.is_beyond_answer && huge.is_charged_beyond_text());
+        for (reading, is_bounded, text_bytes) in [
+            (reported(400, None), false, 400),
+            (reported(50_000, Some(49_600)), false, 400),
+            // It came compressed.
+            (reported(50_000, None), false, 50_000),
+            // Within its cap.
+            (reported(50_000, None), true, 400),
+        ] {
+            let tokens = of(&reading, is_bounded, text_bytes);
+            assert!(!tokens.doubtful && !tokens.is_charged_beyond_text());
+        }
+        assert!(of(&reported(50_000, Some(49_599)), false, 400).doubtful);
     }
 
     #[test]
@@ -334,7 +384,7 @@ mod tests {
         assert!(!within.doubtful && !within.is_beyond_body);
         let beyond = of(&reported(most + 1));
         assert_eq!(beyond.prompt, Count::Reported(most + 1));
-        assert!(beyond.doubtful && beyond.is_beyond_body);
+        assert!(beyond.doubtful && beyond.is_beyond_body && beyond.is_charged_beyond_text());
     }
 
     #[test]
@@ -350,6 +400,29 @@ mod tests {
         let is_whole = true;
         let whole = Answered { is_whole, ..begun };
         assert_eq!(of(whole), [Count::Reported(5), Count::Reported(1)]);
+    }
+
+    #[test]
+    fn a_message_that_tells_of_no_tokens_at_its_end_is_charged_what_came_of_it() {
+        let ended = |begun, events| {
+            let call = Answered {
+                reading: &Reading::Valid(begun),
+                is_begun_only: true,
+                events: Some(events),
+                operation: Some(Operation::Messages),
+                ..CALL
+            };
+            call.tokens()
+        };
+        let one = said(Some(5), Some(1), None);
+        let tokens = ended(one, 13);
+        assert_eq!(
+            [tokens.prompt, tokens.completion],
+            [Count::Reported(5), Count::Estimated(13)]
+        );
+        assert!(!tokens.doubtful);
+        let more = said(Some(5), Some(20), None);
+        assert_eq!(ended(more, 13).completion, Count::Estimated(20));
     }
 
     #[test]

@@ -139,10 +139,13 @@ impl Running<'_> {
         };
         let left = active.left.as_ref();
         let forwarded = left.and_then(|left| left.forwarded_events);
+        let bytes = self.record.bytes_out + left.map_or(0, |left| left.bytes);
         let answered = Answered {
             reading: heard.reading,
+            is_begun_only: heard.is_begun_only,
             events: forwarded.or(heard.events),
-            bytes: self.record.bytes_out + left.map_or(0, |left| left.bytes),
+            bytes,
+            text_bytes: heard.decoded_bytes.unwrap_or(bytes),
             is_whole,
             operation: active.asked.or(self.record.operation),
             is_listed: self.record.listed.is_some(),

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::id::EndpointId;
-use policy::record::Trouble;
+use policy::record::{Count, Sink, Tokens, Trouble};
 
 use super::{Condition, Conditions, DETAIL_BYTES, Heard, Phase};
-use crate::sample::snapshot;
+use crate::sample::{completed, snapshot};
+use crate::worker_metrics::WorkerMetrics;
 
 const UP: &str = "on-prem#0";
 
@@ -129,6 +130,42 @@ fn workers_count_for_themselves_and_one_line_has_the_sum() {
     workers[1].well(&of, EndpointId(0));
     workers[1].flush();
     assert_eq!(look(&mut conditions, 1), [(Phase::Ends, 0, 10, 1)]);
+}
+
+#[test]
+fn a_report_that_is_charged_though_its_text_cannot_hold_it_names_its_backend() {
+    let of = snapshot("v1", &["a"]);
+    let mut conditions = Conditions::default();
+    let mut worker = WorkerMetrics::new(None).with_reporter(Some(conditions.reporter()));
+    let mut record = completed(0);
+    worker.exchange(&of, &record);
+    record.bytes_in = 108;
+    record.tokens = Tokens {
+        prompt: Count::Reported(16_000_000),
+        is_beyond_body: true,
+        ..record.tokens
+    };
+    worker.exchange(&of, &record);
+    record.tokens = Tokens {
+        completion: Count::Reported(50_000),
+        is_beyond_answer: true,
+        ..completed(0).tokens
+    };
+    worker.exchange(&of, &record);
+    // The gate's own count is charged in its place.
+    record.tokens.completion = Count::Counted(8);
+    worker.exchange(&of, &record);
+    worker.tick();
+    let changes = conditions.look(Duration::ZERO);
+    let [change] = &changes[..] else {
+        panic!("{changes:?}")
+    };
+    assert_eq!(change.condition, Condition::Beyond("on-prem".into()));
+    assert_eq!(change.times, 2);
+    assert_eq!(
+        &*change.detail,
+        "reported 100 and 50000 tokens, which are charged: a body of 108 bytes, an answer of 4096"
+    );
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::CacheWrite5m, "ephemeral_5m_input_tokens"),
         (Name::CacheWrite1h, "ephemeral_1h_input_tokens"),
         // `message_start` and `message_delta`.
-        (Name::EventUsage, "message.usage"),
+        (Name::BeginningUsage, "message.usage"),
         (Name::EventUsage, "usage"),
         (Name::EventError, "error"),
     ],

@@ -87,6 +87,8 @@ pub(crate) enum Name {
     /// The list that is empty in one which exists only to report usage.
     EventChoices,
     EventUsage,
+    /// In one that begins a stream: its completion is not made yet.
+    BeginningUsage,
     EventError,
     /// All the data of the one that ends the stream.
     EndMark,

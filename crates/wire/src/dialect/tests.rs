@@ -129,7 +129,8 @@ fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
 fn an_event_is_decoded_for_every_usage_and_error_that_a_dialect_has() {
     // `sse` looks for these two words before it decodes.
     let ends = |path: &str, word| path.rsplit('.').next() == Some(word);
-    let usage = names::<3>(Name::EventUsage);
+    let [of_event, of_response] = names(Name::EventUsage);
+    let usage = [of_event, of_response, super::name(Name::BeginningUsage)];
     assert!(usage.iter().all(|path| ends(path, "usage")), "{usage:?}");
     let errors = names::<2>(Name::EventError);
     assert!(errors.iter().all(|path| ends(path, "error")), "{errors:?}");

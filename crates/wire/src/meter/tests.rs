@@ -70,7 +70,9 @@ fn what_does_not_decode_says_nothing_and_what_was_not_whole_is_believed_as_far_a
     let form = Form::CodedEvents(Coding::Gzip);
     let mut meter = Meter::new(form);
     assert!(meter.pass(cut, false));
-    assert_eq!(*meter.heard(false).reading, said(), "its client left");
+    let heard = meter.heard(false);
+    assert_eq!(*heard.reading, said(), "its client left");
+    assert_eq!(heard.decoded_bytes, Some(events().len() as u64));
     let mut meter = Meter::new(form);
     assert!(meter.pass(cut, true));
     assert_eq!(meter.heard(true), Heard::NOTHING, "it should be whole");

@@ -21,12 +21,14 @@ const fn usage(path: &'static str) -> Interest {
     Interest::new(path, Want::Raw(USAGE_LIMIT_BYTES), Repeat::LastWins)
 }
 
-const USAGE: [&str; 3] = names(Name::EventUsage);
+const USAGE: [&str; 2] = names(Name::EventUsage);
+const BEGINNING_USAGE: &str = name(Name::BeginningUsage);
 const ERROR: [&str; 2] = names(Name::EventError);
 const END_MARK: &str = name(Name::EndMark);
 
 const CHOICES: usize = 0;
-const USAGES: [usize; 3] = [1, 2, 3];
+const USAGES: [usize; 3] = [1, 2, BEGINNING];
+const BEGINNING: usize = 3;
 const ERRORS: [usize; 2] = [4, 5];
 const TYPE: usize = 6;
 
@@ -34,7 +36,7 @@ static ASKED: Interests = Interests::new(&[
     place(name(Name::EventChoices)),
     usage(USAGE[0]),
     usage(USAGE[1]),
-    usage(USAGE[2]),
+    usage(BEGINNING_USAGE),
     place(ERROR[0]),
     place(ERROR[1]),
     Interest::new("type", Want::Raw(64), Repeat::LastWins),
@@ -53,6 +55,8 @@ pub(super) struct Event {
     pub(super) is_error: bool,
     /// In a box, as most events have none and all are moved.
     pub(super) usage: Option<Box<Report>>,
+    /// That usage is of a stream's beginning.
+    pub(super) is_beginning: bool,
     /// It holds a usage object beside an empty list of choices: it exists only to report usage.
     pub(super) only_usage: bool,
 }
@@ -125,9 +129,11 @@ impl Event {
         };
         self.is_error = ERRORS.iter().filter_map(present).any(says)
             || present(&TYPE).is_some_and(|kind| found.text(kind).as_deref() == Some("error"));
-        let Some(usage) = USAGES.iter().find_map(present) else {
+        let mut usages = USAGES.iter();
+        let Some((at, usage)) = usages.find_map(|at| Some((*at, present(at)?))) else {
             return;
         };
+        self.is_beginning = at == BEGINNING;
         self.usage = Some(Box::new(if usage.cut {
             Report::UNREADABLE
         } else {

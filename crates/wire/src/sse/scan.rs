@@ -25,6 +25,8 @@ pub enum Mode {
 pub struct StreamStats {
     /// The usage reported so far.
     pub usage: Reading,
+    /// Its completion was told where the stream began, and not since.
+    pub is_begun_only: bool,
     /// Events with data forwarded, without the end mark.
     pub data_events: u64,
     /// Bytes of data in them.
@@ -229,7 +231,7 @@ impl Scanner {
         let stats = &mut self.stats;
         stats.data_after_done |= stats.done && event.has_data;
         if let Some(usage) = event.usage.take() {
-            self.take_report(usage);
+            self.take_report(usage, event.is_beginning);
         }
         let stats = &mut self.stats;
         stats.done |= event.is_done;
@@ -244,9 +246,12 @@ impl Scanner {
 
     /// Most events have none.
     #[cold]
-    fn take_report(&mut self, usage: Box<Report>) {
+    fn take_report(&mut self, usage: Box<Report>, is_beginning: bool) {
         if self.stats.done {
             return;
+        }
+        if usage.tells_completion() {
+            self.stats.is_begun_only = is_beginning;
         }
         let reported = match self.reported.take() {
             Some(mut earlier) => {

@@ -173,6 +173,11 @@ impl Report {
         Some(report)
     }
 
+    /// Whether it has a completion that can be true.
+    pub(crate) fn tells_completion(&self) -> bool {
+        self.completion.into_iter().any(Count::is_readable)
+    }
+
     /// Takes a later report of the same answer, member by member: each count that it has replaces the earlier one,
     /// unless only the earlier one can be true.
     pub(crate) fn take_later(&mut self, later: &Self) {
@@ -181,6 +186,7 @@ impl Report {
             // A sum is of the counts beside it.
             self.total = Count::ABSENT;
         }
+        self.leave_earlier_writes(later);
         let are_doubtful = [
             replace(&mut self.prompt, later.prompt),
             replace(&mut self.completion, later.completion),
@@ -196,6 +202,22 @@ impl Report {
             replace(&mut self.audio_completion, later.audio_completion),
         ];
         self.is_doubtful |= later.is_doubtful || are_doubtful.contains(&true);
+    }
+
+    /// Leaves what an earlier report said of cache writes where the later one says it otherwise: parts that are more than
+    /// its sum, or a sum that it parts anew. A sum that has not shrunk leaves the parts: it seldom repeats them.
+    fn leave_earlier_writes(&mut self, later: &Self) {
+        let said = later.cache_writes.map(Count::tokens);
+        if let [Some(_), Some(_)] = said {
+            self.cache_stored = Count::ABSENT;
+        }
+        let parts = self.cache_writes.map(Count::tokens).into_iter().flatten();
+        if said == [None; 2]
+            && let Some(stored) = later.cache_stored.tokens()
+            && parts.sum::<u64>() > stored
+        {
+            self.cache_writes = [Count::ABSENT; 2];
+        }
     }
 
     /// What of it can be true.

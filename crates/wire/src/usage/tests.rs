@@ -484,3 +484,59 @@ fn reports_of_one_stream_are_merged_member_by_member_before_they_are_judged() {
     );
     assert!(!grown.doubtful, "a count that grows is no contradiction");
 }
+
+#[test]
+fn what_is_said_later_of_cache_writes_takes_the_place_of_their_parts_and_of_their_sum() {
+    let begun = r#"{"input_tokens":100,"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}"#;
+    for (then, prompt, cached, writes, doubtful) in [
+        // It was read from the cache in the end: nothing was stored.
+        (
+            r#"{"cache_creation_input_tokens":0,"cache_read_input_tokens":300,"output_tokens":20}"#,
+            400,
+            Some(300),
+            (Some(0), None),
+            false,
+        ),
+        // The same sum, without its parts: these hold.
+        (
+            r#"{"cache_creation_input_tokens":300,"output_tokens":20}"#,
+            400,
+            None,
+            (Some(100), Some(200)),
+            false,
+        ),
+        // Parts without a sum.
+        (
+            r#"{"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":50},"output_tokens":20}"#,
+            150,
+            None,
+            (Some(0), Some(50)),
+            false,
+        ),
+        // A sum that has grown has the parts in it, and nobody says of what kind the rest is.
+        (
+            r#"{"cache_creation_input_tokens":350,"output_tokens":20}"#,
+            450,
+            None,
+            (Some(150), Some(200)),
+            true,
+        ),
+        // A sum that cannot be true says nothing of the parts.
+        (
+            r#"{"cache_creation_input_tokens":-1,"output_tokens":20}"#,
+            400,
+            None,
+            (Some(100), Some(200)),
+            true,
+        ),
+    ] {
+        let usage = reported(&[begun, then]);
+        let found = (usage.cache_write_5m, usage.cache_write_1h);
+        assert_eq!(
+            (usage.prompt, usage.cached, found, usage.doubtful),
+            (Some(prompt), cached, writes, doubtful),
+            "{then}"
+        );
+        assert_eq!(usage, reported(&[begun, then, begun, then]), "{then}");
+    }
+}

@@ -160,6 +160,7 @@ fn stream_outcome(stream: &[u8]) -> String {
     )
     .expect("a well-formed case");
     let flags = [
+        ("begun_only", stats.is_begun_only),
         ("done", stats.done),
         ("data_after_done", stats.data_after_done),
         ("error", stats.error),

@@ -112,16 +112,12 @@ fn a_report_that_no_call_could_hold_is_not_billed_and_its_backend_is_named() {
             CountingGate::start(upstream.address, &format!("{tokenizer}\n{prices}"), &[]);
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "hello world"}]});
         counted.chat("c", &[], &body);
-        if matches!(source, "estimated" | "counted") {
-            testing::eventually("it is told of", || {
-                let log = counted.gate.log();
-                let mut lines = log.lines();
-                lines.any(|line| {
-                    line.contains("a backend reports usage that no call can hold")
-                        && line.contains("backend=\"up\"")
-                        && line.contains(&prompt.to_string())
-                })
-            });
+        if prompt > 40 {
+            let what = match source {
+                "reported" => "a backend reports more tokens than a call has bytes",
+                _ => "a backend reports usage that no call can hold",
+            };
+            assert_told(&counted, what, prompt);
         }
         if prompt > 40 {
             let of = ["backend=\"up\""];
@@ -146,6 +142,47 @@ fn a_report_that_no_call_could_hold_is_not_billed_and_its_backend_is_named() {
             _ => assert!(charged < 100, "{row}"),
         }
         assert_eq!(number(row, "cost_pico"), (charged + 5) * 1_000_000, "{row}");
+    }
+}
+
+/// The log has such a line, with the backend's name and this number.
+fn assert_told(counted: &CountingGate, what: &str, number: u64) {
+    testing::eventually("it is told of", || {
+        let log = counted.gate.log();
+        let mut lines = log.lines();
+        lines.any(|line| {
+            line.contains(what)
+                && line.contains("backend=\"up\"")
+                && line.contains(&number.to_string())
+        })
+    });
+}
+
+#[test]
+fn a_completion_beyond_the_bytes_of_its_answer_is_charged_and_its_backend_is_named() {
+    let answer = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"one two three four five six seven eight"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":50000}}"#;
+    for tokenizer in ["", "tokenizers: { m: o200k }"] {
+        let upstream = Upstream::start(move |_, _| {
+            let length = answer.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+            vec![Step::Send(
+                format!("{head}content-length: {length}\r\n\r\n{answer}").into(),
+            )]
+        });
+        let mut counted = CountingGate::start(upstream.address, tokenizer, &[]);
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": "hello world"}]});
+        counted.chat("c", &[], &body);
+        let what = "a backend reports more tokens than a call has bytes";
+        assert_told(&counted, what, 50_000);
+        let of = ["backend=\"up\""];
+        testing::eventually("it is doubted", || {
+            counted.gate.metric("tollgate_usage_doubtful_total", &of) >= 1.0
+        });
+        let rows = counted.end();
+        let row = &rows["c"];
+        assert_eq!(row["completion_source"], "reported", "{row}");
+        assert_eq!(number(row, "completion_tokens"), 50_000, "{row}");
+        assert_eq!(number(row, "usage_doubtful"), 1, "{row}");
     }
 }
 
@@ -216,6 +253,53 @@ fn messages_are_counted() {
     // Two words, the role, and the documented overhead of a message and an answer.
     assert_eq!(number(row, "prompt_tokens"), 2 + 1 + 3 + 3, "{row}");
     assert_eq!(row["prompt_source"], "counted", "{row}");
+}
+
+#[test]
+fn a_message_that_says_no_tokens_at_its_end_is_not_charged_by_what_its_beginning_said() {
+    let body = json!({"model": "m", "max_tokens": 90, "stream": true,
+        "messages": [{"role": "user", "content": "hello world"}]});
+    let without = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{}}"#;
+    for (tokenizer, source) in [("", "estimated"), ("tokenizers: { m: cl100k }", "counted")] {
+        for end in [Some(without), None] {
+            let upstream = Upstream::start(move |_, _| {
+                let text = "one two three four five six seven eight".split_inclusive(' ');
+                let word = |word| {
+                    format!(
+                        r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{word}"}}}}"#
+                    )
+                };
+                let begins = [
+                    r#"{"type":"message_start","message":{"content":[],"usage":{"input_tokens":9,"output_tokens":1}}}"#,
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+                ];
+                let events = begins.into_iter().map(str::to_owned).chain(text.map(word));
+                let ends = end.into_iter().chain([r#"{"type":"message_stop"}"#]);
+                let body: String = events
+                    .chain(ends.map(str::to_owned))
+                    .map(|event| format!("event: x\ndata: {event}\n\n"))
+                    .collect();
+                let length = body.len();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
+                vec![Step::Send(
+                    format!("{head}content-length: {length}\r\n\r\n{body}").into(),
+                )]
+            });
+            let mut counted = CountingGate::start(upstream.address, tokenizer, &[]);
+            counted.call("c", "/v1/messages", &[], &body.to_string());
+            let rows = counted.end();
+            let row = &rows["c"];
+            assert_eq!(row["completion_source"], source, "{row}");
+            let charged = number(row, "completion_tokens");
+            if source == "counted" {
+                assert_eq!(charged, 8, "{row}");
+            } else {
+                assert!((8..=16).contains(&charged), "{row}");
+            }
+            assert_eq!(row["prompt_source"], "reported", "{row}");
+            assert_eq!(number(row, "prompt_tokens"), 9, "{row}");
+        }
+    }
 }
 
 #[test]
