@@ -90,7 +90,8 @@ impl Witnesses {
         match &mut counted.prompt {
             Some(Ok(count)) => {
                 let reported = match counted.tokens.prompt {
-                    Billed::Reported(reported) => Some(reported),
+                    // A body that was counted whole holds no such prompt: nobody believes it.
+                    Billed::Reported(reported) if !counted.tokens.is_beyond_body => Some(reported),
                     _ => None,
                 };
                 let prompt = Prompted {

@@ -100,10 +100,10 @@ impl By {
     }
 }
 
-/// The two witnesses of one direction, over rows that have both.
+/// The two witnesses of one direction, over rows that have both and whose engine's word can be believed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drift {
-    /// Rows that have both.
+    /// Such rows.
     pub exchanges: u64,
     /// Tokens by the engine's word.
     pub reported: u128,
@@ -205,10 +205,12 @@ impl Totals {
             }
             _ => self.unpriced += u64::from(prompt + completion > 0),
         }
-        self.prompt_drift
-            .add(row.number("prompt_reported"), row.number("prompt_counted"));
+        self.prompt_drift.add(
+            believed(row, "prompt_source", "prompt_reported"),
+            row.number("prompt_counted"),
+        );
         self.completion_drift.add(
-            row.number("completion_reported"),
+            believed(row, "completion_source", "completion_reported"),
             row.number("completion_counted"),
         );
     }
@@ -218,6 +220,17 @@ impl Totals {
     pub fn tokens(&self) -> u128 {
         self.prompt + self.completion
     }
+}
+
+/// What an engine reported, unless it may be what stands beside a charge because it cannot be true: another number is charged, and
+/// something is wrong with the report.
+fn believed(row: &Stored, source: &str, reported: &str) -> Option<i64> {
+    let is_set = |flag: &str| row.number(flag) == Some(1);
+    let is_wrong = is_set("usage_invalid") || is_set("usage_doubtful");
+    if is_wrong && row.text(source) != Some("reported") {
+        return None;
+    }
+    row.number(reported)
 }
 
 /// A line of a report: what it is of, and what that comes to.

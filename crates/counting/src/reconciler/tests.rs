@@ -265,6 +265,42 @@ fn what_a_call_reports_of_its_prompt_counts_although_it_broke_off() {
 }
 
 #[test]
+fn a_report_that_is_not_believed_is_compared_with_nothing() {
+    let settled = Arc::new(Mutex::new(Vec::new()));
+    let metrics: Arc<DriftMetrics> = Arc::default();
+    let mut reconciler = reconciler(&metrics, Box::new(Nowhere));
+    let kept = Arc::clone(&settled);
+    reconciler.settle = Box::new(move |_, counts| {
+        let doubt = counts.and_then(|counts| counts.prompt_doubt);
+        kept.lock().expect("no panic").push(doubt);
+    });
+    let now = moment();
+    let good = (10, false);
+    for (nth, (reported, is_beyond_body)) in [good, good, good, (50_000, true), good]
+        .into_iter()
+        .enumerate()
+    {
+        let id = (nth as u64 + 1) * 4;
+        let mut event = counted(id, exact(10), near(20));
+        if let ReconcileEvent::Counted(counted) = &mut event {
+            counted.tokens.prompt = Billed::Reported(reported);
+            counted.tokens.is_beyond_body = is_beyond_body;
+            counted.shape = Shape::of(&[tokens::Feature::Chat]);
+        }
+        reconciler.handle(ReconcileEvent::Held(id, "row"), now);
+        reconciler.handle(event, now);
+    }
+    let prompts = metrics.series().remove(&("m".into(), Direction::Prompt));
+    let drift = prompts.expect("its model").drift;
+    assert_eq!((drift.tokens(), drift.exchanges()), ((40, 40), (4, 0)));
+    let open = Some("not_compared");
+    assert_eq!(
+        *settled.lock().expect("no panic"),
+        [open, open, None, None, None]
+    );
+}
+
+#[test]
 fn prompts_that_the_gate_failed_to_count_raise_the_alarm() {
     let metrics = Arc::default();
     let mut reconciler = reconciler(&metrics, Box::new(Nowhere));

@@ -79,6 +79,38 @@ fn sums_are_exact_and_unknowns_add_nothing() {
 }
 
 #[test]
+fn what_an_engine_reports_and_nobody_believes_is_no_drift() {
+    let beside = |reported, counted| Witnesses {
+        reported: Some(reported),
+        counted: Some(counted),
+        ..Witnesses::default()
+    };
+    let mut rows: Vec<Settlement> = (1..=5).map(settlement).collect();
+    for row in &mut rows {
+        row.record.tokens.prompt = Count::Reported(110);
+        row.prompt = beside(110, 100);
+        row.record.tokens.completion = Count::Reported(20);
+        row.completion = beside(20, 20);
+    }
+    // Beyond its window, and a sum that cannot be read.
+    rows[0].record.tokens.doubtful = true;
+    rows[0].record.tokens.prompt = Count::Counted(100);
+    rows[0].prompt = beside(48_000_000, 100);
+    rows[1].record.tokens.invalid = true;
+    rows[1].record.tokens.completion = Count::Estimated(20);
+    rows[1].completion = beside(1_000_000_000_000, 20);
+    // Charged as it was reported, though that does not add up; and by the gate's count although nothing is wrong.
+    rows[2].record.tokens.doubtful = true;
+    rows[3].record.tokens.prompt = Count::Counted(100);
+    let notes = rows.iter().map(|row| Note::Settle(Ending::of(row, "test")));
+    let (_dir, reader) = of(notes);
+    let totals = &report(&reader, Period::ALL, &[]).expect("reads")[0].totals;
+    let sides = |drift: &super::Drift| (drift.exchanges, drift.reported, drift.counted);
+    assert_eq!(sides(&totals.prompt_drift), (4, 440, 400));
+    assert_eq!(sides(&totals.completion_drift), (4, 80, 80));
+}
+
+#[test]
 fn a_period_takes_its_first_moment_and_not_the_one_after_its_last() {
     let (_dir, reader) = ledger();
     let period = Period {

@@ -55,7 +55,8 @@ impl Running<'_> {
             };
             return self.refuse(refusal);
         };
-        self.record.attempts = attempts.made();
+        // What was sent once more without asking for usage was a try, and takes none of the route's.
+        self.record.attempts = attempts.made() + u32::from(self.call.was_refused_usage);
         self.record.endpoint = Some(endpoint);
         self.record.backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
         self.call.sent.set(Sent::Nothing);
@@ -190,6 +191,7 @@ impl Running<'_> {
         let active = &mut *self.call;
         let endpoint = self.record.endpoint.ok_or(OUT_OF_ORDER)?;
         active.was_refused_usage = true;
+        self.record.attempts = self.record.attempts.saturating_add(1);
         active.sent.set(Sent::Nothing);
         let upstreams = &mut env.shard.upstreams;
         upstreams.observe(endpoint, Ok(status), env.snapshot, env.now);

@@ -125,6 +125,19 @@ fn a_report_that_no_call_could_hold_is_not_billed_and_its_backend_is_named() {
                 counted.gate.metric("tollgate_usage_doubtful_total", &of) >= 1.0
             });
         }
+        if source == "counted" {
+            // It is told once it was compared.
+            counted.gate.records(1);
+            let of = ["model=\"m\"", "direction=\"prompt\""];
+            for name in [
+                "tollgate_token_drift_exchanges_total",
+                "tollgate_token_drift_tokens_total",
+            ] {
+                assert!(counted.gate.metric(name, &of) < 1.0, "{name}");
+            }
+            let log = counted.gate.log();
+            assert!(!log.contains("count such prompts differently"), "{log}");
+        }
         let rows = counted.end();
         let row = &rows["c"];
         assert_eq!(row["prompt_source"], source, "{prompt} {tokenizer} {row}");

@@ -75,6 +75,7 @@ fn a_provider_that_refuses_stream_options_is_sent_the_call_without_them_and_is_n
             let record = record(&gate, n, &model);
             assert_eq!(record["completion_source"], "estimated", "{record}");
             assert_eq!(record["outcome"], "completed", "{record}");
+            assert_eq!(record["attempts"], if n == 1 { 2 } else { 1 }, "{record}");
         }
         assert_eq!(asked(&upstream), [true, false, false, false], "{status}");
     }
