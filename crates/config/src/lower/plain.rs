@@ -65,16 +65,8 @@ impl super::Lowering<'_> {
             ("host", !written.host.is_absent()),
             ("headers", !written.headers.is_absent()),
         ];
-        let of_plain: Vec<&str> = of_plain
-            .iter()
-            .filter(|(_, is)| *is)
-            .map(|of| of.0)
-            .collect();
-        if !of_plain.is_empty() {
-            let says = format!(
-                "says {}, and the route's backends serve models",
-                of_plain.join(", ")
-            );
+        if let Some(said) = said_of(&of_plain) {
+            let says = format!("says {said}, and the route's backends serve models");
             let hint = "calls to models go by `model`; a backend of other calls says serves: http";
             self.fault(&place.below("match"), says, hint);
         }
@@ -106,15 +98,9 @@ impl super::Lowering<'_> {
             ("forward_headers", !route.forward_headers.is_absent()),
             ("return_headers", !route.return_headers.is_absent()),
         ];
-        let of_models: Vec<&str> = of_models
-            .iter()
-            .filter(|(_, is)| *is)
-            .map(|of| of.0)
-            .collect();
-        if !of_models.is_empty() {
+        if let Some(said) = said_of(&of_models) {
             let says = format!(
-                "says {}, and its backends serve plain HTTP, which has no models, no tokens and no lists of headers",
-                of_models.join(", ")
+                "says {said}, and its backends serve plain HTTP, which has no models, no tokens and no lists of headers"
             );
             self.fault(place, says, "leave that out");
         }
@@ -289,13 +275,8 @@ impl super::Lowering<'_> {
             ("tokens", !written.tokens.is_absent()),
             ("at_root", !written.at_root.is_absent()),
         ];
-        let of_models: Vec<&str> = of_models
-            .iter()
-            .filter(|(_, is)| *is)
-            .map(|of| of.0)
-            .collect();
-        if !of_models.is_empty() {
-            let says = format!("serves plain HTTP, and says {}", of_models.join(", "));
+        if let Some(said) = said_of(&of_models) {
+            let says = format!("serves plain HTTP, and says {said}");
             self.fault(
                 place,
                 says,
@@ -303,6 +284,13 @@ impl super::Lowering<'_> {
             );
         }
     }
+}
+
+/// Those of these members that are said, listed; `None` where none is.
+fn said_of(members: &[(&str, bool)]) -> Option<String> {
+    let said = members.iter().filter(|(_, is_said)| *is_said);
+    let said: Vec<&str> = said.map(|(member, _)| *member).collect();
+    (!said.is_empty()).then(|| said.join(", "))
 }
 
 /// What tells the limits of a workload on a route without a name from all others: no model begins so.

@@ -11,6 +11,11 @@ fn ip(of: &str) -> IpAddr {
     of.parse().expect("an address")
 }
 
+/// From which the others are reckoned: what is tested is told the time, and no clock decides.
+fn any_moment() -> Instant {
+    Instant::now()
+}
+
 fn found(spread: &Spread, of: &[&str], now: Instant) {
     let addresses: Vec<SocketAddr> = of.iter().map(|of| SocketAddr::new(ip(of), 80)).collect();
     spread.apply("name.test", &addresses, now);
@@ -22,7 +27,7 @@ fn turns(spread: &Spread, many: usize, now: Instant) -> Vec<Option<IpAddr>> {
 
 #[test]
 fn a_name_with_one_address_gives_no_turns_and_looks_at_nothing() {
-    let (spread, now) = (Spread::default(), Instant::now());
+    let (spread, now) = (Spread::default(), any_moment());
     assert_eq!(spread.turn(|| panic!("no clock is read")), None);
     found(&spread, &["192.0.2.1"], now);
     assert_eq!(spread.turn(|| panic!("no clock is read")), None);
@@ -34,7 +39,7 @@ fn a_name_with_one_address_gives_no_turns_and_looks_at_nothing() {
 
 #[test]
 fn addresses_of_one_name_take_turns() {
-    let (spread, now) = (Spread::default(), Instant::now());
+    let (spread, now) = (Spread::default(), any_moment());
     let three = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
     found(&spread, &three, now);
     let given = turns(&spread, 300, now);
@@ -46,7 +51,7 @@ fn addresses_of_one_name_take_turns() {
 
 #[test]
 fn an_address_that_took_no_connection_has_no_turn_for_a_moment() {
-    let (spread, now) = (Spread::default(), Instant::now());
+    let (spread, now) = (Spread::default(), any_moment());
     found(&spread, &["192.0.2.1", "192.0.2.2"], now);
     spread.avoid(ip("192.0.2.1"), now);
     assert_eq!(turns(&spread, 3, now), [Some(ip("192.0.2.2")); 3]);
@@ -58,7 +63,7 @@ fn an_address_that_took_no_connection_has_no_turn_for_a_moment() {
 
 #[test]
 fn calls_leave_an_address_with_the_answer_that_lacks_it_and_its_connections_close_later() {
-    let (spread, now) = (Spread::default(), Instant::now());
+    let (spread, now) = (Spread::default(), any_moment());
     let (old, new) = (ip("192.0.2.1"), ip("192.0.2.2"));
     found(&spread, &["192.0.2.1"], now);
     found(&spread, &["192.0.2.2"], now + Duration::from_secs(5));
@@ -78,7 +83,7 @@ fn calls_leave_an_address_with_the_answer_that_lacks_it_and_its_connections_clos
 
 #[test]
 fn addresses_that_are_remembered_are_bounded() {
-    let (spread, now) = (Spread::default(), Instant::now());
+    let (spread, now) = (Spread::default(), any_moment());
     for of in 0..1000_u32 {
         let address = SocketAddr::new(std::net::Ipv4Addr::from_bits(of).into(), 80);
         spread.apply("name.test", &[address], now);
