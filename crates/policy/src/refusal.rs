@@ -1,7 +1,9 @@
 //! Errors, named by blame, and the one place that turns them into HTTP.
 //!
 //! Invariant: no text here repeats a credential, a prompt, or an upstream's words.
-//! Not here: how the errors of an API differ (`wire::dialect`), faults of a configuration (`config`).
+//! Not here: how the answer is written (`reply`), how the errors of an API differ (`wire::dialect`), faults of a configuration (`config`).
+
+mod reply;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ pub use wire::dialect::ErrorFormat;
 use wire::head::RequestHead;
 use wire::http1::HeadFault;
 
+pub use self::reply::{LocalReply, escape};
 use crate::budget::Every;
 use crate::failure::Failure;
 use crate::limit::{Kind, Rate};
@@ -330,29 +333,6 @@ pub enum Refusal {
     Bug(&'static str),
 }
 
-/// An answer of the gate's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LocalReply {
-    /// HTTP status.
-    pub status: u16,
-    /// OpenAI's error type.
-    pub kind: &'static str,
-    /// Stable code.
-    pub code: &'static str,
-    /// The parameter at fault.
-    pub param: Option<&'static str>,
-    /// For a person.
-    pub message: String,
-    /// `retry-after` and its kin.
-    pub retry_after: Option<Duration>,
-    /// Value of `allow`.
-    pub allow: Option<&'static str>,
-    /// Value of `www-authenticate`.
-    pub challenge: Option<&'static str>,
-    /// Tells SDKs whether to try again (`x-should-retry`), where the status alone misleads.
-    pub should_retry: Option<bool>,
-}
-
 /// Longest path that a message repeats.
 const PATH_SHOWN: usize = 128;
 
@@ -567,32 +547,6 @@ impl Refusal {
     }
 }
 
-impl LocalReply {
-    /// The body in the format of an API.
-    #[must_use]
-    pub fn body(&self, format: ErrorFormat) -> Vec<u8> {
-        let mut out = Vec::with_capacity(176 + self.message.len());
-        out.extend_from_slice(format.opening().as_bytes());
-        out.extend_from_slice(b"\"error\":{\"message\":\"");
-        escape(&self.message, &mut out);
-        out.extend_from_slice(b"\",\"type\":\"");
-        out.extend_from_slice(format.error_type(self.status, self.kind).as_bytes());
-        out.extend_from_slice(b"\",\"param\":");
-        match self.param {
-            Some(param) => {
-                out.push(b'"');
-                escape(param, &mut out);
-                out.push(b'"');
-            }
-            None => out.extend_from_slice(b"null"),
-        }
-        out.extend_from_slice(b",\"code\":\"");
-        out.extend_from_slice(self.code.as_bytes());
-        out.extend_from_slice(b"\"}}");
-        out
-    }
-}
-
 /// Whole seconds, as `retry-after` says them.
 fn seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
@@ -623,26 +577,6 @@ fn unpriced(model: &str) -> String {
         return "a call that names no model".to_owned();
     }
     format!("the model {model:?}")
-}
-
-/// Writes `text` as the inside of a JSON string.
-pub fn escape(text: &str, out: &mut Vec<u8>) {
-    for c in text.chars() {
-        match c {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            c if u32::from(c) < 0x20 => {
-                out.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes());
-            }
-            c => {
-                let mut buf = [0; 4];
-                out.extend_from_slice(c.encode_utf8(&mut buf).as_bytes());
-            }
-        }
-    }
 }
 
 #[cfg(test)]
