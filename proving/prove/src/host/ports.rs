@@ -1,13 +1,21 @@
 //! Ports on loopback.
 //!
-//! Invariant: a port handed out was free a moment ago; that it still is must be seen at readiness.
+//! Invariant: a port handed out was free a moment ago, and this process hands it to nobody else soon; that it still is free
+//! must be seen at readiness.
 
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Mutex, PoisonError};
 
 /// Below those that Linux gives to outgoing connections (from 32,768): no connection takes one in between.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Ports handed out last: whoever got one may not listen yet.
+static HANDED_OUT: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
+/// So many are remembered: far fewer than there are.
+const REMEMBERED: usize = 1_024;
 
 /// An address on loopback.
 pub(crate) fn loopback(port: u16) -> SocketAddr {
@@ -16,29 +24,35 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
 
 /// A port where nothing listens.
 pub(crate) fn free() -> io::Result<u16> {
-    Ok(held()?.local_addr()?.port())
-}
-
-/// Two of them that are not the same.
-pub(crate) fn two_free() -> io::Result<[u16; 2]> {
-    // Held both at once, as one port may be drawn twice.
-    let held = [held()?, held()?];
-    let [first, second] = &held;
-    Ok([first.local_addr()?.port(), second.local_addr()?.port()])
-}
-
-/// A port drawn from [`PORTS`] that is free.
-fn held() -> io::Result<TcpListener> {
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
     for _ in 0..100 {
         let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
         let port = PORTS.start + u16::try_from(drawn).unwrap_or(0);
         match TcpListener::bind(loopback(port)) {
-            Ok(held) => return Ok(held),
+            Ok(_held) if is_first_handed_out(port) => return Ok(port),
+            Ok(_) => {}
             Err(cause) => last = cause,
         }
     }
     Err(last)
+}
+
+/// Two of them that are not the same.
+pub(crate) fn two_free() -> io::Result<[u16; 2]> {
+    Ok([free()?, free()?])
+}
+
+/// Remembers that `port` is handed out. False where it was, lately.
+fn is_first_handed_out(port: u16) -> bool {
+    let mut ports = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_first = !ports.contains(&port);
+    if is_first {
+        if ports.len() == REMEMBERED {
+            ports.pop_front();
+        }
+        ports.push_back(port);
+    }
+    is_first
 }
 
 /// A port that is bound and where nobody listens: it refuses connections, and nobody else can have it meanwhile.

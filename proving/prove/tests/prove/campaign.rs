@@ -12,7 +12,7 @@ use serde_json::Value;
 use testing::eventually;
 
 use super::answers::{page, serve};
-use super::{PROVE, ports};
+use super::{PROVE, ports, serving};
 
 const SMALL: &str = include_str!("../campaign/small.toml");
 const WORKLOAD: &str = include_str!("../campaign/workload.toml");
@@ -298,24 +298,20 @@ fn a_gateway_that_runs_is_verified_where_its_calls_arrive_at_us() {
     fs::write(dir.path().join("verify.toml"), suite).expect("a file");
     let corpus = dir.path().join("corpus");
     build_corpus(&corpus);
-    let free = ports::two_free().expect("ports");
-    let [gateway, upstream] = free.map(|port| ports::loopback(port).to_string());
+    let upstream = ports::loopback(ports::free().expect("a port")).to_string();
     // A relay that changes nothing is gateway enough for this suite.
-    let mut relay = Command::new(PROVE)
-        .args([
+    let (_relay, [gateway]) = serving::serve(|[gateway]| {
+        let mut relay = Command::new(PROVE);
+        relay.args([
             "tap",
             "--listen",
-            &gateway,
+            &gateway.to_string(),
             "--upstream",
             &upstream,
             "--out",
-        ])
-        .arg(dir.path().join("stamps"))
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("prove runs");
-    eventually("the relay takes connections", || {
-        TcpStream::connect(&gateway).is_ok()
+        ]);
+        relay.arg(dir.path().join("stamps")).stderr(Stdio::null());
+        relay
     });
     let target = format!("http://{gateway}/v1");
     let corpus = corpus.display().to_string();
@@ -326,8 +322,6 @@ fn a_gateway_that_runs_is_verified_where_its_calls_arrive_at_us() {
     let at_us = format!("one={upstream}");
     let verified = run(dir.path(), &[&args[..], &["--upstream", &at_us]].concat());
     let left_out = run(dir.path(), &args);
-    relay.kill().expect("it runs");
-    relay.wait().expect("it ends");
     let verified = json(&verified);
     assert_eq!(verified["verify"]["passed"], 1, "{verified:#}");
     assert_eq!(verified["verdict"], "unreachable", "nobody is scraped");

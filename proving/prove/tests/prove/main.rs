@@ -14,6 +14,7 @@ mod overhead;
 mod ports;
 mod schema;
 mod scrape;
+mod serving;
 mod verify;
 
 use std::fs;

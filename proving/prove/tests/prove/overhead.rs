@@ -6,11 +6,12 @@
 use std::cell::Cell;
 use std::fs;
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testing::{eventually, found};
+use testing::found;
 
+use super::serving::{self, Ends};
 use super::{PROVE, ports};
 
 const DELAY_US: f64 = 3_000.0;
@@ -33,60 +34,21 @@ fn measured(measure: impl Fn() -> Value, is_right: impl Fn(&Value) -> bool) {
     panic!("{said:#}");
 }
 
-/// A process that ends with its test.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _gone = self.0.wait();
-    }
-}
-
 fn free() -> SocketAddr {
     ports::loopback(ports::free().expect("a port"))
 }
 
-/// A server on a port that nobody took in between.
+/// `prove` with these arguments, on a port that nobody took in between.
 fn serve(args: impl Fn(SocketAddr) -> Vec<String>) -> (Ends, SocketAddr) {
-    for _ in 0..ATTEMPTS {
-        let at = free();
-        let child = Command::new(PROVE)
+    let (serving, [at]) = serving::serve(|[at]| {
+        let mut command = Command::new(PROVE);
+        command
             .args(args(at))
             .stderr(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("prove runs");
-        let mut child = Ends(child);
-        let mut has_ended = false;
-        eventually("it listens, or ends as the port is taken", || {
-            has_ended = child.0.try_wait().expect("its state").is_some();
-            has_ended || listens(&child.0, at)
-        });
-        if !has_ended {
-            return (child, at);
-        }
-    }
-    panic!("no server stayed on any of {ATTEMPTS} ports");
-}
-
-/// Whether the listener at this address is of this process.
-fn listens(process: &Child, at: SocketAddr) -> bool {
-    let sockets = fs::read_to_string("/proc/net/tcp").expect("the kernel's list");
-    let port = format!(":{:04X}", at.port());
-    let listener = sockets.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let is_it = words.get(1)?.ends_with(&port) && *words.get(3)? == "0A";
-        is_it.then(|| format!("socket:[{}]", words.get(9).unwrap_or(&"")))
+            .stdout(Stdio::null());
+        command
     });
-    let Some(listener) = listener else {
-        return false;
-    };
-    let open = fs::read_dir(format!("/proc/{}/fd", process.id()));
-    let links = open.into_iter().flatten().flatten();
-    links
-        .filter_map(|open| fs::read_link(open.path()).ok())
-        .any(|link| link.as_os_str() == listener.as_str())
+    (serving, at)
 }
 
 fn overhead(args: &[&str]) -> Value {

@@ -3,30 +3,20 @@
 //! Not here: targets that stop answering later (the unit tests of `scraper`).
 
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use serde_json::Value;
-use testing::eventually;
 
 use super::PROVE;
 use super::answers::{self, serve};
-use super::ports::{self, Closed};
+use super::ports::Closed;
+use super::serving::{self, Ends};
 
 /// A server of one page of this kind.
 fn page(kind: &'static str, page: &'static str) -> SocketAddr {
     serve(move |_| Some(answers::page(kind, page)))
-}
-
-/// A process that ends with its test.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _gone = self.0.wait();
-    }
 }
 
 fn lines(child: &mut Child) -> impl Iterator<Item = Value> + use<> {
@@ -110,15 +100,12 @@ fn the_pages_of_an_engine_and_its_gpus_answer_every_query_by_one_name() {
 }
 
 fn answers_every_query(old: &[&str]) {
-    let free = ports::two_free().expect("ports");
-    let [engine, gpus] = free.map(|port| ports::loopback(port).to_string());
-    let mut serving = Command::new(PROVE);
-    serving.args(["engine", "--preset", PRESET, "--listen", &engine]);
-    serving.args(["--dcgm", &gpus]).args(old);
-    let serving = serving.stderr(Stdio::null()).spawn().expect("prove runs");
-    let _serving = Ends(serving);
-    eventually("the engine serves", || {
-        TcpStream::connect(&engine).is_ok() && TcpStream::connect(&gpus).is_ok()
+    let (_serving, [engine, gpus]) = serving::serve(|[engine, gpus]| {
+        let mut serving = Command::new(PROVE);
+        serving.args(["engine", "--preset", PRESET]);
+        serving.args(["--listen", &engine.to_string(), "--dcgm", &gpus.to_string()]);
+        serving.args(old).stderr(Stdio::null());
+        serving
     });
     let dir = tempfile::tempdir().expect("a directory");
     let out = dir.path().join("samples.parquet");
