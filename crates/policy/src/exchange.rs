@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::{CallHead, CallScanner};
+use wire::filter::Answering;
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
 
@@ -131,6 +132,8 @@ struct Active {
     asks_usage: bool,
     /// An attempt was refused since it asked for usage.
     was_refused_usage: bool,
+    /// What filters the response of the last attempt.
+    answering: Vec<Box<dyn Answering>>,
     /// What the upstream of the last attempt is asked for, where filters change that.
     asked: Option<Operation>,
     /// What a filter could not say of the call.

@@ -30,6 +30,8 @@ pub struct Request {
     pub headers: Vec<(Box<str>, Box<[u8]>)>,
     /// The body, in pieces.
     pub body: Vec<Bytes>,
+    /// Members of the client's body that are not said on, where their documentation allows that.
+    pub dropped: Vec<&'static str>,
 }
 
 /// A call cannot pass: it says something for which there is no way on.
@@ -97,24 +99,37 @@ impl Shape {
 
 /// One filter, for the calls of a route or to a backend.
 pub trait Filter: Debug + Send + Sync {
+    /// Whether it changes anything of such a call, or of its answer. A call that no filter applies to passes as if there were none.
+    fn applies(&self, asked: Operation) -> bool {
+        let _any = asked;
+        true
+    }
+
     /// What the upstream is asked for where a client asks for this: its response is metered as one of that.
     fn operation(&self, asked: Operation) -> Operation {
         asked
     }
 
-    /// Changes the request of one attempt. Its body has the model that the upstream is asked for.
+    /// Changes the request of one attempt. Its body has the model that the upstream is asked for. What it gives filters the response.
     ///
     /// # Errors
     /// There is no way to say it.
-    fn request(&self, asked: Operation, request: &mut Request) -> Result<(), Unfit>;
-
-    /// What filters the response that begins with this head, where it is filtered. `content` is what comes: the upstream's, or what
-    /// the filter before this one makes of it.
-    fn response(
+    fn request(
         &self,
         asked: Operation,
+        request: &mut Request,
+    ) -> Result<Option<Box<dyn Answering>>, Unfit>;
+}
+
+/// What an attempt's request leaves behind for its response.
+pub trait Answering: Debug {
+    /// What filters the response that begins with this head, where it is filtered. `content` is what comes: the upstream's, or what
+    /// the filter before this one makes of it. `unix_s` is the time.
+    fn response(
+        &self,
         head: &ResponseHead,
         content: Content,
+        unix_s: u64,
     ) -> Option<Box<dyn ResponseFilter>>;
 }
 
@@ -165,15 +180,15 @@ struct Filters {
 }
 
 impl Pipe {
-    /// The filters of the chains, in the order in which a request passes them, that filter this response. It is metered as it comes,
-    /// or behind the first filter that makes of it what a meter can read.
+    /// What filters this response, of what its request left, in the order of that. It is metered as it comes, or behind the first
+    /// filter that makes of it what a meter can read.
     #[must_use]
     #[cold]
-    pub fn of([first, last]: [&Chain; 2], asked: Operation, head: &ResponseHead) -> Self {
+    pub fn of(answering: &[Box<dyn Answering>], head: &ResponseHead, unix_s: u64) -> Self {
         let mut content = Content::of(head);
         let mut made = Filters::default();
-        for filter in first.iter().chain(last).rev() {
-            let Some(filter) = filter.response(asked, head, content) else {
+        for answering in answering.iter().rev() {
+            let Some(filter) = answering.response(head, content, unix_s) else {
                 continue;
             };
             if let Some(mut shape) = filter.shape() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::splices;
-use wire::filter::Chain;
+use wire::filter::{Chain, Filter};
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
@@ -103,8 +103,7 @@ impl Running<'_> {
         let model = model.filter(|model| Some(*model) != asked);
         active.asked = match (self.record.operation, filters(self.record, env.snapshot)) {
             (Some(asked), [first, last]) if !(first.is_empty() && last.is_empty()) => {
-                let all = first.iter().chain(last);
-                Some(all.fold(asked, |asked, filter| filter.operation(asked)))
+                upstream_operation(asked, first.iter().chain(last))
             }
             _ => None,
         };
@@ -310,6 +309,21 @@ impl Running<'_> {
         active.ended = Some((attempt, span));
         is_retried
     }
+}
+
+/// What the upstream is asked for, where any filter applies to the call.
+#[cold]
+fn upstream_operation<'f>(
+    asked: Operation,
+    filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
+) -> Option<Operation> {
+    filters.fold(None, |so_far, filter| {
+        let asked = so_far.unwrap_or(asked);
+        match filter.applies(asked) {
+            true => Some(filter.operation(asked)),
+            false => so_far,
+        }
+    })
 }
 
 /// The filters of a call, in the order in which its request passes them: its route's, and its backend's.

@@ -376,6 +376,7 @@ impl Exchange {
             attempts: Attempts::on(admitted.route, env.snapshot),
             phase: Phase::Entering,
             caller_token: self.caller_token(admitted.route, head, env.snapshot),
+            answering: Vec::new(),
             asked: None,
             unfit: None,
             sent: Cell::new(Sent::Nothing),

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::filter::{self, Filter, Unfit};
+use wire::filter::{self, Answering, Filter, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
 use super::attempting::filters;
-use super::{Exchange, Plan};
+use super::{Exchange, Plan, Stage};
 use crate::clock::Mono;
 use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::operation::Operation;
@@ -54,7 +54,7 @@ impl Exchange {
     /// A filter cannot say it.
     #[inline]
     pub fn filtered(
-        &self,
+        &mut self,
         s: &Snapshot,
         body: &[Bytes],
     ) -> Result<Option<Box<filter::Request>>, Unfit> {
@@ -62,16 +62,25 @@ impl Exchange {
         if first.is_empty() && last.is_empty() {
             return Ok(None);
         }
-        pass(&self.record, first.iter().chain(last), body)
+        let passed = pass(&self.record, first.iter().chain(last), body)?;
+        Ok(passed.map(|(request, answering)| {
+            if let Stage::Active(active) = &mut self.stage {
+                active.answering = answering;
+            }
+            request
+        }))
     }
 }
+
+/// A request as filters made it, and what they left for its response.
+type Passed = (Box<filter::Request>, Vec<Box<dyn Answering>>);
 
 #[cold]
 fn pass<'f>(
     record: &Record,
     filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
     body: &[Bytes],
-) -> Result<Option<Box<filter::Request>>, Unfit> {
+) -> Result<Option<Passed>, Unfit> {
     let Some(mut asked) = record.operation else {
         return Ok(None);
     };
@@ -79,11 +88,17 @@ fn pass<'f>(
         body: body.to_vec(),
         ..filter::Request::default()
     });
+    let mut answering = Vec::new();
+    let mut is_filtered = false;
     for filter in filters {
-        filter.request(asked, &mut request)?;
+        if !filter.applies(asked) {
+            continue;
+        }
+        is_filtered = true;
+        answering.extend(filter.request(asked, &mut request)?);
         asked = filter.operation(asked);
     }
-    Ok(Some(request))
+    Ok(is_filtered.then_some((request, answering)))
 }
 
 impl<'a> AttemptRequest<'a> {

@@ -12,7 +12,6 @@ use wire::head::{Known, ResponseHead};
 use wire::meter::Form;
 
 use super::answered::tokens_of;
-use super::attempting::filters;
 use super::ending::Ending;
 use super::verdict::{Relay, Verdict};
 use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
@@ -105,10 +104,9 @@ impl Running<'_> {
         let unix_ms = self.unix_ms(env.now);
         let active = &mut *self.call;
         let has_left = active.left.is_some();
-        let chains = filters(self.record, env.snapshot);
-        let pipe = match (active.asked, self.record.operation) {
-            (Some(_), Some(operation)) => Pipe::of(chains, operation, head),
-            _ => Pipe::default(),
+        let pipe = match active.asked {
+            Some(_) => Pipe::of(&active.answering, head, unix_ms / 1_000),
+            None => Pipe::default(),
         };
         // What is metered is what comes, in the dialect that was asked for, where that can be read.
         let (operation, content) = match pipe.shape() {

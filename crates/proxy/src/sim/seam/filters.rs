@@ -9,13 +9,13 @@ use policy::record::{Count, Outcome};
 use policy::snapshot::Snapshot;
 use wire::answer::{Lane, Piece, Reader};
 use wire::dialect::Operation;
-use wire::filter::{Content, Filter, Request, ResponseFilter, Shape, Stop, Unfit};
+use wire::filter::{Answering, Content, Filter, Request, ResponseFilter, Shape, Stop, Unfit};
 use wire::head::ResponseHead;
 
 use super::{BUSY, CHAT, Seen, call, call_in_pieces, json, two_backends};
 
 /// A sketch of Anthropic's dialect: one text in, one text out.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct ToMessages;
 
 impl Filter for ToMessages {
@@ -23,7 +23,11 @@ impl Filter for ToMessages {
         Operation::Messages
     }
 
-    fn request(&self, asked: Operation, request: &mut Request) -> Result<(), Unfit> {
+    fn request(
+        &self,
+        asked: Operation,
+        request: &mut Request,
+    ) -> Result<Option<Box<dyn Answering>>, Unfit> {
         let text = String::from_utf8(request.body.concat()).expect("text");
         // Images are what this sketch cannot say.
         if asked != Operation::Chat || text.contains("image_url") {
@@ -33,14 +37,16 @@ impl Filter for ToMessages {
         let body = text.replacen('{', r#"{"max_tokens":64,"#, 1);
         request.path = Some("/messages".to_owned());
         request.body = vec![Bytes::from(body)];
-        Ok(())
+        Ok(Some(Box::new(*self)))
     }
+}
 
+impl Answering for ToMessages {
     fn response(
         &self,
-        _: Operation,
         head: &ResponseHead,
         content: Content,
+        _: u64,
     ) -> Option<Box<dyn ResponseFilter>> {
         assert_eq!((head.status, content), (200, Content::Json));
         Some(Box::new(FromMessages(String::new())))
@@ -144,7 +150,7 @@ fn what_one_backend_cannot_be_told_does_not_hide_why_another_failed() {
 }
 
 /// A provider with a stream of frames: a byte 1, a text's length in a byte, the text; byte 2 and two counts end it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct ToFrames;
 
 const FRAMES: &str = "application/vnd.acme.frames";
@@ -154,7 +160,11 @@ impl Filter for ToFrames {
         Operation::Messages
     }
 
-    fn request(&self, _: Operation, request: &mut Request) -> Result<(), Unfit> {
+    fn request(
+        &self,
+        _: Operation,
+        request: &mut Request,
+    ) -> Result<Option<Box<dyn Answering>>, Unfit> {
         request.path = Some("/model/m/stream".to_owned());
         request.query = Some("frames=1".to_owned());
         request.headers = vec![
@@ -165,14 +175,16 @@ impl Filter for ToFrames {
             ("x-acme-version".into(), (*b"3").into()),
         ];
         request.body = vec![Bytes::from_static(b"call")];
-        Ok(())
+        Ok(Some(Box::new(*self)))
     }
+}
 
+impl Answering for ToFrames {
     fn response(
         &self,
-        _: Operation,
         head: &ResponseHead,
         content: Content,
+        _: u64,
     ) -> Option<Box<dyn ResponseFilter>> {
         assert_eq!((head.status, content), (200, Content::Other));
         Some(Box::new(FromFrames(Vec::new())))
@@ -225,22 +237,24 @@ impl ResponseFilter for FromFrames {
 }
 
 /// Masks a word of the answer's text, wherever events part it; refuses an answer that has another one.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Mask;
 
 const WORD: &str = "secret";
 const FORBIDDEN: &str = "poison";
 
 impl Filter for Mask {
-    fn request(&self, _: Operation, _: &mut Request) -> Result<(), Unfit> {
-        Ok(())
+    fn request(&self, _: Operation, _: &mut Request) -> Result<Option<Box<dyn Answering>>, Unfit> {
+        Ok(Some(Box::new(*self)))
     }
+}
 
+impl Answering for Mask {
     fn response(
         &self,
-        _: Operation,
         _: &ResponseHead,
         content: Content,
+        _: u64,
     ) -> Option<Box<dyn ResponseFilter>> {
         assert_eq!(content, Content::Events);
         Some(Box::new(Masking {

@@ -1,0 +1,118 @@
+//! An answer as every dialect tells it: a sequence of events, be it streamed or one document.
+//!
+//! Not here: how a dialect tells it (its directory), gathering and forwarding (`filter`).
+
+use wire::filter::Stop;
+
+/// Something that an answer tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Event<'a> {
+    /// It begins: its id, and the model that answers.
+    Begin { id: &'a str, model: &'a str },
+    /// More of the text.
+    Text(&'a str),
+    /// More of what the model says in place of an answer that it will not give.
+    Refusal(&'a str),
+    /// More of what it thinks.
+    Thinking(&'a str),
+    /// More of the signature of what it thought.
+    Signature(&'a str),
+    /// Thinking that only its provider can read.
+    Redacted(&'a str),
+    /// A call of a tool begins. Its number is the provider's.
+    Call {
+        nth: u32,
+        id: &'a str,
+        name: &'a str,
+        signature: Option<&'a str>,
+    },
+    /// More of the arguments of the call of this number.
+    Arguments { nth: u32, json: &'a str },
+    /// It is over.
+    End(Finish, Usage),
+    /// The provider failed in the middle of it.
+    Error(Error),
+}
+
+/// Why an answer is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// The model stopped.
+    Stop,
+    /// A stop sequence of the call came.
+    StopSequence(Option<String>),
+    /// The cap.
+    Length,
+    ToolCalls,
+    /// A filter of the provider's, or the model itself, will not answer.
+    Refused,
+    /// A turn that the provider paused, to be sent again.
+    Paused,
+}
+
+/// Tokens of a call. What is not told is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// All of the prompt, whatever a cache served and stored.
+    pub(crate) prompt: Option<u64>,
+    /// Of the prompt, what a cache served.
+    pub(crate) cache_read: Option<u64>,
+    /// Of the prompt, what a cache stored.
+    pub(crate) cache_written: Option<u64>,
+    /// Of what was stored, what is kept for an hour.
+    pub(crate) cache_written_1h: Option<u64>,
+    /// All that was made, thinking included.
+    pub(crate) completion: Option<u64>,
+    /// Of that, thinking.
+    pub(crate) reasoning: Option<u64>,
+}
+
+/// What a provider says when it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Error {
+    /// The HTTP status that it is, or would be.
+    pub(crate) status: u16,
+    pub(crate) kind: Option<String>,
+    pub(crate) code: Option<String>,
+    pub(crate) param: Option<String>,
+    pub(crate) message: String,
+}
+
+/// Reads a provider's answer.
+pub(crate) trait Reader: std::fmt::Debug {
+    /// Reads one event's data. What stands in it is told to `tell`.
+    ///
+    /// # Errors
+    /// It is none of this dialect.
+    fn event(&mut self, data: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop>;
+
+    /// Reads an answer that is one document.
+    ///
+    /// # Errors
+    /// It is none of this dialect.
+    fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop>;
+
+    /// The stream is over. Tells the end that is not told yet, where what came is a whole answer.
+    fn over(&mut self, tell: &mut dyn FnMut(Event<'_>));
+}
+
+/// Writes an answer for a client.
+pub(crate) trait Writer: std::fmt::Debug {
+    /// Writes what an event becomes.
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>);
+
+    /// Bytes that it keeps for later.
+    fn held(&self) -> usize;
+}
+
+impl Error {
+    pub(crate) fn of(status: u16, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            kind: None,
+            code: None,
+            param: None,
+            message: message.into(),
+        }
+    }
+}

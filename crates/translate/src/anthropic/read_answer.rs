@@ -1,0 +1,307 @@
+//! Reads an answer of the Messages API, streamed or whole.
+//!
+//! Not here: its errors with a status (`super::read_error`).
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wire::filter::Stop;
+
+use crate::answer::{Event, Finish, Reader, Usage};
+use crate::raw::Text;
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<Vec<Block<'a>>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_sequence: Option<Text<'a>>,
+    usage: Option<Counts>,
+    // Of events.
+    #[serde(borrow)]
+    message: Option<Begun<'a>>,
+    #[serde(default)]
+    index: u32,
+    #[serde(borrow)]
+    content_block: Option<Block<'a>>,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Begun<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    usage: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    data: Option<Text<'a>>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    partial_json: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_sequence: Option<Text<'a>>,
+}
+
+#[derive(Deserialize, Clone, Copy, Default, Debug)]
+struct Counts {
+    input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_creation: Option<Written>,
+    output_tokens: Option<u64>,
+}
+
+#[derive(Deserialize, Clone, Copy, Debug)]
+struct Written {
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+impl Counts {
+    /// Takes what a later event says, member by member.
+    fn merge(&mut self, later: Self) {
+        self.input_tokens = later.input_tokens.or(self.input_tokens);
+        self.cache_read_input_tokens = later
+            .cache_read_input_tokens
+            .or(self.cache_read_input_tokens);
+        self.cache_creation_input_tokens = later
+            .cache_creation_input_tokens
+            .or(self.cache_creation_input_tokens);
+        self.cache_creation = later.cache_creation.or(self.cache_creation);
+        self.output_tokens = later.output_tokens.or(self.output_tokens);
+    }
+
+    fn usage(self) -> Usage {
+        // `input_tokens` leaves out what the cache served and stored.
+        let cached = [
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+        ];
+        let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
+        Usage {
+            prompt: self
+                .input_tokens
+                .map(|prompt| prompt.saturating_add(cached)),
+            cache_read: self.cache_read_input_tokens,
+            cache_written: self.cache_creation_input_tokens,
+            cache_written_1h: self
+                .cache_creation
+                .and_then(|written| written.ephemeral_1h_input_tokens),
+            completion: self.output_tokens,
+            reasoning: None,
+        }
+    }
+}
+
+/// The state of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct MessagesReader {
+    usage: Counts,
+    finish: Option<Finish>,
+    is_over: bool,
+    /// A call has begun of whose input nothing has come.
+    has_bare_call: bool,
+}
+
+fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
+    text.as_ref().map_or("", |text| &text.0)
+}
+
+/// A text that says something.
+fn some<'t>(said: &'t Option<Text<'_>>) -> Option<&'t str> {
+    Some(text(said)).filter(|text| !text.is_empty())
+}
+
+impl MessagesReader {
+    fn block(
+        &mut self,
+        nth: u32,
+        block: &Block<'_>,
+        is_whole: bool,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) {
+        match text(&block.kind) {
+            "text" => some(&block.text)
+                .map(Event::Text)
+                .into_iter()
+                .for_each(tell),
+            "thinking" => {
+                some(&block.thinking)
+                    .map(Event::Thinking)
+                    .into_iter()
+                    .for_each(&mut *tell);
+                some(&block.signature)
+                    .map(Event::Signature)
+                    .into_iter()
+                    .for_each(&mut *tell);
+            }
+            "redacted_thinking" => some(&block.data)
+                .map(Event::Redacted)
+                .into_iter()
+                .for_each(tell),
+            "tool_use" => {
+                tell(Event::Call {
+                    nth,
+                    id: text(&block.id),
+                    name: text(&block.name),
+                    signature: None,
+                });
+                // In a stream the input begins empty, and comes in what follows.
+                let input = block.input.map_or("{}", RawValue::get);
+                self.has_bare_call = !is_whole && input == "{}";
+                if !self.has_bare_call {
+                    tell(Event::Arguments { nth, json: input });
+                }
+            }
+            // What the provider does with tools of its own, which no client of another dialect can have asked for.
+            _ => {}
+        }
+    }
+
+    fn finished(&mut self, reason: &Option<Text<'_>>, sequence: &Option<Text<'_>>) {
+        self.finish = match text(reason) {
+            "" => return,
+            "max_tokens" | "model_context_window_exceeded" => Some(Finish::Length),
+            "tool_use" => Some(Finish::ToolCalls),
+            "stop_sequence" => {
+                let sequence = sequence.as_ref().map(|text| text.0.to_string());
+                Some(Finish::StopSequence(sequence))
+            }
+            "refusal" => Some(Finish::Refused),
+            "pause_turn" => Some(Finish::Paused),
+            _ => Some(Finish::Stop),
+        };
+    }
+}
+
+impl Reader for MessagesReader {
+    fn event(&mut self, data: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
+        if self.is_over {
+            return Ok(());
+        }
+        let event: Document<'_> = serde_json::from_slice(data).map_err(|_| Stop::Malformed)?;
+        match text(&event.kind) {
+            "message_start" => {
+                let begun = event.message.as_ref().ok_or(Stop::Malformed)?;
+                self.usage.merge(begun.usage.unwrap_or_default());
+                tell(Event::Begin {
+                    id: text(&begun.id),
+                    model: text(&begun.model),
+                });
+            }
+            "content_block_start" => {
+                if let Some(block) = &event.content_block {
+                    self.block(event.index, block, false, tell);
+                }
+            }
+            "content_block_delta" => {
+                let delta = event.delta.as_ref().ok_or(Stop::Malformed)?;
+                some(&delta.text)
+                    .map(Event::Text)
+                    .into_iter()
+                    .for_each(&mut *tell);
+                some(&delta.thinking)
+                    .map(Event::Thinking)
+                    .into_iter()
+                    .for_each(&mut *tell);
+                some(&delta.signature)
+                    .map(Event::Signature)
+                    .into_iter()
+                    .for_each(&mut *tell);
+                let nth = event.index;
+                if let Some(json) = some(&delta.partial_json) {
+                    self.has_bare_call = false;
+                    tell(Event::Arguments { nth, json });
+                }
+            }
+            // A call without arguments has no delta, and clients of other dialects read a document there.
+            "content_block_stop" if std::mem::take(&mut self.has_bare_call) => {
+                tell(Event::Arguments {
+                    nth: event.index,
+                    json: "{}",
+                });
+            }
+            "message_delta" => {
+                self.usage.merge(event.usage.unwrap_or_default());
+                if let Some(delta) = &event.delta {
+                    self.finished(&delta.stop_reason, &delta.stop_sequence);
+                }
+            }
+            "message_stop" => self.over(tell),
+            "error" => {
+                let error = super::read_error(200, data).ok_or(Stop::Malformed)?;
+                self.is_over = true;
+                tell(Event::Error(error));
+            }
+            // `ping`, the end of a block, and what is to come.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
+        let document: Document<'_> = serde_json::from_slice(json).map_err(|_| Stop::Malformed)?;
+        tell(Event::Begin {
+            id: text(&document.id),
+            model: text(&document.model),
+        });
+        for (nth, block) in (0..).zip(document.content.iter().flatten()) {
+            self.block(nth, block, true, tell);
+        }
+        self.usage.merge(document.usage.unwrap_or_default());
+        self.finished(&document.stop_reason, &document.stop_sequence);
+        self.over(tell);
+        if self.is_over {
+            Ok(())
+        } else {
+            Err(Stop::Malformed)
+        }
+    }
+
+    fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+        // Without a reason it is no end, and no success is made up.
+        if !self.is_over
+            && let Some(finish) = self.finish.take()
+        {
+            self.is_over = true;
+            tell(Event::End(finish, self.usage.usage()));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Reads a request of the Messages API.
+
+use std::borrow::Cow;
+
+use crate::call::{
+    Call, Format, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
+    ToolResult,
+};
+use crate::fault::{Fault, Result};
+use crate::raw::Raw;
+
+const NAMES: Names = Names {
+    messages: "messages",
+    parts: "content",
+};
+
+/// Members of Anthropic's own, and whether an answer can be used without them: what edits or caches the prompt, places and tiers.
+const OTHERS: [(&str, bool); 8] = [
+    ("cache_control", true),
+    ("container", false),
+    ("context_management", true),
+    ("inference_geo", false),
+    ("mcp_servers", false),
+    ("service_tier", true),
+    ("speed", true),
+    ("betas", true),
+];
+
+pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
+    let mut body = body.object()?;
+    let mut call = Call {
+        model: body.need("model", Raw::text)?,
+        is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
+        // Its streams always tell it.
+        wants_usage: true,
+        max_tokens: Some(body.need("max_tokens", Raw::number)?),
+        temperature: body.read("temperature", Raw::number)?,
+        top_p: body.read("top_p", Raw::number)?,
+        top_k: body.read("top_k", Raw::number)?,
+        names: NAMES,
+        ..Call::default()
+    };
+    if let Some(parts) = body.read("system", content)? {
+        // It stands before the messages, and no number is its own.
+        call.messages.push(Message {
+            role: Role::System,
+            nth: 0,
+            parts,
+        });
+    }
+    call.messages
+        .extend(body.need("messages", |messages| messages.each(message))?);
+    call.tools = body
+        .read("tools", |tools| tools.each(|_, item| tool(item)))?
+        .unwrap_or_default();
+    let stops = body.read("stop_sequences", |stops| stops.each(|_, stop| stop.text()))?;
+    call.stops = stops.unwrap_or_default();
+    if let Some((choice, is_single)) = body.read("tool_choice", tool_choice)? {
+        call.tool_choice = Some(choice);
+        call.parallel_calls = is_single.map(|is_single| !is_single);
+    }
+    call.thinking_budget = body.read("thinking", thinking)?.flatten();
+    // The same member under its name of before it was general.
+    let earlier = body.read("output_format", format)?;
+    if let Some(output) = body.take("output_config") {
+        let within = |fault: Fault| fault.within("output_config");
+        let mut output = output.object().map_err(within)?;
+        call.effort = output.text("effort").map_err(within)?;
+        call.format = output.read("format", format).map_err(within)?;
+        if let Some((name, _)) = output.rest().next() {
+            return Err(within(unknown().within(&name)));
+        }
+    }
+    call.format = call.format.or(earlier);
+    call.user = body
+        .read("metadata", |metadata| metadata.object()?.text("user_id"))?
+        .flatten();
+    for (name, value) in body.rest() {
+        let Some((name, may_be_dropped)) = OTHERS.iter().find(|(known, _)| *known == name) else {
+            return Err(unknown().within(&name));
+        };
+        call.others.push(Other {
+            name,
+            value,
+            may_be_dropped: *may_be_dropped,
+        });
+    }
+    Ok(call)
+}
+
+fn unknown() -> Fault {
+    Fault::new("is a member that this gate cannot tell a backend of another dialect")
+}
+
+fn message(nth: usize, value: Raw<'_>) -> Result<Message<'_>> {
+    let mut message = value.object()?;
+    let role = message.need("role", Raw::text)?;
+    let role = match &*role {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        other => return Err(Fault::new(format!("{other:?} is no role")).within("role")),
+    };
+    let parts = message.need("content", content)?;
+    Ok(Message { role, nth, parts })
+}
+
+/// Content: a text, or blocks.
+fn content(value: Raw<'_>) -> Result<Vec<Part<'_>>> {
+    if value.is_text() {
+        return Ok(vec![Part::of(Said::Text(value.text()?))]);
+    }
+    value.each(block)
+}
+
+fn block(nth: usize, value: Raw<'_>) -> Result<Part<'_>> {
+    let mut block = value.object()?;
+    let kind = block.need("type", Raw::text)?;
+    let said = match &*kind {
+        "text" => Said::Text(block.need("text", Raw::text)?),
+        "image" => Said::Image(block.need("source", source)?),
+        "document" => {
+            let media = block.need("source", document)?;
+            match media {
+                Document::Media(media) => Said::File(media, block.text("title")?),
+                Document::Text(text) => Said::Text(text),
+            }
+        }
+        "thinking" => Said::Thinking {
+            text: block.need("thinking", Raw::text)?,
+            signature: block.text("signature")?.filter(|text| !text.is_empty()),
+        },
+        "redacted_thinking" => Said::Redacted(block.need("data", Raw::text)?),
+        "tool_use" => Said::Call(ToolCall {
+            id: block.need("id", Raw::text)?,
+            name: block.need("name", Raw::text)?,
+            arguments: Cow::Borrowed(block.need("input", an_object)?.json()),
+            signature: None,
+        }),
+        "tool_result" => Said::Result(ToolResult {
+            id: block.need("tool_use_id", Raw::text)?,
+            is_error: block.read("is_error", Raw::flag)?.unwrap_or(false),
+            parts: block.read("content", content)?.unwrap_or_default(),
+        }),
+        other => {
+            let says = format!("{other:?} is a block that a backend of another dialect has not");
+            return Err(Fault::new(says).within("type"));
+        }
+    };
+    Ok(Part {
+        nth: Some(nth),
+        said,
+        cache: block.take("cache_control"),
+    })
+}
+
+fn an_object(value: Raw<'_>) -> Result<Raw<'_>> {
+    match value.is_object() {
+        true => Ok(value),
+        false => Err(Fault::new("is no object")),
+    }
+}
+
+fn source(value: Raw<'_>) -> Result<Media<'_>> {
+    let mut source = value.object()?;
+    let kind = source.need("type", Raw::text)?;
+    match &*kind {
+        "base64" => {
+            let media_type = source.need("media_type", Raw::text)?;
+            Ok(Media::Data(media_type, source.need("data", Raw::text)?))
+        }
+        "url" => Ok(Media::Url(source.need("url", Raw::text)?)),
+        other => {
+            let says = format!("{other:?} is a source that another provider does not have");
+            Err(Fault::new(says).within("type"))
+        }
+    }
+}
+
+enum Document<'a> {
+    Media(Media<'a>),
+    Text(Cow<'a, str>),
+}
+
+fn document(value: Raw<'_>) -> Result<Document<'_>> {
+    let mut again = value.object()?;
+    match again.need("type", Raw::text)?.as_ref() {
+        "text" => Ok(Document::Text(again.need("data", Raw::text)?)),
+        _ => Ok(Document::Media(source(value)?)),
+    }
+}
+
+fn tool(value: Raw<'_>) -> Result<Tool<'_>> {
+    let mut tool = value.object()?;
+    if let Some(kind) = tool.text("type")?
+        && kind != "custom"
+    {
+        let says = format!("{kind:?} is a tool of the provider's own, which another has not");
+        return Err(Fault::new(says).within("type"));
+    }
+    Ok(Tool {
+        name: tool.need("name", Raw::text)?,
+        description: tool.text("description")?,
+        schema: tool.read("input_schema", an_object)?,
+        is_strict: tool.read("strict", Raw::flag)?.unwrap_or(false),
+        cache: tool.take("cache_control"),
+    })
+}
+
+/// The choice, and whether one call at a time is asked for.
+fn tool_choice(value: Raw<'_>) -> Result<(ToolChoice<'_>, Option<bool>)> {
+    let mut choice = value.object()?;
+    let kind = choice.need("type", Raw::text)?;
+    let is_single = choice.read("disable_parallel_tool_use", Raw::flag)?;
+    let choice = match &*kind {
+        "none" => ToolChoice::None,
+        "auto" => ToolChoice::Auto,
+        "any" => ToolChoice::Any,
+        "tool" => ToolChoice::Named(choice.need("name", Raw::text)?),
+        other => {
+            return Err(Fault::new(format!("{other:?} is no choice of tools")).within("type"));
+        }
+    };
+    Ok((choice, is_single))
+}
+
+/// The tokens that it may think for; none where the model decides.
+fn thinking(value: Raw<'_>) -> Result<Option<u64>> {
+    let mut thinking = value.object()?;
+    match thinking.need("type", Raw::text)?.as_ref() {
+        "disabled" => Ok(Some(0)),
+        "enabled" => thinking.need("budget_tokens", Raw::whole).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn format(value: Raw<'_>) -> Result<Format<'_>> {
+    let mut format = value.object()?;
+    let kind = format.need("type", Raw::text)?;
+    if kind != "json_schema" {
+        return Err(Fault::new(format!("{kind:?} is no format")).within("type"));
+    }
+    Ok(Format::Schema {
+        name: None,
+        description: None,
+        schema: format.need("schema", an_object)?,
+        is_strict: None,
+    })
+}

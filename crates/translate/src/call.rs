@@ -1,0 +1,190 @@
+//! A call as every dialect says it: what a reader of one makes of a body, and a writer of another says again.
+//!
+//! Invariant: everything that a client said is in here, or was refused or counted as dropped by its reader; a writer says all of it,
+//! refuses it by its place, or counts it as dropped.
+//! Not here: how a dialect says it (its directory).
+
+use std::borrow::Cow;
+
+use crate::fault::Fault;
+use crate::raw::Raw;
+
+/// One call of a model.
+#[derive(Debug, Default)]
+pub(crate) struct Call<'a> {
+    pub(crate) model: Cow<'a, str>,
+    pub(crate) is_streamed: bool,
+    /// The client reads a stream's usage.
+    pub(crate) wants_usage: bool,
+    pub(crate) messages: Vec<Message<'a>>,
+    pub(crate) tools: Vec<Tool<'a>>,
+    pub(crate) tool_choice: Option<ToolChoice<'a>>,
+    /// Whether several tools may be called at once; as the model does where nothing is said.
+    pub(crate) parallel_calls: Option<bool>,
+    pub(crate) max_tokens: Option<Raw<'a>>,
+    pub(crate) temperature: Option<Raw<'a>>,
+    pub(crate) top_p: Option<Raw<'a>>,
+    pub(crate) top_k: Option<Raw<'a>>,
+    pub(crate) stops: Vec<Cow<'a, str>>,
+    pub(crate) format: Option<Format<'a>>,
+    pub(crate) effort: Option<Cow<'a, str>>,
+    /// Tokens that it may think for; 0: it shall not think.
+    pub(crate) thinking_budget: Option<u64>,
+    pub(crate) user: Option<Cow<'a, str>>,
+    /// Members that one dialect alone has.
+    pub(crate) others: Vec<Other<'a>>,
+    /// Names of members that were dropped, where their documentation allows that.
+    pub(crate) dropped: Vec<&'static str>,
+    /// What the client's dialect calls its list of messages, and the parts of one.
+    pub(crate) names: Names,
+}
+
+/// What a dialect calls the list of messages, and the list of a message's parts.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Names {
+    pub(crate) messages: &'static str,
+    pub(crate) parts: &'static str,
+}
+
+/// A member that one dialect alone has.
+#[derive(Debug)]
+pub(crate) struct Other<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) value: Raw<'a>,
+    /// Whether the answer is one that the client can use without it.
+    pub(crate) may_be_dropped: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+#[derive(Debug)]
+pub(crate) struct Message<'a> {
+    pub(crate) role: Role,
+    /// Its number in the client's list.
+    pub(crate) nth: usize,
+    pub(crate) parts: Vec<Part<'a>>,
+}
+
+/// A part of a message.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    /// Its number in the client's message; none where the message is one text.
+    pub(crate) nth: Option<usize>,
+    pub(crate) said: Said<'a>,
+    /// A mark: what stands before and here may be kept for later calls.
+    pub(crate) cache: Option<Raw<'a>>,
+}
+
+/// What a part says.
+#[derive(Debug)]
+pub(crate) enum Said<'a> {
+    Text(Cow<'a, str>),
+    Refusal(Cow<'a, str>),
+    Image(Media<'a>),
+    /// A document, with its name.
+    File(Media<'a>, Option<Cow<'a, str>>),
+    /// Sound: data and format.
+    Audio(Cow<'a, str>, Cow<'a, str>),
+    Thinking {
+        text: Cow<'a, str>,
+        signature: Option<Cow<'a, str>>,
+    },
+    /// Thinking that only its provider can read.
+    Redacted(Cow<'a, str>),
+    Call(ToolCall<'a>),
+    Result(ToolResult<'a>),
+}
+
+/// Where bytes are.
+#[derive(Debug)]
+pub(crate) enum Media<'a> {
+    /// Its type, and base64.
+    Data(Cow<'a, str>, Cow<'a, str>),
+    Url(Cow<'a, str>),
+}
+
+#[derive(Debug)]
+pub(crate) struct ToolCall<'a> {
+    pub(crate) id: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
+    /// A JSON document.
+    pub(crate) arguments: Cow<'a, str>,
+    /// What its provider wants to see again beside it.
+    pub(crate) signature: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ToolResult<'a> {
+    pub(crate) id: Cow<'a, str>,
+    pub(crate) is_error: bool,
+    pub(crate) parts: Vec<Part<'a>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tool<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) description: Option<Cow<'a, str>>,
+    pub(crate) schema: Option<Raw<'a>>,
+    pub(crate) is_strict: bool,
+    pub(crate) cache: Option<Raw<'a>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ToolChoice<'a> {
+    None,
+    Auto,
+    Any,
+    Named(Cow<'a, str>),
+}
+
+/// What the answer shall be.
+#[derive(Debug)]
+pub(crate) enum Format<'a> {
+    /// Any JSON.
+    Json,
+    Schema {
+        name: Option<Cow<'a, str>>,
+        description: Option<Cow<'a, str>>,
+        schema: Raw<'a>,
+        is_strict: Option<bool>,
+    },
+}
+
+impl<'a> Part<'a> {
+    pub(crate) fn of(said: Said<'a>) -> Self {
+        Self {
+            nth: None,
+            said,
+            cache: None,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// That this part of this message cannot be said.
+    pub(crate) fn unsaid(&self, message: &Message<'_>, part: &Part<'_>, says: &str) -> Fault {
+        let fault = Fault::new(says);
+        let fault = match part.nth {
+            Some(nth) => fault.item(nth).within(self.names.parts),
+            None => fault,
+        };
+        fault.item(message.nth).within(self.names.messages)
+    }
+
+    /// Drops the members of one dialect alone that may be, and refuses the others.
+    pub(crate) fn leave_others(&mut self, speaks: &str) -> Result<(), Fault> {
+        for other in std::mem::take(&mut self.others) {
+            if !other.may_be_dropped {
+                let says = format!("has no counterpart at a backend that speaks {speaks}");
+                return Err(Fault::new(says).within(other.name));
+            }
+            self.dropped.push(other.name);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,323 @@
+//! The filter of a backend that speaks dialects of its own: calls in others are translated, and their answers back.
+//!
+//! Invariant: a call in a dialect that the backend speaks passes as it came. Of a stream nothing is kept but the event that has not
+//! ended and what its writer needs to keep in order; a document is kept whole, since its end may change its beginning.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use wire::dialect::Operation;
+use wire::filter::{Answering, Content, Filter, Request, ResponseFilter, Shape, Stop, Unfit};
+use wire::head::ResponseHead;
+use wire::sse::DataReader;
+
+use crate::answer::{Error, Event, Reader, Writer};
+use crate::dialect::Dialect;
+use crate::fault::Fault;
+use crate::json::Json;
+use crate::raw::Raw;
+
+/// Of an error's document no more is read.
+const ERROR_BYTES: usize = 64 * 1024;
+/// No event of an answer is longer.
+const EVENT_BYTES: usize = 8 * 1024 * 1024;
+/// No answer that is one document is longer.
+const DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The filter of one backend.
+#[derive(Debug, Clone)]
+pub struct Translation {
+    /// What the backend speaks; what it is told in where it does not speak the client's comes first.
+    speaks: Vec<Dialect>,
+}
+
+impl Translation {
+    /// Of a backend that speaks these, of which there is at least one; what is translated is made into the first.
+    #[must_use]
+    pub fn new(first: Dialect, others: &[Dialect]) -> Self {
+        let mut speaks = vec![first];
+        speaks.extend(others.iter().copied().filter(|other| *other != first));
+        Self { speaks }
+    }
+
+    fn target(&self) -> Dialect {
+        self.speaks.first().copied().unwrap_or(Dialect::OpenAi)
+    }
+}
+
+impl Filter for Translation {
+    fn applies(&self, asked: Operation) -> bool {
+        !self.speaks.iter().any(|dialect| dialect.has(asked))
+    }
+
+    fn operation(&self, asked: Operation) -> Operation {
+        match self.applies(asked) && Dialect::of(asked).is_some() {
+            true => self.target().operation(),
+            false => asked,
+        }
+    }
+
+    fn request(
+        &self,
+        asked: Operation,
+        request: &mut Request,
+    ) -> Result<Option<Box<dyn Answering>>, Unfit> {
+        if !self.applies(asked) {
+            return Ok(None);
+        }
+        let target = self.target();
+        let Some(client) = Dialect::of(asked) else {
+            let speaks = target.as_str();
+            let what = format!(
+                "the backend speaks {speaks}, which has no {} to translate to",
+                asked.as_str()
+            );
+            return Err(Unfit { what: what.into() });
+        };
+        let body = match &request.body[..] {
+            [one] => Cow::Borrowed(&one[..]),
+            several => Cow::Owned(several.concat()),
+        };
+        let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
+        let call = client.read_call(raw)?;
+        let answering = Translated {
+            client,
+            backend: target,
+            wants_usage: call.wants_usage,
+        };
+        let mut made = Request::default();
+        target.write_call(call, &mut made)?;
+        request.path = made.path;
+        request.query = made.query.or(Some(String::new()));
+        request.headers.append(&mut made.headers);
+        request.dropped.append(&mut made.dropped);
+        request.body = made.body;
+        Ok(Some(Box::new(answering)))
+    }
+}
+
+/// A call that was translated, and whose answer is to come.
+#[derive(Debug)]
+struct Translated {
+    client: Dialect,
+    backend: Dialect,
+    /// The client reads a stream's usage.
+    wants_usage: bool,
+}
+
+impl Answering for Translated {
+    fn response(
+        &self,
+        head: &ResponseHead,
+        content: Content,
+        unix_s: u64,
+    ) -> Option<Box<dyn ResponseFilter>> {
+        let (client, backend) = (self.client, self.backend);
+        if head.status >= 400 {
+            return Some(Box::new(Failure {
+                client,
+                backend,
+                status: head.status,
+                held: Vec::new(),
+            }));
+        }
+        let reader = backend.reader();
+        let is_streamed = content == Content::Events;
+
+        let writer = client.writer(is_streamed, unix_s, self.wants_usage);
+        let pair = Pair {
+            reader,
+            writer,
+            has_ended: false,
+        };
+        match content {
+            Content::Events => Some(Box::new(Stream {
+                client,
+                pair,
+                events: DataReader::new(),
+            })),
+            Content::Json | Content::Other => Some(Box::new(Document {
+                pair,
+                held: Vec::new(),
+            })),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pair {
+    reader: Box<dyn Reader>,
+    writer: Box<dyn Writer>,
+    has_ended: bool,
+}
+
+impl Pair {
+    /// What tells the writer, and notes the end.
+    fn pass(
+        &mut self,
+        out: &mut Vec<u8>,
+        read: impl FnOnce(&mut dyn Reader, &mut dyn FnMut(Event<'_>)) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let (writer, has_ended) = (&mut self.writer, &mut self.has_ended);
+        let mut tell = |event: Event<'_>| {
+            *has_ended |= matches!(event, Event::End(..) | Event::Error(_));
+            writer.event(event, out);
+        };
+        read(&mut *self.reader, &mut tell)
+    }
+}
+
+/// A stream of events.
+#[derive(Debug)]
+struct Stream {
+    client: Dialect,
+    pair: Pair,
+    events: DataReader,
+}
+
+impl Stream {
+    /// Tells the client that the stream broke, in its dialect.
+    fn broken(&mut self, says: &str, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.pair.has_ended, true) {
+            self.pair
+                .writer
+                .event(Event::Error(Error::of(502, says)), out);
+        }
+    }
+}
+
+impl ResponseFilter for Stream {
+    fn shape(&self) -> Option<Shape> {
+        Some(Shape {
+            content: Content::Events,
+            content_type: "text/event-stream".into(),
+            headers: Vec::new(),
+        })
+    }
+
+    fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
+        let mut made = Vec::new();
+        let mut result = Ok(());
+        let (events, pair) = (&mut self.events, &mut self.pair);
+        events.push(piece, |data| {
+            if result.is_ok() {
+                result = pair.pass(&mut made, |reader, tell| reader.event(data, tell));
+            }
+        });
+        if result.is_ok() && events.held() > EVENT_BYTES {
+            result = Err(Stop::Malformed);
+        }
+        if is_over && result.is_ok() {
+            if let Some(data) = self.events.unfinished().filter(|_| !self.pair.has_ended) {
+                // The end cut it off: it counts where it is whole.
+                let _is_whole = self
+                    .pair
+                    .pass(&mut made, |reader, tell| reader.event(&data, tell));
+            }
+            let over = self.pair.pass(&mut made, |reader, tell| {
+                reader.over(tell);
+                Ok(())
+            });
+            result = over;
+            if !self.pair.has_ended {
+                result = Err(Stop::Malformed);
+            }
+        }
+        if result.is_err() {
+            self.broken(
+                "the backend's stream ended without its end, or could not be read",
+                &mut made,
+            );
+        }
+        if !made.is_empty() {
+            out.push(made.into());
+        }
+        result
+    }
+
+    fn held(&self) -> usize {
+        self.events.held() + self.pair.writer.held()
+    }
+
+    fn release(&mut self, out: &mut Vec<Bytes>) {
+        let mut made = Vec::new();
+        self.broken("the backend's stream broke off", &mut made);
+        if !made.is_empty() {
+            out.push(made.into());
+        }
+        let _ = self.client;
+    }
+}
+
+/// An answer that is one document.
+#[derive(Debug)]
+struct Document {
+    pair: Pair,
+    held: Vec<u8>,
+}
+
+impl ResponseFilter for Document {
+    fn shape(&self) -> Option<Shape> {
+        Some(json_shape())
+    }
+
+    fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
+        self.held.extend_from_slice(piece);
+        if self.held.len() > DOCUMENT_BYTES {
+            return Err(Stop::Malformed);
+        }
+        if is_over {
+            let held = std::mem::take(&mut self.held);
+            let mut made = Vec::new();
+            self.pair
+                .pass(&mut made, |reader, tell| reader.document(&held, tell))?;
+            out.push(made.into());
+        }
+        Ok(())
+    }
+}
+
+fn json_shape() -> Shape {
+    Shape {
+        content: Content::Json,
+        content_type: "application/json".into(),
+        headers: Vec::new(),
+    }
+}
+
+/// An error of the backend's.
+#[derive(Debug)]
+struct Failure {
+    client: Dialect,
+    backend: Dialect,
+    status: u16,
+    held: Vec<u8>,
+}
+
+impl ResponseFilter for Failure {
+    fn shape(&self) -> Option<Shape> {
+        Some(json_shape())
+    }
+
+    fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
+        let room = ERROR_BYTES.saturating_sub(self.held.len());
+        self.held
+            .extend_from_slice(piece.get(..room).unwrap_or(piece));
+        if is_over {
+            let read = self.backend.read_error(self.status, &self.held);
+            let error = read.unwrap_or_else(|| {
+                Error::of(
+                    self.status,
+                    format!(
+                        "the backend answered {} without an error that can be read",
+                        self.status
+                    ),
+                )
+            });
+            let mut json = Json::default();
+            self.client.write_error(&error, &mut json);
+            out.push(json.into_bytes().into());
+        }
+        Ok(())
+    }
+}

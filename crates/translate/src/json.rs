@@ -1,0 +1,117 @@
+//! Writing JSON, commas included.
+
+use crate::raw::Raw;
+
+/// JSON that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Json {
+    out: Vec<u8>,
+    is_comma_due: bool,
+}
+
+impl Json {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self {
+            out: Vec::with_capacity(bytes),
+            is_comma_due: false,
+        }
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// Writes what is no JSON, between documents.
+    pub(crate) fn outside(&mut self, bytes: &str) {
+        self.out.extend_from_slice(bytes.as_bytes());
+        self.is_comma_due = false;
+    }
+
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.is_comma_due, true) {
+            self.out.push(b',');
+        }
+    }
+
+    fn open(&mut self, bracket: u8) {
+        self.begin();
+        self.out.push(bracket);
+        self.is_comma_due = false;
+    }
+
+    fn close(&mut self, bracket: u8) {
+        self.out.push(bracket);
+        self.is_comma_due = true;
+    }
+
+    pub(crate) fn object(&mut self, members: impl FnOnce(&mut Self)) {
+        self.open(b'{');
+        members(self);
+        self.close(b'}');
+    }
+
+    pub(crate) fn list(&mut self, items: impl FnOnce(&mut Self)) {
+        self.open(b'[');
+        items(self);
+        self.close(b']');
+    }
+
+    /// An object whose members may fail to be said.
+    pub(crate) fn try_object<E>(
+        &mut self,
+        members: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.open(b'{');
+        members(self)?;
+        self.close(b'}');
+        Ok(())
+    }
+
+    /// A list whose items may fail to be said.
+    pub(crate) fn try_list<E>(
+        &mut self,
+        items: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.open(b'[');
+        items(self)?;
+        self.close(b']');
+        Ok(())
+    }
+
+    /// The name of the member whose value follows.
+    pub(crate) fn key(&mut self, name: &str) -> &mut Self {
+        self.text(name);
+        self.out.push(b':');
+        self.is_comma_due = false;
+        self
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.begin();
+        let written = serde_json::to_writer(&mut self.out, text);
+        debug_assert!(written.is_ok(), "a vector takes every text");
+    }
+
+    pub(crate) fn raw(&mut self, value: Raw<'_>) {
+        self.begin();
+        self.out.extend_from_slice(value.json().as_bytes());
+    }
+
+    pub(crate) fn whole(&mut self, number: u64) {
+        self.begin();
+        self.out.extend_from_slice(number.to_string().as_bytes());
+    }
+
+    pub(crate) fn flag(&mut self, is: bool) {
+        self.raw(Raw::literal(if is { "true" } else { "false" }));
+    }
+
+    pub(crate) fn null(&mut self) {
+        self.raw(Raw::literal("null"));
+    }
+
+    /// The member `name` as this text.
+    pub(crate) fn say(&mut self, name: &str, text: &str) {
+        self.key(name).text(text);
+    }
+}

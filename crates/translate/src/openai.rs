@@ -1,0 +1,68 @@
+//! OpenAI's chat completions, as OpenAI documents them (<https://platform.openai.com/docs/api-reference/chat>) and as vLLM and
+//! DeepSeek extend them: `reasoning_content` and `reasoning` of an answer, `reasoning_content` of a message that is sent again.
+
+pub(crate) mod read_answer;
+pub(crate) mod read_call;
+pub(crate) mod write_answer;
+pub(crate) mod write_call;
+
+use crate::answer::Error;
+use crate::json::Json;
+use crate::raw::Raw;
+
+/// What follows the API's root.
+pub(crate) const PATH: &str = "/chat/completions";
+
+/// Reads an error's document, or an event that is one.
+pub(crate) fn read_error(status: u16, json: &[u8]) -> Option<Error> {
+    let mut document = Raw::read(json)?.object().ok()?;
+    let error = document.take("error")?;
+    // Some engines say a text there, others say no object around it.
+    let Ok(mut error) = error.object() else {
+        let message = error.text().ok()?.into_owned();
+        return Some(Error::of(status, message));
+    };
+    let mut text = |name: &str| {
+        error
+            .text(name)
+            .ok()
+            .flatten()
+            .map(|text| text.into_owned())
+    };
+    Some(Error {
+        status,
+        kind: text("type"),
+        code: text("code"),
+        param: text("param"),
+        message: text("message").unwrap_or_default(),
+    })
+}
+
+/// Writes an error's document.
+pub(crate) fn write_error(error: &Error, json: &mut Json) {
+    json.object(|json| {
+        json.key("error").object(|json| {
+            json.say("message", &error.message);
+            json.say("type", kind(error));
+            match &error.param {
+                Some(param) => json.say("param", param),
+                None => json.key("param").null(),
+            }
+            match &error.code {
+                Some(code) => json.say("code", code),
+                None => json.key("code").null(),
+            }
+        });
+    });
+}
+
+/// The type of an error of another dialect (<https://platform.openai.com/docs/guides/error-codes>).
+fn kind(error: &Error) -> &'static str {
+    match error.status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    }
+}

@@ -1,0 +1,325 @@
+//! Writes a chat completion, streamed or whole.
+
+use crate::answer::{Error, Event, Finish, Usage, Writer};
+use crate::json::Json;
+
+/// Writes the chunks of a stream.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    head: Head,
+    wants_usage: bool,
+    calls: Vec<u32>,
+}
+
+/// What every chunk says of its answer.
+#[derive(Debug, Default)]
+struct Head {
+    id: String,
+    model: String,
+    created: u64,
+}
+
+impl Chunks {
+    pub(crate) fn new(created: u64, wants_usage: bool) -> Self {
+        Self {
+            head: Head {
+                created,
+                ..Head::default()
+            },
+            wants_usage,
+            calls: Vec::new(),
+        }
+    }
+
+    fn chunk(&self, out: &mut Vec<u8>, delta: impl FnOnce(&mut Json), finish: Option<&str>) {
+        self.write(out, |json| {
+            json.key("choices").list(|json| {
+                json.object(|json| {
+                    json.key("index").whole(0);
+                    json.key("delta").object(delta);
+                    match finish {
+                        Some(reason) => json.say("finish_reason", reason),
+                        None => json.key("finish_reason").null(),
+                    }
+                });
+            });
+        });
+    }
+
+    fn write(&self, out: &mut Vec<u8>, rest: impl FnOnce(&mut Json)) {
+        let mut json = Json::with_capacity(256);
+        json.outside("data: ");
+        json.object(|json| {
+            self.head.write("chat.completion.chunk", json);
+            rest(json);
+        });
+        json.outside("\n\n");
+        out.append(&mut json.into_bytes());
+    }
+}
+
+impl Head {
+    fn write(&self, object: &str, json: &mut Json) {
+        json.say("id", &self.id);
+        json.say("object", object);
+        json.key("created").whole(self.created);
+        json.say("model", &self.model);
+    }
+}
+
+/// The place of a call among this answer's, by the provider's number.
+fn place(calls: &mut Vec<u32>, nth: u32) -> u64 {
+    let at = calls
+        .iter()
+        .position(|known| *known == nth)
+        .unwrap_or_else(|| {
+            calls.push(nth);
+            calls.len() - 1
+        });
+    at as u64
+}
+
+impl Writer for Chunks {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+        match event {
+            Event::Begin { id, model } => {
+                self.head.id = id.to_owned();
+                self.head.model = model.to_owned();
+                let delta = |json: &mut Json| {
+                    json.say("role", "assistant");
+                    json.say("content", "");
+                };
+                self.chunk(out, delta, None);
+            }
+            Event::Text(text) => self.chunk(out, |json| json.say("content", text), None),
+            Event::Refusal(text) => self.chunk(out, |json| json.say("refusal", text), None),
+            Event::Thinking(text) => {
+                self.chunk(out, |json| json.say("reasoning_content", text), None);
+            }
+            // It has no place for what another provider wants to see again.
+            Event::Signature(_) | Event::Redacted(_) => {}
+            Event::Call {
+                nth,
+                id,
+                name,
+                signature,
+            } => {
+                let place = place(&mut self.calls, nth);
+                let delta = |json: &mut Json| {
+                    json.key("tool_calls").list(|json| {
+                        json.object(|json| {
+                            json.key("index").whole(place);
+                            call(id, name, "", signature, json);
+                        });
+                    });
+                };
+                self.chunk(out, delta, None);
+            }
+            Event::Arguments { nth, json: more } => {
+                let place = place(&mut self.calls, nth);
+                let delta = |json: &mut Json| {
+                    json.key("tool_calls").list(|json| {
+                        json.object(|json| {
+                            json.key("index").whole(place);
+                            json.key("function")
+                                .object(|json| json.say("arguments", more));
+                        });
+                    });
+                };
+                self.chunk(out, delta, None);
+            }
+            Event::End(finish, usage) => {
+                self.chunk(out, |_| {}, Some(reason(&finish)));
+                if self.wants_usage {
+                    self.write(out, |json| {
+                        json.key("choices").list(|_| {});
+                        json.key("usage");
+                        self::usage(&usage, json);
+                    });
+                }
+                out.extend_from_slice(b"data: [DONE]\n\n");
+            }
+            Event::Error(error) => write_error_event(&error, out),
+        }
+    }
+
+    fn held(&self) -> usize {
+        0
+    }
+}
+
+fn write_error_event(error: &Error, out: &mut Vec<u8>) {
+    let mut json = Json::default();
+    json.outside("data: ");
+    super::write_error(error, &mut json);
+    json.outside("\n\n");
+    out.append(&mut json.into_bytes());
+}
+
+/// The members of a call but its number.
+fn call(id: &str, name: &str, arguments: &str, signature: Option<&str>, json: &mut Json) {
+    json.say("id", id);
+    json.say("type", "function");
+    json.key("function").object(|json| {
+        json.say("name", name);
+        json.say("arguments", arguments);
+    });
+    if let Some(signature) = signature {
+        json.key("extra_content").object(|json| {
+            json.key("google")
+                .object(|json| json.say("thought_signature", signature));
+        });
+    }
+}
+
+const fn reason(finish: &Finish) -> &'static str {
+    match finish {
+        Finish::Stop | Finish::StopSequence(_) | Finish::Paused => "stop",
+        Finish::Length => "length",
+        Finish::ToolCalls => "tool_calls",
+        Finish::Refused => "content_filter",
+    }
+}
+
+fn usage(usage: &Usage, json: &mut Json) {
+    let (prompt, completion) = (usage.prompt.unwrap_or(0), usage.completion.unwrap_or(0));
+    json.object(|json| {
+        json.key("prompt_tokens").whole(prompt);
+        json.key("completion_tokens").whole(completion);
+        json.key("total_tokens")
+            .whole(prompt.saturating_add(completion));
+        if usage.cache_read.is_some() || usage.cache_written.is_some() {
+            json.key("prompt_tokens_details").object(|json| {
+                json.key("cached_tokens")
+                    .whole(usage.cache_read.unwrap_or(0));
+                if let Some(written) = usage.cache_written {
+                    json.key("cache_write_tokens").whole(written);
+                }
+            });
+        }
+        if let Some(reasoning) = usage.reasoning {
+            json.key("completion_tokens_details").object(|json| {
+                json.key("reasoning_tokens").whole(reasoning);
+            });
+        }
+    });
+}
+
+/// Writes an answer that is one document, when it is over.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    head: Head,
+    text: String,
+    refusal: String,
+    thinking: String,
+    calls: Vec<Made>,
+}
+
+#[derive(Debug)]
+struct Made {
+    nth: u32,
+    id: String,
+    name: String,
+    arguments: String,
+    signature: Option<String>,
+}
+
+impl Whole {
+    pub(crate) fn new(created: u64) -> Self {
+        Self {
+            head: Head {
+                created,
+                ..Head::default()
+            },
+            text: String::new(),
+            refusal: String::new(),
+            thinking: String::new(),
+            calls: Vec::new(),
+        }
+    }
+
+    fn write(&self, finish: &Finish, usage: &Usage) -> Vec<u8> {
+        let mut json = Json::with_capacity(512);
+        json.object(|json| {
+            self.head.write("chat.completion", json);
+            json.key("choices").list(|json| {
+                json.object(|json| {
+                    json.key("index").whole(0);
+                    json.key("message").object(|json| self.message(json));
+                    json.say("finish_reason", reason(finish));
+                });
+            });
+            json.key("usage");
+            self::usage(usage, json);
+        });
+        json.into_bytes()
+    }
+
+    fn message(&self, json: &mut Json) {
+        json.say("role", "assistant");
+        match self.text.is_empty() && !(self.calls.is_empty() && self.refusal.is_empty()) {
+            true => json.key("content").null(),
+            false => json.say("content", &self.text),
+        }
+        match self.refusal.is_empty() {
+            true => json.key("refusal").null(),
+            false => json.say("refusal", &self.refusal),
+        }
+        if !self.thinking.is_empty() {
+            json.say("reasoning_content", &self.thinking);
+        }
+        if !self.calls.is_empty() {
+            json.key("tool_calls").list(|json| {
+                for made in &self.calls {
+                    let signature = made.signature.as_deref();
+                    json.object(|json| {
+                        call(&made.id, &made.name, &made.arguments, signature, json)
+                    });
+                }
+            });
+        }
+    }
+}
+
+impl Writer for Whole {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+        match event {
+            Event::Begin { id, model } => {
+                self.head.id = id.to_owned();
+                self.head.model = model.to_owned();
+            }
+            Event::Text(text) => self.text.push_str(text),
+            Event::Refusal(text) => self.refusal.push_str(text),
+            Event::Thinking(text) => self.thinking.push_str(text),
+            Event::Signature(_) | Event::Redacted(_) => {}
+            Event::Call {
+                nth,
+                id,
+                name,
+                signature,
+            } => self.calls.push(Made {
+                nth,
+                id: id.to_owned(),
+                name: name.to_owned(),
+                arguments: String::new(),
+                signature: signature.map(str::to_owned),
+            }),
+            Event::Arguments { nth, json } => {
+                if let Some(call) = self.calls.iter_mut().rfind(|call| call.nth == nth) {
+                    call.arguments.push_str(json);
+                }
+            }
+            Event::End(finish, usage) => out.append(&mut self.write(&finish, &usage)),
+            Event::Error(error) => {
+                let mut json = Json::default();
+                super::write_error(&error, &mut json);
+                out.append(&mut json.into_bytes());
+            }
+        }
+    }
+
+    fn held(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.arguments.len());
+        self.text.len() + self.refusal.len() + self.thinking.len() + calls.sum::<usize>()
+    }
+}

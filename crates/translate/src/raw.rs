@@ -1,0 +1,204 @@
+//! JSON values as they stand in a document, read one level at a time.
+//!
+//! A value that nobody looks into (a schema, the arguments of a tool) is written on byte for byte: numbers of any length and the
+//! order of members are kept.
+//! Invariant: a member that is said twice is a fault where anybody looks at it, since readers differ in which one they take.
+//! Not here: finding a few members of a body in one pass (`wire::json`).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::fault::{Fault, Result};
+
+/// A JSON value, as the bytes that it is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    /// A document.
+    pub(crate) fn read(json: &'a [u8]) -> Option<Self> {
+        let value: &RawValue = serde_json::from_slice(json).ok()?;
+        Some(Self(value.get()))
+    }
+
+    /// What is known to be JSON.
+    pub(crate) const fn literal(json: &'a str) -> Self {
+        Self(json)
+    }
+
+    pub(crate) const fn json(self) -> &'a str {
+        self.0
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0 == "null"
+    }
+
+    pub(crate) fn is_text(self) -> bool {
+        self.0.starts_with('"')
+    }
+
+    pub(crate) fn is_object(self) -> bool {
+        self.0.starts_with('{')
+    }
+
+    /// It as a text.
+    pub(crate) fn text(self) -> Result<Cow<'a, str>> {
+        // serde borrows no `Cow` of its own accord.
+        if let Some(plain) = self.0.strip_prefix('"').and_then(|s| s.strip_suffix('"'))
+            && !plain.contains('\\')
+        {
+            return Ok(Cow::Borrowed(plain));
+        }
+        let text: String = serde_json::from_str(self.0).map_err(|_| Fault::new("is no text"))?;
+        Ok(Cow::Owned(text))
+    }
+
+    pub(crate) fn flag(self) -> Result<bool> {
+        match self.0 {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(Fault::new("is neither true nor false")),
+        }
+    }
+
+    /// It as a whole number.
+    pub(crate) fn whole(self) -> Result<u64> {
+        self.0.parse().map_err(|_| Fault::new("is no whole number"))
+    }
+
+    /// It as a number, in the digits that it came in.
+    pub(crate) fn number(self) -> Result<Self> {
+        match self.0.as_bytes().first() {
+            Some(b'-' | b'0'..=b'9') => Ok(self),
+            _ => Err(Fault::new("is no number")),
+        }
+    }
+
+    /// Its items.
+    pub(crate) fn list(self) -> Result<Vec<Self>> {
+        let fault = |_| Fault::new("is no list");
+        let items: Vec<&RawValue> = serde_json::from_str(self.0).map_err(fault)?;
+        Ok(items.into_iter().map(|item| Self(item.get())).collect())
+    }
+
+    /// Reads each of its items, with its number; a fault names that.
+    pub(crate) fn each<T>(self, mut read: impl FnMut(usize, Self) -> Result<T>) -> Result<Vec<T>> {
+        let items = self.list()?.into_iter().enumerate();
+        items
+            .map(|(nth, item)| read(nth, item).map_err(|fault| fault.item(nth)))
+            .collect()
+    }
+
+    /// Its members.
+    pub(crate) fn object(self) -> Result<Object<'a>> {
+        if !self.is_object() {
+            return Err(Fault::new("is no object"));
+        }
+        serde_json::from_str(self.0).map_err(|_| Fault::new("says a member twice"))
+    }
+}
+
+/// The members of an object that nobody has taken yet, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
+
+impl<'a> Object<'a> {
+    /// Takes a member. One that is null is none.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Raw<'a>> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        let (_, value) = self.0.remove(at);
+        (!value.is_null()).then_some(value)
+    }
+
+    /// Takes a member and reads it; a fault names it.
+    pub(crate) fn read<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(Raw<'a>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let value = self.take(name).map(read).transpose();
+        value.map_err(|fault| fault.within(name))
+    }
+
+    /// The same of one that has to be there.
+    pub(crate) fn need<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(Raw<'a>) -> Result<T>,
+    ) -> Result<T> {
+        let value = self.read(name, read)?;
+        value.ok_or_else(|| Fault::new("is missing").within(name))
+    }
+
+    /// Takes the text of a member.
+    pub(crate) fn text(&mut self, name: &str) -> Result<Option<Cow<'a, str>>> {
+        self.read(name, Raw::text)
+    }
+
+    /// The members that are left, but those that are null.
+    pub(crate) fn rest(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> {
+        self.0.into_iter().filter(|(_, value)| !value.is_null())
+    }
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(Members)
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Object<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        mut map: A,
+    ) -> std::result::Result<Object<'de>, A::Error> {
+        let mut members: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::new();
+        while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+            if members.iter().any(|(earlier, _)| *earlier == name) {
+                return Err(A::Error::custom("a member is said twice"));
+            }
+            members.push((name, Raw(value.get())));
+        }
+        Ok(Object(members))
+    }
+}
+
+/// A text, borrowed where it has no escape.
+#[derive(Debug, Default)]
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_str(Said)
+    }
+}
+
+struct Said;
+
+impl<'de> Visitor<'de> for Said {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> std::result::Result<Text<'de>, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> std::result::Result<Text<'de>, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+}

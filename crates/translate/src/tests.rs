@@ -1,0 +1,336 @@
+//! `vectors/translate`: a directory for each pair of a client's dialect and a backend's, a file for each case.
+//!
+//! A case gives the client's body and the backend's response; `UPDATE=1` writes what becomes of both. Each stream is cut at every
+//! byte, and a request is told again with one message more, whose bytes have to begin the same.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use bytes::Bytes;
+use wire::filter::{Content, Filter, Request, ResponseFilter, Stop};
+use wire::head::{Known, ResponseHead};
+
+use crate::{Dialect, Translation};
+
+/// A second of Unix time.
+const NOW: u64 = 1_700_000_000;
+/// What ends the body of a response that broke off.
+const BROKEN: &str = "(broken off)";
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/translate")
+}
+
+fn dialect(name: &str) -> Dialect {
+    let known = Dialect::ALL
+        .into_iter()
+        .find(|dialect| dialect.as_str() == name);
+    known.unwrap_or_else(|| panic!("{name} is no dialect"))
+}
+
+/// Each case: its file, its client's dialect and its backend's.
+fn cases() -> Vec<(PathBuf, Dialect, Dialect)> {
+    let mut cases = Vec::new();
+    for pair in fs::read_dir(vectors()).expect("vectors") {
+        let pair = pair.expect("a directory").path();
+        let name = pair
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name");
+        let (client, backend) = name.split_once("_to_").expect("a pair");
+        for case in fs::read_dir(&pair).expect("a directory") {
+            let case = case.expect("a file").path();
+            cases.push((case, dialect(client), dialect(backend)));
+        }
+    }
+    cases.sort_by(|one, other| one.0.cmp(&other.0));
+    cases
+}
+
+/// The part of a case of this name.
+fn part<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("=== {name}\n"))?;
+    Some(
+        rest.split("\n=== ")
+            .next()
+            .unwrap_or(rest)
+            .trim_end_matches('\n'),
+    )
+}
+
+fn head_of(status: u16, content_type: &str) -> ResponseHead {
+    let mut head = ResponseHead::new();
+    head.status = status;
+    head.fields
+        .push(b"content-type", content_type.as_bytes())
+        .expect("room");
+    assert!(head.fields.get(Known::ContentType).is_some());
+    head
+}
+
+type Made = Result<(Request, Option<Box<dyn wire::filter::Answering>>), String>;
+
+fn request(client: Dialect, backend: Dialect, body: &str) -> Made {
+    let translation = Translation::new(backend, &[]);
+    let mut request = Request {
+        body: vec![Bytes::copy_from_slice(body.as_bytes())],
+        ..Request::default()
+    };
+    let asked = client.operation();
+    match translation.request(asked, &mut request) {
+        Ok(answering) => Ok((request, answering)),
+        Err(unfit) => Err(unfit.what.into_owned()),
+    }
+}
+
+fn shown_request(made: &Made) -> String {
+    let mut shown = String::new();
+    match made {
+        Err(unfit) => writeln!(shown, "unfit: {unfit}"),
+        Ok((request, _)) => {
+            let path = request.path.as_deref().unwrap_or("");
+            let query = request.query.as_deref().filter(|query| !query.is_empty());
+            let query = query.map_or_else(String::new, |query| format!("?{query}"));
+            writeln!(shown, "POST {path}{query}").expect("room");
+            for (name, value) in &request.headers {
+                writeln!(shown, "{name}: {}", String::from_utf8_lossy(value)).expect("room");
+            }
+            if !request.dropped.is_empty() {
+                writeln!(shown, "(dropped: {})", request.dropped.join(", ")).expect("room");
+            }
+            let body = request.body.concat();
+            writeln!(shown, "\n{}", String::from_utf8(body).expect("text"))
+        }
+    }
+    .expect("room");
+    shown
+}
+
+/// What becomes of a response that comes in pieces of this many bytes, but for the first, which has so many.
+fn response(made: &Made, response: &str, first: usize, piece: usize) -> Option<String> {
+    let (_, Some(answering)) = made.as_ref().ok()? else {
+        return None;
+    };
+    let (head, body) = response.split_once("\n\n").expect("a head and a body");
+    let (status, content_type) = head.split_once(' ').expect("status and type");
+    let head = head_of(status.parse().expect("a status"), content_type);
+    let content = Content::of(&head);
+    let mut filter = answering
+        .response(&head, content, NOW)
+        .expect("it is filtered");
+    let shape = filter.shape();
+    let content_type = shape.map_or_else(|| content_type.into(), |shape| shape.content_type);
+    let mut shown = format!("{status} {content_type}\n\n");
+    // Events end with a blank line, which files lose at their end.
+    let (body, is_broken) = match body.strip_suffix(BROKEN) {
+        Some(body) => (body, true),
+        None => (body, false),
+    };
+    let body = match content {
+        Content::Events if !is_broken => format!("{body}\n\n"),
+        _ => body.to_owned(),
+    };
+    let (out, stopped) = pass(&mut *filter, body.as_bytes(), (first, piece), is_broken);
+    shown.push_str(String::from_utf8(out).expect("text").trim_end());
+    if let Some(stop) = stopped {
+        write!(shown, "\n(stopped: {stop:?})").expect("room");
+    }
+    Some(shown)
+}
+
+fn pass(
+    filter: &mut dyn ResponseFilter,
+    body: &[u8],
+    (first, piece): (usize, usize),
+    is_broken: bool,
+) -> (Vec<u8>, Option<Stop>) {
+    let mut out = Vec::new();
+    let (first, rest) = body.split_at(first.min(body.len()));
+    let mut pieces: Vec<&[u8]> = vec![first];
+    pieces.extend(rest.chunks(piece));
+    let last = pieces.len() - 1;
+    for (nth, piece) in pieces.into_iter().enumerate() {
+        if let Err(stop) = filter.pass(piece, nth == last && !is_broken, &mut out) {
+            return (out.concat(), Some(stop));
+        }
+    }
+    if is_broken {
+        filter.release(&mut out);
+    }
+    (out.concat(), None)
+}
+
+#[test]
+fn each_case_becomes_what_its_file_says() {
+    let cases = cases();
+    assert!(cases.len() >= 20, "{}", cases.len());
+    let mut wrong = Vec::new();
+    for (path, client, backend) in cases {
+        let text = fs::read_to_string(&path).expect("a file");
+        let about = text
+            .split("\n=== ")
+            .next()
+            .expect("a first line")
+            .trim_end();
+        let asked = part(&text, "client request").expect("a client's request");
+        let made = request(client, backend, asked);
+        let mut now = format!("{about}\n\n=== client request\n{asked}\n");
+        write!(now, "=== upstream request\n{}", shown_request(&made)).expect("room");
+        if let Some(came) = part(&text, "upstream response") {
+            let whole = response(&made, came, usize::MAX, 1).expect("a response to a request");
+            write!(now, "=== upstream response\n{came}\n").expect("room");
+            write!(now, "=== client response\n{whole}\n").expect("room");
+            for first in 0..came.len() {
+                let cut = response(&made, came, first, usize::MAX);
+                assert_eq!(
+                    cut.as_ref(),
+                    Some(&whole),
+                    "{} cut at {first}",
+                    path.display()
+                );
+            }
+            assert_eq!(
+                response(&made, came, 0, 1),
+                Some(whole),
+                "{}",
+                path.display()
+            );
+        }
+        if env::var_os("UPDATE").is_some() {
+            fs::write(&path, &now).expect("written");
+        } else if now != text {
+            wrong.push(format!("{}\n{now}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A conversation in a dialect, message by message.
+fn history(client: Dialect) -> Vec<&'static str> {
+    match client {
+        Dialect::OpenAi => vec![
+            r#"{"role":"user","content":"How warm is it in Turin?"}"#,
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"warmth","arguments":"{\"city\":\"Turin\"}"}}]}"#,
+            r#"{"role":"tool","tool_call_id":"call_1","content":"21"}"#,
+            r#"{"role":"assistant","content":"21 degrees."}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"And now?"}]}"#,
+        ],
+        Dialect::Anthropic => vec![
+            r#"{"role":"user","content":"How warm is it in Turin?"}"#,
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"warmth","input":{"city":"Turin"}}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"21"}]}"#,
+            r#"{"role":"assistant","content":[{"type":"text","text":"21 degrees."}]}"#,
+            r#"{"role":"user","content":"And now?"}"#,
+        ],
+    }
+}
+
+/// A call with this conversation.
+fn call(client: Dialect, messages: &[&str]) -> String {
+    let messages = messages.join(",");
+    match client {
+        Dialect::OpenAi => format!(r#"{{"model":"m","messages":[{messages}]}}"#),
+        Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
+    }
+}
+
+/// The list of messages, as it is written in a body of this dialect.
+fn list(backend: Dialect, body: &[u8]) -> String {
+    let members: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(body).expect("JSON");
+    let name = match backend {
+        Dialect::OpenAi | Dialect::Anthropic => "messages",
+    };
+    assert!(members.contains_key(name));
+    let text = std::str::from_utf8(body).expect("text");
+    let (_, rest) = text
+        .split_once(&format!("\"{name}\":"))
+        .expect("it is there");
+    let mut values =
+        serde_json::Deserializer::from_str(rest).into_iter::<&serde_json::value::RawValue>();
+    values
+        .next()
+        .expect("a value")
+        .expect("JSON")
+        .get()
+        .to_owned()
+}
+
+#[test]
+fn a_longer_history_has_the_same_bytes_at_its_front() {
+    for (client, backend) in pairs() {
+        let history = history(client);
+        let lists: Vec<String> = (1..=history.len())
+            .map(|length| {
+                let made = request(client, backend, &call(client, &history[..length]));
+                list(backend, &made.expect("it can be said").0.body.concat())
+            })
+            .collect();
+        for (shorter, longer) in lists.iter().zip(&lists[1..]) {
+            let front = shorter.strip_suffix(']').expect("a list");
+            assert!(
+                longer.starts_with(front),
+                "{client:?} to {backend:?}:\n{shorter}\n{longer}"
+            );
+        }
+    }
+}
+
+/// Every two dialects.
+fn pairs() -> impl Iterator<Item = (Dialect, Dialect)> {
+    let all = Dialect::ALL.into_iter();
+    let pairs = all.flat_map(|client| Dialect::ALL.map(|backend| (client, backend)));
+    pairs.filter(|(client, backend)| client != backend)
+}
+
+#[test]
+fn a_call_in_a_dialect_that_the_backend_speaks_passes_as_it_came() {
+    for (client, backend) in pairs() {
+        let operation = client.operation();
+        assert!(Translation::new(backend, &[]).applies(operation));
+        assert!(!Translation::new(backend, &[client]).applies(operation));
+        assert!(!Translation::new(client, &[]).applies(operation));
+    }
+}
+
+#[test]
+fn random_bodies_and_answers_are_read_or_refused() {
+    let seed = testing::seed("translate::random_bodies_and_answers");
+    let mut state = seed;
+    let mut next = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).expect("31 bits")
+    };
+    let cases = cases();
+    for _ in 0..2_000 {
+        let (path, client, backend) = &cases[next() % cases.len()];
+        let text = fs::read_to_string(path).expect("a file");
+        let mutated = |text: &str, next: &mut dyn FnMut() -> usize| {
+            let mut bytes = text.as_bytes().to_vec();
+            for _ in 0..1 + next() % 3 {
+                if bytes.is_empty() {
+                    break;
+                }
+                let at = next() % bytes.len();
+                match next() % 3 {
+                    0 => bytes[at] = b"{}[],:\"\\0n"[next() % 10],
+                    1 => drop(bytes.remove(at)),
+                    _ => bytes.truncate(at),
+                }
+            }
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let asked = part(&text, "client request").expect("a request");
+        let _read_or_refused = request(*client, *backend, &mutated(asked, &mut next));
+        let made = request(*client, *backend, asked);
+        if let Some(came) = part(&text, "upstream response")
+            && let Some((head, body)) = came.split_once("\n\n")
+        {
+            let came = format!("{head}\n\n{}", mutated(body, &mut next));
+            let _read_or_stopped = response(&made, &came, usize::MAX, 1);
+        }
+    }
+}
