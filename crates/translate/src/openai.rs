@@ -6,6 +6,8 @@ pub(crate) mod read_call;
 pub(crate) mod write_answer;
 pub(crate) mod write_call;
 
+use std::borrow::Cow;
+
 use crate::answer::Error;
 use crate::json::Json;
 use crate::raw::Raw;
@@ -22,17 +24,19 @@ pub(crate) fn read_error(status: u16, json: &[u8]) -> Option<Error> {
         let message = error.text().ok()?.into_owned();
         return Some(Error::of(status, message));
     };
-    let mut text = |name: &str| {
-        error
-            .text(name)
-            .ok()
-            .flatten()
-            .map(|text| text.into_owned())
+    let code = error.take("code");
+    // Some engines say the status there. In a stream that has begun, nothing else tells it.
+    let said = code.and_then(|code| code.whole().ok());
+    let said = said.and_then(|code| u16::try_from(code).ok());
+    let status = match status {
+        400.. => status,
+        _ => said.filter(|code| (400..600).contains(code)).unwrap_or(500),
     };
+    let mut text = |name: &str| error.text(name).ok().flatten().map(Cow::into_owned);
     Some(Error {
         status,
         kind: text("type"),
-        code: text("code"),
+        code: code.and_then(|code| code.text().ok()).map(Cow::into_owned),
         param: text("param"),
         message: text("message").unwrap_or_default(),
     })
