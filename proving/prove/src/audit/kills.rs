@@ -31,6 +31,10 @@ const AFTERWARDS: Duration = Duration::from_millis(100);
 const SPREAD_MS: u64 = 20;
 /// Ready again after a kill.
 const START_AGAIN: Duration = Duration::from_secs(5);
+/// A gate that has been called for so long has written a group, however slow its disk is.
+const FIRST_GROUP: Duration = Duration::from_secs(10);
+/// How often it is asked whether it has.
+const ASK: Duration = Duration::from_millis(20);
 /// Without one answer for so long, the audit is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 const WORKLOAD: &str = "audit";
@@ -156,14 +160,26 @@ fn kill_along(
         let is_done = |now| now >= answers;
         watch(PATIENCE, "answers", || callers.answered(), is_done)
     };
-    for moment in moments {
+    for (left, moment) in (0..moments.len()).rev().zip(moments) {
         until(moment)?;
         thread::sleep(Duration::from_millis(rng.below(SPREAD_MS)));
+        if left == 0 && options.billing == Billing::Grouped {
+            wait_for_a_group(gate)?;
+        }
         killed.at.push(gate.kill()?);
         killed.slowest_start = killed.slowest_start.max(gate.start()?);
     }
     until(options.requests)?;
     Ok(killed)
+}
+
+/// Waits until the gate has written rows since it started: what is kept of them is judged, so that there have to be some.
+fn wait_for_a_group(gate: &Gate) -> Result<(), AuditError> {
+    let since = Instant::now();
+    while since.elapsed() < FIRST_GROUP && gate.metric("tollgate_ledger_rows_total")? < 1.0 {
+        thread::sleep(ASK);
+    }
+    Ok(())
 }
 
 /// Of a grouped route: what was lost, and how long before a kill at most. What the machine stood still is nobody's doing.

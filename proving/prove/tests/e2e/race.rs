@@ -84,6 +84,9 @@ fn what_metering_costs_is_told_for_each_traffic_and_none_is_given_up() {
     }
 }
 
+/// Races at most, until the machine stood still in none of their measurements.
+const ATTEMPTS: usize = 4;
+
 #[test]
 fn callers_prove_who_they_are_in_every_way_that_is_raced() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -93,16 +96,26 @@ fn callers_prove_who_they_are_in_every_way_that_is_raced() {
     for subject in SUBJECTS {
         copy(subject, &dir.path().join(subject));
     }
-    let output = Command::new(PROVE)
-        .arg("race")
-        .arg(dir.path())
-        .args(["--subjects", &SUBJECTS.join(",")])
-        // Longer than a shared machine stands still: a round in which nothing is answered is a failure.
-        .args(["--repeat", "2", "--seconds", "0.7", "--json", "--out"])
-        .arg(dir.path().join("result.json"))
-        .output()
-        .expect("prove runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let race = || {
+        let output = Command::new(PROVE)
+            .arg("race")
+            .arg(dir.path())
+            .args(["--subjects", &SUBJECTS.join(",")])
+            .args(["--repeat", "2", "--seconds", "0.7", "--json", "--out"])
+            .arg(dir.path().join("result.json"))
+            .output()
+            .expect("prove runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output, said)
+    };
+    // A machine that stands still for longer than a measurement leaves it without an answer: that is raced again.
+    let (mut output, mut said) = race();
+    for _ in 1..ATTEMPTS {
+        if !said.contains("nothing was answered") {
+            break;
+        }
+        (output, said) = race();
+    }
     assert_eq!(output.status.code(), Some(0), "{said}");
     let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = result["rows"].as_array().expect("rows");
