@@ -23,8 +23,9 @@ pub(crate) use text::{
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
-    ClientCertificates, ContentFormat, Every, FailsOpen, JwtBearer, OtlpProtocol, Protocol,
-    ProxyProtocol, RecordUser, Recorded, Serves, SystemNames, Trust, Whose, Window, listed, words,
+    ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, JwtBearer, OtlpProtocol,
+    Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames, Trust, Whose, Window,
+    listed, words,
 };
 
 mod admin;

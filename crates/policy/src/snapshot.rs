@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::filter::Chain;
+pub use wire::filter::Chain;
 
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;

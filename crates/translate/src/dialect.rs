@@ -32,6 +32,15 @@ impl Dialect {
         }
     }
 
+    /// The header in which its API takes keys.
+    #[must_use]
+    pub const fn key_header(self) -> &'static str {
+        match self {
+            Self::OpenAi => "authorization",
+            Self::Anthropic => "x-api-key",
+        }
+    }
+
     /// The one that a call is said in, where it is one of a conversation that can be said in another.
     pub(crate) const fn of(operation: Operation) -> Option<Self> {
         match operation {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use policy::credential::{KnownSet, OF_APIS, UpstreamAuth};
 use policy::id::{BackendId, EndpointId};
-use policy::snapshot::{self, AskUsage, Origin, Protocol, Snapshot, Timeouts};
+use policy::snapshot::{self, AskUsage, Chain, Origin, Protocol, Snapshot, Timeouts};
+use translate::Translation;
 
 use super::proxy::Way;
 use super::set;
@@ -61,6 +62,7 @@ impl super::Lowering<'_> {
         };
         let certificate = self.client_certificate(name, written, &addresses);
         let headers = self.added_headers(written);
+        let key_header = key_header(written);
         let several = addresses.len() > 1;
         let mut exchanges_tokens = false;
         let mut endpoints = Vec::new();
@@ -73,7 +75,7 @@ impl super::Lowering<'_> {
                 base_path,
             } = &address.target.value;
             let endpoint = EndpointId(number(snapshot.endpoints.len()));
-            let auth = self.upstream_auth(address.credential, &address.owner, endpoint);
+            let auth = self.upstream_auth(address.credential, key_header, &address.owner, endpoint);
             if auth != UpstreamAuth::None && !tls {
                 self.in_clear(address.target);
             }
@@ -142,7 +144,7 @@ impl super::Lowering<'_> {
             endpoints,
             models: self.models(written),
             model_names: self.model_names(written),
-            filters: Vec::new(),
+            filters: translation(written),
             timeouts: timeouts(written),
             ejection: self.ejection(written),
             pool: self.pool(written),
@@ -322,6 +324,24 @@ fn withheld_headers(written: &Backend) -> KnownSet {
     passed
         .filter_map(|at| at.value.0)
         .fold(OF_APIS, KnownSet::without)
+}
+
+/// What translates its calls, where it says what it speaks.
+fn translation(written: &Backend) -> Chain {
+    let mut spoken = written.dialect.items().iter().map(|at| at.value.0);
+    let first = spoken.next();
+    let translation = |first| Translation::new(first, &spoken.collect::<Vec<_>>());
+    first
+        .map(translation)
+        .map(|it| Arc::new(it) as _)
+        .into_iter()
+        .collect()
+}
+
+/// The header in which its API takes keys.
+fn key_header(written: &Backend) -> &'static str {
+    let first = written.dialect.items().first();
+    first.map_or("authorization", |at| at.value.0.key_header())
 }
 
 fn timeouts(written: &Backend) -> Timeouts {

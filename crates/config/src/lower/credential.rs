@@ -39,13 +39,19 @@ impl super::Lowering<'_> {
             return UpstreamAuth::None;
         };
         let place = owner.below("credential");
-        self.kept_secret(&written.secret, &written.carrier, &place, CHOICE)
+        self.kept_secret(
+            &written.secret,
+            carrier(&written.carrier, USUAL),
+            &place,
+            CHOICE,
+        )
     }
 
-    /// The credential of an endpoint.
+    /// The credential of an endpoint, whose API takes keys in this header.
     pub(super) fn upstream_auth(
         &mut self,
         written: &Field<Written>,
+        key_header: &str,
         owner: &Place,
         endpoint: EndpointId,
     ) -> UpstreamAuth {
@@ -65,7 +71,8 @@ impl super::Lowering<'_> {
         match (made.iter().filter(|present| **present).count(), kept) {
             (0, _) => {
                 let choice = "file, env, inline, oauth, exchange, google, azure and aws";
-                self.kept_secret(&written.secret, &written.carrier, &place, choice)
+                let by = carrier(&written.carrier, key_header);
+                self.kept_secret(&written.secret, by, &place, choice)
             }
             (1, false) => self.made(written, &place, endpoint),
             _ => {
@@ -106,7 +113,7 @@ impl super::Lowering<'_> {
         let Some((account, kind)) = found else {
             return UpstreamAuth::None;
         };
-        let (header, scheme) = carrier(&written.carrier);
+        let (header, scheme) = carrier(&written.carrier, USUAL);
         let is_for_caller = matches!(kind, MadeKind::Exchange(..));
         let made = MadeCredential {
             account: account.clone(),
@@ -189,14 +196,13 @@ impl super::Lowering<'_> {
     fn kept_secret(
         &mut self,
         of: &Kept,
-        by: &Carrier,
+        (name, scheme): (&str, &str),
         place: &Place,
         choice: &str,
     ) -> UpstreamAuth {
         let Some((secret, at)) = self.secret(&of.file, &of.env, &of.inline, place, choice) else {
             return UpstreamAuth::None;
         };
-        let (name, scheme) = carrier(by);
         let begins = |bytes: &[u8]| {
             bytes
                 .get(..7)
@@ -314,12 +320,15 @@ fn endpoint(written: &Field<At<Target>>, unless: &str) -> String {
     target.map_or_else(|| unless.to_owned(), super::identity::address)
 }
 
+/// The header that carries a credential unless another is said.
+const USUAL: &str = "authorization";
+
 /// The header that carries a credential, and the word before it.
-fn carrier(written: &Carrier) -> (&str, &str) {
+fn carrier<'a>(written: &'a Carrier, unless: &'a str) -> (&'a str, &'a str) {
     let name = written.header.value();
-    let name = name.map_or("authorization", |name| name.0.as_str());
+    let name = name.map_or(unless, |name| name.0.as_str());
     let usual = match name {
-        "authorization" => "Bearer",
+        USUAL => "Bearer",
         _ => "",
     };
     let scheme = written.scheme.value();

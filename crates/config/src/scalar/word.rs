@@ -9,6 +9,7 @@ use policy::credential::Known;
 use policy::limit::Window as Counts;
 use policy::snapshot::{AskUsage as Asks, Protocol as Http};
 use policy::{budget, subject};
+use translate::Dialect as Spoken;
 
 use crate::host::{self, Vocabulary};
 
@@ -82,6 +83,12 @@ words! {
     Serves(bool): "is nothing that a backend serves" => {
         "models" => false,
         "http" => true,
+    }
+
+    /// An API that a backend speaks.
+    Dialect(Spoken): "is no dialect" => {
+        "openai" => Spoken::OpenAi,
+        "anthropic" => Spoken::Anthropic,
     }
 
     /// How a collector of spans is spoken to.

@@ -7,8 +7,8 @@ use super::credential::{Carrier, ClientCertificate, Kept, UpstreamCredential};
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    ApiHeader, AskUsage, Brief, Count, File, Flag, HeaderValue, Model, PassedHeader, Protocol,
-    QueryName, QueryValue, Serves, Span,
+    ApiHeader, AskUsage, Brief, Count, Dialect, File, Flag, HeaderValue, Model, PassedHeader,
+    Protocol, QueryName, QueryValue, Serves, Span,
 };
 use crate::target::Target;
 
@@ -17,6 +17,8 @@ record! {
     Backend {
         /// models, or http: an ordinary service, for routes that match calls of plain HTTP. Default models.
         optional serves: At<Serves>,
+        /// The API that it speaks, or a list of those: a call in another is translated to the first. Unless said, each call goes as it came.
+        optional dialect: OneOrMany<Dialect>,
         /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path. Of plain HTTP what stands before the path.
         optional url: At<Target>,
         /// Several addresses that share the traffic.

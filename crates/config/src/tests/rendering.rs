@@ -119,6 +119,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             let withheld: Vec<_> = withheld.map(Known::name).collect();
             writeln!(out, "  withholds {withheld:?}").unwrap();
         }
+        for filter in &backend.filters {
+            writeln!(out, "  {filter:?}").unwrap();
+        }
         if backend.ask_usage != AskUsage::Auto {
             writeln!(out, "  asks usage {:?}", backend.ask_usage).unwrap();
         }

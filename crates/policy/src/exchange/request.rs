@@ -124,7 +124,7 @@ impl<'a> AttemptRequest<'a> {
                 .zip(record.operation)
                 .and_then(|(query, operation)| query::forwarded(operation, query)),
         };
-        let query = query::with(query, &backend.query);
+        let query = query::with(query.filter(|query| !query.is_empty()), &backend.query);
         Some(Self {
             endpoint,
             method: head.method,
@@ -210,7 +210,9 @@ impl<'a> AttemptRequest<'a> {
         let (trace, filtered) = (self.record.trace, self.filtered);
         let ours = &self.backend.headers;
         for (name, value) in filtered.map_or(&[][..], |filtered| &filtered.headers) {
-            put(name.as_bytes(), value);
+            if !ours.iter().any(|ours| *ours.name == *name.as_bytes()) {
+                put(name.as_bytes(), value);
+            }
         }
         for AddedHeader { name, value } in ours {
             put(name, value);

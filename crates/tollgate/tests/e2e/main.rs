@@ -42,6 +42,7 @@ mod secrecy;
 mod smoke;
 mod toolbench;
 mod traces;
+mod translation;
 mod upstream_addresses;
 mod upstream_credentials;
 mod upstream_faults;
