@@ -123,6 +123,8 @@ pub struct Record {
     pub uncounted: &'static str,
     /// Why the gate's count of the prompt is not exact, in a word, where it is told once it is counted; else empty.
     pub prompt_doubt: &'static str,
+    /// Members of the body that its last attempt left out, since its backend speaks an API without them.
+    pub dropped: Option<Box<[&'static str]>>,
     /// Request body bytes received.
     pub bytes_in: u64,
     /// Response body bytes forwarded.

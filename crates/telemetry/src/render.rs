@@ -215,6 +215,7 @@ impl Merged {
         let mut by: BTreeMap<[&str; 5], u64> = BTreeMap::new();
         let mut invalid: BTreeMap<[&str; 3], u64> = BTreeMap::new();
         let mut doubtful: BTreeMap<[&str; 3], u64> = BTreeMap::new();
+        let mut dropped: BTreeMap<[&str; 3], u64> = BTreeMap::new();
         for (key, cell) in self.cells() {
             let who = [
                 self.text(key.workload),
@@ -246,6 +247,9 @@ impl Merged {
             if cell.doubtful > 0 {
                 *doubtful.entry(who).or_default() += cell.doubtful;
             }
+            if cell.dropped > 0 {
+                *dropped.entry(who).or_default() += cell.dropped;
+            }
         }
         let name = "tollgate_tokens_total";
         let help = "Tokens by type and witness; all types but input and output are parts of those.";
@@ -270,6 +274,11 @@ impl Merged {
                 "tollgate_usage_doubtful_total",
                 "Exchanges whose engine reported counts that do not add up, or one that cannot be true.",
                 doubtful,
+            ),
+            (
+                "tollgate_translation_dropped_total",
+                "Exchanges whose backend speaks an API without some members of their body, which were left out.",
+                dropped,
             ),
         ];
         for (name, help, exchanges) in faults {

@@ -14,6 +14,7 @@ const PURE: &[&str] = &[
     "wire",
     "jose",
     "sigv4",
+    "translate",
     "prompts",
     "tokens",
     "policy",

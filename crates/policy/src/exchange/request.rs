@@ -67,6 +67,8 @@ impl Exchange {
             if let Stage::Active(active) = &mut self.stage {
                 active.answering = answering;
             }
+            let dropped = &request.dropped;
+            self.record.dropped = (!dropped.is_empty()).then(|| dropped.as_slice().into());
             request
         }))
     }

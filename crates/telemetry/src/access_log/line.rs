@@ -79,6 +79,9 @@ pub(super) fn write(
     if !record.estimate_reason.is_empty() || record.unconfirmed.attempts > 0 {
         out = estimate(out, record);
     }
+    if let Some(dropped) = &record.dropped {
+        out = out.text(const { &opening("dropped") }, Some(&dropped.join(",")));
+    }
     out.number(const { &key("bytes_in") }, Some(record.bytes_in))
         .number(const { &key("bytes_out") }, Some(record.bytes_out))
         .number(

@@ -29,6 +29,7 @@ pub(crate) struct Cell {
     pub(crate) further: [u64; 4],
     pub(crate) invalid: u64,
     pub(crate) doubtful: u64,
+    pub(crate) dropped: u64,
     pub(crate) usage: [Histogram<14>; 2],
     pub(crate) duration: Histogram<14>,
     pub(crate) first_token: Histogram<16>,
@@ -104,6 +105,7 @@ impl Cell {
         }
         self.invalid += u64::from(tokens.invalid);
         self.doubtful += u64::from(tokens.doubtful);
+        self.dropped += u64::from(record.dropped.is_some());
         if record.backend.is_none() {
             return;
         }
@@ -130,6 +132,7 @@ impl Cell {
             further,
             invalid,
             doubtful,
+            dropped,
             usage,
             duration,
             first_token,
@@ -153,6 +156,7 @@ impl Cell {
         }
         self.invalid += invalid;
         self.doubtful += doubtful;
+        self.dropped += dropped;
         for (mine, theirs) in self.usage.iter_mut().zip(usage) {
             mine.absorb(theirs);
         }

@@ -280,12 +280,14 @@ fn the_manual_lists_exactly_these_fields() {
     }));
     full.reason = Some("y".into());
     full.code = "x";
+    full.dropped = Some(["seed", "store"].into());
     full.limited = Some(Kind::Requests);
     full.tokens.cache_write_5m = Some(1);
     full.tokens.cache_write_1h = Some(1);
     full.tokens.audio_prompt = Some(1);
     full.tokens.audio_completion = Some(1);
     let said = line(&full);
+    assert_eq!(said["dropped"], "seed,store");
     assert_eq!(said["trace_id"], format!("{:032x}", 0xabc));
     // A usage is invalid or doubtful, never both.
     full.tokens.invalid = false;
