@@ -24,6 +24,8 @@ use crate::url::Url;
 pub(super) const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How long a token lives of which the answer does not say it.
 const ASSUMED_LIFE: Duration = Duration::from_secs(300);
+/// Of an answer that says in no way how long its token lives.
+pub(super) const NO_LIFE: &str = "its expires_in is no number of seconds";
 /// The longest code of a refusal.
 const CODE_BYTES_MAX: usize = 64;
 
@@ -144,7 +146,7 @@ impl OAuthRequest {
             return Err(Fault::Garbage("its token_type is not Bearer"));
         }
         let token = json::text(&members, "access_token", "its access_token is no text")?;
-        let life = json::whole(&members, "expires_in", "its expires_in is no whole number")?;
+        let life = json::seconds(&members, "expires_in", NO_LIFE)?;
         let life = life.map_or(ASSUMED_LIFE, Duration::from_secs);
         made(token, life)
     }

@@ -117,6 +117,18 @@ fn what_an_answer_must_hold() {
             r#"{"access_token":"t","token_type":"N_A","expires_in":18446744073709551615}"#,
             604_800,
         ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":"3600"}"#,
+            3600,
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":60.9}"#,
+            60,
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":null}"#,
+            300,
+        ),
     ];
     for (body, life) in good {
         let token = request.read(body.as_bytes()).expect(body);
@@ -140,12 +152,16 @@ fn what_an_answer_must_hold() {
         (r#"{"access_token":"t"}"#, "not Bearer"),
         (r#"{"access_token":"t","token_type":"DPoP"}"#, "not Bearer"),
         (
-            r#"{"access_token":"t","token_type":"bearer","expires_in":"60"}"#,
-            "no whole number",
+            r#"{"access_token":"t","token_type":"bearer","expires_in":"an hour"}"#,
+            "no number",
         ),
         (
             r#"{"access_token":"t","token_type":"bearer","expires_in":-1}"#,
-            "no whole number",
+            "no number",
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":0.9}"#,
+            "ended already",
         ),
         (
             r#"{"access_token":"t","token_type":"bearer","expires_in":0}"#,
