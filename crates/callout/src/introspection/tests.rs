@@ -157,6 +157,15 @@ async fn who_cannot_tell_says_neither_yes_nor_no() {
             "not application/json",
             Box::new(|| Does::Answer(response(200, "text/html", GOOD))),
         ),
+        (
+            "content-type stands twice",
+            Box::new(|| {
+                let mut found = response(200, "application/json", GOOD);
+                let html = HeaderValue::from_static("text/html");
+                found.headers_mut().append("content-type", html);
+                Does::Answer(found)
+            }),
+        ),
         ("answered 401", Box::new(|| status(401))),
         (
             "answered 302",
