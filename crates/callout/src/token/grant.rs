@@ -96,7 +96,7 @@ impl OAuthRequest {
     pub(super) async fn fetch(&self, client: &Client) -> Result<AccessToken, Fault> {
         let asked = Instant::now();
         let body = self.answer(client).await?;
-        self.read(&body).map(|token| token.asked_for(asked))
+        self.read(&body)?.asked_for(asked)
     }
 
     /// The ID token that comes with the access token, which is not looked at (OpenID Connect Core, 3.1.3.3).

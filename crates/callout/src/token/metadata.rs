@@ -66,7 +66,6 @@ impl MetadataRequest {
         let seconds = json::seconds(&members, "expires_in", NO_LIFE)?;
         let seconds = seconds.ok_or(Fault::Garbage(NO_LIFE))?;
         let token = json::text(&members, "access_token", "its access_token is no text")?;
-        let made = made(token, Duration::from_secs(seconds))?;
-        Ok(made.asked_for(asked))
+        made(token, Duration::from_secs(seconds))?.asked_for(asked)
     }
 }
