@@ -94,7 +94,7 @@ fn answer(message: &[u8]) -> Result<Authorized, Fault> {
 }
 
 /// The code of a status; none without one.
-fn code(status: &[Status]) -> Result<Option<i32>, Fault> {
+fn code(status: &[Status]) -> Result<Option<i64>, Fault> {
     match status {
         [] => Ok(None),
         [Status { code }] => match code[..] {

@@ -96,11 +96,11 @@ pub(super) struct CheckResponse {
     pub(super) ok_response: Vec<OkHttpResponse>,
 }
 
-/// `google.rpc.Status`.
+/// `google.rpc.Status`. Its code is of 32 bits; what is more is read, too, so that it is not cut to a zero.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Status {
-    #[prost(int32, repeated, packed = "false", tag = "1")]
-    pub(super) code: Vec<i32>,
+    #[prost(int64, repeated, packed = "false", tag = "1")]
+    pub(super) code: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -115,6 +115,6 @@ pub(super) struct OkHttpResponse {}
 /// `envoy.type.v3.HttpStatus`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct HttpStatus {
-    #[prost(int32, repeated, packed = "false", tag = "1")]
-    pub(super) code: Vec<i32>,
+    #[prost(int64, repeated, packed = "false", tag = "1")]
+    pub(super) code: Vec<i64>,
 }

@@ -198,9 +198,9 @@ fn grpc(answering: impl Fn(&Seen) -> Does + Send + Sync + 'static) -> (Server, E
 }
 
 /// With these codes in a status, the statuses of noes, and so many yeses.
-fn response_of(codes: &[i32], denied: &[i32], yeses: usize) -> pb::CheckResponse {
-    let status = |code: &i32| pb::Status { code: vec![*code] };
-    let no = |code: &i32| pb::DeniedHttpResponse {
+fn response_of(codes: &[i64], denied: &[i64], yeses: usize) -> pb::CheckResponse {
+    let status = |code: &i64| pb::Status { code: vec![*code] };
+    let no = |code: &i64| pb::DeniedHttpResponse {
         status: vec![pb::HttpStatus { code: vec![*code] }],
     };
     pb::CheckResponse {

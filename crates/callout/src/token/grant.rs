@@ -104,6 +104,7 @@ impl OAuthRequest {
         let body = self.answer(client).await?;
         let members = json::object(&body)?;
         let token = json::text(&members, "id_token", "its id_token is no text")?;
+        let token = token.filter(|token| !token.is_empty());
         let token = token.ok_or(Fault::Garbage("it holds no id_token"))?;
         Ok(Secret::new(token.into()))
     }
