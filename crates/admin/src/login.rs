@@ -3,6 +3,8 @@
 //! Invariant: whatever comes from elsewhere is text on a page; a page runs no script, is in no frame and is not kept.
 //! Not here: the flow and what is sealed (`People`), whether a session counts (`access`).
 
+use std::net::IpAddr;
+
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -22,10 +24,11 @@ const STYLE: &str =
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The answer to a request that is of a login; `None` for every other one.
+/// The answer to a request of this address that is of a login; `None` for every other one.
 pub(crate) async fn step<B>(
     request: &Request<B>,
     people: &dyn People,
+    from: IpAddr,
 ) -> Result<Option<Reply>, Refusal> {
     let path = request.uri().path();
     let method = match path {
@@ -55,7 +58,7 @@ pub(crate) async fn step<B>(
         }
         _ => {
             let state = cookie_of(request.headers(), &people.cookies().state);
-            people.finish(query.as_bytes(), state).await
+            people.finish(query.as_bytes(), state, from).await
         }
     };
     tell(&reply);

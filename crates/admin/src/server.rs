@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,8 +39,8 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
     // The oldest first.
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     loop {
-        let tcp = match listener.accept().await {
-            Ok((tcp, _)) => tcp,
+        let (tcp, from) = match listener.accept().await {
+            Ok((tcp, from)) => (tcp, from.ip()),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept an admin connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -56,7 +57,7 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
         }
         let desk = Arc::clone(&desk);
         open.push_back(tokio::spawn(async move {
-            let service = service_fn(|request| answer(request, &desk));
+            let service = service_fn(|request| answer(request, &desk, from));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(Duration::from_secs(10))
@@ -71,14 +72,16 @@ pub async fn serve<G: Gateway>(listener: std::net::TcpListener, gateway: Arc<G>)
 async fn answer<G: Gateway>(
     request: Request<Incoming>,
     desk: &KeyDesk<G>,
+    from: IpAddr,
 ) -> Result<Reply, Infallible> {
-    let answered = route(request, desk).await;
+    let answered = route(request, desk, from).await;
     Ok(answered.unwrap_or_else(|refused| *refused))
 }
 
 async fn route<G: Gateway>(
     request: Request<Incoming>,
     desk: &KeyDesk<G>,
+    from: IpAddr,
 ) -> Result<Reply, Refusal> {
     let gateway = &*desk.gateway;
     let access = gateway.access();
@@ -90,7 +93,7 @@ async fn route<G: Gateway>(
         return Ok(probe);
     }
     if let Some(people) = people
-        && let Some(step) = login::step(&request, people).await?
+        && let Some(step) = login::step(&request, people, from).await?
     {
         return Ok(step);
     }

@@ -239,7 +239,11 @@ impl Reply {
         if self.status != StatusCode::OK && self.status != StatusCode::CREATED {
             return Err(self.refusal());
         }
-        let kind = self.headers.get(header::CONTENT_TYPE);
+        let mut kinds = self.headers.get_all(header::CONTENT_TYPE).iter();
+        let kind = kinds.next();
+        if kinds.next().is_some() {
+            return Err(Fault::Garbage("its content-type stands twice"));
+        }
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         let is_known = media.iter().any(|known| kind.eq_ignore_ascii_case(known));

@@ -62,6 +62,9 @@ pub enum Fault {
     /// As many questions wait or run as may.
     #[error("too many questions wait already")]
     Full,
+    /// Too much of this was of no use a moment ago.
+    #[error("it is not asked about: {0}")]
+    TooMany(&'static str),
     /// The thread that asks has ended, or the question broke on it.
     #[error("nobody asks any more")]
     Closed,
@@ -75,7 +78,7 @@ impl Fault {
             Self::Broken(_) => true,
             Self::Status { status, .. } => matches!(status, 429 | 502..=504),
             Self::Large(_) | Self::Garbage(_) | Self::Credential(_) => false,
-            Self::Unaskable(_) | Self::Down | Self::Full | Self::Closed => false,
+            Self::Unaskable(_) | Self::Down | Self::Full | Self::TooMany(_) | Self::Closed => false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a token is good, as its issuer says (RFC 7662).
 //!
-//! Invariant: a token is good only where the answer says `"active": true`, once. An answer is never kept beyond the
-//! token's own end, nor longer than the settings say: so long may a token that was revoked still pass.
+//! Invariant: a token is good only where the answer says `"active": true`, once, and between the times that it says for
+//! it. An answer is never kept beyond the token's own end, nor longer than the settings say: so long may a token that was revoked still pass.
 //! Not here: what the claims mean (the host), what is kept of answers (`about_token`).
 
 use std::sync::Arc;
@@ -143,18 +143,17 @@ impl IntrospectionSettings {
             Some(Value::Bool(is_active)) => *is_active,
             _ => return Err(Fault::Garbage("its member active is not true or false")),
         };
-        let exp = json::whole(&claims, "exp", "its member exp is not a whole number")?;
+        if !is_active {
+            return Ok(self.inactive());
+        }
+        let exp = json::seconds(&claims, "exp", "its member exp is no number of seconds")?;
+        let nbf = json::seconds(&claims, "nbf", "its member nbf is no number of seconds")?;
         let left = exp.map(|exp| Duration::from_secs(exp).saturating_sub(now));
         let has_ended =
             exp.is_some_and(|exp| Duration::from_secs(exp).saturating_add(LEEWAY) <= now);
-        if !is_active || has_ended {
-            let (least, most) = (Duration::from_secs(5), Duration::from_secs(10));
-            return Ok(Found {
-                value: Introspected::Inactive,
-                is_yes: false,
-                good_for: self.cache_inactive.clamp(least, most),
-                weight: 0,
-            });
+        let is_early = nbf.is_some_and(|nbf| Duration::from_secs(nbf) > now.saturating_add(LEEWAY));
+        if has_ended || is_early {
+            return Ok(self.inactive());
         }
         Ok(Found {
             value: Introspected::Active(Arc::new(ActiveToken {
@@ -166,6 +165,16 @@ impl IntrospectionSettings {
             good_for: left.map_or(self.cache, |left| left.min(self.cache)),
             weight: body.len(),
         })
+    }
+
+    fn inactive(&self) -> Found<Introspected> {
+        let (least, most) = (Duration::from_secs(5), Duration::from_secs(10));
+        Found {
+            value: Introspected::Inactive,
+            is_yes: false,
+            good_for: self.cache_inactive.clamp(least, most),
+            weight: 0,
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl Document {
 
     /// A member that is true or false; false where it is absent.
     pub(crate) fn flag(&self, name: &str, otherwise: &'static str) -> Result<bool, Fault> {
-        match self.members.get(name) {
+        match json::member(&self.members, name) {
             None => Ok(false),
             Some(Value::Bool(is)) => Ok(*is),
             Some(_) => Err(Fault::Garbage(otherwise)),

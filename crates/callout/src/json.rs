@@ -1,6 +1,7 @@
 //! JSON of answers, read strictly.
 //!
-//! Invariant: no member stands twice in any object; what two readers could take for two things is refused.
+//! Invariant: no member stands twice in any object; what two readers could take for two things is refused. How a number
+//! may be written is said here, once for all answers.
 //! Not here: what an answer must hold (who asked).
 
 use std::fmt;
@@ -22,29 +23,53 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Fault> {
     }
 }
 
+/// A member; none where it is absent, or null, which says no more.
+pub(crate) fn member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    members.get(name).filter(|value| !value.is_null())
+}
+
 /// A member that is a text; none where it is absent.
 pub(crate) fn text<'a>(
     members: &'a Map<String, Value>,
     name: &str,
     otherwise: &'static str,
 ) -> Result<Option<&'a str>, Fault> {
-    match members.get(name) {
+    match member(members, name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(Fault::Garbage(otherwise)),
     }
 }
 
-/// A member that is a whole number, not below zero; none where it is absent.
-pub(crate) fn whole(
+/// A member that is a number of seconds, however it is written (`7`, `7.9`, `7e0`, `"7"`), without its fraction; none
+/// where it is absent. One below zero, or that no integer of 64 bits holds, is none of them.
+pub(crate) fn seconds(
     members: &Map<String, Value>,
     name: &str,
     otherwise: &'static str,
 ) -> Result<Option<u64>, Fault> {
-    match members.get(name) {
-        None => Ok(None),
-        Some(value) => value.as_u64().map(Some).ok_or(Fault::Garbage(otherwise)),
-    }
+    let seconds = match member(members, name) {
+        None => return Ok(None),
+        Some(Value::Number(number)) => {
+            let whole = number.as_u64();
+            whole.or_else(|| number.as_f64().and_then(floor))
+        }
+        Some(Value::String(digits)) => {
+            let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+            let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+            let is_number = is_digits(whole) && is_digits(fraction) && !fraction.is_empty();
+            whole.parse().ok().filter(|_| is_number)
+        }
+        Some(_) => None,
+    };
+    seconds.map(Some).ok_or(Fault::Garbage(otherwise))
+}
+
+/// A number from zero to less than 2^53, without its fraction: beyond, a float holds no second exactly.
+fn floor(seconds: f64) -> Option<u64> {
+    const TWO_TO_53: f64 = 9_007_199_254_740_992.0;
+    let is_exact = (0.0..TWO_TO_53).contains(&seconds);
+    is_exact.then_some(seconds as u64)
 }
 
 /// A value without double members.

@@ -32,6 +32,8 @@ mod url;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod tests;
 
 pub use about_token::TOKEN_BYTES_MAX;
 pub use client::{Bounds, Client, Protocol};

@@ -3,6 +3,9 @@
 //! Invariant: what anybody can have asked takes a bounded room.
 //! Not here: its document (`issuer_document`), its keys (`jwks`), what an ID token says (the host).
 
+mod tries;
+
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +22,7 @@ use crate::service::{Answered, Handle};
 use crate::shared::{Found, Shared};
 use crate::token::{Grant, OAuthRequest};
 use crate::url::Url;
+use tries::Tries;
 
 /// Codes that are given for ID tokens at once: anybody can bring one, and must not take the room of other questions.
 const CODES_MAX: usize = 64;
@@ -47,6 +51,8 @@ pub struct Code {
     pub verifier: Secret,
     /// Where the browser came back to.
     pub redirect_url: String,
+    /// Where the browser is.
+    pub from: IpAddr,
 }
 
 /// The way to one provider; clones share its document.
@@ -63,6 +69,7 @@ struct Asker {
     auth: ClientAuth,
     shared: Arc<Shared<Arc<Provider>>>,
     codes: Arc<Semaphore>,
+    tries: Tries,
     /// Of those who wait for the document.
     waiting: Arc<Semaphore>,
 }
@@ -85,6 +92,7 @@ impl OpenId {
             auth,
             shared: Shared::new(1),
             codes: Arc::new(Semaphore::new(CODES_MAX)),
+            tries: Tries::new(),
             waiting: Arc::new(Semaphore::new(CODES_MAX)),
         };
         Ok(Self {
@@ -105,13 +113,16 @@ impl OpenId {
     }
 
     /// The ID token that the provider gives for a code. A code is good once, whatever comes of it; past [`CODES_MAX`] that
-    /// wait, the next is not asked about.
+    /// wait, the next is not asked about, nor is one of a login or an address of which too many came ([`Fault::TooMany`]).
     pub fn id_token(&self, code: Code, within: Duration) -> Answered<Secret> {
         let asker = Arc::clone(&self.asker);
         let place = Arc::clone(&asker.codes).try_acquire_owned();
         self.handle.ask(within, async move {
             let _place = place.map_err(|_| Fault::Full)?;
-            asker.id_token(code).await
+            let from = code.from;
+            let _running = asker.tries.begin(from, &code.verifier)?;
+            let given = Arc::clone(&asker).id_token(code).await;
+            given.inspect_err(|_| asker.tries.note_failure(from))
         })
     }
 }

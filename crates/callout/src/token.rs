@@ -64,9 +64,12 @@ impl<V> Issued<V> {
     }
 
     /// Its life began no earlier than it was asked for, so that it ends no later than this.
-    fn asked_for(mut self, at: Instant) -> Self {
+    fn asked_for(mut self, at: Instant) -> Result<Self, Fault> {
         self.end = at + self.life;
-        self
+        if self.left().is_zero() {
+            return Err(Fault::Garbage("what it gives has ended before it came"));
+        }
+        Ok(self)
     }
 
     /// How long it still lives.
@@ -80,11 +83,27 @@ impl<V> Issued<V> {
         self.life.saturating_sub(self.left())
     }
 
-    /// When it is fetched anew: at four fifths of its life, and a minute before its end where it lives two.
+    /// Until when of its life it is used without another one being asked for: four fifths, and a minute before its end
+    /// where it lives two.
     fn fresh_for(&self) -> Duration {
         let ahead = self.life.checked_sub(AHEAD).filter(|rest| *rest >= AHEAD);
         let share = self.life / 5 * 4;
         ahead.map_or(share, |ahead| share.min(ahead))
+    }
+
+    /// How long it is still fresh.
+    fn fresh_left(&self) -> Duration {
+        self.left().saturating_sub(self.life - self.fresh_for())
+    }
+
+    /// In how long another one is asked for, which takes as long to come as this one took.
+    fn next_after(&self, took: Duration) -> Duration {
+        let least = if self.life < ASKED_EVERY {
+            ASKED_EVERY
+        } else {
+            Duration::ZERO
+        };
+        self.fresh_left().saturating_sub(took).max(least)
     }
 }
 
@@ -250,6 +269,7 @@ struct Keeper<V> {
 impl<V> Keeper<V> {
     /// Fetches the token once, and says when it is to be fetched again.
     async fn fetch(&self) -> Duration {
+        let asked = Instant::now();
         let fetched = (self.fetch)().await;
         let fault = fetched.as_ref().err().cloned();
         let mut last = self
@@ -260,10 +280,10 @@ impl<V> Keeper<V> {
         drop(last);
         match fetched {
             Ok(token) => {
-                let fresh_for = token.fresh_for();
+                let next_after = token.next_after(asked.elapsed());
                 self.current.store(Some(Arc::new(token)));
                 self.failures_in_row.store(0, Ordering::Relaxed);
-                fresh_for
+                next_after
             }
             Err(fault) => {
                 let failures = self.failures_in_row.load(Ordering::Relaxed);

@@ -15,7 +15,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-pub(crate) use self::failures::{Failures, Running};
+pub use self::failures::{FailureBounds, Failures, Running, Whose};
 pub(crate) use self::proofs::Proofs;
 use crate::caller::{Caller, Later, PeerCertificate};
 use crate::client::Network;

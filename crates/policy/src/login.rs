@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::head::{Known, Method, RequestHead};
@@ -30,8 +31,8 @@ pub trait Login: fmt::Debug + Send + Sync {
     fn cookies(&self) -> &CookieNames;
     /// Begins a login. `query`: of the request, without `?`; its member `return` names the path to come back to.
     fn begin(&self, query: &[u8]) -> Later<LoginReply>;
-    /// The browser came back with this query, and kept this state: the value of the cookie of that name.
-    fn finish(&self, query: &[u8], state: Option<&[u8]>) -> Later<LoginReply>;
+    /// The browser came back with this query from this address, and kept this state: the value of the cookie of that name.
+    fn finish(&self, query: &[u8], state: Option<&[u8]>, from: IpAddr) -> Later<LoginReply>;
     /// Ends the session of the browser.
     fn end(&self) -> Later<LoginReply>;
 }
@@ -76,8 +77,8 @@ pub struct LoginSite {
 pub enum LoginStep {
     /// It begins.
     Begin,
-    /// The provider sent the browser back, which kept this state.
-    Finish(Option<Secret>),
+    /// The provider sent the browser back, which kept this state and is at this address.
+    Finish(Option<Secret>, IpAddr),
     /// The session ends.
     End,
 }
@@ -88,18 +89,24 @@ impl LoginStep {
         let query = head.query().unwrap_or_default().as_bytes();
         match self {
             Self::Begin => login.begin(query),
-            Self::Finish(state) => login.finish(query, state.as_ref().map(Secret::expose)),
+            Self::Finish(state, from) => {
+                login.finish(query, state.as_ref().map(Secret::expose), *from)
+            }
             Self::End => login.end(),
         }
     }
 }
 
 impl LoginSite {
-    /// The step of a login that a request asks for, where it is of one.
+    /// The step of a login that a request asks for, where it is of one. `from`: where it comes from.
     ///
     /// # Errors
     /// [`Refusal::Method`], [`Refusal::ConflictingCredentials`] for a cookie that stands twice.
-    pub(crate) fn step(&self, head: &RequestHead) -> Result<Option<LoginStep>, Refusal> {
+    pub(crate) fn step(
+        &self,
+        head: &RequestHead,
+        from: impl FnOnce() -> IpAddr,
+    ) -> Result<Option<LoginStep>, Refusal> {
         let (allow, method) = match head.path() {
             LOGIN => ("GET", Method::Get),
             LOGOUT => ("POST", Method::Post),
@@ -115,7 +122,7 @@ impl LoginSite {
             _ => {
                 let state = self.cookie(head, &self.login.cookies().state);
                 let state = state.map_err(|Repeated| Refusal::ConflictingCredentials)?;
-                LoginStep::Finish(state.map(|state| Secret::new(state.to_vec())))
+                LoginStep::Finish(state.map(|state| Secret::new(state.to_vec())), from())
             }
         }))
     }
@@ -212,6 +219,8 @@ pub enum LoginStatus {
     SeeOther,
     /// 400.
     BadRequest,
+    /// 429.
+    TooManyRequests,
     /// 503.
     Unavailable,
 }
@@ -225,6 +234,7 @@ impl LoginStatus {
             Self::Found => 302,
             Self::SeeOther => 303,
             Self::BadRequest => 400,
+            Self::TooManyRequests => 429,
             Self::Unavailable => 503,
         }
     }

@@ -9,7 +9,7 @@ use crate::attempt::Upstreams;
 use crate::estimate::Estimator;
 use crate::fast_hash::finalize;
 use crate::id::RouteId;
-use crate::identity::{Failures, Proofs};
+use crate::identity::{FailureBounds, Failures, Proofs};
 use crate::snapshot::Snapshot;
 use crate::trace::Sampling;
 
@@ -38,7 +38,7 @@ impl Shard {
             estimators: vec![Estimator::default(); snapshot.routes.len()],
             sampling,
             proofs: Proofs::default(),
-            failures: Failures::new(finalize(seed)),
+            failures: Failures::new(finalize(seed), FailureBounds::CREDENTIALS),
             random: seed,
         }
     }

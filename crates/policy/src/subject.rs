@@ -2,6 +2,8 @@
 //!
 //! A user is a user of a workload, and so is a key: the same name in two workloads is two subjects. Callers of a
 //! workload that bring no key (no user) are one subject together, so that nobody is unlimited by omission.
+//! Users are a crowd: one caller who is believed about them can bring as many as it likes. So where a table is full and
+//! refuses, the users of a workload have a share of it, and keys, which a person has made, are not bound by that.
 //! Invariant: which slot a subject has follows from a hash whose seed nobody outside the process knows.
 //! Not here: the slots ([`crate::levels`]), who calls ([`crate::caller`]).
 
@@ -60,6 +62,7 @@ impl<'a> Who<'a> {
 pub(crate) struct Subjects {
     key: Cell<Option<u64>>,
     user: Cell<Option<u64>>,
+    crowd: Cell<Option<Crowd>>,
 }
 
 impl Subjects {
@@ -101,6 +104,19 @@ impl Seed {
         self.hash(("own budget", unit.as_str(), calendar))
     }
 
+    /// As [`Self::of`], for a table that refuses: with the crowd that the subject is of.
+    pub(crate) fn placed(self, rule: u64, whose: Whose, who: &Who<'_>, known: &Subjects) -> u64 {
+        let crowd = match who.holder(whose) {
+            Holder::User => known.crowd.get().unwrap_or_else(|| {
+                let crowd = Crowd::of(self.hash(("crowd", who.workload)));
+                known.crowd.set(Some(crowd));
+                crowd
+            }),
+            Holder::Workload | Holder::Key | Holder::Keyless | Holder::Userless => Crowd::NONE,
+        };
+        crowd.put_into(self.of(rule, whose, who, known))
+    }
+
     /// What tells the subject of a rule from all others of all rules.
     pub(crate) fn of(self, rule: u64, whose: Whose, who: &Who<'_>, known: &Subjects) -> u64 {
         let (known, name) = match whose {
@@ -115,6 +131,29 @@ impl Seed {
             subject
         });
         finalize(rule ^ subject.rotate_left(32))
+    }
+}
+
+/// The users of a workload, as the highest byte of a hash says them; none are keys, and those who have one place together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crowd(u8);
+
+impl Crowd {
+    const NONE: Self = Self(0);
+    const SHIFT: u32 = u64::BITS - u8::BITS;
+
+    fn of(hash: u64) -> Self {
+        Self(u8::try_from(hash % 255).unwrap_or(0) + 1)
+    }
+
+    fn put_into(self, hash: u64) -> u64 {
+        hash & (u64::MAX >> u8::BITS) | u64::from(self.0) << Self::SHIFT
+    }
+
+    /// The one of a hash; none where its subject is no crowd's.
+    pub(crate) fn in_hash(hash: u64) -> Option<Self> {
+        let crowd = Self(u8::try_from(hash >> Self::SHIFT).unwrap_or(0));
+        (crowd != Self::NONE).then_some(crowd)
     }
 }
 

@@ -7,6 +7,7 @@
 mod page;
 mod people;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -227,7 +228,7 @@ impl Login for Logins {
         })
     }
 
-    fn finish(&self, query: &[u8], state: Option<&[u8]>) -> Later<LoginReply> {
+    fn finish(&self, query: &[u8], state: Option<&[u8]>, from: IpAddr) -> Later<LoginReply> {
         let (query, state) = (query.to_vec(), state.map(<[u8]>::to_vec));
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
@@ -236,7 +237,7 @@ impl Login for Logins {
                 // Nothing of the state was used: another window may be about to.
                 Err(fault) => return inner.refused(&fault, false),
             };
-            let done = inner.session(returned).await;
+            let done = inner.session(returned, from).await;
             done.unwrap_or_else(|fault| inner.refused(&fault, true))
         })
     }
@@ -278,17 +279,19 @@ impl Inner {
     }
 
     /// The session of whom the provider says, for the code.
-    async fn session(&self, returned: Returned) -> Result<LoginReply, LoginFault> {
+    async fn session(&self, returned: Returned, from: IpAddr) -> Result<LoginReply, LoginFault> {
         let code = Code {
             code: returned.code,
             verifier: returned.verifier,
             redirect_url: self.registration.redirect_url.clone(),
+            from,
         };
         let token = self.openid.id_token(code, CODE_WITHIN).await;
         let token = token.map_err(|fault| match fault {
             callout::Fault::Status { status, .. } if (400..500).contains(&status) => {
                 LoginFault::Code(fault.to_string())
             }
+            callout::Fault::TooMany(_) => LoginFault::TooOften(fault.to_string()),
             fault => LoginFault::Unavailable(fault.to_string()),
         })?;
         let claims = self.claims(&token, &returned.nonce).await?;
@@ -361,10 +364,10 @@ impl Inner {
             state, is_secure, ..
         } = &self.names;
         let gone = is_used.then(|| cookie::removed(state, *is_secure));
-        let status = if fault.is_outage() {
-            LoginStatus::Unavailable
-        } else {
-            LoginStatus::BadRequest
+        let status = match fault {
+            LoginFault::TooOften(_) => LoginStatus::TooManyRequests,
+            fault if fault.is_outage() => LoginStatus::Unavailable,
+            _ => LoginStatus::BadRequest,
         };
         LoginReply {
             cookies: gone.into_iter().collect(),

@@ -1,7 +1,7 @@
 //! Over gRPC: `envoy.service.auth.v3.Authorization/Check`, one message each way.
 //!
 //! Invariant: a yes is a status of `OK` that was written down, or a response for a yes; an empty message is no answer.
-//! A response for a no is a no, whatever the status beside it.
+//! A response for a no is a no, whatever stands beside it. What stands twice and could be a yes is no answer.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,8 +13,8 @@ use prost::Message;
 use wire::grpc;
 
 use super::messages::{
-    Address, AttributeContext, CheckRequest, CheckResponse, HttpRequest, HttpResponse, Peer,
-    Request, SocketAddress, Timestamp,
+    Address, AttributeContext, CheckRequest, CheckResponse, DeniedHttpResponse, HttpRequest,
+    HttpStatus, Peer, Request, SocketAddress, Status, Timestamp,
 };
 use super::{Asker, Authorized, AuthzPeer, BODY_BYTES_MAX, Question};
 use crate::client::{Call, Reply};
@@ -81,16 +81,45 @@ impl Asker {
 fn answer(message: &[u8]) -> Result<Authorized, Fault> {
     let response = CheckResponse::decode(message);
     let response = response.map_err(|_| Fault::Garbage("it is no CheckResponse"))?;
-    let code = response.status.map(|status| status.code);
-    match (code, response.http_response) {
-        (_, Some(HttpResponse::Denied(denied))) => {
-            let status = denied.status.and_then(|of| u16::try_from(of.code).ok());
-            Ok(status.map_or(Authorized::FORBIDDEN, Authorized::denied))
-        }
-        (Some(0) | None, Some(HttpResponse::Ok(_))) | (Some(0), None) => Ok(Authorized::Allowed),
-        (Some(_), _) => Ok(Authorized::FORBIDDEN),
-        (None, None) => Err(Fault::Garbage("it says neither yes nor no")),
+    if !response.denied_response.is_empty() {
+        return Ok(denied(&response.denied_response));
     }
+    let code = code(&response.status)?;
+    match (code, &response.ok_response[..]) {
+        (Some(0) | None, [_]) | (Some(0), []) => Ok(Authorized::Allowed),
+        (None, []) => Err(Fault::Garbage("it says neither yes nor no")),
+        (None | Some(0), _) => Err(Fault::Garbage("its ok_response stands twice")),
+        (Some(_), _) => Ok(Authorized::FORBIDDEN),
+    }
+}
+
+/// The code of a status; none without one.
+fn code(status: &[Status]) -> Result<Option<i64>, Fault> {
+    match status {
+        [] => Ok(None),
+        [Status { code }] => match code[..] {
+            // What is zero may be left out.
+            [] => Ok(Some(0)),
+            [code] => Ok(Some(code)),
+            _ => Err(Fault::Garbage("the code of its status stands twice")),
+        },
+        _ => Err(Fault::Garbage("its status stands twice")),
+    }
+}
+
+/// A no, with the status that it says once.
+fn denied(responses: &[DeniedHttpResponse]) -> Authorized {
+    let said = match responses {
+        [DeniedHttpResponse { status }] => match &status[..] {
+            [HttpStatus { code }] => match code[..] {
+                [code] => u16::try_from(code).ok(),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    };
+    said.map_or(Authorized::FORBIDDEN, Authorized::denied)
 }
 
 fn headers(question: &Question<'_>) -> HeaderMap {
@@ -111,9 +140,14 @@ fn message(reply: &Reply) -> Result<Bytes, Fault> {
         &["application/grpc", "application/grpc+proto"],
         "it is not gRPC",
     )?;
-    let code = |headers: &HeaderMap| headers.get("grpc-status").cloned();
-    let code = code(&reply.headers).or_else(|| reply.trailers.as_ref().and_then(code));
+    let trailers = reply.trailers.iter();
+    let parts = std::iter::once(&reply.headers).chain(trailers);
+    let mut codes = parts.flat_map(|part| part.get_all("grpc-status"));
+    let code = codes.next();
     let code = code.ok_or(Fault::Garbage("it has no grpc-status"))?;
+    if codes.next().is_some() {
+        return Err(Fault::Garbage("its grpc-status stands twice"));
+    }
     if code != "0" {
         let code = code.to_str().ok().and_then(|code| code.parse::<u16>().ok());
         return Err(Fault::Status {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use prost::{Message, Oneof};
+use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CheckRequest {
@@ -83,41 +83,38 @@ pub(super) struct HttpRequest {
     pub(super) protocol: String,
 }
 
+/// What stands there once is a list here, so that it is seen where it stands twice: a decoder merges the two, or takes the
+/// last.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CheckResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(super) status: Option<Status>,
-    #[prost(oneof = "HttpResponse", tags = "2, 3")]
-    pub(super) http_response: Option<HttpResponse>,
+    #[prost(message, repeated, tag = "1")]
+    pub(super) status: Vec<Status>,
+    /// Of the two at most one stands there.
+    #[prost(message, repeated, tag = "2")]
+    pub(super) denied_response: Vec<DeniedHttpResponse>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) ok_response: Vec<OkHttpResponse>,
 }
 
-/// `google.rpc.Status`.
+/// `google.rpc.Status`. Its code is of 32 bits; what is more is read, too, so that it is not cut to a zero.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Status {
-    #[prost(int32, tag = "1")]
-    pub(super) code: i32,
+    #[prost(int64, repeated, packed = "false", tag = "1")]
+    pub(super) code: Vec<i64>,
 }
 
-#[derive(Clone, Copy, PartialEq, Oneof)]
-pub(super) enum HttpResponse {
-    #[prost(message, tag = "2")]
-    Denied(DeniedHttpResponse),
-    #[prost(message, tag = "3")]
-    Ok(OkHttpResponse),
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message)]
 pub(super) struct DeniedHttpResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(super) status: Option<HttpStatus>,
+    #[prost(message, repeated, tag = "1")]
+    pub(super) status: Vec<HttpStatus>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct OkHttpResponse {}
 
 /// `envoy.type.v3.HttpStatus`.
-#[derive(Clone, Copy, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message)]
 pub(super) struct HttpStatus {
-    #[prost(int32, tag = "1")]
-    pub(super) code: i32,
+    #[prost(int64, repeated, packed = "false", tag = "1")]
+    pub(super) code: Vec<i64>,
 }

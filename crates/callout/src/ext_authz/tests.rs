@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use ::http::{HeaderMap, HeaderValue};
+use ::http::{HeaderMap, HeaderName, HeaderValue};
 use prost::Message;
 
 use super::messages as pb;
@@ -197,20 +197,22 @@ fn grpc(answering: impl Fn(&Seen) -> Does + Send + Sync + 'static) -> (Server, E
     (server, authz)
 }
 
-fn yes() -> pb::HttpResponse {
-    pb::HttpResponse::Ok(pb::OkHttpResponse::default())
-}
-
-fn ok(http_response: Option<pb::HttpResponse>) -> pb::CheckResponse {
+/// With these codes in a status, the statuses of noes, and so many yeses.
+fn response_of(codes: &[i64], denied: &[i64], yeses: usize) -> pb::CheckResponse {
+    let status = |code: &i64| pb::Status { code: vec![*code] };
+    let no = |code: &i64| pb::DeniedHttpResponse {
+        status: vec![pb::HttpStatus { code: vec![*code] }],
+    };
     pb::CheckResponse {
-        status: Some(pb::Status { code: 0 }),
-        http_response,
+        status: codes.iter().map(status).collect(),
+        denied_response: denied.iter().map(no).collect(),
+        ok_response: vec![pb::OkHttpResponse::default(); yeses],
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn over_grpc_the_request_is_described() {
-    let (server, authz) = grpc(|_| answered(&ok(Some(yes()))));
+    let (server, authz) = grpc(|_| answered(&response_of(&[0], &[], 1)));
     assert_eq!(authz.ask(request(), USUAL).await, Ok(Authorized::Allowed));
     let seen = &server.seen()[0];
     assert_eq!(
@@ -274,40 +276,40 @@ fn messages_have_the_numbers_of_the_protocol() {
     // body: "x" }, and a field of dynamic_metadata: what the gate does not read is skipped.
     let bytes = b"\x0a\x02\x08\x07\x12\x12\x0a\x03\x08\x91\x03\x12\x08\x0a\x06\x0a\x01a\x1a\x01b\x1a\x01x\x22\x00";
     let read = pb::CheckResponse::decode(&bytes[..]).expect("a message");
-    assert_eq!(read.status.map(|status| status.code), Some(7));
-    let Some(pb::HttpResponse::Denied(denied)) = read.http_response else {
-        panic!("no denied_response");
-    };
-    assert_eq!(denied.status.map(|status| status.code), Some(401));
+    assert_eq!(read, response_of(&[7], &[401], 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn over_grpc_what_is_a_yes_and_what_a_no() {
-    let denied = |code| {
-        Some(pb::HttpResponse::Denied(pb::DeniedHttpResponse {
-            status: Some(pb::HttpStatus { code }),
-        }))
-    };
-    let with = |code: Option<i32>, http_response| pb::CheckResponse {
-        status: code.map(|code| pb::Status { code }),
-        http_response,
-    };
-    let yes = || Some(yes());
     // The answer, and the status of a no, 200 for a yes, 0 for neither.
     let table = [
-        (with(Some(0), None), 200),
-        (with(Some(0), yes()), 200),
-        (with(None, yes()), 200),
-        (with(Some(7), None), 403),
-        (with(Some(7), yes()), 403),
-        (with(Some(16), denied(401)), 401),
-        (with(Some(0), denied(401)), 401),
-        (with(None, denied(302)), 302),
-        (with(Some(7), denied(200)), 403),
-        (with(Some(7), denied(0)), 403),
-        (with(Some(7), denied(-1)), 403),
-        (with(Some(7), denied(599)), 403),
-        (with(None, None), 0),
+        (response_of(&[0], &[], 0), 200),
+        (response_of(&[0], &[], 1), 200),
+        (response_of(&[], &[], 1), 200),
+        (response_of(&[7], &[], 0), 403),
+        (response_of(&[7], &[], 1), 403),
+        (response_of(&[16], &[401], 0), 401),
+        (response_of(&[0], &[401], 0), 401),
+        (response_of(&[], &[302], 0), 302),
+        (response_of(&[7], &[200], 0), 403),
+        (response_of(&[7], &[0], 0), 403),
+        (response_of(&[7], &[-1], 0), 403),
+        (response_of(&[7], &[599], 0), 403),
+        (response_of(&[], &[], 0), 0),
+        // What stands twice.
+        (response_of(&[0, 7], &[], 1), 0),
+        (response_of(&[7, 0], &[], 1), 0),
+        (response_of(&[0, 0], &[], 0), 0),
+        (response_of(&[0], &[], 2), 0),
+        (response_of(&[0], &[401], 1), 401),
+        (response_of(&[0], &[401, 404], 1), 403),
+        (
+            pb::CheckResponse {
+                status: vec![pb::Status { code: vec![7, 0] }],
+                ..response_of(&[], &[], 1)
+            },
+            0,
+        ),
     ];
     for (answer, expected) in table {
         let sent = answer.clone();
@@ -323,8 +325,21 @@ async fn over_grpc_what_is_a_yes_and_what_a_no() {
 
 #[tokio::test(start_paused = true)]
 async fn over_grpc_no_answer_is_neither() {
-    let yes = || ok(None).encode_to_vec();
+    let yes = || response_of(&[0], &[], 0).encode_to_vec();
     type Answering = Box<dyn Fn() -> Does + Send + Sync>;
+    let twice = |head: &'static [&str], end: &'static [&str]| -> Answering {
+        let codes = |all: &[&'static str]| {
+            let all = all.iter().map(|code| HeaderValue::from_static(code));
+            all.map(|code| (HeaderName::from_static("grpc-status"), code))
+                .collect::<HeaderMap>()
+        };
+        Box::new(move || {
+            let then = Then::Trailers(codes(end));
+            let mut found = body_then(200, "application/grpc", framed(&yes()), then);
+            found.headers_mut().extend(codes(head));
+            Does::Answer(found)
+        })
+    };
     let table: Vec<(&str, Answering)> = vec![
         ("gRPC status 14", Box::new(|| grpc_body(Vec::new(), "14"))),
         (
@@ -357,6 +372,10 @@ async fn over_grpc_no_answer_is_neither() {
             "no CheckResponse",
             Box::new(|| grpc_body(framed(b"\x0a\xff"), "0")),
         ),
+        ("grpc-status stands twice", twice(&[], &["0", "7"])),
+        ("grpc-status stands twice", twice(&[], &["7", "0"])),
+        ("grpc-status stands twice", twice(&["0"], &["7"])),
+        ("grpc-status stands twice", twice(&["0", "0"], &[])),
         ("within 200ms", Box::new(|| Does::Hang)),
     ];
     for (why, answering) in table {

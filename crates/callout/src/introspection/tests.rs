@@ -94,11 +94,28 @@ fn only_the_boolean_true_makes_a_token_good() {
         ("true", None, 0),
         (r#"{"active":false,"active":true}"#, None, 0),
         (r#"{"active":true,"sub":"a","sub":"b"}"#, None, 0),
-        (r#"{"active":true,"exp":"1000030"}"#, None, 0),
-        (r#"{"active":true,"exp":1000030.5}"#, None, 0),
+        (r#"{"active":true,"exp":null}"#, Some(true), 60),
+        (r#"{"active":true,"exp":"1000030"}"#, Some(true), 30),
+        (r#"{"active":true,"exp":1000030.9}"#, Some(true), 30),
+        (r#"{"active":true,"exp":"999940"}"#, Some(false), 5),
+        (r#"{"active":true,"exp":999940.9}"#, Some(false), 5),
         (r#"{"active":true,"exp":-1}"#, None, 0),
         (r#"{"active":true,"exp":1e300}"#, None, 0),
-        (r#"{"active":true,"exp":null}"#, None, 0),
+        (r#"{"active":true,"exp":18446744073709551616}"#, None, 0),
+        (r#"{"active":true,"exp":"soon"}"#, None, 0),
+        (r#"{"active":false,"exp":"soon"}"#, Some(false), 5),
+        (r#"{"active":true,"nbf":1003600}"#, Some(false), 5),
+        (r#"{"active":true,"nbf":"1003600"}"#, Some(false), 5),
+        (
+            r#"{"active":true,"nbf":18446744073709551615}"#,
+            Some(false),
+            5,
+        ),
+        (r#"{"active":true,"nbf":1000061}"#, Some(false), 5),
+        (r#"{"active":true,"nbf":1000060.9}"#, Some(true), 60),
+        (r#"{"active":true,"nbf":999999}"#, Some(true), 60),
+        (r#"{"active":true,"nbf":null}"#, Some(true), 60),
+        (r#"{"active":true,"nbf":[]}"#, None, 0),
         (r#"{"active":true"#, None, 0),
     ];
     for (body, expected, seconds) in table {
@@ -139,6 +156,15 @@ async fn who_cannot_tell_says_neither_yes_nor_no() {
         (
             "not application/json",
             Box::new(|| Does::Answer(response(200, "text/html", GOOD))),
+        ),
+        (
+            "content-type stands twice",
+            Box::new(|| {
+                let mut found = response(200, "application/json", GOOD);
+                let html = HeaderValue::from_static("text/html");
+                found.headers_mut().append("content-type", html);
+                Does::Answer(found)
+            }),
         ),
         ("answered 401", Box::new(|| status(401))),
         (

@@ -9,19 +9,20 @@ use http::header::{CACHE_CONTROL, HeaderMap};
 const LEAST: Duration = Duration::from_secs(60);
 const MOST: Duration = Duration::from_secs(60 * 60);
 
-/// How long the answer says that it is good.
+/// How long the answer says that it is good: the shortest, where it says so twice.
 pub(super) fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all(CACHE_CONTROL).iter();
-    let mut directives = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    let seconds = directives.find_map(|directive| {
+    let directives = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let seconds = directives.filter_map(|directive| {
         let directive = str::from_utf8(directive.trim_ascii()).ok()?;
         let (name, value) = directive.split_once('=')?;
         name.eq_ignore_ascii_case("max-age")
             .then_some(value)?
+            .trim_matches('"')
             .parse()
             .ok()
     });
-    seconds.map(Duration::from_secs)
+    seconds.min().map(Duration::from_secs)
 }
 
 /// After a good fetch: up to a tenth earlier than due, so that many gates do not ask at once.

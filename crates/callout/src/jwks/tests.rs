@@ -101,6 +101,8 @@ async fn an_answer_says_how_long_it_is_good_within_bounds() {
     let table = [
         ("max-age=300", 270, 301),
         ("public, Max-Age=300, must-revalidate", 270, 301),
+        ("max-age=\"300\"", 270, 301),
+        ("max-age=3600, max-age=300", 270, 301),
         ("max-age=1", 54, 61),
         ("max-age=999999", 3240, 3601),
         ("max-age=-1", 540, 601),

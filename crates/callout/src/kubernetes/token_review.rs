@@ -179,7 +179,7 @@ fn claims(token: &[u8]) -> Option<Map<String, Value>> {
 }
 
 fn expiry(claims: &Map<String, Value>) -> Option<u64> {
-    claims.get("exp")?.as_u64()
+    crate::json::seconds(claims, "exp", "").ok()?
 }
 
 impl TokenReviewSettings {

@@ -18,10 +18,16 @@ fn secret(text: &str) -> Secret {
 }
 
 fn code() -> Code {
+    code_of("v-1", 1)
+}
+
+/// Of the login with this verifier, from an address that ends so.
+fn code_of(verifier: &str, host: u8) -> Code {
     Code {
         code: secret("c&1"),
-        verifier: secret("v-1"),
+        verifier: secret(verifier),
         redirect_url: "https://ai.example/login/callback".to_owned(),
+        from: IpAddr::from([192, 0, 2, host]),
     }
 }
 
@@ -279,16 +285,18 @@ async fn what_is_no_id_token_is_a_fault_that_repeats_nothing() {
 async fn codes_that_anybody_brings_wait_in_a_bounded_room() {
     let (server, openid) = issuing(nobody(), || Does::Hang);
     openid.provider(LONG).await.expect("a provider");
+    let mut logins = (0_u8..).map(|login| code_of(&login.to_string(), login));
+    let mut fresh = || logins.next().expect("a code");
     let waiting: Vec<_> = (0..CODES_MAX)
-        .map(|_| openid.id_token(code(), LONG))
+        .map(|_| openid.id_token(fresh(), LONG))
         .collect();
-    let next = openid.id_token(code(), LONG).await;
+    let next = openid.id_token(fresh(), LONG).await;
     assert_eq!(next, Err(Fault::Full));
     drop(waiting);
     let mut is_free = false;
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let later = openid.id_token(code(), Duration::from_millis(50)).await;
+        let later = openid.id_token(fresh(), Duration::from_millis(50)).await;
         is_free = matches!(later, Err(Fault::Late { .. }));
         if is_free {
             break;
@@ -296,4 +304,63 @@ async fn codes_that_anybody_brings_wait_in_a_bounded_room() {
     }
     assert!(is_free, "the room is free again");
     assert!(server.asked() > 1);
+}
+
+/// How many of so many codes, one after the other, the provider is asked about.
+async fn asked_about(
+    (server, openid): &(Server, OpenId),
+    codes: impl Iterator<Item = Code>,
+) -> usize {
+    openid.provider(LONG).await.expect("a provider");
+    let before = server.asked();
+    for code in codes {
+        let brought = openid.id_token(code, LONG).await;
+        let is_turned_away = matches!(brought, Err(Fault::TooMany(_)));
+        assert!(is_turned_away || brought != Err(Fault::Full), "{brought:?}");
+    }
+    server.asked() - before
+}
+
+#[tokio::test(start_paused = true)]
+async fn six_hundred_made_up_codes_of_one_login_are_five_questions() {
+    let provider = issuing(nobody(), || status(400));
+    let of_login = |login: &'static str, host| (0..600).map(move |_| code_of(login, host));
+    assert_eq!(asked_about(&provider, of_login("a", 1)).await, 5);
+    // Nor of other addresses, nor as long as a login lives.
+    tokio::time::sleep(Duration::from_secs(590)).await;
+    assert_eq!(asked_about(&provider, of_login("a", 2)).await, 0);
+    assert_eq!(asked_about(&provider, of_login("b", 2)).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn six_hundred_logins_of_one_address_that_come_to_nothing_are_twenty_questions_in_ten_seconds()
+ {
+    let provider = issuing(nobody(), || status(400));
+    let of_host = |host| (0..600).map(move |login| code_of(&format!("{host}-{login}"), host));
+    assert_eq!(asked_about(&provider, of_host(1)).await, 20);
+    assert_eq!(asked_about(&provider, of_host(2)).await, 20);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(asked_about(&provider, of_host(1).skip(300)).await, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn logins_that_are_good_are_not_counted_against_their_address() {
+    let provider = issuing(nobody(), || json(r#"{"id_token":"t"}"#));
+    let good = (0..600).map(|login| code_of(&login.to_string(), 1));
+    assert_eq!(asked_about(&provider, good).await, 600);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_address_takes_half_of_the_room_at_most() {
+    let provider = issuing(nobody(), || Does::Hang);
+    let (_, openid) = &provider;
+    openid.provider(LONG).await.expect("a provider");
+    let all = (0..CODES_MAX / 2).map(|login| openid.id_token(code_of(&login.to_string(), 1), LONG));
+    let waiting: Vec<_> = all.collect();
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let more = openid.id_token(code_of("more", 1), LONG).await;
+    assert!(matches!(more, Err(Fault::TooMany(_))), "{more:?}");
+    let others = openid.id_token(code_of("others", 2), Duration::from_millis(10));
+    assert!(matches!(others.await, Err(Fault::Late { .. })));
+    drop(waiting);
 }

@@ -101,6 +101,9 @@ impl WebIdentity {
         }
         let body = reply.good(&["text/xml", "application/xml"], "it is no XML")?;
         let body = std::str::from_utf8(body).map_err(|_| Fault::Garbage("it is no text"))?;
+        if !is_whole(body) {
+            return Err(Fault::Garbage("it is no XML, or cut"));
+        }
         let part = |name| element(body, name);
         keys(
             part("AccessKeyId"),
@@ -180,6 +183,19 @@ fn keys(
         session_token: Secret::new(token.into()),
     };
     Ok(Issued::new(keys, life))
+}
+
+/// Whether the element that begins a document ends it, too.
+fn is_whole(xml: &str) -> bool {
+    let xml = xml.trim();
+    let after_declaration = xml
+        .strip_prefix("<?")
+        .and_then(|rest| rest.split_once("?>"));
+    let root = after_declaration.map_or(xml, |(_, rest)| rest.trim_start());
+    let root = root.strip_prefix('<').unwrap_or_default();
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    let name = root.split(|c| !is_of_name(c)).next().unwrap_or_default();
+    !name.is_empty() && xml.ends_with(&format!("</{name}>"))
 }
 
 /// What stands between the tags of this name, which stand there once, without markup of its own.

@@ -72,7 +72,7 @@ impl CallerExchange {
         let token = request.fetch(&self.client).await?;
         Ok(Found {
             is_yes: true,
-            good_for: token.fresh_for(),
+            good_for: token.fresh_left(),
             weight: token.value.expose().len(),
             value: Arc::new(token),
         })

@@ -24,6 +24,8 @@ use crate::url::Url;
 pub(super) const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How long a token lives of which the answer does not say it.
 const ASSUMED_LIFE: Duration = Duration::from_secs(300);
+/// Of an answer that says in no way how long its token lives.
+pub(super) const NO_LIFE: &str = "its expires_in is no number of seconds";
 /// The longest code of a refusal.
 const CODE_BYTES_MAX: usize = 64;
 
@@ -94,7 +96,7 @@ impl OAuthRequest {
     pub(super) async fn fetch(&self, client: &Client) -> Result<AccessToken, Fault> {
         let asked = Instant::now();
         let body = self.answer(client).await?;
-        self.read(&body).map(|token| token.asked_for(asked))
+        self.read(&body)?.asked_for(asked)
     }
 
     /// The ID token that comes with the access token, which is not looked at (OpenID Connect Core, 3.1.3.3).
@@ -102,6 +104,7 @@ impl OAuthRequest {
         let body = self.answer(client).await?;
         let members = json::object(&body)?;
         let token = json::text(&members, "id_token", "its id_token is no text")?;
+        let token = token.filter(|token| !token.is_empty());
         let token = token.ok_or(Fault::Garbage("it holds no id_token"))?;
         Ok(Secret::new(token.into()))
     }
@@ -144,7 +147,7 @@ impl OAuthRequest {
             return Err(Fault::Garbage("its token_type is not Bearer"));
         }
         let token = json::text(&members, "access_token", "its access_token is no text")?;
-        let life = json::whole(&members, "expires_in", "its expires_in is no whole number")?;
+        let life = json::seconds(&members, "expires_in", NO_LIFE)?;
         let life = life.map_or(ASSUMED_LIFE, Duration::from_secs);
         made(token, life)
     }

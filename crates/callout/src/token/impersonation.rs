@@ -57,6 +57,6 @@ impl Impersonation {
         let end = read::text(&members, "expireTime", "its expireTime is no text")?;
         let life = until(end.ok_or(Fault::Garbage("it holds no expireTime"))?)?;
         let token = read::text(&members, "accessToken", "its accessToken is no text")?;
-        Ok(made(token, life)?.asked_for(asked))
+        made(token, life)?.asked_for(asked)
     }
 }

@@ -7,11 +7,10 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use policy::secret::Secret;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::AccessToken;
-use super::grant::{ANSWER_BYTES_MAX, made};
+use super::grant::{ANSWER_BYTES_MAX, NO_LIFE, made};
 use crate::client::{Call, Client, secret_value};
 use crate::fault::Fault;
 use crate::json;
@@ -59,19 +58,14 @@ impl MetadataRequest {
         Ok(Secret::new(reply.body.to_vec()))
     }
 
-    /// A token: `access_token`, and `expires_in` as a number or, as Azure has it, as its digits.
+    /// A token: `access_token`, and `expires_in`, which Azure writes as a text.
     pub(super) async fn token(&self, client: &Client) -> Result<AccessToken, Fault> {
         let asked = Instant::now();
         let body = self.body(client).await?;
         let members = json::object(body.expose())?;
-        let seconds = match members.get("expires_in") {
-            Some(Value::Number(seconds)) => seconds.as_u64(),
-            Some(Value::String(digits)) => digits.parse().ok(),
-            _ => None,
-        };
-        let seconds = seconds.ok_or(Fault::Garbage("its expires_in is no whole number"))?;
+        let seconds = json::seconds(&members, "expires_in", NO_LIFE)?;
+        let seconds = seconds.ok_or(Fault::Garbage(NO_LIFE))?;
         let token = json::text(&members, "access_token", "its access_token is no text")?;
-        let made = made(token, Duration::from_secs(seconds))?;
-        Ok(made.asked_for(asked))
+        made(token, Duration::from_secs(seconds))?.asked_for(asked)
     }
 }

@@ -117,6 +117,18 @@ fn what_an_answer_must_hold() {
             r#"{"access_token":"t","token_type":"N_A","expires_in":18446744073709551615}"#,
             604_800,
         ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":"3600"}"#,
+            3600,
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":60.9}"#,
+            60,
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":null}"#,
+            300,
+        ),
     ];
     for (body, life) in good {
         let token = request.read(body.as_bytes()).expect(body);
@@ -140,12 +152,16 @@ fn what_an_answer_must_hold() {
         (r#"{"access_token":"t"}"#, "not Bearer"),
         (r#"{"access_token":"t","token_type":"DPoP"}"#, "not Bearer"),
         (
-            r#"{"access_token":"t","token_type":"bearer","expires_in":"60"}"#,
-            "no whole number",
+            r#"{"access_token":"t","token_type":"bearer","expires_in":"an hour"}"#,
+            "no number",
         ),
         (
             r#"{"access_token":"t","token_type":"bearer","expires_in":-1}"#,
-            "no whole number",
+            "no number",
+        ),
+        (
+            r#"{"access_token":"t","token_type":"bearer","expires_in":0.9}"#,
+            "ended already",
         ),
         (
             r#"{"access_token":"t","token_type":"bearer","expires_in":0}"#,
@@ -259,6 +275,79 @@ async fn the_token_is_there_without_waiting_until_it_ends() {
     is_up.store(true, Ordering::Relaxed);
     sleep(Duration::from_millis(1100)).await;
     assert_eq!(value(&token.get(LONG).await.expect("a token")), "t2");
+}
+
+/// Gives tokens that live so long, each after a while.
+fn giving(life_s: u64, after: Duration) -> impl Fn(&Seen) -> Does {
+    move |_| {
+        Does::After(
+            after,
+            response(200, "application/json", answer("t", life_s)),
+        )
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_is_without_a_token_that_lives_two_seconds_and_takes_one_to_come() {
+    let (server, token, faults) = started(giving(2, Duration::from_secs(1)));
+    token.get(LONG).await.expect("a token");
+    // Off the whole seconds, at which one ends and the next comes.
+    sleep(Duration::from_millis(5)).await;
+    for call in 0..6121 {
+        assert!(token.current().is_some(), "call {call}");
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(server.asked() <= 63, "{} questions", server.asked());
+    assert!(faults.lock().expect("no panic").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_token_is_asked_for_as_much_earlier_as_it_takes_to_come() {
+    let (server, token, _) = started(giving(600, Duration::from_secs(4)));
+    token.get(LONG).await.expect("a token");
+    // Asked for at 0 s, it is there at 4 s, and at 480 s the next one is to be.
+    sleep(Duration::from_millis(471_900)).await;
+    assert_eq!(server.asked(), 1);
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(server.asked(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_a_token_that_takes_most_of_its_life_to_come() {
+    let (server, token, _) = started(giving(2, Duration::from_millis(1500)));
+    for _ in 0..600 {
+        let within = Duration::from_millis(1800);
+        assert!(token.get(within).await.is_ok());
+        sleep(Duration::from_millis(10)).await;
+    }
+    // Of six seconds of calls each token serves half a one.
+    assert!(server.asked() < 15, "{} questions", server.asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_has_ended_before_it_comes_is_none_and_not_asked_for_without_end() {
+    let (server, token, _) = started(giving(2, Duration::from_millis(2500)));
+    let ended = Fault::Garbage("what it gives has ended before it came");
+    assert_eq!(token.get(LONG).await.map(|_| ()), Err(ended));
+    sleep(Duration::from_secs(60)).await;
+    assert!(server.asked() < 8, "{} questions", server.asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_given_for_a_callers_token_is_not_given_past_its_end() {
+    let (server, client) = Server::in_memory(Bounds::default(), giving(2, Duration::from_secs(1)));
+    let grant = Grant::JwtBearer {
+        assertion: SecretSource::with(|| None),
+    };
+    let request = OAuthRequest::new(server.url("/"), basic(), grant);
+    let exchange = CallerExchange::new(&Handle::here(), client, request);
+    let caller = Secret::new(b"caller".to_vec());
+    for _ in 0..200 {
+        let given = exchange.ask(&caller, LONG).await.expect("a token");
+        assert!(given.left() > Duration::ZERO);
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(server.asked() > 1, "it ended meanwhile");
 }
 
 #[tokio::test(start_paused = true)]

@@ -46,6 +46,11 @@ pub enum LoginFault {
     /// The provider gave nothing for the code; why, for the log.
     #[error("the provider did not accept the login; it may have been used already")]
     Code(String),
+    /// Too many codes of this login or this address were of no use; which of the two, for the log.
+    #[error(
+        "too many logins of this browser, or of others at its address, came to nothing a moment ago"
+    )]
+    TooOften(String),
     /// What it gave is of no use.
     #[error("the provider's word is not good")]
     IdToken(#[from] IdTokenFault),
@@ -77,6 +82,7 @@ impl LoginFault {
             Self::NoCode => "login_code_missing",
             Self::Unavailable(_) => "login_unavailable",
             Self::Code(_) => "login_code_refused",
+            Self::TooOften(_) => "login_too_often",
             Self::IdToken(_) => "login_token_invalid",
             Self::TooLarge(_) => "login_session_too_large",
         }
@@ -86,7 +92,10 @@ impl LoginFault {
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         match self {
-            Self::Unavailable(why) | Self::Code(why) | Self::TooLarge(why) => Some(why.clone()),
+            Self::Unavailable(why)
+            | Self::Code(why)
+            | Self::TooOften(why)
+            | Self::TooLarge(why) => Some(why.clone()),
             Self::IdToken(why) => Some(why.to_string()),
             _ => None,
         }

@@ -44,7 +44,9 @@ impl Exchange {
     pub(super) fn logged_in(&mut self, reply: Box<LoginReply>, s: &Snapshot) -> Verdict {
         let outcome = match reply.status {
             LoginStatus::Ok | LoginStatus::Found | LoginStatus::SeeOther => Outcome::Completed,
-            LoginStatus::BadRequest | LoginStatus::Unavailable => Outcome::Refused,
+            LoginStatus::BadRequest | LoginStatus::TooManyRequests | LoginStatus::Unavailable => {
+                Outcome::Refused
+            }
         };
         if let Some(user) = &reply.user {
             self.record.hides_user = s.identity.users_of_sessions().is_hidden;

@@ -76,7 +76,8 @@ impl Exchange {
             }
         }
         if let Some(site) = &s.login {
-            if let Some(step) = site.step(head)? {
+            let from = || s.clients.address(peer.address, head);
+            if let Some(step) = site.step(head, from)? {
                 return self.log_in(step, site, head, s);
             }
             site.check(head)?;

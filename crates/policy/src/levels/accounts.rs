@@ -2,9 +2,11 @@
 //!
 //! A place is two words: its owner (a tag of the hash and the day on which the period ends) and what is held of that
 //! period (with the same day, so that what is left of an earlier owner counts for nothing). A subject's place is the
-//! first one, from where its hash says, that is nobody's or whose period had ended a whole day before the subject's
+//! first one of a block, from where its hash says, that is nobody's or whose period had ended a whole day before the subject's
 //! began. Whether a place is free for a period follows from the place alone, and what is not free for it never becomes
-//! so again: of two workers that bring the same subject, the second finds it.
+//! so again: of two workers that bring the same subject, the second finds it. A user that has no place yet gets one only
+//! where the users of its workload leave enough of those that it may have ([`Crowd`]): whatever users are invented, keys
+//! and other workloads find a place.
 //! Invariant: a subject has one place at most in a period, and keeps it until a day after that; where there is none
 //! for it, it is refused, and never let through uncounted.
 //! Not here: rates, whose slots may be given up (`slots`), which budgets there are ([`crate::budget`]).
@@ -13,14 +15,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::budget::{Calendar, Period};
+use crate::subject::Crowd;
 
-/// Places for each subject: as many again may be of the period before, and half of them stay free, so that few are
-/// looked at.
-const PLACES_EACH: usize = 4;
-/// Places that are looked at for one subject.
-const PROBES: usize = 256;
-/// In an owner: the day on which its period ends.
-const DAY: u64 = 0xffff;
+/// Places for each subject: as many again may be of the period before, and three quarters of them stay free, so that few
+/// are looked at and the users of one workload are far from their share.
+const PLACES_EACH: usize = 8;
+/// Places of a block: those that are looked at for one subject, and are of no subject of another block.
+const BLOCK: usize = 256;
+/// Of these, the free ones that are for no user.
+const NOT_FOR_USERS: usize = 8;
+/// In an owner: the day on which its period ends, up to the year 2109. Above it stands what is of the hash.
+const DAY: u64 = 0x7fff;
 /// In what is held: the same day, modulo that.
 const STAMP: u64 = 0xfff;
 const STAMP_BITS: u32 = 12;
@@ -114,8 +119,8 @@ impl Accounts {
     pub(crate) fn fits(&self, hash: u64, days: Days, units: u64, amount: u64) -> Result<(), Short> {
         let held = match self.seek(hash, days) {
             Sought::Its(account) => account.held(days),
-            Sought::Free(..) => 0,
-            Sought::None => return Err(self.turn_away()),
+            Sought::Free(..) if self.has_share(hash, days) => 0,
+            Sought::Free(..) | Sought::None => return Err(self.turn_away()),
         };
         let fits = held.saturating_add(units) <= amount.min(ACCOUNT_MAX);
         if fits { Ok(()) } else { Err(Short::Exhausted) }
@@ -164,7 +169,7 @@ impl Accounts {
         loop {
             let account = match self.seek(hash, days) {
                 Sought::Its(account) => account,
-                Sought::Free(account, before) => {
+                Sought::Free(account, before) if self.has_share(hash, days) => {
                     let came = account.owner.compare_exchange(
                         before,
                         owner,
@@ -176,7 +181,7 @@ impl Accounts {
                     }
                     account
                 }
-                Sought::None => return Err(self.turn_away()),
+                Sought::Free(..) | Sought::None => return Err(self.turn_away()),
             };
             if let Some(moved) = account.moves(owner, days, &to) {
                 return moved;
@@ -186,26 +191,52 @@ impl Accounts {
 
     /// A subject's place, or the one that it would get.
     fn seek(&self, hash: u64, days: Days) -> Sought<'_> {
-        let table = self.table.get_or_init(|| {
-            let places = self.subjects.saturating_mul(PLACES_EACH);
-            let places = places.next_power_of_two().max(PROBES);
-            std::iter::repeat_with(Account::default)
-                .take(places)
-                .collect()
-        });
         let own = days.owner(hash);
-        let first = usize::try_from(hash).unwrap_or(usize::MAX) & table.len().saturating_sub(1);
-        let (before, from) = table.split_at_checked(first).unwrap_or((&[], table));
-        for account in from.iter().chain(before).take(PROBES) {
+        for account in self.places(hash) {
             let owner = account.owner.load(Ordering::Acquire);
             if owner == own {
                 return Sought::Its(account);
             }
-            if owner == 0 || (owner & DAY) < days.begin {
+            if days.are_free(owner) {
                 return Sought::Free(account, owner);
             }
         }
         Sought::None
+    }
+
+    /// Whether a subject that has no place may take a free one: the users of a workload have half of the places that it
+    /// may have at most, and of what others leave them half.
+    #[cold]
+    fn has_share(&self, hash: u64, days: Days) -> bool {
+        let Some(crowd) = Crowd::in_hash(hash) else {
+            return true;
+        };
+        let (mut own, mut free) = (0, 0);
+        for account in self.places(hash) {
+            let owner = account.owner.load(Ordering::Relaxed);
+            if days.are_free(owner) {
+                free += 1;
+            } else if Crowd::in_hash(owner) == Some(crowd) {
+                own += 1;
+            }
+        }
+        free > NOT_FOR_USERS && own < free
+    }
+
+    /// The places that a subject may have, in turn.
+    fn places(&self, hash: u64) -> impl Iterator<Item = &Account> {
+        let table = self.table.get_or_init(|| {
+            let places = self.subjects.saturating_mul(PLACES_EACH);
+            let places = places.next_power_of_two().max(BLOCK);
+            std::iter::repeat_with(Account::default)
+                .take(places)
+                .collect()
+        });
+        let first = usize::try_from(hash).unwrap_or(usize::MAX) & table.len().saturating_sub(1);
+        let (block, first) = (first / BLOCK, first % BLOCK);
+        let block = table.chunks_exact(BLOCK).nth(block).unwrap_or_default();
+        let (before, from) = block.split_at_checked(first).unwrap_or((&[], block));
+        from.iter().chain(before)
     }
 }
 
@@ -213,6 +244,11 @@ impl Days {
     /// How a place says whose it is; never 0.
     fn owner(self, hash: u64) -> u64 {
         hash & !DAY | self.end
+    }
+
+    /// Whether a place with this owner may become that of another one.
+    fn are_free(self, owner: u64) -> bool {
+        owner == 0 || (owner & DAY) < self.begin
     }
 }
 

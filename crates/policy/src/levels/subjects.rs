@@ -99,7 +99,7 @@ impl Levels {
             Counter::Rolling(window) => Some(Hold::Rolling(window)),
             Counter::RollingApart(windows) => {
                 let (rule, whose) = windows.of();
-                let hash = self.apart.seed.of(rule, whose, who, known);
+                let hash = self.apart.seed.placed(rule, whose, who, known);
                 Some(Hold::RollingApart(windows, hash))
             }
             Counter::Apart(limit) => {
@@ -151,7 +151,7 @@ impl Levels {
         known: &Subjects,
     ) -> Account {
         Account {
-            hash: self.apart.seed.of(rule, whose, who, known),
+            hash: self.apart.seed.placed(rule, whose, who, known),
             days: Days::of(calendar, period),
         }
     }

@@ -3,7 +3,7 @@
 //! A subject has one of the 64 places of the set that its hash says: a word that says whose it is, and a window
 //! ([`Rolling`]), made when the place is first used and kept for whoever has it next. A place goes to another subject
 //! only when its window holds nothing, so that nothing is forgotten; where all 64 hold something, a new subject is
-//! refused. Taking, settling and looking use no lock. Who comes in does so under the lock of its set: of two workers that
+//! refused, and a new user already where the users of its workload leave too few ([`Crowd`]). Taking, settling and looking use no lock. Who comes in does so under the lock of its set: of two workers that
 //! bring the same subject, the second must find it, and a place must not change hands while its owner takes.
 //! Invariant: a subject has one place at most, and keeps it while its window holds something. So no window admits more
 //! than its amount, whatever the number of subjects.
@@ -15,12 +15,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::clock::Mono;
 use crate::limit::rolling::{Rolling, Room, Share};
 use crate::limit::{Denied, Kind, Level, Rate};
-use crate::subject::Whose;
+use crate::subject::{Crowd, Whose};
 
 /// Places of a set.
 const PLACES: usize = 64;
-/// Places for each subject, so that a set hardly ever has more than it can hold.
-const PLACES_EACH: usize = 2;
+/// Places for each subject, so that a set hardly ever has more than the share of one workload's users.
+const PLACES_EACH: usize = 4;
+/// So many times the places that they leave free may the users of a workload have.
+const SHARE: usize = 3;
 /// An owner's word: nobody had the place yet.
 const NOBODY: u64 = 0;
 /// An owner's word: it is about to change hands.
@@ -74,7 +76,7 @@ impl Windows {
         for (owner, window) in sets.iter().flat_map(Set::owned) {
             let carried = || Rolling::carried(old.kind, rate, Room::Scant, window);
             if !window.is_idle(now) {
-                let _kept = windows.come_in(owner, now, carried);
+                let _kept = windows.come_in(owner, now, carried, |_| true);
             }
         }
         windows
@@ -97,7 +99,12 @@ impl Windows {
         let subject = word(hash);
         loop {
             let Some(found) = self.find(subject) else {
-                self.come_in(subject, now, || self.empty())?;
+                self.come_in(
+                    subject,
+                    now,
+                    || self.empty(),
+                    |set| set.has_share(subject, now),
+                )?;
                 continue;
             };
             let taken = found.window.take(units, now);
@@ -173,17 +180,18 @@ impl Windows {
         table.get(at & table.len().saturating_sub(1))
     }
 
-    /// Gives a subject a place of its set, unless it has one.
+    /// Gives a subject that may come a place of its set, unless it has one.
     #[cold]
     fn come_in(
         &self,
         subject: u64,
         now: Mono,
         window: impl Fn() -> Arc<Rolling>,
+        may_come: impl Fn(&Set) -> bool,
     ) -> Result<(), Denied> {
         let came = self.set(subject).is_some_and(|set| {
             let _alone = set.coming.lock().unwrap_or_else(PoisonError::into_inner);
-            set.find(subject).is_some() || set.let_in(subject, now, window)
+            set.find(subject).is_some() || may_come(set) && set.let_in(subject, now, window)
         });
         if came {
             return Ok(());
@@ -220,6 +228,23 @@ impl Set {
             let owner = owner.load(Ordering::Acquire);
             (owner > CHANGING).then_some((owner, &**window.get()?))
         })
+    }
+
+    /// Whether a subject that has no place may take a free one: the users of a workload have three quarters of a set at
+    /// most, and of what others leave them three quarters.
+    fn has_share(&self, subject: u64, now: Mono) -> bool {
+        let Some(crowd) = Crowd::in_hash(subject) else {
+            return true;
+        };
+        let (mut own, mut free) = (0, 0);
+        for (owner, window) in self.places() {
+            if window.get().is_none_or(|window| window.is_idle(now)) {
+                free += 1;
+            } else if Crowd::in_hash(owner.load(Ordering::Relaxed)) == Some(crowd) {
+                own += 1;
+            }
+        }
+        own < free * SHARE
     }
 
     /// Makes a place whose window holds nothing that of a subject. By who holds the lock.

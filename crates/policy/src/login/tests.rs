@@ -30,7 +30,7 @@ impl Login for Unrun {
         Box::pin(std::future::pending())
     }
 
-    fn finish(&self, _: &[u8], _: Option<&[u8]>) -> Later<LoginReply> {
+    fn finish(&self, _: &[u8], _: Option<&[u8]>, _: IpAddr) -> Later<LoginReply> {
         Box::pin(std::future::pending())
     }
 
@@ -151,7 +151,7 @@ fn three_paths_are_of_a_login_and_no_others() {
     assert_eq!(outcome(("GET", "/login?return=/x"), &NAVIGATION), "Begin");
     assert_eq!(
         outcome(("GET", "/login/callback?code=c"), &NAVIGATION),
-        "Finish(None)"
+        "Finish(None, 192.0.2.1)"
     );
     let kept = ("cookie", "a=b; __Host-tollgate-login=s");
     let finish = asked(("GET", "/login/callback"), &[kept]).1;
@@ -162,7 +162,9 @@ fn three_paths_are_of_a_login_and_no_others() {
     else {
         panic!("{finish:?}");
     };
-    assert_eq!(step, LoginStep::Finish(Some(Secret::new(b"s".to_vec()))));
+    let state = Some(Secret::new(b"s".to_vec()));
+    let from = IpAddr::from([192, 0, 2, 1]);
+    assert_eq!(step, LoginStep::Finish(state, from));
     assert_eq!(outcome(("POST", "/logout"), &[own]), "End");
     for (method, path) in [
         ("POST", "/login"),

@@ -64,6 +64,31 @@ fn keys_and_users_are_told_apart_and_those_without_are_one() {
 }
 
 #[test]
+fn users_of_a_workload_are_a_crowd_and_keys_and_those_without_are_none() {
+    let seed = Seed([1, 2]);
+    let crowd = |whose, workload, caller: Option<&Arc<Caller>>| {
+        let who = Who { workload, caller };
+        Crowd::in_hash(seed.placed(7, whose, &who, &Subjects::default()))
+    };
+    let [ada, bob] = ["ada", "bob"].map(|user| caller(Some("k"), Some(user)));
+    let of_ada = crowd(Whose::User, "w", Some(&ada));
+    assert!(of_ada.is_some());
+    assert_eq!(crowd(Whose::User, "w", Some(&bob)), of_ada);
+    assert_ne!(crowd(Whose::User, "v", Some(&ada)), of_ada);
+    assert_eq!(crowd(Whose::Key, "w", Some(&ada)), None);
+    for whose in [Whose::Workload, Whose::Key, Whose::User] {
+        assert_eq!(crowd(whose, "w", None), None);
+    }
+    // It is put into the hash, and takes nothing of it that tells users apart.
+    let who = |caller| Who {
+        workload: "w",
+        caller: Some(caller),
+    };
+    let placed = |caller| seed.placed(7, Whose::User, &who(caller), &Subjects::default());
+    assert_ne!(placed(&ada) << 8, placed(&bob) << 8);
+}
+
+#[test]
 fn who_holds_an_amount_is_said_as_it_is() {
     let (both, user, none) = (
         caller(Some("k"), Some("u")),

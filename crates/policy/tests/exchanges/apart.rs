@@ -396,6 +396,25 @@ fn a_full_table_refuses_new_subjects_and_none_that_it_has() {
     assert_eq!(world.of.levels.usage(world.now, 0).turned_away, 2);
 }
 
+/// Whoever is believed about users can invent them, and is let in with none that is not counted.
+#[test]
+fn invented_users_take_no_places_of_keys() {
+    let mut s = apart(&[], &[(100_000, Whose::User), (100_000, Whose::Key)]);
+    s.bounds.subjects = 64;
+    let mut world = World::new(s);
+    let invented = |n: u64| caller("k", &format!("u{n}"));
+    let turned_away = (0..10_000)
+        .filter(|n| ask(&mut world, &invented(*n)).code() == "subjects_exhausted")
+        .count();
+    assert!(turned_away > 9000, "{turned_away}");
+    // A key that comes for the first time, and all who have no user together.
+    for n in 0..8 {
+        let key = caller(&format!("key {n}"), "");
+        assert_eq!(ask(&mut world, &key).code(), "", "key {n}");
+    }
+    assert_eq!(ask(&mut world, &invented(0)).code(), "");
+}
+
 /// Eight threads, few users with limits and budgets of their own, each call settled once: nobody passes its amount, and
 /// what is held is what was settled.
 #[test]

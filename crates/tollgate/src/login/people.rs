@@ -2,6 +2,7 @@
 //!
 //! Not here: which pages they see there (`admin`), what their claims give (`identity::roles`).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use admin::People;
@@ -59,8 +60,8 @@ impl Login for Served {
         self.logins.begin(query)
     }
 
-    fn finish(&self, query: &[u8], state: Option<&[u8]>) -> Later<LoginReply> {
-        self.logins.finish(query, state)
+    fn finish(&self, query: &[u8], state: Option<&[u8]>, from: IpAddr) -> Later<LoginReply> {
+        self.logins.finish(query, state, from)
     }
 
     fn end(&self) -> Later<LoginReply> {

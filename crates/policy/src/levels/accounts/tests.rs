@@ -2,9 +2,19 @@
 
 use super::*;
 use crate::budget::Every;
-use crate::fast_hash::finalize;
+use crate::fast_hash;
 
 const JULY_FIRST_2026: u64 = 1_782_864_000_000;
+
+/// A subject of no crowd.
+fn finalize(n: u64) -> u64 {
+    fast_hash::finalize(n) >> 8
+}
+
+/// A user of this crowd.
+fn user(crowd: u64, n: u64) -> u64 {
+    finalize(crowd << 32 | n) | crowd << 56
+}
 
 fn days(every: Every, nth: i64) -> Days {
     let calendar = Calendar { every, east_min: 0 };
@@ -74,7 +84,7 @@ fn who_has_no_place_is_turned_away_and_nobody_is_forgotten() {
     let month = days(Every::Month, 0);
     let came = (0..).take_while(|n| accounts.take(finalize(*n), month, 70, 100).is_ok());
     let came = came.count() as u64;
-    assert_eq!(came, PROBES as u64, "all places of the smallest table");
+    assert_eq!(came, BLOCK as u64, "all places of the smallest table");
     for n in 0..came {
         assert_eq!(
             accounts.take(finalize(n), month, 31, 100),
@@ -167,4 +177,59 @@ fn no_subject_has_more_than_its_amount_on_any_number_of_threads() {
         }
     }
     assert_eq!(accounts.turned_away(), 0);
+}
+
+/// How many of these are given a place, each asked for once.
+fn given(accounts: &Accounts, days: Days, subjects: impl Iterator<Item = u64>) -> usize {
+    subjects
+        .filter(|hash| {
+            let fits = accounts.fits(*hash, days, 1, 1);
+            let taken = accounts.take(*hash, days, 1, 1);
+            assert_eq!(fits, taken);
+            taken.is_ok()
+        })
+        .count()
+}
+
+#[test]
+fn invented_users_of_one_workload_leave_places_for_keys_and_for_other_workloads() {
+    let accounts = Accounts::new(1024);
+    let today = days(Every::Day, 0);
+    let users = |crowd, many| (0..many).map(move |n| user(crowd, n));
+    let invented = given(&accounts, today, users(1, 20_000));
+    // Of 8,192 places half.
+    assert_eq!(invented, 4096);
+    assert_eq!(given(&accounts, today, users(2, 1000)), 1000);
+    // Others who invent have half of what is left, each in turn.
+    for (crowd, places) in [(2, 1048), (3, 1024), (4, 512), (5, 256), (6, 0)] {
+        assert_eq!(
+            given(&accounts, today, users(crowd, 21_000).skip(1000)),
+            places,
+            "{crowd}"
+        );
+    }
+    // Whatever users there are, a key has a place, and nobody loses his.
+    assert_eq!(given(&accounts, today, (0..64).map(finalize)), 64);
+    for n in 0..300 {
+        assert_eq!(accounts.held(user(2, n), today), Some(1), "{n}");
+    }
+}
+
+#[test]
+fn users_of_one_workload_have_all_the_room_that_the_bound_says_beside_those_of_yesterday() {
+    for subjects in [1024, 16_384] {
+        let accounts = Accounts::new(subjects);
+        for day in 0..4 {
+            let users = (0..subjects as u64).map(|n| user(7, n));
+            let given = given(&accounts, days(Every::Day, day), users);
+            assert_eq!(given, subjects, "day {day}");
+        }
+    }
+}
+
+#[test]
+fn keys_may_have_all_places() {
+    let accounts = Accounts::new(1024);
+    let month = days(Every::Month, 0);
+    assert!(given(&accounts, month, (0..8192).map(finalize)) > 7900);
 }

@@ -4,10 +4,15 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::*;
-use crate::fast_hash::finalize;
+use crate::fast_hash;
 use crate::fixture::rate;
 
 const S: i64 = 1_000_000_000;
+
+/// A subject of no crowd.
+fn finalize(n: u64) -> u64 {
+    fast_hash::finalize(n) >> 8
+}
 
 fn at(seconds: i64) -> Mono {
     Mono(seconds * S)
@@ -55,7 +60,7 @@ fn what_a_user_did_not_use_is_free_again() {
 #[test]
 fn nobody_is_forgotten_for_another_and_who_finds_no_place_is_refused() {
     // One set: all share it.
-    let windows = windows(Kind::Requests, 1, 32);
+    let windows = windows(Kind::Requests, 1, 16);
     for user in 0..64 {
         assert_eq!(windows.take(finalize(user), 1, at(0)), Ok(()), "{user}");
     }
@@ -73,6 +78,28 @@ fn nobody_is_forgotten_for_another_and_who_finds_no_place_is_refused() {
 }
 
 #[test]
+fn invented_users_of_one_workload_leave_windows_for_others() {
+    let windows = windows(Kind::Requests, 1, 1024);
+    let user = |crowd: u64, n| finalize(crowd << 32 | n) | crowd << 56;
+    let given = |crowd, many, now| {
+        let users = (0..many).map(|n| user(crowd, n));
+        users
+            .filter(|hash| windows.take(*hash, 1, now).is_ok())
+            .count()
+    };
+    // Of 4,096 places three quarters.
+    let invented = given(1, 20_000, at(0));
+    assert_eq!(invented, 3072);
+    assert_eq!(given(2, 200, at(1)), 200);
+    let turned_away = windows.turned_away();
+    assert_eq!(turned_away, 20_000 - invented as u64);
+    // A reload keeps all of them, whoever came first.
+    let carried = Windows::carried(rate(2, 60), &windows, at(2));
+    assert_eq!(carried.active(at(2)), invented + 200);
+    assert_eq!((carried.turned_away(), given(1, 1024, at(60))), (0, 1024));
+}
+
+#[test]
 fn a_reload_with_another_amount_keeps_what_each_user_took() {
     let old = windows(Kind::Tokens, 1000, 64);
     old.take(finalize(1), 700, at(0)).expect("room");
@@ -87,7 +114,7 @@ fn a_reload_with_another_amount_keeps_what_each_user_took() {
 /// More users than a set has places, from four threads, in step: what each was admitted is counted.
 #[test]
 fn threads_bring_users_in_once_and_no_user_gets_more() {
-    let windows = windows(Kind::Requests, 3, 32);
+    let windows = windows(Kind::Requests, 3, 16);
     for round in 0..50 {
         let now = at(round * 60);
         let admitted: Vec<AtomicU64> = (0..80).map(|_| AtomicU64::new(0)).collect();

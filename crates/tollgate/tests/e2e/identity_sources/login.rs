@@ -296,6 +296,31 @@ fn nobody_gets_a_session_by_anothers_login() {
     assert_refused(&mallory.opens(&injected), 400, "login_code_refused");
 }
 
+/// Each code is a question with the gate's own secret, and anybody can begin a login.
+#[test]
+fn six_hundred_made_up_codes_of_one_login_are_five_questions() {
+    let (provider, upstream) = (Provider::start(), echo());
+    let gate = gate(&provider, &upstream);
+    let mut mallory = Browser::new(&gate, Http::One);
+    let back = mallory.begins(&provider, "/login");
+    let made_up = |number: usize| back.replace("code=", &format!("code=made-up-{number}-"));
+    for number in 0..600 {
+        // The cookie is kept, whatever the gate says of it.
+        let answer = mallory.clone().opens(&made_up(number));
+        let (status, code) = match number {
+            0..5 => (400, "login_code_refused"),
+            _ => (429, "login_too_often"),
+        };
+        assert_refused(&answer, status, code);
+    }
+    assert_eq!(provider.exchanges(), 5);
+    let told = gate.records(1);
+    assert!(told.iter().any(|record| record["code"] == "login_too_often"
+        && record["reason"] == "it is not asked about: its login has brought others"));
+    // One who begins anew at the same address is let in meanwhile.
+    Browser::new(&gate, Http::One).logs_in(&provider);
+}
+
 #[test]
 fn a_providers_word_that_is_not_for_this_login_is_not_taken() {
     for (claim, value) in [
