@@ -128,6 +128,7 @@ impl Answering for Translated {
         let pair = Pair {
             reader,
             writer,
+            has_begun: false,
             has_ended: false,
         };
         match content {
@@ -147,6 +148,7 @@ impl Answering for Translated {
 struct Pair {
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
+    has_begun: bool,
     has_ended: bool,
 }
 
@@ -157,8 +159,19 @@ impl Pair {
         out: &mut Vec<u8>,
         read: impl FnOnce(&mut dyn Reader, &mut dyn FnMut(Event<'_>)) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        let (writer, has_ended) = (&mut self.writer, &mut self.has_ended);
+        let (writer, has_begun, has_ended) =
+            (&mut self.writer, &mut self.has_begun, &mut self.has_ended);
         let mut tell = |event: Event<'_>| {
+            let begins = matches!(event, Event::Begin { .. });
+            if *has_ended || (begins && *has_begun) {
+                return;
+            }
+            if !begins && !*has_begun && !matches!(event, Event::Error(_)) {
+                // A stream without its first event: writers count on one.
+                let (id, model) = ("", "");
+                writer.event(Event::Begin { id, model }, out);
+            }
+            *has_begun = true;
             *has_ended |= matches!(event, Event::End(..) | Event::Error(_));
             writer.event(event, out);
         };

@@ -10,8 +10,15 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use wire::filter::Stop;
 
 use crate::fault::{Fault, Result};
+
+/// Reads a document of an answer; text is checked once, and not again in each part.
+pub(crate) fn read_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> std::result::Result<T, Stop> {
+    let text = std::str::from_utf8(json).map_err(|_| Stop::Malformed)?;
+    serde_json::from_str(text).map_err(|_| Stop::Malformed)
+}
 
 /// A JSON value, as the bytes that it is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +27,7 @@ pub(crate) struct Raw<'a>(&'a str);
 impl<'a> Raw<'a> {
     /// A document.
     pub(crate) fn read(json: &'a [u8]) -> Option<Self> {
-        let value: &RawValue = serde_json::from_slice(json).ok()?;
+        let value: &RawValue = serde_json::from_str(std::str::from_utf8(json).ok()?).ok()?;
         Some(Self(value.get()))
     }
 

@@ -69,25 +69,26 @@ impl Shape {
     }
 }
 
-fn write(out: &mut Vec<u8>, kind: &str, members: impl FnOnce(&mut Json)) {
-    let mut json = Json::with_capacity(192);
+fn write(out: &mut Vec<u8>, kind: &'static str, members: impl FnOnce(&mut Json)) {
+    out.reserve(192);
+    let mut json = Json::onto(out);
     json.outside("event: ");
     json.outside(kind);
     json.outside("\ndata: ");
     json.object(|json| {
-        json.say("type", kind);
+        json.key("type").word(kind);
         members(json);
     });
     json.outside("\n\n");
-    out.append(&mut json.into_bytes());
+    *out = json.into_bytes();
 }
 
 impl Events {
-    fn delta(&self, out: &mut Vec<u8>, kind: &str, member: &str, text: &str) {
+    fn delta(&self, out: &mut Vec<u8>, kind: &'static str, member: &'static str, text: &str) {
         write(out, "content_block_delta", |json| {
             json.key("index").whole(self.index);
             json.key("delta").object(|json| {
-                json.say("type", kind);
+                json.key("type").word(kind);
                 json.say(member, text);
             });
         });
@@ -256,11 +257,11 @@ impl Writer for Events {
 }
 
 fn error_event(error: &Error, out: &mut Vec<u8>) {
-    let mut json = Json::default();
+    let mut json = Json::onto(out);
     json.outside("event: error\ndata: ");
     super::write_error(error, &mut json);
     json.outside("\n\n");
-    out.append(&mut json.into_bytes());
+    *out = json.into_bytes();
 }
 
 fn head(id: &str, model: &str, json: &mut Json) {
