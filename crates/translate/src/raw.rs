@@ -100,12 +100,28 @@ impl<'a> Raw<'a> {
             .collect()
     }
 
+    /// The same of items that are all objects, whose members are found in one pass.
+    pub(crate) fn each_object<T>(
+        self,
+        mut read: impl FnMut(usize, Object<'a>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let Ok(items) = serde_json::from_str::<Vec<Object<'a>>>(self.0) else {
+            // One of them is none: which one, the slower way tells.
+            return self.each(|nth, item| read(nth, item.object()?));
+        };
+        let items = items.into_iter().enumerate();
+        items
+            .map(|(nth, item)| read(nth, item).map_err(|fault| fault.item(nth)))
+            .collect()
+    }
+
     /// Its members.
     pub(crate) fn object(self) -> Result<Object<'a>> {
         if !self.is_object() {
             return Err(Fault::new("is no object"));
         }
-        serde_json::from_str(self.0).map_err(|_| Fault::new("says a member twice"))
+        let says = "says a member twice, or more of them than any API has";
+        serde_json::from_str(self.0).map_err(|_| Fault::new(says))
     }
 }
 
@@ -160,6 +176,9 @@ impl<'de> Deserialize<'de> for Object<'de> {
 
 struct Members;
 
+/// An object of an API that is looked into has no more members. Each is compared with those before it.
+const MEMBERS_MAX: usize = 128;
+
 impl<'de> Visitor<'de> for Members {
     type Value = Object<'de>;
 
@@ -173,7 +192,7 @@ impl<'de> Visitor<'de> for Members {
     ) -> std::result::Result<Object<'de>, A::Error> {
         let mut members: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::new();
         while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-            if members.iter().any(|(earlier, _)| *earlier == name) {
+            if members.len() == MEMBERS_MAX || members.iter().any(|(earlier, _)| *earlier == name) {
                 return Err(A::Error::custom("a member is said twice"));
             }
             members.push((name, Raw(value.get())));

@@ -334,3 +334,32 @@ fn random_bodies_and_answers_are_read_or_refused() {
         }
     }
 }
+
+#[test]
+fn a_body_of_a_million_members_is_refused_before_they_are_compared() {
+    let members: String = (0..200_000).fold(String::new(), |mut all, n| {
+        write!(all, ",\"m{n}\":1").expect("room");
+        all
+    });
+    let bodies = [
+        format!(r#"{{"model":"m","messages":[]{members}}}"#),
+        format!(r#"{{"model":"m","messages":[{{"role":"user","content":"a"{members}}}]}}"#),
+    ];
+    for body in bodies {
+        let unfit = request(Dialect::OpenAi, Dialect::Anthropic, &body).expect_err("refused");
+        assert!(unfit.contains("more of them than any API has"), "{unfit}");
+    }
+}
+
+#[test]
+fn an_item_that_is_no_object_is_refused_by_its_place() {
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"a"},7]}"#;
+    let unfit = request(Dialect::OpenAi, Dialect::Anthropic, body).expect_err("refused");
+    assert_eq!(unfit, "messages[1]: is no object");
+    let twice = r#"{"model":"m","messages":[{"role":"user","content":"a","content":"b"}]}"#;
+    let unfit = request(Dialect::OpenAi, Dialect::Anthropic, twice).expect_err("refused");
+    assert!(
+        unfit.starts_with("messages[0]: says a member twice"),
+        "{unfit}"
+    );
+}

@@ -7,7 +7,7 @@ use crate::call::{
     ToolResult,
 };
 use crate::fault::{Fault, Result};
-use crate::raw::Raw;
+use crate::raw::{Object, Raw};
 
 const NAMES: Names = Names {
     messages: "messages",
@@ -49,7 +49,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         });
     }
     call.messages
-        .extend(body.need("messages", |messages| messages.each(message))?);
+        .extend(body.need("messages", |messages| messages.each_object(message))?);
     call.tools = body
         .read("tools", |tools| tools.each(|_, item| tool(item)))?
         .unwrap_or_default();
@@ -92,8 +92,7 @@ fn unknown() -> Fault {
     Fault::new("is a member that this gate cannot tell a backend of another dialect")
 }
 
-fn message(nth: usize, value: Raw<'_>) -> Result<Message<'_>> {
-    let mut message = value.object()?;
+fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
     let role = message.need("role", Raw::text)?;
     let role = match &*role {
         "user" => Role::User,
@@ -110,11 +109,10 @@ fn content(value: Raw<'_>) -> Result<Vec<Part<'_>>> {
     if value.is_text() {
         return Ok(vec![Part::of(Said::Text(value.text()?))]);
     }
-    value.each(block)
+    value.each_object(block)
 }
 
-fn block(nth: usize, value: Raw<'_>) -> Result<Part<'_>> {
-    let mut block = value.object()?;
+fn block<'a>(nth: usize, mut block: Object<'a>) -> Result<Part<'a>> {
     let kind = block.need("type", Raw::text)?;
     let said = match &*kind {
         "text" => Said::Text(block.need("text", Raw::text)?),

@@ -63,7 +63,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         model: body.need("model", Raw::text)?,
         is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
         wants_usage: body.read("stream_options", wants_usage)?.unwrap_or(false),
-        messages: body.need("messages", |messages| messages.each(message))?,
+        messages: body.need("messages", |messages| messages.each_object(message))?,
         tools: body.read("tools", tools)?.unwrap_or_default(),
         tool_choice: body.read("tool_choice", tool_choice)?,
         parallel_calls: body.read("parallel_tool_calls", Raw::flag)?,
@@ -109,8 +109,7 @@ fn stops(value: Raw<'_>) -> Result<Vec<Cow<'_, str>>> {
     value.each(|_, stop| stop.text())
 }
 
-fn message(nth: usize, value: Raw<'_>) -> Result<Message<'_>> {
-    let mut message = value.object()?;
+fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
     let role = message.need("role", Raw::text)?;
     // The name of one of several people in a role: no dialect but this one has it, and it says nothing that the text does not.
     let _name = message.take("name");
@@ -168,11 +167,10 @@ fn content(value: Raw<'_>) -> Result<Vec<Part<'_>>> {
     if value.is_text() {
         return Ok(vec![Part::of(Said::Text(value.text()?))]);
     }
-    value.each(part)
+    value.each_object(part)
 }
 
-fn part(nth: usize, value: Raw<'_>) -> Result<Part<'_>> {
-    let mut part = value.object()?;
+fn part<'a>(nth: usize, mut part: Object<'a>) -> Result<Part<'a>> {
     let kind = part.need("type", Raw::text)?;
     let said = match &*kind {
         "text" => Said::Text(part.need("text", Raw::text)?),
