@@ -41,6 +41,15 @@ impl Dialect {
         }
     }
 
+    /// The header that says which version of the API is spoken, where each call needs one.
+    #[must_use]
+    pub const fn version_header(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::OpenAi => None,
+            Self::Anthropic => Some(anthropic::VERSION),
+        }
+    }
+
     /// The one that a call is said in, where it is one of a conversation that can be said in another.
     pub(crate) const fn of(operation: Operation) -> Option<Self> {
         match operation {
