@@ -3,7 +3,7 @@
 //! Invariant: what passes gives a boolean, or is made of claims, whose types only a call knows.
 //! Not here: functions (`check/call`), operators (`check/operator`).
 
-mod call;
+pub(super) mod call;
 mod operator;
 
 use std::borrow::Cow;

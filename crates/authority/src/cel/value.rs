@@ -62,6 +62,8 @@ pub(super) enum Trouble<'e> {
     Calendar,
     Depth,
     Steps,
+    /// Those of all rules together.
+    AllSteps,
 }
 
 impl fmt::Display for Trouble<'_> {
@@ -78,6 +80,10 @@ impl fmt::Display for Trouble<'_> {
             Self::Calendar => write!(f, "the time is outside of the calendar"),
             Self::Depth => write!(f, "lists nest deeper than {}", super::DEPTH_MAX),
             Self::Steps => write!(f, "took more than {} steps", super::STEPS_MAX),
+            Self::AllSteps => {
+                let most = super::ALL_STEPS_MAX;
+                write!(f, "the rules together took more than {most} steps")
+            }
         }
     }
 }
@@ -209,6 +215,16 @@ impl<'e> List<'e> {
     }
 }
 
+impl List<'_> {
+    /// Bytes that are copied to look at an element.
+    pub(super) fn copied_bytes(&self, at: usize) -> usize {
+        match self {
+            Self::Made(values) => values.get(at).map_or(0, Value::copied_bytes),
+            Self::Claims(_) | Self::Names(_) => 0,
+        }
+    }
+}
+
 impl<'e> Map<'e> {
     pub(super) fn get(&self, name: &str) -> Option<Value<'e>> {
         match self {
@@ -231,7 +247,8 @@ impl<'e> Map<'e> {
     /// What looking for a name costs, steps.
     pub(super) fn search_steps(&self) -> usize {
         match self {
-            Self::Members(_) => 1,
+            // Halved until one is left, after a first look.
+            Self::Members(members) => 1 + members.len().checked_ilog2().unwrap_or(0) as usize / 2,
             Self::Tags(tags) => tags.len(),
         }
     }
