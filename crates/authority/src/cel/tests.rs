@@ -466,6 +466,45 @@ fn loops_over_claims_end_with_their_steps() {
     );
 }
 
+#[test]
+fn whole_numbers_above_two_to_the_63rd_are_exact_or_the_rule_fails() {
+    let of = claims(
+        r#"{"a": 18446744073709551615, "b": 18446744073709551614, "c": 9223372036854775807,
+            "d": 18446744073709551616, "e": 18446744073709551617, "f": -9223372036854775809, "s": 0.5}"#,
+    );
+    let decide = |when: &str| rules(&[(Allow, when)]).expect(when).decide(&asked(&of));
+    for when in [
+        "claims.a != claims.b && claims.a == claims.a && claims.b < claims.a",
+        "claims.c < claims.b && claims.b > claims.c && claims.c != claims.b",
+        "claims.a > 18446744073709549568.0 && claims.a < 18446744073709551616.0 && claims.s < claims.a",
+        "claims.a in [claims.b, claims.a] && string(claims.a) == \"18446744073709551615\"",
+    ] {
+        let decision = decide(when);
+        assert_eq!((decision.allowed, decision.why), (true, None), "{when}");
+    }
+    for when in [
+        "claims.d == claims.e",
+        "claims.d != claims.e",
+        "claims.d == claims.d",
+        "!(claims.d in [claims.e])",
+        "[claims.d] == [claims.e]",
+        "claims.f < 0",
+        "claims.d > 0 || claims.d <= 0",
+        "claims.d == 18446744073709551616.0",
+        "claims.a + 1 > 0",
+        "claims.a - claims.b == 1",
+        "-claims.a < 0",
+        "int(claims.a) > 0",
+        "double(claims.d) > 0.0",
+        "string(claims.d) != \"\"",
+    ] {
+        let decision = decide(when);
+        assert!(!decision.allowed && decision.why.is_some(), "{when}");
+        let denied = rules(&[(Allow, "true"), (Deny, when)]).expect(when);
+        assert!(!denied.decide(&asked(&of)).allowed, "{when}");
+    }
+}
+
 /// So many rules of one condition.
 fn repeated(effect: Effect, when: &str, times: usize) -> Vec<Rule> {
     let named = |n: usize| Rule {

@@ -291,6 +291,31 @@ fn hostile_claims_refuse() {
 }
 
 #[test]
+fn whole_numbers_above_two_to_the_63rd_are_exact_or_refuse() {
+    let large = claims(r#"{"a": 18446744073709551615, "b": 18446744073709551614}"#);
+    let inexact = claims(r#"{"a": 18446744073709551616, "b": 18446744073709551617}"#);
+    for (when, allowed) in [
+        ("input.claims.a == input.claims.b", false),
+        ("input.claims.a != input.claims.b", true),
+        ("input.claims.a == 18446744073709551615", true),
+        ("input.claims.a == 18446744073709551614", false),
+        ("input.claims.a - input.claims.b == 1", true),
+    ] {
+        let rules = policy(&format!("allow if {when}")).expect(when);
+        assert_eq!(rules.decide(&asked(&large)).allowed, allowed, "{when}");
+        let decision = rules.decide(&asked(&inexact));
+        assert_eq!(
+            (decision.allowed, decision.why.as_deref()),
+            (
+                false,
+                Some("a claim is a number of more digits than are told apart")
+            ),
+            "{when}"
+        );
+    }
+}
+
+#[test]
 fn an_ipv4_address_in_ipv6s_clothes_is_one_and_time_has_an_end() {
     let none = Members::NONE;
     let source: IpAddr = "::ffff:10.1.2.3".parse().expect("an address");
