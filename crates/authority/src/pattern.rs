@@ -16,6 +16,8 @@ const TABLE_BYTES_MAX: usize = 1 << 20;
 const TABLE_WORK_MAX: usize = 4 << 20;
 /// How deep an expression nests.
 const NEST_MAX: u32 = 32;
+/// What compiling the smallest expression costs, looks.
+const COMPILE_LOOKS: usize = 20_000;
 /// What a byte of text costs for so many bytes of a compiled expression: one look, as long as a byte of a table takes.
 const BYTES_A_LOOK: usize = 2;
 
@@ -29,7 +31,7 @@ pub(crate) struct Pattern {
 }
 
 /// What is wrong with an expression.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Unusable {
     /// It takes more when compiled than it may.
     TooLarge,
@@ -56,7 +58,27 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Compiles an expression that a call brought.
+    /// Compiles an expression that a call brought, and takes what that costs before it does.
+    ///
+    /// # Errors
+    /// That of `take`, which has no room left for so many looks.
+    pub(crate) fn brought<E>(
+        written: &str,
+        bytes_max: usize,
+        take: impl Fn(usize) -> Result<(), E>,
+    ) -> Result<Result<Self, Unusable>, E> {
+        take(COMPILE_LOOKS.saturating_add(syntax_looks(written)))?;
+        for divisor in [16, 4, 1] {
+            let most = bytes_max / divisor;
+            take(most / 2)?;
+            if let Some(bytes) = compiled_bytes(written, most) {
+                take(bytes.saturating_mul(2))?;
+                break;
+            }
+        }
+        Ok(Self::without_table(written, bytes_max))
+    }
+
     fn without_table(written: &str, bytes_max: usize) -> Result<Self, Unusable> {
         let regex = RegexBuilder::new(written)
             .size_limit(bytes_max)
@@ -77,6 +99,12 @@ impl Pattern {
     /// What it costs to look through so many bytes once, looks.
     pub(crate) fn looks(&self, bytes: usize) -> usize {
         bytes.saturating_mul(self.looks_a_byte)
+    }
+
+    /// Each place where it stands, from the start: none over another.
+    pub(crate) fn places(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
+        let found = self.regex.find_iter(text);
+        found.map(|found| (found.start(), found.end()))
     }
 
     /// Whether a text has it anywhere.
@@ -103,6 +131,14 @@ fn compiled_bytes(written: &str, bytes_max: usize) -> Option<usize> {
         .build(written)
         .ok()
         .map(|compiled| compiled.memory_usage())
+}
+
+/// What reading an expression costs, looks: a class of letters is hundreds of ranges, in any case twice as many.
+fn syntax_looks(written: &str) -> usize {
+    let a_byte = if written.contains("(?") { 600 } else { 60 };
+    let classes = written.matches(['\\', '[']).count();
+    let classes = classes.saturating_mul(if a_byte == 600 { 80_000 } else { 8_000 });
+    written.len().saturating_mul(a_byte).saturating_add(classes)
 }
 
 /// The library draws a picture of what is wrong, and says it below.

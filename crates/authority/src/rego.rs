@@ -1,15 +1,19 @@
 //! Rules in Rego, the language of Open Policy Agent, by the crate `regorus`: read and checked when loaded.
 //!
 //! Invariant: allowed is what the query answers with `true`; `false`, any other value, no value and an error refuse.
-//! A policy sees its input and nothing else: built-in functions are those of `builtins`, and a policy that names another
-//! does not load. An error of one is an error of all, as with OPA's `--strict-builtin-errors`. A decision takes at most [`STEPS_MAX`] steps. Each thread has an interpreter of its own.
+//! A policy sees its input and nothing else: built-in functions are those of `functions`, and a policy that names another
+//! does not load. An error of one is an error of all, as with OPA's `--strict-builtin-errors`. A decision takes at most [`STEPS_MAX`] steps, and its
+//! functions at most [`FUNCTION_STEPS_MAX`] and [`BYTES_MADE_MAX`]. Each thread has an interpreter of its own.
 //! Not here: the facts as a document (`facts`).
 
-mod builtins;
 mod calls;
+mod cost;
 mod facts;
+mod functions;
 mod machine;
+mod meter;
 mod outline;
+mod regular;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +26,7 @@ use regorus::Value;
 
 use self::facts::Needs;
 use self::machine::Policy;
+pub use self::meter::{BYTES_MADE_MAX, FUNCTION_STEPS_MAX};
 use crate::Fault;
 
 /// The longest module, bytes.

@@ -18,7 +18,9 @@ use regorus::rvm::Program;
 use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, LimitError, Value};
 
-use super::{RULES_MAX, STEPS_MAX, builtins, calls, facts};
+use super::meter::{self, BYTES_MADE_MAX, FUNCTION_STEPS_MAX, Spent};
+use super::regular::Patterns;
+use super::{RULES_MAX, STEPS_MAX, calls, facts, functions};
 use crate::Fault;
 
 /// Interpreters that a thread keeps: a policy's, and that of the one before while calls of both are under way.
@@ -31,6 +33,7 @@ pub(super) struct Policy {
     id: u64,
     modules: Box<[(Box<str>, Box<str>)]>,
     query: Box<str>,
+    patterns: Arc<Patterns>,
 }
 
 struct Machine {
@@ -61,6 +64,7 @@ impl Policy {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             modules,
             query: Box::from(query),
+            patterns: Arc::new(patterns(&program)),
         })
     }
 
@@ -97,6 +101,8 @@ impl Policy {
         let mut engine =
             engine(&self.modules).map_err(|_| Cow::Borrowed("the policy cannot be read again"))?;
         engine.set_strict_builtin_errors(true);
+        functions::install(&mut engine, &self.patterns)
+            .ok_or(Cow::Borrowed("a function of the policy is not there"))?;
         // No time at all, looked at after so many steps: a bound by steps. Without a timer of its own an engine asks
         // a lock that all of them share for one.
         engine.set_execution_timer_config(ExecutionTimerConfig {
@@ -118,8 +124,19 @@ impl Machine {
         input: impl FnOnce(&[Value]) -> Result<Value, Cow<'static, str>>,
     ) -> Result<Value, Cow<'static, str>> {
         self.engine.set_input(input(&self.names)?);
+        meter::begin();
         let answer = self.engine.eval_rule(self.query.clone());
         self.engine.set_input(Value::Null);
+        if let Some(spent) = meter::spent() {
+            return Err(Cow::Owned(match spent {
+                Spent::Steps => {
+                    format!("the functions of the policy took more than {FUNCTION_STEPS_MAX} steps")
+                }
+                Spent::Bytes => {
+                    format!("the functions of the policy made more than {BYTES_MADE_MAX} bytes")
+                }
+            }));
+        }
         answer.map_err(|error| says(&self.query, error.downcast_ref(), &error.to_string()))
     }
 }
@@ -176,9 +193,22 @@ fn fault(rule: &str, drawn: &str) -> Fault {
     }
 }
 
+/// The texts of a policy that looks for regular expressions.
+fn patterns(program: &Program) -> Patterns {
+    let mut called = program.builtin_info_table.iter();
+    if !called.any(|of| of.name.starts_with("regex.")) {
+        return Patterns::default();
+    }
+    let texts = program.literals.iter().filter_map(|literal| match literal {
+        Value::String(text) => Some(&**text),
+        _ => None,
+    });
+    Patterns::new(texts)
+}
+
 fn program_faults(program: &Program, query: &str) -> Vec<Fault> {
     let names = program.builtin_info_table.iter().map(|of| of.name.as_str());
-    let mut says: Vec<String> = names.filter_map(builtins::fault).collect();
+    let mut says: Vec<String> = names.filter_map(functions::fault).collect();
     if program.has_host_await {
         says.push("a policy asks nobody: __builtin_host_await is not offered".to_owned());
     }

@@ -265,6 +265,307 @@ fn decisions_end_with_their_steps() {
     );
 }
 
+/// So many texts of so many letters that differ.
+fn groups(count: usize, length: usize) -> String {
+    let group = |n: usize| format!("\"{}\"", letters(n, length));
+    let all: Vec<String> = (0..count).map(group).collect();
+    format!("[{}]", all.join(", "))
+}
+
+fn letters(mut n: usize, length: usize) -> String {
+    let letter = |_| {
+        let letter = char::from(b'a' + u8::try_from(n % 26).expect("below 26"));
+        n /= 26;
+        letter
+    };
+    (0..length).map(letter).collect()
+}
+
+#[test]
+fn functions_take_steps_by_what_they_read_and_make() {
+    let doubled: String = (0..16)
+        .map(|n| format!("d{} := concat(\"\", [d{n}, d{n}])\n", n + 1))
+        .collect();
+    let policies = [
+        (
+            "bad if { some a in input.claims.l; some b in input.claims.l; a != b; regex.match(sprintf(\"^%s$\", [a]), b) }\nallow if not bad".to_owned(),
+            format!("{{\"l\": {}}}", groups(900, 8)),
+            "took more than 100000 steps",
+        ),
+        (
+            "allow if { x := input.claims.x; count(replace(replace(x, \"a\", x), \"a\", x)) > 0 }".to_owned(),
+            format!("{{\"x\": \"{}\"}}", "a".repeat(1200)),
+            "made more than 1048576 bytes",
+        ),
+        (
+            format!("d0 := input.claims.x\n{doubled}allow if count(d16) > 0"),
+            format!("{{\"x\": \"{}\"}}", "a".repeat(1200)),
+            "took more than 100000 steps",
+        ),
+    ];
+    for (text, of, says) in policies {
+        let decision = policy(&text).expect("usable").decide(&asked(&claims(&of)));
+        let why = decision.why.expect("why");
+        assert!(
+            !decision.allowed
+                && why.starts_with("the functions of the policy")
+                && why.ends_with(says),
+            "{text}: {why}"
+        );
+    }
+}
+
+/// A function that is not in this table fails the test: its work is asked before it is offered.
+#[test]
+fn every_function_takes_steps_by_what_its_arguments_ask_for() {
+    let of = claims(&format!(
+        "{{\"t\": \"{}\", \"d\": \"{}\", \"l\": {}, \"n\": {:?}, \"o\": {{{}}}, \"p\": \"a[ab]{{300}}c\"}}",
+        "a".repeat(6_000),
+        "9".repeat(300),
+        groups(400, 8),
+        (1..400).collect::<Vec<_>>(),
+        (0..200)
+            .map(|n| format!("\"m{n}\": 0"))
+            .collect::<Vec<_>>()
+            .join(", "),
+    ));
+    let text = 6_000 / 16;
+    let list = 400 * 24 / 16;
+    let time = 40;
+    let table = [
+        ("abs", "abs(-5)", 1),
+        ("array.concat", "array.concat(c.l, c.l)", 2 * 400),
+        ("array.reverse", "array.reverse(c.l)", 400),
+        ("array.slice", "array.slice(c.l, 1, 399)", 400),
+        ("bits.and", "bits.and(5, 3)", 1),
+        ("bits.negate", "bits.negate(5)", 1),
+        ("bits.or", "bits.or(5, 3)", 1),
+        ("bits.rsh", "bits.rsh(5, 3)", 1),
+        ("bits.xor", "bits.xor(5, 3)", 1),
+        ("ceil", "ceil(0.5)", 1),
+        ("concat", "concat(c.t, [\"a\", \"b\"])", 3 * text),
+        ("contains", "contains(c.t, \"aab\")", text),
+        ("count", "count(c.t)", text),
+        ("count", "count(c.l)", 1),
+        ("endswith", "endswith(c.t, c.t)", 2 * text),
+        ("floor", "floor(0.5)", 1),
+        ("format_int", "format_int(1000000000, 2)", 10),
+        (
+            "indexof",
+            "indexof(c.t, concat(\"\", [c.t, \"b\"]))",
+            6000 * 6000 / 128,
+        ),
+        ("indexof_n", "indexof_n(c.t, \"aab\")", 6000 / 4),
+        (
+            "intersection",
+            "intersection({{x | some x in c.l}, {x | some x in c.l}})",
+            2 * list,
+        ),
+        ("is_array", "is_array(c.l)", 1),
+        ("is_boolean", "is_boolean(c.l)", 1),
+        ("is_null", "is_null(c.l)", 1),
+        ("is_number", "is_number(c.l)", 1),
+        ("is_object", "is_object(c.l)", 1),
+        ("is_set", "is_set(c.l)", 1),
+        ("is_string", "is_string(c.l)", 1),
+        ("json.is_valid", "json.is_valid(c.t)", 4 * text),
+        ("json.marshal", "json.marshal(c.l)", 4 * list),
+        ("json.unmarshal", "json.unmarshal(json.marshal(c.n))", 400),
+        ("lower", "lower(c.t)", 2 * text),
+        ("max", "max(c.l)", list),
+        ("min", "min(c.l)", list),
+        (
+            "net.cidr_contains",
+            "net.cidr_contains(\"10.0.0.0/8\", \"10.1.2.3\")",
+            3,
+        ),
+        ("net.cidr_is_valid", "net.cidr_is_valid(c.t)", text),
+        ("object.filter", "object.filter(c.o, c.l)", 8 * list),
+        ("object.get", "object.get(c, c.t, 1)", text),
+        ("object.keys", "object.keys(c.o)", 8 * 200),
+        ("object.remove", "object.remove(c.o, c.l)", 8 * list),
+        (
+            "object.subset",
+            "object.subset(c.l, [\"none\", \"nothing\"])",
+            400 * list,
+        ),
+        ("object.union", "object.union(c.o, c.o)", 8 * 200),
+        ("product", "product(c.n)", 400 * 400 / 16),
+        (
+            "regex.find_n",
+            "regex.find_n(\"a\", c.t, 10)",
+            10 * 6000 / 32,
+        ),
+        ("regex.find_n", "regex.find_n(c.p, c.t, 1)", 100_000),
+        ("regex.is_valid", "regex.is_valid(c.p)", 600),
+        ("regex.match", "regex.match(\"aab\", c.t)", 6000 / 32),
+        ("regex.match", "regex.match(\"a[ab]{300}c\", c.t)", 100_000),
+        ("regex.match", "regex.match(c.p, \"b\")", 600),
+        (
+            "regex.split",
+            "regex.split(\"a\", substring(c.t, 0, 100))",
+            100 * 50 / 32,
+        ),
+        (
+            "replace",
+            "replace(substring(c.t, 0, 100), \"a\", c.t)",
+            100 * text,
+        ),
+        ("round", "round(0.5)", 1),
+        ("sort", "sort(c.l)", 8 * list),
+        ("split", "split(c.t, \"\")", 6000),
+        (
+            "sprintf",
+            "sprintf(\"%999d%s\", [5, c.t])",
+            10 * text + 999 / 16,
+        ),
+        ("startswith", "startswith(c.t, c.t)", 2 * text),
+        (
+            "strings.any_prefix_match",
+            "strings.any_prefix_match(c.l, [\"none\", \"no\"])",
+            2 * list,
+        ),
+        (
+            "strings.any_suffix_match",
+            "strings.any_suffix_match(c.l, [\"none\", \"no\"])",
+            2 * list,
+        ),
+        (
+            "strings.count",
+            "strings.count(c.t, substring(c.t, 0, 3000))",
+            6000 * 3000 / 128,
+        ),
+        ("strings.reverse", "strings.reverse(c.t)", 2 * text),
+        ("substring", "substring(c.t, 1, 5999)", 2 * text),
+        ("sum", "sum(c.n)", 399),
+        (
+            "time.add_date",
+            "time.add_date(input.time_ns, 1, 1, 1)",
+            time,
+        ),
+        (
+            "time.clock",
+            "time.clock([input.time_ns, \"Europe/Zurich\"])",
+            time,
+        ),
+        ("time.date", "time.date(input.time_ns)", time),
+        ("time.diff", "time.diff(input.time_ns, 1)", time),
+        (
+            "time.format",
+            "time.format([input.time_ns, \"UTC\", c.t])",
+            8 * text,
+        ),
+        (
+            "time.parse_duration_ns",
+            "time.parse_duration_ns(\"1h\")",
+            time,
+        ),
+        (
+            "time.parse_ns",
+            "time.parse_ns(\"RFC3339\", \"2026-01-31T08:00:00Z\")",
+            time,
+        ),
+        (
+            "time.parse_rfc3339_ns",
+            "time.parse_rfc3339_ns(\"2026-01-31T08:00:00Z\")",
+            time,
+        ),
+        ("time.weekday", "time.weekday(input.time_ns)", time),
+        ("to_number", "to_number(c.d)", 300 * 300 / 256),
+        (
+            "trim",
+            "trim(c.t, concat(\"\", [\"b\", c.t]))",
+            6000 * 6000 / 16,
+        ),
+        ("trim_left", "trim_left(c.t, \"abcdefgh\")", 8 * text),
+        ("trim_prefix", "trim_prefix(c.t, c.t)", 2 * text),
+        ("trim_right", "trim_right(c.t, \"abcdefgh\")", 8 * text),
+        ("trim_space", "trim_space(c.t)", 2 * text),
+        ("trim_suffix", "trim_suffix(c.t, c.t)", 2 * text),
+        ("type_name", "type_name(c.l)", 1),
+        (
+            "union",
+            "union({{x | some x in c.l}, {x | some x in c.n}})",
+            2 * list,
+        ),
+        ("units.parse", "units.parse(\"1G\")", 1),
+        (
+            "units.parse_bytes",
+            "units.parse_bytes(c.d)",
+            300 * 300 / 256,
+        ),
+        ("upper", "upper(c.t)", 2 * text),
+        (
+            "__builtin_sets.intersection",
+            "__builtin_sets.intersection({x | some x in c.l}, {x | some x in c.n})",
+            8 * list,
+        ),
+        (
+            "__builtin_sets.union",
+            "__builtin_sets.union({x | some x in c.l}, {x | some x in c.n})",
+            8 * list,
+        ),
+    ];
+    for (name, call, least) in table {
+        let rules = policy(&format!(
+            "c := input.claims\nallow if {{ y := {call}; y != 0.1 }}"
+        ));
+        let rules = rules.unwrap_or_else(|faults| panic!("{call}: {faults:?}"));
+        let decision = rules.decide(&asked(&of));
+        let (steps, bytes) = super::meter::taken();
+        let is_bounded = super::meter::spent().is_some();
+        assert!(
+            steps >= least || is_bounded,
+            "{name}: {call}: {steps} steps, {bytes} bytes, at least {least}"
+        );
+        assert_eq!(
+            decision.allowed,
+            decision.why.is_none(),
+            "{name}: {call}: {decision:?}"
+        );
+        assert!(
+            least < 100_000 || is_bounded,
+            "{name}: {call}: {steps} steps, {bytes} bytes"
+        );
+    }
+    for name in super::functions::names() {
+        assert!(
+            table.iter().any(|(asked, ..)| *asked == name),
+            "{name} is not asked"
+        );
+    }
+}
+
+#[test]
+fn what_would_make_the_library_panic_or_make_much_of_little_fails() {
+    let of = claims(
+        r#"{"empty": [], "none": "", "digits": "%²d", "width": "%99999999d", "precision": "%.99999999f",
+            "unit": "1é", "exponent": "1e999999999", "l": ["a"], "o": {"a": []}, "deep": {"a": ["b"]}}"#,
+    );
+    for call in [
+        "strings.count(input.path, input.claims.none)",
+        "object.subset(input.claims.l, input.claims.empty)",
+        "object.subset(input.claims.deep, input.claims.o)",
+        "sprintf(input.claims.digits, [1])",
+        "sprintf(input.claims.width, [1])",
+        "sprintf(input.claims.precision, [0.5])",
+        "time.parse_duration_ns(input.claims.unit)",
+        "units.parse(input.claims.exponent)",
+        "units.parse_bytes(input.claims.exponent)",
+        "to_number(input.claims.exponent)",
+        "to_number(\"18446744073709551616\")",
+        "json.unmarshal(\"[18446744073709551617]\")",
+    ] {
+        let rules = policy(&format!("allow if {{ y := {call}; y != 0.1 }}")).expect(call);
+        let decision = rules.decide(&asked(&of));
+        let why = decision.why.expect(call);
+        assert!(
+            !decision.allowed && why.starts_with("the policy failed at policy.rego:2:"),
+            "{call}: {why}"
+        );
+    }
+}
+
 #[test]
 fn hostile_claims_refuse() {
     let rules = policy("allow if input.claims").expect("usable");
