@@ -16,6 +16,7 @@ mod outline;
 mod regular;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;

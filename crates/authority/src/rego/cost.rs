@@ -12,10 +12,17 @@ use super::meter::{BYTES_A_STEP, Cost, FUNCTION_STEPS_MAX};
 const VALUE_BYTES: usize = 16;
 /// What is larger meets the bound, and is not measured further.
 const SIZE_MAX: usize = (FUNCTION_STEPS_MAX + 1) * BYTES_A_STEP;
+/// A value of more values meets the bound, and they are not counted further.
+const NODES_MAX: usize = FUNCTION_STEPS_MAX + 1;
 /// What finding a place in a time zone costs, bytes read.
 const TIME_BYTES: usize = 640;
 /// The largest width, precision or exponent that a text may ask for.
 const WIDTH_MAX: u32 = 1000;
+
+/// Bytes of texts that are compared in one step.
+const COMPARED_BYTES_A_STEP: usize = 512;
+/// The longest number that is calculated with.
+const NUMBER_BITS_MAX: u64 = 4096;
 
 /// How a function tells its cost; `None` for arguments that it must not be called with.
 pub(super) type CostOf = fn(&[Value]) -> Option<Cost>;
@@ -56,6 +63,68 @@ fn measure(value: &Value, left: &mut usize) {
         }),
         _ => {}
     }
+}
+
+/// Steps of comparing a value with another, in which a text is quickly gone through.
+pub(super) fn comparison(args: &[Value]) -> Option<Cost> {
+    let Some(value) = args.first() else {
+        return Some(Cost::of_steps(1));
+    };
+    let (nodes, size) = (nodes(value), size(value));
+    if nodes >= NODES_MAX || size >= SIZE_MAX {
+        return Some(Cost::of_steps(usize::MAX));
+    }
+    let texts = size.saturating_sub(nodes.saturating_mul(VALUE_BYTES));
+    Some(Cost::of_steps(
+        1 + nodes / 8 + texts / COMPARED_BYTES_A_STEP,
+    ))
+}
+
+/// Steps of looking for something in a value: in a set they are few.
+pub(super) fn search(args: &[Value]) -> Option<Cost> {
+    match args.first() {
+        Some(Value::Set(_)) => Some(Cost::of_steps(2)),
+        _ => comparison(args),
+    }
+}
+
+/// Steps of calculating with a number, or of putting a set together with another; `None` for a number that is longer
+/// than anybody counts.
+pub(super) fn calculation(args: &[Value]) -> Option<Cost> {
+    match args.first()? {
+        Value::Number(number) if number.as_i64().is_none() && number.as_u64().is_none() => {
+            let bits = number.as_big().map_or(64, |number| number.bits());
+            (bits <= NUMBER_BITS_MAX).then(|| Cost::of_steps(8))
+        }
+        value @ (Value::Array(_) | Value::Set(_) | Value::Object(_)) => {
+            Some(Cost::of_steps(1 + 2 * nodes(value)))
+        }
+        _ => Some(Cost::of_steps(1)),
+    }
+}
+
+/// How many values are in a value, with itself, up to [`NODES_MAX`].
+fn nodes(value: &Value) -> usize {
+    fn count(value: &Value, left: &mut usize) {
+        *left = left.saturating_sub(1);
+        let mut inner = |value: &Value| {
+            if *left > 0 {
+                count(value, left);
+            }
+        };
+        match value {
+            Value::Array(values) => values.iter().for_each(inner),
+            Value::Set(values) => values.iter().for_each(inner),
+            Value::Object(members) => members.iter().for_each(|(name, of)| {
+                inner(name);
+                inner(of);
+            }),
+            _ => {}
+        }
+    }
+    let mut left = NODES_MAX;
+    count(value, &mut left);
+    NODES_MAX - left
 }
 
 /// How many elements a value has.

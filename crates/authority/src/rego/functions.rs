@@ -16,6 +16,7 @@ use regorus::{Engine, Value};
 use super::cost::{self, CostOf};
 use super::meter::{self, Spent};
 use super::regular::{self, Patterns};
+use super::watched;
 
 /// What stands behind a name.
 #[derive(Clone, Copy)]
@@ -112,6 +113,13 @@ const OFFERED: [(&str, Work); 80] = [
     ("__builtin_sets.union", Library(cost::ordering)),
 ];
 
+/// What the text that runs reads through (`watched`): each gives back what it is given, at a cost.
+const WATCHED: [(&str, CostOf); 3] = [
+    (watched::FIND, cost::search),
+    (watched::READ, cost::comparison),
+    (watched::COUNT, cost::calculation),
+];
+
 /// Functions whose answer can be a number that the text did not say exactly.
 const READ_NUMBERS: [&str; 2] = ["json.unmarshal", "to_number"];
 
@@ -184,6 +192,16 @@ pub(super) fn install(engine: &mut Engine, patterns: &Arc<Patterns>) -> Option<(
         };
         engine
             .add_extension(name.to_owned(), library.1, Box::new(run))
+            .ok()?;
+    }
+    for (name, cost_of) in WATCHED {
+        let give_back = move |mut args: Vec<Value>| {
+            let cost = cost_of(&args).ok_or(Failed::Arguments)?;
+            meter::take(cost).map_err(Failed::from)?;
+            Ok(args.pop().ok_or(Failed::Arguments)?)
+        };
+        engine
+            .add_extension(name.to_owned(), 1, Box::new(give_back))
             .ok()?;
     }
     Some(())

@@ -16,10 +16,11 @@ use std::time::Duration;
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::Program;
 use regorus::utils::limits::ExecutionTimerConfig;
-use regorus::{Engine, LimitError, Value};
+use regorus::{Engine, LimitError, PolicyLengthConfig, Value};
 
 use super::meter::{self, BYTES_MADE_MAX, FUNCTION_STEPS_MAX, Spent};
 use super::regular::Patterns;
+use super::watched::{COLUMNS_MAX, Watched};
 use super::{RULES_MAX, STEPS_MAX, calls, facts, functions};
 use crate::Fault;
 
@@ -31,7 +32,7 @@ const KEPT: usize = 4;
 pub(super) struct Policy {
     /// Unlike any other's in this process.
     id: u64,
-    modules: Box<[(Box<str>, Box<str>)]>,
+    modules: Box<[(Box<str>, Watched)]>,
     query: Box<str>,
     patterns: Arc<Patterns>,
 }
@@ -60,9 +61,17 @@ impl Policy {
         if !faults.is_empty() {
             return Err(faults);
         }
+        let mut watched = Vec::with_capacity(modules.len());
+        for (name, text) in &modules {
+            let Some(text) = Watched::new(name, text) else {
+                let says = "an operator cannot be told from another, or a name begins with __gate_, as those of the gate do";
+                return Err(vec![fault(name, says)]);
+            };
+            watched.push((name.clone(), text));
+        }
         Ok(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            modules,
+            modules: watched.into(),
             query: Box::from(query),
             patterns: Arc::new(patterns(&program)),
         })
@@ -91,15 +100,33 @@ impl Policy {
                 }
             }
             match machines.last_mut() {
-                Some(machine) => machine.run(input),
+                Some(machine) => machine.run(input).map_err(|why| self.written(why)),
                 None => Err(Cow::Borrowed("there is no machine")),
             }
         })
     }
 
+    /// What is said of a place in the text that runs, said of the text that was written.
+    fn written(&self, why: Cow<'static, str>) -> Cow<'static, str> {
+        let place = || {
+            let (start, column) = why.rsplit_once(':')?;
+            let (rest, line) = start.rsplit_once(':')?;
+            let of = |(name, _): &&(Box<str>, Watched)| rest.ends_with(&**name);
+            let (_, watched) = self.modules.iter().find(of)?;
+            let column = watched.column(line.parse().ok()?, column.parse().ok()?);
+            Some(Cow::Owned(format!("{start}:{column}")))
+        };
+        place().unwrap_or(why)
+    }
+
     fn machine(&self) -> Result<Machine, Cow<'static, str>> {
+        let bounds = PolicyLengthConfig {
+            max_col: COLUMNS_MAX,
+            ..PolicyLengthConfig::default()
+        };
+        let texts = self.modules.iter().map(|(name, of)| (&**name, &*of.text));
         let mut engine =
-            engine(&self.modules).map_err(|_| Cow::Borrowed("the policy cannot be read again"))?;
+            engine(texts, bounds).map_err(|_| Cow::Borrowed("the policy cannot be read again"))?;
         engine.set_strict_builtin_errors(true);
         functions::install(&mut engine, &self.patterns)
             .ok_or(Cow::Borrowed("a function of the policy is not there"))?;
@@ -158,11 +185,15 @@ fn says(query: &str, limit: Option<&LimitError>, error: &str) -> Cow<'static, st
 }
 
 /// Texts to an engine.
-fn engine(modules: &[(Box<str>, Box<str>)]) -> Result<Engine, Vec<Fault>> {
+fn engine<'t>(
+    modules: impl Iterator<Item = (&'t str, &'t str)>,
+    bounds: PolicyLengthConfig,
+) -> Result<Engine, Vec<Fault>> {
     let mut engine = Engine::new();
+    engine.set_policy_length_config(bounds);
     let mut faults = Vec::new();
     for (name, text) in modules {
-        if let Err(error) = engine.add_policy(String::from(&**name), String::from(&**text)) {
+        if let Err(error) = engine.add_policy(name.to_owned(), text.to_owned()) {
             faults.push(fault(name, &error.to_string()));
         }
     }
@@ -175,7 +206,8 @@ fn engine(modules: &[(Box<str>, Box<str>)]) -> Result<Engine, Vec<Fault>> {
 
 /// Texts to a program.
 fn program(modules: &[(Box<str>, Box<str>)], query: &str) -> Result<Arc<Program>, Vec<Fault>> {
-    let mut engine = engine(modules)?;
+    let texts = modules.iter().map(|(name, text)| (&**name, &**text));
+    let mut engine = engine(texts, PolicyLengthConfig::default())?;
     let of_query = |error: &dyn std::fmt::Display| vec![fault(query, &error.to_string())];
     let entry = Arc::from(query);
     let policy = engine.compile_with_entrypoint(&entry);

@@ -170,6 +170,8 @@ fn what_reaches_the_world_does_not_load() {
             "builtin function: print",
         ),
         ("allow if startwith(input.path, \"a\")", "startwith"),
+        // It would copy the members around what it puts in their place, at no step.
+        ("allow if input.claims.x with input.claims as {}", "with"),
         ("allow if __builtin_host_await(1, \"a\")", "host_await"),
         ("allow if input.path = ", "policy.rego"),
         ("allow if { input.path == \"a\"", "policy.rego"),
@@ -537,6 +539,131 @@ fn every_function_takes_steps_by_what_its_arguments_ask_for() {
 }
 
 #[test]
+fn every_operator_takes_steps_by_what_it_looks_at() {
+    let of = claims(&format!(
+        "{{\"l\": {}, \"m\": {}, \"t\": \"{}\", \"n\": 4611686018427387904}}",
+        groups(500, 8),
+        groups(500, 8),
+        "a".repeat(6_000),
+    ));
+    let list = 500 / 8;
+    let table = [
+        ("in", "\"none\" in c.l", list),
+        ("in", "[c.t] in [c.l, [c.t]]", list),
+        ("==", "c.l == c.m", list),
+        ("!=", "c.l != c.m", list),
+        ("<", "c.l <= c.m", list),
+        ("==", "c.t == c.t", 6000 / 512),
+        ("=", "x := c.l; x = c.m", list),
+        ("=", "x = c.l; x = c.m", 2 * list),
+        ("-", "{x | some x in c.l} - {x | some x in c.m}", 1000),
+        ("|", "{x | some x in c.l} | {x | some x in c.m}", 1000),
+        ("&", "{x | some x in c.l} & {x | some x in c.m}", 1000),
+        ("{}", "{[c.t, x] | some x in c.l}", 500 * (6000 / 512)),
+        ("{:}", "{[c.t, x]: 1 | some x in c.l}", 500 * (6000 / 512)),
+        ("*", "c.n * c.n", 2),
+        ("/", "c.n / c.n", 2),
+        ("%", "c.n % c.n", 2),
+    ];
+    for (name, expression, least) in table {
+        let rules = policy(&format!("c := input.claims\nallow if {{ {expression} }}"));
+        let rules = rules.unwrap_or_else(|faults| panic!("{expression}: {faults:?}"));
+        let decision = rules.decide(&asked(&of));
+        let (steps, _) = super::meter::taken();
+        assert!(
+            steps >= least,
+            "{name}: {expression}: {steps}, at least {least}"
+        );
+        assert!(
+            super::meter::spent().is_none(),
+            "{name}: {expression}: {decision:?}"
+        );
+    }
+    let squares = |times: usize| {
+        let square = |n: usize| format!("x{} := x{n} * x{n}\n", n + 1);
+        let all: String = (0..times).map(square).collect();
+        let text = format!("x0 := input.claims.n\n{all}allow if x{times} > 0");
+        policy(&text).expect("usable").decide(&asked(&of))
+    };
+    assert!(squares(6).allowed, "4,000 bits");
+    let why = squares(30).why.expect("why");
+    assert!(
+        why.starts_with("the policy failed at policy.rego:"),
+        "{why}"
+    );
+    // A list of lists of lists, each of which is twice the one before, takes no room and no end to compare.
+    let twice = |name: &str| -> String {
+        let twice = |n: usize| format!("{name}{} := [{name}{n}, {name}{n}]\n", n + 1);
+        (0..25).map(twice).collect()
+    };
+    let text = format!(
+        "a0 := 1\n{}b0 := 1\n{}allow if a25 == b25",
+        twice("a"),
+        twice("b")
+    );
+    let decision = policy(&text).expect("usable").decide(&asked(&of));
+    assert_eq!(
+        decision.why.as_deref(),
+        Some("the functions of the policy took more than 100000 steps")
+    );
+}
+
+#[test]
+fn a_policy_means_the_same_where_it_is_watched() {
+    let faults = policy("__gate_read(x) := x\nallow if __gate_read(1)").expect_err("a name");
+    assert!(faults[0].says.contains("__gate_"), "{faults:?}");
+    let place = |text: &str| decide(text).why.expect(text);
+    assert_eq!(
+        place(
+            "allow if { input.claims.level == input.claims.share; true }\nallow if { input.path == input.model; true }\nallow if { input.path != input.model; abs(input.path) }"
+        ),
+        "the policy failed at policy.rego:4:42"
+    );
+    let holds = [
+        "input.claims.level * 2 == 3 + input.claims.level; not input.claims.level * 2 == 7",
+        "(input.claims.level * 2) * (1 + 1) in [12]; input.claims.level in {3} | {4}",
+        "every g in input.claims.groups { g in input.claims.groups; g == g }",
+        "some i; input.claims.groups[i] == input.claims.groups[1]; i == 1",
+        "[x, y] = [input.claims.level, 3]; x == y; z = input.claims.level; z == x",
+        "count({g: h | some g in input.claims.groups; h := g}) == 3",
+        "input.claims.groups[_] == input.claims.groups[2]",
+        "1, \"b\" in input.claims.org.units; not 0, \"b\" in input.claims.org.units",
+        "`a` in input.claims.org.units # in input.claims.none",
+        "x := [y | some y in input.claims.groups; y != input.workload]; count(x) == 3",
+        "not input.user in input.claims.groups; not input.user == input.path",
+        "{1, 2} - {2} == {1}; {1} | {2} == {1, 2}; {1, 2} & {2} == {2}",
+    ];
+    for when in holds {
+        let decision = decide(&format!("allow if {{\n{when}\n}}"));
+        assert_eq!((decision.allowed, decision.why), (true, None), "{when}");
+    }
+}
+
+#[test]
+fn definitions_that_go_on_behind_a_bound_are_few() {
+    let of = |functions: usize, definitions: usize| {
+        let define = |f: usize, of: usize| format!("f{f}(x) if f{}(x + {of})\n", f + 1);
+        let define = |f: usize| {
+            (0..definitions)
+                .map(move |of| define(f, of))
+                .collect::<String>()
+        };
+        let all: String = (0..functions).map(define).collect();
+        policy(&format!("allow if f0(1)\n{all}f{functions}(x) if x == 0"))
+    };
+    for (functions, definitions) in [(1, 32), (5, 2), (32, 1), (0, 1)] {
+        assert!(
+            of(functions.min(30), definitions).is_ok(),
+            "{functions} {definitions}"
+        );
+    }
+    for (functions, definitions) in [(1, 33), (6, 2), (30, 8)] {
+        let faults = of(functions, definitions).expect_err("too many");
+        assert!(faults[0].says.contains("32"), "{faults:?}");
+    }
+}
+
+#[test]
 fn what_would_make_the_library_panic_or_make_much_of_little_fails() {
     let of = claims(
         r#"{"empty": [], "none": "", "digits": "%²d", "width": "%99999999d", "precision": "%.99999999f",
@@ -720,6 +847,21 @@ fn the_deepest_policies_fit_the_stack_of_their_thread() {
     let more: Vec<Shape> = vec![
         Box::new(move |n| format!("allow if 1{} == 1", " +\n1".repeat(n))),
         Box::new(move |n| format!("allow if 1{}", "\nin [1]".repeat(n))),
+        Box::new(move |n| {
+            format!(
+                "x := input.claims.level\nallow if x{} == 1",
+                " *\nx".repeat(n)
+            )
+        }),
+        Box::new(move |n| format!("x := {{1}}\nallow if x{} == x", " |\nx - x".repeat(n))),
+        Box::new(move |n| {
+            let inner = nest("x in [", "x == x", "]", n);
+            format!("x := input.claims.level\nallow if {inner}")
+        }),
+        Box::new(move |n| {
+            let inner = nest("{y | some y in x | ", "x", "}", n);
+            format!("x := {{1}}\nallow if {inner} == x")
+        }),
         Box::new(move |n| format!("allow if x{} := 1", "\n:= x".repeat(n))),
         Box::new(move |n| format!("allow if [1 |{} true]", " some\nx in [1];".repeat(n))),
         Box::new(move |n| format!("allow if true{}", "\nwith input.a as 1".repeat(n))),
