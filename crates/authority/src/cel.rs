@@ -61,6 +61,11 @@ pub struct Rule {
     pub when: String,
 }
 
+/// The names of the functions that a rule may call, and of its loops.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    check::names()
+}
+
 /// Compiles a set of rules; without rules nothing is allowed.
 ///
 /// # Errors

@@ -43,6 +43,11 @@ pub const RULES_MAX: usize = 256;
 /// The most steps that one decision takes: about one for each expression and each turn of a loop.
 pub const STEPS_MAX: NonZeroU32 = NonZeroU32::MIN.saturating_add(100_000 - 1);
 
+/// The names of the functions that a policy may call.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    functions::names()
+}
+
 /// Compiles modules, each with its name, and the query that decides, such as `data.tollgate.allow`.
 ///
 /// # Errors

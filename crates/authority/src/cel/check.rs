@@ -3,7 +3,7 @@
 //! Invariant: what passes gives a boolean, or is made of claims, whose types only a call knows.
 //! Not here: functions (`check/call`), operators (`check/operator`).
 
-pub(super) mod call;
+mod call;
 mod operator;
 
 use std::borrow::Cow;
@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use cel::common::ast::{CallExpr, Expr, ListExpr, LiteralValue, SelectExpr};
 use cel::parser::Expression;
 
+pub(super) use self::call::names;
 use super::name;
 use super::node::{Fact, Member, Node, Type};
 use super::syntax::Tree;

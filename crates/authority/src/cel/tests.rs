@@ -624,7 +624,7 @@ fn every_function_takes_steps_by_what_it_reads() {
         let (taken, _) = steps(when, &of);
         assert!(taken >= least, "{name}: {when}: {taken}, at least {least}");
     }
-    for name in super::check::call::names() {
+    for name in super::functions() {
         assert!(
             table.iter().any(|(asked, ..)| *asked == name),
             "{name} is not asked"

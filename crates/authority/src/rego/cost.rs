@@ -278,6 +278,17 @@ pub(super) fn time(args: &[Value]) -> Option<Cost> {
     )
 }
 
+/// A moment in a layout, whose letters the library takes for bytes.
+pub(super) fn layout(args: &[Value]) -> Option<Cost> {
+    let is_plain = |value: &Value| !matches!(value, Value::String(text) if !text.is_ascii());
+    let is_known = match args.first() {
+        Some(Value::Array(values)) => values.iter().all(is_plain),
+        Some(value) => is_plain(value),
+        None => true,
+    };
+    is_known.then(|| time(args)).flatten()
+}
+
 /// A duration: a unit is letters that the library knows, or it cuts one in two.
 pub(super) fn duration(args: &[Value]) -> Option<Cost> {
     let mut letters = text(args, 0).chars().peekable();

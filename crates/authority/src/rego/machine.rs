@@ -69,11 +69,13 @@ impl Policy {
             };
             watched.push((name.clone(), text));
         }
+        let patterns = watched.iter().flat_map(|(_, of)| of.patterns.iter());
+        let patterns = Arc::new(Patterns::new(patterns.map(String::as_str)));
         Ok(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             modules: watched.into(),
             query: Box::from(query),
-            patterns: Arc::new(patterns(&program)),
+            patterns,
         })
     }
 
@@ -223,19 +225,6 @@ fn fault(rule: &str, drawn: &str) -> Fault {
         rule: rule.to_owned(),
         says: words.collect::<Vec<_>>().join(" "),
     }
-}
-
-/// The texts of a policy that looks for regular expressions.
-fn patterns(program: &Program) -> Patterns {
-    let mut called = program.builtin_info_table.iter();
-    if !called.any(|of| of.name.starts_with("regex.")) {
-        return Patterns::default();
-    }
-    let texts = program.literals.iter().filter_map(|literal| match literal {
-        Value::String(text) => Some(&**text),
-        _ => None,
-    });
-    Patterns::new(texts)
 }
 
 fn program_faults(program: &Program, query: &str) -> Vec<Fault> {

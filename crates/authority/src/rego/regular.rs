@@ -1,10 +1,10 @@
-//! Regular expressions of a policy: those that stand in its text, compiled once, and those that a call brings.
+//! Regular expressions of a policy: those that stand where one is looked for, compiled when it loads, and those that a call
+//! brings.
 //!
-//! Invariant: what a call takes is a matter of the policy and its arguments: an expression that stands in the policy is
-//! never charged for being compiled, another always is.
+//! Invariant: what a call takes is a matter of the policy and its arguments: an expression of the first kind is never
+//! charged for being compiled, another always is.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use regorus::Value;
 
@@ -19,9 +19,9 @@ const LOOKS_A_STEP: usize = 32;
 /// What a found text takes beside its bytes.
 const FOUND_BYTES: usize = 48;
 
-/// The texts of a policy, each of which may be an expression.
-#[derive(Debug, Default)]
-pub(super) struct Patterns(BTreeMap<Box<str>, OnceLock<Result<Pattern, Unusable>>>);
+/// The expressions of a policy.
+#[derive(Debug)]
+pub(super) struct Patterns(BTreeMap<Box<str>, Result<Pattern, Unusable>>);
 
 /// One to look for.
 enum Found<'p> {
@@ -31,13 +31,13 @@ enum Found<'p> {
 
 impl Patterns {
     pub(super) fn new<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
-        Self(texts.map(|text| (text.into(), OnceLock::new())).collect())
+        let compiled = |text: &'t str| (text.into(), Pattern::new(text, BYTES_MAX));
+        Self(texts.map(compiled).collect())
     }
 
     fn find(&self, written: &str) -> Result<Result<Found<'_>, Unusable>, Failed> {
         if let Some(kept) = self.0.get(written) {
-            let pattern = kept.get_or_init(|| Pattern::new(written, BYTES_MAX));
-            return Ok(match pattern {
+            return Ok(match kept {
                 Ok(pattern) => Ok(Found::Kept(pattern)),
                 Err(unusable) => Err(unusable.clone()),
             });

@@ -677,6 +677,8 @@ fn what_would_make_the_library_panic_or_make_much_of_little_fails() {
         "sprintf(input.claims.width, [1])",
         "sprintf(input.claims.precision, [0.5])",
         "time.parse_duration_ns(input.claims.unit)",
+        "time.parse_ns(input.claims.unit, \"2026\")",
+        "time.format([input.time_ns, \"UTC\", input.claims.unit])",
         "units.parse(input.claims.exponent)",
         "units.parse_bytes(input.claims.exponent)",
         "to_number(input.claims.exponent)",

@@ -8,6 +8,7 @@
 
 use std::num::NonZeroU32;
 
+use regorus::Value;
 use regorus::unstable::{
     ArithOp, AssignOp, BinOp, BoolOp, Expr, Literal, Module, Parser, Query, Rule, RuleAssign,
     RuleHead, Source, Span,
@@ -33,6 +34,8 @@ pub(super) struct Watched {
     pub(super) text: Box<str>,
     /// Bytes that were put into a line, by where they begin in it: line, column, length.
     added: Box<[(usize, usize, usize)]>,
+    /// The regular expressions that stand in it where one is looked for.
+    pub(super) patterns: Vec<String>,
 }
 
 impl Watched {
@@ -47,6 +50,7 @@ impl Watched {
         (before.said == after.said).then(|| Self {
             text: text.into(),
             added: added.into(),
+            patterns: before.patterns,
         })
     }
 
@@ -98,6 +102,7 @@ fn put(text: &str, wraps: &[Wrap]) -> (String, Vec<(usize, usize, usize)>) {
 struct Outline {
     said: String,
     wraps: Vec<Wrap>,
+    patterns: Vec<String>,
 }
 
 impl Outline {
@@ -345,6 +350,13 @@ impl Outline {
         {
             self.expression(inner);
             return;
+        }
+        if let (true, Some(Expr::String { value, .. } | Expr::RawString { value, .. })) = (
+            fcn.span().text().starts_with("regex."),
+            params.first().map(|param| &**param),
+        ) && let Value::String(pattern) = value
+        {
+            self.patterns.push(pattern.to_string());
         }
         self.say("call");
         self.expression(fcn);

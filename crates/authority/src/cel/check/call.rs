@@ -251,7 +251,6 @@ fn methods() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// Every name that a rule can call.
-#[cfg(test)]
 pub(in super::super) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.into_iter().chain(methods())
 }
