@@ -223,6 +223,13 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"assistant","content":[{"type":"text","text":"21 degrees."}]}"#,
             r#"{"role":"user","content":"And now?"}"#,
         ],
+        // What a model made in one turn, and what tools gave for it, is one step.
+        Dialect::Responses => vec![
+            r#"{"role":"user","content":"How warm is it in Turin?"}"#,
+            r#"{"type":"reasoning","summary":[],"encrypted_content":"tollgate:anthropic:thinking:EqQB:Ask."},{"type":"function_call","call_id":"call_1","name":"warmth","arguments":"{\"city\":\"Turin\"}"},{"type":"custom_tool_call","call_id":"call_2","name":"note","input":"Turin"},{"type":"function_call_output","call_id":"call_1","output":"21"},{"type":"custom_tool_call_output","call_id":"call_2","output":"noted"}"#,
+            r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"21 degrees."}]}"#,
+            r#"{"role":"user","content":[{"type":"input_text","text":"And now?"}]}"#,
+        ],
     }
 }
 
@@ -232,6 +239,7 @@ fn call(client: Dialect, messages: &[&str]) -> String {
     match client {
         Dialect::OpenAi => format!(r#"{{"model":"m","messages":[{messages}]}}"#),
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
+        Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
     }
 }
 
@@ -241,6 +249,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
         serde_json::from_slice(body).expect("JSON");
     let name = match backend {
         Dialect::OpenAi | Dialect::Anthropic => "messages",
+        Dialect::Responses => "input",
     };
     assert!(members.contains_key(name));
     let text = std::str::from_utf8(body).expect("text");
@@ -259,7 +268,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
 
 #[test]
 fn a_longer_history_has_the_same_bytes_at_its_front() {
-    for (client, backend) in pairs() {
+    for (client, backend) in pairs().filter(|(_, backend)| backend.is_target()) {
         let history = history(client);
         let lists: Vec<String> = (1..=history.len())
             .map(|length| {

@@ -143,10 +143,7 @@ fn of_assistant(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Resu
     json.try_object(|json| {
         json.say("role", "assistant");
         let spoken = message.parts.iter().filter(|part| {
-            !matches!(
-                part.said,
-                Said::Call(_) | Said::Thinking { .. } | Said::Redacted(_) | Said::Refusal(_)
-            )
+            !part.said.is_thinking() && !matches!(part.said, Said::Call(_) | Said::Refusal(_))
         });
         json.key("content");
         if spoken.clone().next().is_none() {
@@ -163,14 +160,8 @@ fn of_assistant(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Resu
             return Ok(());
         }
         // Engines want to see again what led to a call; what led to a text that is said they take from the text.
-        let thoughts: String = message
-            .parts
-            .iter()
-            .filter_map(|part| match &part.said {
-                Said::Thinking { text, .. } => Some(&**text),
-                _ => None,
-            })
-            .collect();
+        let thoughts = message.parts.iter().filter_map(|part| part.said.thought());
+        let thoughts: String = thoughts.collect();
         if !thoughts.is_empty() {
             json.say("reasoning_content", &thoughts);
         }
@@ -183,6 +174,13 @@ fn of_assistant(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Resu
                         json.say("name", &call.name);
                         json.say("arguments", &call.arguments);
                     });
+                    // Google's OpenAI endpoint gave it, and wants to see it again.
+                    if let Some(signature) = &call.signature {
+                        json.key("extra_content").object(|json| {
+                            json.key("google")
+                                .object(|json| json.say("thought_signature", signature));
+                        });
+                    }
                 });
             }
         });
@@ -257,7 +255,11 @@ fn part(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Json
                 "a document by its address has no counterpart at a backend that speaks openai";
             return Err(call.unsaid(message, part, says));
         }
-        Said::Thinking { .. } | Said::Redacted(_) | Said::Call(_) | Said::Result(_) => {
+        Said::Thinking { .. }
+        | Said::Redacted(_)
+        | Said::Of(..)
+        | Said::Call(_)
+        | Said::Result(_) => {
             let says = "cannot stand here for a backend that speaks openai";
             return Err(call.unsaid(message, part, says));
         }

@@ -1,0 +1,303 @@
+//! The items of a response while they are made.
+
+use super::sealed;
+use crate::call::Alias;
+use crate::dialect::Dialect;
+use crate::json::Json;
+use crate::raw::Raw;
+
+/// Kinds of content.
+pub(super) const TEXT: &str = "output_text";
+pub(super) const REFUSAL: &str = "refusal";
+pub(super) const REASONING: &str = "reasoning_text";
+
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) id: String,
+    pub(super) status: Status,
+    pub(super) what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    InProgress,
+    Completed,
+    Incomplete,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Message(Vec<Part>),
+    Reasoning(Box<Thought>),
+    Call(Box<Call>),
+}
+
+/// A part of content.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) kind: &'static str,
+    pub(super) text: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Thought {
+    part: Option<Part>,
+    pub(super) signature: String,
+    sealed: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    /// The provider's number of it.
+    pub(super) nth: u32,
+    pub(super) id: String,
+    /// The provider's name of its tool.
+    pub(super) called: String,
+    /// The client's, where that is another.
+    alias: Option<Alias>,
+    pub(super) arguments: String,
+    /// What its tool gets, where that takes a text.
+    input: String,
+}
+
+impl Item {
+    pub(super) fn write(&self, json: &mut Json) {
+        json.object(|json| {
+            json.say("id", &self.id);
+            json.say("type", self.what.kind());
+            let status = match self.status {
+                Status::InProgress => "in_progress",
+                Status::Completed => "completed",
+                Status::Incomplete => "incomplete",
+            };
+            json.say("status", status);
+            match &self.what {
+                What::Message(parts) => {
+                    json.say("role", "assistant");
+                    json.key("content")
+                        .list(|json| parts.iter().for_each(|part| part.write(json)));
+                }
+                What::Reasoning(thought) => {
+                    json.key("summary").list(|_| {});
+                    json.key("content")
+                        .list(|json| thought.part.iter().for_each(|part| part.write(json)));
+                    if let Some(sealed) = &thought.sealed {
+                        json.say("encrypted_content", sealed);
+                    }
+                }
+                What::Call(call) => call.write(json),
+            }
+        });
+    }
+}
+
+impl What {
+    pub(super) fn reasoning(sealed: Option<String>) -> Self {
+        Self::Reasoning(Box::new(Thought {
+            part: None,
+            signature: String::new(),
+            sealed,
+        }))
+    }
+
+    /// What its ids begin with.
+    pub(super) fn prefix(&self) -> &'static str {
+        match self {
+            Self::Message(_) => "msg",
+            Self::Reasoning(_) => "rs",
+            Self::Call(call) if call.is_freeform() => "ctc",
+            Self::Call(_) => "fc",
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Message(_) => "message",
+            Self::Reasoning(_) => "reasoning",
+            Self::Call(call) if call.is_freeform() => "custom_tool_call",
+            Self::Call(_) => "function_call",
+        }
+    }
+
+    pub(super) fn call(&self) -> Option<&Call> {
+        match self {
+            Self::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    pub(super) fn call_mut(&mut self) -> Option<&mut Call> {
+        match self {
+            Self::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing of it is missing when another item begins.
+    pub(super) fn is_whole(&self) -> bool {
+        self.call().is_none_or(Call::is_whole)
+    }
+
+    /// Whether an answer that was cut may have cut it.
+    pub(super) fn may_be_cut(&self) -> bool {
+        self.call().is_none_or(|call| !call.is_whole())
+    }
+
+    pub(super) fn parts(&self) -> usize {
+        match self {
+            Self::Message(parts) => parts.len(),
+            Self::Reasoning(thought) => usize::from(thought.part.is_some()),
+            Self::Call(_) => 0,
+        }
+    }
+
+    pub(super) fn last_part(&self) -> Option<&Part> {
+        match self {
+            Self::Message(parts) => parts.last(),
+            Self::Reasoning(thought) => thought.part.as_ref(),
+            Self::Call(_) => None,
+        }
+    }
+
+    pub(super) fn part_mut(&mut self) -> Option<&mut Part> {
+        match self {
+            Self::Message(parts) => parts.last_mut(),
+            Self::Reasoning(thought) => thought.part.as_mut(),
+            Self::Call(_) => None,
+        }
+    }
+
+    pub(super) fn add_part(&mut self, kind: &'static str) {
+        match self {
+            Self::Message(parts) => parts.push(Part::of(kind)),
+            Self::Reasoning(thought) => thought.part = Some(Part::of(kind)),
+            Self::Call(_) => {}
+        }
+    }
+}
+
+impl Part {
+    pub(super) const fn of(kind: &'static str) -> Self {
+        Self {
+            kind,
+            text: String::new(),
+        }
+    }
+
+    /// The member that has its text.
+    pub(super) fn member(&self) -> &'static str {
+        if self.kind == REFUSAL {
+            "refusal"
+        } else {
+            "text"
+        }
+    }
+
+    pub(super) fn write(&self, json: &mut Json) {
+        json.object(|json| {
+            json.say("type", self.kind);
+            json.say(self.member(), &self.text);
+            if self.kind == TEXT {
+                json.key("annotations").list(|_| {});
+                json.key("logprobs").list(|_| {});
+            }
+        });
+    }
+}
+
+impl Thought {
+    /// Puts what was thought and its signature where clients send it back from.
+    pub(super) fn seal(&mut self, by: Dialect) {
+        if !self.signature.is_empty() {
+            let text = self.part.as_ref().map_or("", |part| &part.text);
+            self.sealed = Some(sealed::thinking(by, text, &self.signature));
+        }
+    }
+}
+
+impl Call {
+    pub(super) fn new(nth: u32, id: String, called: &str, alias: Option<Alias>) -> Self {
+        Self {
+            nth,
+            id,
+            called: called.to_owned(),
+            alias,
+            arguments: String::new(),
+            input: String::new(),
+        }
+    }
+
+    pub(super) fn is_freeform(&self) -> bool {
+        self.alias.as_ref().is_some_and(|alias| alias.is_freeform)
+    }
+
+    fn is_whole(&self) -> bool {
+        Raw::read(self.arguments.as_bytes()).is_some()
+    }
+
+    /// All has come: what of it is still untold.
+    pub(super) fn complete(&mut self, is_whole: bool) -> String {
+        if self.is_freeform() {
+            self.input = unwrap(&self.arguments);
+            return self.input.clone();
+        }
+        if is_whole && self.arguments.trim().is_empty() {
+            // Clients read a document there, and at least one piece of it.
+            self.arguments = "{}".to_owned();
+            return self.arguments.clone();
+        }
+        String::new()
+    }
+
+    /// The kinds of its events, and the member of the last that has all.
+    pub(super) fn events(&self) -> (&'static str, &'static str, &'static str) {
+        if self.is_freeform() {
+            (
+                "response.custom_tool_call_input.delta",
+                "response.custom_tool_call_input.done",
+                "input",
+            )
+        } else {
+            (
+                "response.function_call_arguments.delta",
+                "response.function_call_arguments.done",
+                "arguments",
+            )
+        }
+    }
+
+    /// What its tool gets.
+    pub(super) fn said(&self) -> &str {
+        if self.is_freeform() {
+            &self.input
+        } else {
+            &self.arguments
+        }
+    }
+
+    fn write(&self, json: &mut Json) {
+        json.say("call_id", &self.id);
+        match &self.alias {
+            None => json.say("name", &self.called),
+            Some(alias) => {
+                json.say("name", &alias.name);
+                if let Some(namespace) = &alias.namespace {
+                    json.say("namespace", namespace);
+                }
+            }
+        }
+        let (_, _, member) = self.events();
+        json.say(member, self.said());
+    }
+}
+
+/// The text that a model gave as a function's one argument. What is no such thing, or was cut off, is told as it came: half of it could
+/// be taken for the whole.
+fn unwrap(arguments: &str) -> String {
+    let read = || {
+        let mut members = Raw::read(arguments.as_bytes())?.object().ok()?;
+        let input = members.text("input").ok()??;
+        Some(input.into_owned())
+    };
+    read().unwrap_or_else(|| arguments.to_owned())
+}

@@ -1,0 +1,69 @@
+//! What a provider signed, as `encrypted_content` carries it.
+//!
+//! Invariant: what is opened is what was sealed, byte for byte, whatever a client makes of the texts beside it; what another hand
+//! sealed (OpenAI's own) is not opened.
+
+use std::borrow::Cow;
+
+use crate::call::Said;
+use crate::dialect::Dialect;
+
+const MARK: &str = "tollgate:";
+const THINKING: &str = "thinking";
+const REDACTED: &str = "redacted";
+const CALL: &str = "call";
+
+/// What an item of ours carries.
+pub(super) enum Opened<'a> {
+    Said(Said<'a>),
+    /// What the provider wants to see again beside the call of this id.
+    OfCall {
+        id: Cow<'a, str>,
+        signature: Cow<'a, str>,
+    },
+}
+
+pub(super) fn thinking(by: Dialect, text: &str, signature: &str) -> String {
+    format!("{MARK}{}:{THINKING}:{signature}:{text}", by.as_str())
+}
+
+pub(super) fn redacted(by: Dialect, data: &str) -> String {
+    format!("{MARK}{}:{REDACTED}:{data}", by.as_str())
+}
+
+pub(super) fn of_call(by: Dialect, id: &str, signature: &str) -> String {
+    format!("{MARK}{}:{CALL}:{signature}:{id}", by.as_str())
+}
+
+/// Opens what was sealed here.
+pub(super) fn open(sealed: &str) -> Option<Opened<'static>> {
+    let (by, rest) = sealed.strip_prefix(MARK)?.split_once(':')?;
+    let by = Dialect::ALL
+        .into_iter()
+        .find(|dialect| dialect.as_str() == by)?;
+    let (kind, rest) = rest.split_once(':')?;
+    // Signatures are base64, which has no colon.
+    let own = |text: &str| Cow::Owned(text.to_owned());
+    match kind {
+        THINKING => {
+            let (signature, text) = rest.split_once(':')?;
+            let thinking = Said::Thinking {
+                text: own(text),
+                signature: Some(own(signature)),
+            };
+            Some(Opened::Said(Said::Of(by, Box::new(thinking))))
+        }
+        REDACTED => {
+            let data = Said::Redacted(own(rest));
+            Some(Opened::Said(Said::Of(by, Box::new(data))))
+        }
+        CALL => {
+            let (signature, id) = rest.split_once(':')?;
+            Some(Opened::OfCall {
+                id: own(id),
+                signature: own(signature),
+            })
+        }
+        _ => None,
+    }
+}
