@@ -5,7 +5,6 @@
 use wire::filter::Stop;
 
 use crate::call::{Alias, Echo};
-use crate::dialect::Dialect;
 
 /// Something that an answer tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -116,8 +115,8 @@ pub(crate) trait Writer: std::fmt::Debug {
 /// What the writer of an answer knows of its call.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    /// Who answers.
-    pub(crate) backend: Dialect,
+    /// What the backend speaks.
+    pub(crate) backend: &'static str,
     /// The client reads a stream's usage.
     pub(crate) wants_usage: bool,
     pub(crate) aliases: Vec<Alias>,

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::Dialect;
 use crate::fault::Fault;
 use crate::json::Json;
 use crate::raw::Raw;
@@ -52,8 +51,17 @@ pub(crate) struct Alias {
     pub(crate) called: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
-    /// It takes a text: the backend knows it as a function with one argument, `input`.
-    pub(crate) is_freeform: bool,
+    pub(crate) kind: AliasKind,
+}
+
+/// What a tool is to the client that is a function to the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AliasKind {
+    Function,
+    /// It takes a text, the function's one argument, `input`.
+    Freeform,
+    /// It finds other tools.
+    Search,
 }
 
 /// Members of JSON that an answer says again of its call.
@@ -118,8 +126,8 @@ pub(crate) enum Said<'a> {
     },
     /// Thinking that only its provider can read.
     Redacted(Cow<'a, str>),
-    /// Thinking as backends of this dialect signed it, carried by a client of another: only they are told its signature.
-    Of(Dialect, Box<Said<'a>>),
+    /// Thinking as backends that speak this signed it, carried by a client of another dialect: only they are told its signature.
+    Of(Cow<'a, str>, Box<Said<'a>>),
     Call(ToolCall<'a>),
     Result(ToolResult<'a>),
 }

@@ -86,8 +86,9 @@ impl Filter for Translation {
         let mut call = client.read_call(raw)?;
         let answering = Translated {
             client,
+            backend: target,
             asked: Arc::new(Asked {
-                backend: target,
+                backend: target.as_str(),
                 wants_usage: call.wants_usage,
                 aliases: std::mem::take(&mut call.aliases),
                 echo: std::mem::take(&mut call.echo),
@@ -108,6 +109,7 @@ impl Filter for Translation {
 #[derive(Debug)]
 struct Translated {
     client: Dialect,
+    backend: Dialect,
     asked: Arc<Asked>,
 }
 
@@ -118,7 +120,7 @@ impl Answering for Translated {
         content: Content,
         unix_s: u64,
     ) -> Option<Box<dyn ResponseFilter>> {
-        let (client, backend) = (self.client, self.asked.backend);
+        let (client, backend) = (self.client, self.backend);
         if head.status >= 400 {
             return Some(Box::new(Failure {
                 client,

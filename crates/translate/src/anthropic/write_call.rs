@@ -7,7 +7,6 @@
 use wire::filter::Request;
 
 use crate::call::{Call, Format, Media, Message, Part, Role, Said, Tool, ToolChoice};
-use crate::dialect::Dialect;
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
@@ -151,7 +150,7 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
         // Without a signature, or with another provider's, thinking would be refused.
         Said::Thinking { .. } | Said::Redacted(_) => return Ok(()),
         Said::Of(by, said) => {
-            if *by == Dialect::Anthropic {
+            if by == SPEAKS {
                 own_thinking(said, json);
             }
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::read_tools::name_of;
+use super::read_tools::{SEARCH, name_of};
 use super::sealed::{self, Opened};
 use crate::call::{Media, Part, Role, Said, ToolCall, ToolResult};
 use crate::fault::{Fault, Result};
@@ -16,15 +16,21 @@ const CACHE_LONG: Raw<'static> = Raw::literal(r#"{"type":"ephemeral","ttl":"1h"}
 
 pub(super) enum Item<'a> {
     Message(Role, Vec<Part<'a>>),
+    /// What another agent says, whose name is left out.
+    OfAgent(Vec<Part<'a>>),
     Thought(Said<'a>),
     /// What a provider wants to see again beside the call of this id.
     Signature(Cow<'a, str>, Cow<'a, str>),
-    /// Reasoning of which nothing can be told on.
-    Foreign,
+    /// What cannot be told on, and what of it is dropped.
+    Foreign(&'static str),
     Call(ToolCall<'a>),
     Output(ToolResult<'a>),
+    /// What is told already.
+    Told,
     /// More tools.
     Tools(Raw<'a>),
+    /// Tools that a search found, and the id of that.
+    Found(Option<Cow<'a, str>>, Raw<'a>),
 }
 
 pub(super) fn read(value: Raw<'_>) -> Result<Item<'_>> {
@@ -51,6 +57,25 @@ pub(super) fn read(value: Raw<'_>) -> Result<Item<'_>> {
             is_error: false,
             parts: item.need("output", output)?,
         })),
+        "tool_search_call" => {
+            let arguments = item.need("arguments", super::read_tools::an_object)?.json();
+            match item.text("call_id")? {
+                Some(id) => Ok(Item::Call(ToolCall {
+                    id,
+                    name: SEARCH.into(),
+                    arguments: arguments.into(),
+                    signature: None,
+                })),
+                // The provider searched.
+                None => Ok(Item::Foreign("input.tool_search_call")),
+            }
+        }
+        "tool_search_output" => {
+            let id = item.text("call_id")?;
+            Ok(Item::Found(id, item.need("tools", Ok)?))
+        }
+        // Codex's: what another of its agents says to this one.
+        "agent_message" => Ok(Item::OfAgent(item.need("content", content)?)),
         "additional_tools" => Ok(Item::Tools(item.need("tools", Ok)?)),
         "item_reference" => {
             let says = "names an item that is kept, and a backend of another dialect keeps nothing; send the item again";
@@ -95,7 +120,7 @@ fn reasoning(mut item: Object<'_>) -> Result<Item<'_>> {
         .join("\n\n");
     let text = if content.is_empty() { summary } else { content };
     Ok(match text.is_empty() {
-        true => Item::Foreign,
+        true => Item::Foreign("input.encrypted_content"),
         false => Item::Thought(Said::Thinking {
             text: text.into(),
             signature: None,

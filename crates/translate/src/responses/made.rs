@@ -1,8 +1,7 @@
 //! The items of a response while they are made.
 
 use super::sealed;
-use crate::call::Alias;
-use crate::dialect::Dialect;
+use crate::call::{Alias, AliasKind};
 use crate::json::Json;
 use crate::raw::Raw;
 
@@ -48,8 +47,6 @@ pub(super) struct Thought {
 
 #[derive(Debug)]
 pub(super) struct Call {
-    /// The provider's number of it.
-    pub(super) nth: u32,
     pub(super) id: String,
     /// The provider's name of its tool.
     pub(super) called: String,
@@ -105,8 +102,11 @@ impl What {
         match self {
             Self::Message(_) => "msg",
             Self::Reasoning(_) => "rs",
-            Self::Call(call) if call.is_freeform() => "ctc",
-            Self::Call(_) => "fc",
+            Self::Call(call) => match call.kind() {
+                AliasKind::Function => "fc",
+                AliasKind::Freeform => "ctc",
+                AliasKind::Search => "tsc",
+            },
         }
     }
 
@@ -114,19 +114,15 @@ impl What {
         match self {
             Self::Message(_) => "message",
             Self::Reasoning(_) => "reasoning",
-            Self::Call(call) if call.is_freeform() => "custom_tool_call",
-            Self::Call(_) => "function_call",
+            Self::Call(call) => match call.kind() {
+                AliasKind::Function => "function_call",
+                AliasKind::Freeform => "custom_tool_call",
+                AliasKind::Search => "tool_search_call",
+            },
         }
     }
 
-    pub(super) fn call(&self) -> Option<&Call> {
-        match self {
-            Self::Call(call) => Some(call),
-            _ => None,
-        }
-    }
-
-    pub(super) fn call_mut(&mut self) -> Option<&mut Call> {
+    fn call(&self) -> Option<&Call> {
         match self {
             Self::Call(call) => Some(call),
             _ => None,
@@ -207,7 +203,7 @@ impl Part {
 
 impl Thought {
     /// Puts what was thought and its signature where clients send it back from.
-    pub(super) fn seal(&mut self, by: Dialect) {
+    pub(super) fn seal(&mut self, by: &str) {
         if !self.signature.is_empty() {
             let text = self.part.as_ref().map_or("", |part| &part.text);
             self.sealed = Some(sealed::thinking(by, text, &self.signature));
@@ -216,9 +212,8 @@ impl Thought {
 }
 
 impl Call {
-    pub(super) fn new(nth: u32, id: String, called: &str, alias: Option<Alias>) -> Self {
+    pub(super) fn new(id: String, called: &str, alias: Option<Alias>) -> Self {
         Self {
-            nth,
             id,
             called: called.to_owned(),
             alias,
@@ -227,8 +222,10 @@ impl Call {
         }
     }
 
-    pub(super) fn is_freeform(&self) -> bool {
-        self.alias.as_ref().is_some_and(|alias| alias.is_freeform)
+    pub(super) fn kind(&self) -> AliasKind {
+        self.alias
+            .as_ref()
+            .map_or(AliasKind::Function, |alias| alias.kind)
     }
 
     fn is_whole(&self) -> bool {
@@ -237,7 +234,7 @@ impl Call {
 
     /// All has come: what of it is still untold.
     pub(super) fn complete(&mut self, is_whole: bool) -> String {
-        if self.is_freeform() {
+        if self.kind() == AliasKind::Freeform {
             self.input = unwrap(&self.arguments);
             return self.input.clone();
         }
@@ -249,34 +246,42 @@ impl Call {
         String::new()
     }
 
-    /// The kinds of its events, and the member of the last that has all.
-    pub(super) fn events(&self) -> (&'static str, &'static str, &'static str) {
-        if self.is_freeform() {
-            (
-                "response.custom_tool_call_input.delta",
-                "response.custom_tool_call_input.done",
-                "input",
-            )
-        } else {
-            (
+    /// The kinds of its events, where it has some of its own, and the member of the last that has all.
+    pub(super) fn events(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        match self.kind() {
+            AliasKind::Function => Some((
                 "response.function_call_arguments.delta",
                 "response.function_call_arguments.done",
                 "arguments",
-            )
+            )),
+            AliasKind::Freeform => Some((
+                "response.custom_tool_call_input.delta",
+                "response.custom_tool_call_input.done",
+                "input",
+            )),
+            AliasKind::Search => None,
         }
     }
 
     /// What its tool gets.
     pub(super) fn said(&self) -> &str {
-        if self.is_freeform() {
-            &self.input
-        } else {
-            &self.arguments
+        match self.kind() {
+            AliasKind::Freeform => &self.input,
+            AliasKind::Function | AliasKind::Search => &self.arguments,
         }
     }
 
     fn write(&self, json: &mut Json) {
         json.say("call_id", &self.id);
+        if self.kind() == AliasKind::Search {
+            json.say("execution", "client");
+            let arguments = Raw::read(self.arguments.as_bytes());
+            return match arguments.filter(|arguments| arguments.is_object()) {
+                Some(arguments) => json.key("arguments").raw(arguments),
+                None if self.arguments.is_empty() => json.key("arguments").object(|_| {}),
+                None => json.say("arguments", &self.arguments),
+            };
+        }
         match &self.alias {
             None => json.say("name", &self.called),
             Some(alias) => {
@@ -286,8 +291,9 @@ impl Call {
                 }
             }
         }
-        let (_, _, member) = self.events();
-        json.say(member, self.said());
+        if let Some((_, _, member)) = self.events() {
+            json.say(member, self.said());
+        }
     }
 }
 

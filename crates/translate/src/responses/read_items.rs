@@ -10,6 +10,7 @@ use super::item::{self, Item};
 use super::read_tools::{self, Offered};
 use crate::call::{Call, Message, Part, Role, Said, ToolResult};
 use crate::fault::{Fault, Result};
+use crate::json::Json;
 use crate::raw::Raw;
 
 /// Reads an input into the call.
@@ -25,11 +26,20 @@ pub(super) fn read<'a>(input: Raw<'a>, call: &mut Call<'a>, offered: &mut Offere
     let mut turns = Turns::default();
     let mut items = Vec::new();
     input.each(|nth, value| {
-        let mut item = item::read(value)?;
-        if let Item::Output(result) = &mut item {
-            turns.keep(nth, result)?;
-        }
-        items.push(item);
+        let item = match item::read(value)? {
+            Item::Found(id, tools) => {
+                let names = read_tools::found(tools, call, offered);
+                let names = names.map_err(|fault| fault.within("tools"))?;
+                found(id, &names)
+            }
+            Item::Tools(tools) => {
+                let read = read_tools::read(tools, call, offered);
+                read.map_err(|fault| fault.within("tools"))?;
+                Item::Told
+            }
+            item => item,
+        };
+        items.push(turns.keep(nth, item)?);
         Ok(())
     })?;
     for (nth, item) in items.into_iter().enumerate() {
@@ -39,21 +49,44 @@ pub(super) fn read<'a>(input: Raw<'a>, call: &mut Call<'a>, offered: &mut Offere
                 turns.end(call)?;
                 call.messages.push(Message { role, nth, parts });
             }
+            Item::OfAgent(parts) => {
+                turns.end(call)?;
+                call.dropped.push("input.author");
+                call.messages.push(Message {
+                    role: Role::User,
+                    nth,
+                    parts,
+                });
+            }
             Item::Thought(said) => turns.say(nth, vec![Part::of(said)]),
             Item::Signature(id, signature) => drop(turns.signatures.insert(id, signature)),
-            Item::Foreign => call.dropped.push("input.encrypted_content"),
+            Item::Foreign(dropped) => call.dropped.push(dropped),
             Item::Call(mut tool) => {
                 tool.signature = turns.signatures.remove(&tool.id);
                 turns.calls.push((nth, tool.id.clone()));
                 turns.say(nth, vec![Part::of(Said::Call(tool))]);
             }
             Item::Output(_) => turns.end(call)?,
-            Item::Tools(tools) => read_tools::read(tools, call, offered)
-                .map_err(|fault| fault.within("tools").item(nth))?,
+            Item::Found(..) | Item::Tools(_) | Item::Told => {}
         }
     }
     turns.end(call)?;
     turns.all_told()
+}
+
+/// What a search is told: the names of what it found, which the backend is told with the other tools.
+fn found<'a>(id: Option<Cow<'a, str>>, names: &[String]) -> Item<'a> {
+    let Some(id) = id else {
+        return Item::Foreign("input.tool_search_output");
+    };
+    let mut json = Json::default();
+    json.list(|json| names.iter().for_each(|name| json.text(name)));
+    let text = String::from_utf8(json.into_bytes()).unwrap_or_default();
+    Item::Output(ToolResult {
+        id,
+        is_error: false,
+        parts: vec![Part::of(Said::Text(text.into()))],
+    })
 }
 
 /// A model's turn that is being read, and what tools gave.
@@ -67,14 +100,18 @@ struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    fn keep(&mut self, nth: usize, result: &mut ToolResult<'a>) -> Result<()> {
-        let kept = ToolResult {
-            id: result.id.clone(),
-            is_error: result.is_error,
-            parts: std::mem::take(&mut result.parts),
+    /// Keeps an output until its call is told; its item says that the turn is over.
+    fn keep(&mut self, nth: usize, item: Item<'a>) -> Result<Item<'a>> {
+        let Item::Output(result) = item else {
+            return Ok(item);
         };
-        match self.outputs.insert(result.id.clone(), (nth, kept)) {
-            None => Ok(()),
+        let over = Item::Output(ToolResult {
+            id: Cow::Borrowed(""),
+            is_error: false,
+            parts: Vec::new(),
+        });
+        match self.outputs.insert(result.id.clone(), (nth, result)) {
+            None => Ok(over),
             Some((earlier, _)) => {
                 let says = format!("the output of this call stands at input[{earlier}] already");
                 Err(Fault::new(says).within("call_id"))

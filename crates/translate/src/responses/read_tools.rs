@@ -1,7 +1,8 @@
 //! Reads tools and the choice among them.
 //!
 //! A backend of another dialect knows functions alone. A tool that takes a text becomes a function with one argument, `input`; one of
-//! a namespace bears that in its name, which is cut where it is too long; the answer names both as the client does.
+//! a namespace bears that in its name, which is cut where it is too long; the answer names both as the client does. A search for tools
+//! that the client makes is a function, too, and what it finds is told with the other tools from then on.
 //! Tools of the provider's own are offered, not asked for: where an agent offers them beside its own, they are dropped. Where they are
 //! all that there is, or are chosen by name, an answer without them would not be one.
 //! Invariant: a name becomes the same whatever stands beside it.
@@ -9,7 +10,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::call::{Alias, Call, Tool, ToolChoice};
+use crate::call::{Alias, AliasKind, Call, Tool, ToolChoice};
 use crate::fault::{Fault, Result};
 use crate::raw::{Object, Raw};
 
@@ -18,10 +19,15 @@ const NAME_BYTES: usize = 64;
 /// A tool that takes a text, as a function.
 const FREEFORM: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
 
+/// The name of a search for tools.
+pub(super) const SEARCH: &str = "tool_search";
+/// The namespace of what has none.
+const DEFAULT_SPACE: &str = "functions";
+
 /// The provider's own tools that an agent works without, and the name of what is dropped.
 const SPARED: [(&str, &str); 6] = [
     ("image_generation", "tools.image_generation"),
-    // Tools that a search would find are told from the beginning.
+    // Its own search: tools that it would find are told from the beginning.
     ("tool_search", "tools.tool_search"),
     ("web_search", "tools.web_search"),
     ("web_search_2025_08_26", "tools.web_search"),
@@ -40,7 +46,7 @@ pub(super) struct Offered {
 /// The name by which a backend knows a tool.
 pub(super) fn name_of<'a>(namespace: Option<&str>, name: Cow<'a, str>) -> Cow<'a, str> {
     let name = match namespace {
-        None => name,
+        None | Some(DEFAULT_SPACE) => name,
         Some(space) if space.ends_with("__") => format!("{space}{name}").into(),
         Some(space) => format!("{space}__{name}").into(),
     };
@@ -60,89 +66,154 @@ pub(super) fn name_of<'a>(namespace: Option<&str>, name: Cow<'a, str>) -> Cow<'a
 
 /// Reads a list of tools into the call.
 pub(super) fn read<'a>(value: Raw<'a>, call: &mut Call<'a>, offered: &mut Offered) -> Result<()> {
+    let is_described = each(value, &mut |nth, kind, space, mut tool| {
+        if kind == SEARCH
+            && tool
+                .look("execution")
+                .is_some_and(|who| who.json() == "\"client\"")
+        {
+            return add(search(&mut tool)?, AliasKind::Search, None, call, offered);
+        }
+        if let Some((_, dropped)) = SPARED.iter().find(|(known, _)| *known == kind) {
+            call.dropped.push(dropped);
+            offered.spared.get_or_insert_with(|| hosted(kind).item(nth));
+            return Ok(());
+        }
+        let (tool, kind) = one(kind, &mut tool)?;
+        add(tool, kind, space, call, offered)
+    })?;
+    name_description(is_described, call);
+    Ok(())
+}
+
+fn name_description(is_described: bool, call: &mut Call<'_>) {
+    if is_described {
+        call.dropped.push("tools.namespace.description");
+    }
+}
+
+/// Reads what a search found into the call, and gives the names: what was found before is there already.
+pub(super) fn found<'a>(
+    value: Raw<'a>,
+    call: &mut Call<'a>,
+    offered: &mut Offered,
+) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let is_described = each(value, &mut |_, kind, space, mut tool| {
+        let (tool, kind) = one(kind, &mut tool)?;
+        let name = name_of(space, tool.name.clone()).into_owned();
+        if !offered.names.contains(&name) {
+            add(tool, kind, space, call, offered)?;
+        }
+        names.push(name);
+        Ok(())
+    })?;
+    name_description(is_described, call);
+    Ok(names)
+}
+
+/// Is told a tool: its number, its type, its namespace and its other members.
+type Tell<'t, 'a> = dyn FnMut(usize, &str, Option<&str>, Object<'a>) -> Result<()> + 't;
+
+/// Tells each tool of a list, those of a namespace with that. Gives whether a namespace is described, for which there is no place.
+fn each<'a>(value: Raw<'a>, tell: &mut Tell<'_, 'a>) -> Result<bool> {
+    let mut is_described = false;
     value.each(|nth, tool| {
         let mut tool = tool.object()?;
         let kind = tool.need("type", Raw::text)?;
-        if let Some((_, dropped)) = SPARED.iter().find(|(known, _)| *known == kind) {
-            call.dropped.push(dropped);
-            offered
-                .spared
-                .get_or_insert_with(|| hosted(&kind).item(nth));
-            return Ok(());
-        }
         if kind != "namespace" {
-            return one(&kind, None, tool, call, offered);
+            return tell(nth, &kind, None, tool);
         }
         let space = tool.need("name", Raw::text)?;
-        if tool
+        is_described |= tool
             .text("description")?
-            .is_some_and(|text| !text.is_empty())
-        {
-            call.dropped.push("tools.namespace.description");
-        }
+            .is_some_and(|text| !text.is_empty());
         tool.need("tools", |tools| {
-            tools.each(|_, tool| {
+            tools.each(|nth, tool| {
                 let mut tool = tool.object()?;
                 let kind = tool.need("type", Raw::text)?;
-                one(&kind, Some(&space), tool, call, offered)
+                tell(nth, &kind, Some(&space), tool)
             })
         })?;
         Ok(())
     })?;
-    Ok(())
+    Ok(is_described)
 }
 
-fn one<'a>(
-    kind: &str,
+/// Adds a tool, under the name by which the backend knows it.
+fn add<'a>(
+    mut tool: Tool<'a>,
+    kind: AliasKind,
     space: Option<&str>,
-    mut tool: Object<'a>,
     call: &mut Call<'a>,
     offered: &mut Offered,
 ) -> Result<()> {
-    let is_freeform = match kind {
-        "function" => false,
-        "custom" => true,
-        kind => return Err(hosted(kind)),
-    };
-    let said = tool.need("name", Raw::text)?;
-    let name = name_of(space, said.clone());
-    if !offered.names.insert(name.clone().into_owned()) {
-        let says = format!("a backend of another dialect would know two tools as {name:?}");
+    let said = tool.name.clone();
+    tool.name = name_of(space, said.clone());
+    if !offered.names.insert(tool.name.clone().into_owned()) {
+        let says = format!(
+            "a backend of another dialect would know two tools as {:?}",
+            tool.name
+        );
         return Err(Fault::new(says).within("name"));
     }
-    if is_freeform || name != said {
+    if kind != AliasKind::Function || tool.name != said {
         call.aliases.push(Alias {
-            called: name.clone().into_owned(),
-            namespace: space.map(str::to_owned),
+            called: tool.name.clone().into_owned(),
+            namespace: space
+                .filter(|space| *space != DEFAULT_SPACE)
+                .map(str::to_owned),
             name: said.into_owned(),
-            is_freeform,
+            kind,
         });
     }
-    let mut description = tool.text("description")?;
-    let schema = match is_freeform {
-        true => {
-            let grammar = tool.read("format", grammar)?.flatten();
-            if let Some(grammar) = grammar {
-                let text = description.unwrap_or_default();
-                description = Some(
-                    format!("{text}\n\n{grammar}")
-                        .trim_start()
-                        .to_owned()
-                        .into(),
-                );
-            }
-            Some(Raw::literal(FREEFORM))
-        }
-        false => tool.read("parameters", an_object)?,
-    };
-    call.tools.push(Tool {
-        name,
-        description,
-        schema,
+    call.tools.push(tool);
+    Ok(())
+}
+
+/// A tool of the client's.
+fn one<'a>(kind: &str, tool: &mut Object<'a>) -> Result<(Tool<'a>, AliasKind)> {
+    match kind {
+        "function" => Ok((function(tool)?, AliasKind::Function)),
+        "custom" => Ok((freeform(tool)?, AliasKind::Freeform)),
+        kind => Err(hosted(kind)),
+    }
+}
+
+fn function<'a>(tool: &mut Object<'a>) -> Result<Tool<'a>> {
+    Ok(Tool {
+        name: tool.need("name", Raw::text)?,
+        description: tool.text("description")?,
+        schema: tool.read("parameters", an_object)?,
         is_strict: tool.read("strict", Raw::flag)?.unwrap_or(false),
         cache: None,
-    });
-    Ok(())
+    })
+}
+
+fn freeform<'a>(tool: &mut Object<'a>) -> Result<Tool<'a>> {
+    let mut description = tool.text("description")?;
+    if let Some(grammar) = tool.read("format", grammar)?.flatten() {
+        let text = description.unwrap_or_default();
+        let text = format!("{text}\n\n{grammar}");
+        description = Some(text.trim_start().to_owned().into());
+    }
+    Ok(Tool {
+        name: tool.need("name", Raw::text)?,
+        description,
+        schema: Some(Raw::literal(FREEFORM)),
+        is_strict: false,
+        cache: None,
+    })
+}
+
+fn search<'a>(tool: &mut Object<'a>) -> Result<Tool<'a>> {
+    Ok(Tool {
+        name: SEARCH.into(),
+        description: tool.text("description")?,
+        schema: tool.read("parameters", an_object)?,
+        is_strict: false,
+        cache: None,
+    })
 }
 
 /// What the form of a text is, in words: nobody else holds a model to it.

@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use crate::call::Said;
-use crate::dialect::Dialect;
 
 const MARK: &str = "tollgate:";
 const THINKING: &str = "thinking";
@@ -23,24 +22,21 @@ pub(super) enum Opened<'a> {
     },
 }
 
-pub(super) fn thinking(by: Dialect, text: &str, signature: &str) -> String {
-    format!("{MARK}{}:{THINKING}:{signature}:{text}", by.as_str())
+pub(super) fn thinking(by: &str, text: &str, signature: &str) -> String {
+    format!("{MARK}{by}:{THINKING}:{signature}:{text}")
 }
 
-pub(super) fn redacted(by: Dialect, data: &str) -> String {
-    format!("{MARK}{}:{REDACTED}:{data}", by.as_str())
+pub(super) fn redacted(by: &str, data: &str) -> String {
+    format!("{MARK}{by}:{REDACTED}:{data}")
 }
 
-pub(super) fn of_call(by: Dialect, id: &str, signature: &str) -> String {
-    format!("{MARK}{}:{CALL}:{signature}:{id}", by.as_str())
+pub(super) fn of_call(by: &str, id: &str, signature: &str) -> String {
+    format!("{MARK}{by}:{CALL}:{signature}:{id}")
 }
 
 /// Opens what was sealed here.
 pub(super) fn open(sealed: &str) -> Option<Opened<'static>> {
     let (by, rest) = sealed.strip_prefix(MARK)?.split_once(':')?;
-    let by = Dialect::ALL
-        .into_iter()
-        .find(|dialect| dialect.as_str() == by)?;
     let (kind, rest) = rest.split_once(':')?;
     // Signatures are base64, which has no colon.
     let own = |text: &str| Cow::Owned(text.to_owned());
@@ -51,11 +47,11 @@ pub(super) fn open(sealed: &str) -> Option<Opened<'static>> {
                 text: own(text),
                 signature: Some(own(signature)),
             };
-            Some(Opened::Said(Said::Of(by, Box::new(thinking))))
+            Some(Opened::Said(Said::Of(own(by), Box::new(thinking))))
         }
         REDACTED => {
             let data = Said::Redacted(own(rest));
-            Some(Opened::Said(Said::Of(by, Box::new(data))))
+            Some(Opened::Said(Said::Of(own(by), Box::new(data))))
         }
         CALL => {
             let (signature, id) = rest.split_once(':')?;

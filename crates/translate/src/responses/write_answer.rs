@@ -6,11 +6,13 @@
 //! What a stream keeps for its last event is as much as it has told.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::made::{Call, Item, Status, What, What::*};
 use super::{made, sealed};
 use crate::answer::{Asked, Error, Event, Finish, Usage, Writer};
+use crate::call::AliasKind;
 use crate::json::Json;
 
 /// Ids of providers are no longer; with what is put before and behind, they stay within what OpenAI takes.
@@ -27,6 +29,10 @@ pub(crate) struct Response {
     stem: String,
     model: String,
     items: Vec<Item>,
+    /// The place of each call, by the provider's number of it.
+    calls: HashMap<u32, usize>,
+    /// Bytes that have come of calls which are told as a whole.
+    untold: usize,
     /// The number of the next event.
     sequence: Cell<u64>,
     /// Bytes of what was told, which the end repeats.
@@ -50,6 +56,8 @@ impl Response {
             stem: String::new(),
             model: String::new(),
             items: Vec::new(),
+            calls: HashMap::new(),
+            untold: 0,
             sequence: Cell::new(0),
             kept: 0,
         }
@@ -170,6 +178,9 @@ impl Response {
             Message(_) => {}
             Reasoning(reasoning) => reasoning.seal(by),
             Call(call) => {
+                if call.kind() != AliasKind::Function {
+                    self.untold = self.untold.saturating_sub(call.arguments.len());
+                }
                 let more = call.complete(status == Status::Completed);
                 self.kept += more.len();
                 self.end_call(at, &more, out);
@@ -183,7 +194,9 @@ impl Response {
         let Some(Call(call)) = self.items.get(at).map(|item| &item.what) else {
             return;
         };
-        let (delta, done, member) = call.events();
+        let Some((delta, done, member)) = call.events() else {
+            return;
+        };
         if !more.is_empty() {
             self.emit_of(at, out, delta, |json| json.say("delta", more));
         }
@@ -274,9 +287,7 @@ impl Response {
     }
 
     fn call(&mut self, nth: u32, id: &str, name: &str, signature: Option<&str>, out: &mut Vec<u8>) {
-        let calls = self.items.iter().rev();
-        let mut calls = calls.filter_map(|item| item.what.call().filter(|call| call.nth == nth));
-        if let Some(known) = calls.next()
+        if let Some((_, known)) = self.open_call(nth)
             && known.called == name
             && (id.is_empty() || known.id == id)
         {
@@ -291,31 +302,36 @@ impl Response {
             let sealed = sealed::of_call(self.asked.backend, &id, signature);
             self.sealed(sealed, out);
         }
-        let aliases = self.asked.aliases.iter();
-        let alias = aliases.clone().find(|alias| alias.called == name).cloned();
+        let mut aliases = self.asked.aliases.iter();
+        let alias = aliases.find(|alias| alias.called == name).cloned();
         self.kept += id.len() + name.len();
-        self.add(Call(Box::new(Call::new(nth, id, name, alias))), out);
+        let at = self.add(Call(Box::new(Call::new(id, name, alias))), out);
+        self.calls.insert(nth, at);
+    }
+
+    /// The call of the provider's number that is not done, and its place.
+    fn open_call(&mut self, nth: u32) -> Option<(usize, &mut Call)> {
+        let at = *self.calls.get(&nth)?;
+        let item = self.items.get_mut(at)?;
+        match (&mut item.what, item.status) {
+            (Call(call), Status::InProgress) => Some((at, call)),
+            _ => None,
+        }
     }
 
     fn arguments(&mut self, nth: u32, more: &str, out: &mut Vec<u8>) {
-        let items = self.items.iter_mut().enumerate().rev();
-        let mut calls = items.filter_map(|(at, item)| {
-            let is_open = item.status == Status::InProgress;
-            let call = item
-                .what
-                .call_mut()
-                .filter(|call| call.nth == nth && is_open)?;
-            Some((at, call))
-        });
-        let Some((at, call)) = calls.next() else {
+        let Some((at, call)) = self.open_call(nth) else {
             return;
         };
         call.arguments.push_str(more);
-        let is_told = !call.is_freeform();
+        let kind = call.kind();
         self.kept += more.len();
-        if is_told {
-            let kind = "response.function_call_arguments.delta";
-            self.emit_of(at, out, kind, |json| json.say("delta", more));
+        match kind {
+            AliasKind::Function => {
+                let kind = "response.function_call_arguments.delta";
+                self.emit_of(at, out, kind, |json| json.say("delta", more));
+            }
+            AliasKind::Freeform | AliasKind::Search => self.untold += more.len(),
         }
     }
 
@@ -469,10 +485,7 @@ impl Writer for Response {
     }
 
     fn held(&self) -> usize {
-        // What is told of a text's call is told at its end.
-        let calls = self.items.iter().filter_map(|item| item.what.call());
-        let untold = calls.filter(|call| call.is_freeform());
-        untold.map(|call| call.arguments.len()).sum()
+        self.untold
     }
 
     fn kept(&self) -> usize {
