@@ -5,6 +5,7 @@
 //! Not here: calls made into this dialect. A backend that speaks it gets them as they came.
 
 mod echo;
+mod freeform;
 mod item;
 mod made;
 pub(crate) mod read_call;

@@ -1,5 +1,6 @@
 //! The items of a response while they are made.
 
+use super::freeform::Freeform;
 use super::sealed;
 use crate::call::{Alias, AliasKind};
 use crate::json::Json;
@@ -52,9 +53,10 @@ pub(super) struct Call {
     pub(super) called: String,
     /// The client's, where that is another.
     alias: Option<Alias>,
-    pub(super) arguments: String,
-    /// What its tool gets, where that takes a text.
-    input: String,
+    /// What its tool gets: arguments, or a text.
+    pub(super) said: String,
+    /// What is left to read of a text.
+    freeform: Freeform,
 }
 
 impl Item {
@@ -217,8 +219,8 @@ impl Call {
             id,
             called: called.to_owned(),
             alias,
-            arguments: String::new(),
-            input: String::new(),
+            said: String::new(),
+            freeform: Freeform::default(),
         }
     }
 
@@ -229,21 +231,43 @@ impl Call {
     }
 
     fn is_whole(&self) -> bool {
-        Raw::read(self.arguments.as_bytes()).is_some()
+        match self.kind() {
+            AliasKind::Freeform => self.freeform.is_whole(),
+            AliasKind::Function | AliasKind::Search => Raw::read(self.said.as_bytes()).is_some(),
+        }
+    }
+
+    /// Reads more of what the model gives: what its tool gets of it is told.
+    pub(super) fn push(&mut self, more: &str) -> String {
+        let mut told = String::new();
+        match self.kind() {
+            AliasKind::Freeform => self.freeform.push(more, &mut told),
+            AliasKind::Function | AliasKind::Search => told.push_str(more),
+        }
+        self.said.push_str(&told);
+        told
     }
 
     /// All has come: what of it is still untold.
-    pub(super) fn complete(&mut self, is_whole: bool) -> String {
+    pub(super) fn end(&mut self) -> String {
+        let mut told = String::new();
         if self.kind() == AliasKind::Freeform {
-            self.input = unwrap(&self.arguments);
-            return self.input.clone();
-        }
-        if is_whole && self.arguments.trim().is_empty() {
+            self.freeform.end(&mut told);
+        } else if self.said.trim().is_empty() {
             // Clients read a document there, and at least one piece of it.
-            self.arguments = "{}".to_owned();
-            return self.arguments.clone();
+            told.push_str("{}");
         }
-        String::new()
+        self.said.push_str(&told);
+        told
+    }
+
+    /// Bytes that have come and are not told.
+    pub(super) fn held(&self) -> usize {
+        match self.kind() {
+            AliasKind::Function => 0,
+            AliasKind::Freeform => self.freeform.held(),
+            AliasKind::Search => self.said.len(),
+        }
     }
 
     /// The kinds of its events, where it has some of its own, and the member of the last that has all.
@@ -263,23 +287,15 @@ impl Call {
         }
     }
 
-    /// What its tool gets.
-    pub(super) fn said(&self) -> &str {
-        match self.kind() {
-            AliasKind::Freeform => &self.input,
-            AliasKind::Function | AliasKind::Search => &self.arguments,
-        }
-    }
-
     fn write(&self, json: &mut Json) {
         json.say("call_id", &self.id);
         if self.kind() == AliasKind::Search {
             json.say("execution", "client");
-            let arguments = Raw::read(self.arguments.as_bytes());
+            let arguments = Raw::read(self.said.as_bytes());
             return match arguments.filter(|arguments| arguments.is_object()) {
                 Some(arguments) => json.key("arguments").raw(arguments),
-                None if self.arguments.is_empty() => json.key("arguments").object(|_| {}),
-                None => json.say("arguments", &self.arguments),
+                None if self.said.is_empty() => json.key("arguments").object(|_| {}),
+                None => json.say("arguments", &self.said),
             };
         }
         match &self.alias {
@@ -292,18 +308,7 @@ impl Call {
             }
         }
         if let Some((_, _, member)) = self.events() {
-            json.say(member, self.said());
+            json.say(member, &self.said);
         }
     }
-}
-
-/// The text that a model gave as a function's one argument. What is no such thing, or was cut off, is told as it came: half of it could
-/// be taken for the whole.
-fn unwrap(arguments: &str) -> String {
-    let read = || {
-        let mut members = Raw::read(arguments.as_bytes())?.object().ok()?;
-        let input = members.text("input").ok()??;
-        Some(input.into_owned())
-    };
-    read().unwrap_or_else(|| arguments.to_owned())
 }

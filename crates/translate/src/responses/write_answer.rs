@@ -2,7 +2,7 @@
 //!
 //! Invariant: an item is added, told and done under one id and place, and the response at the end repeats it: both are written from the
 //! same items. Text and reasoning are done before the next item is added; calls whose arguments come interleaved are done at the end, in
-//! the order of their places.
+//! the order of their places. A call that was cut is told as incomplete by the response alone: clients do what is done.
 //! What a stream keeps for its last event is as much as it has told.
 
 use std::cell::Cell;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use super::made::{Call, Item, Status, What, What::*};
 use super::{made, sealed};
 use crate::answer::{Asked, Error, Event, Finish, Usage, Writer};
-use crate::call::AliasKind;
 use crate::json::Json;
 
 /// Ids of providers are no longer; with what is put before and behind, they stay within what OpenAI takes.
@@ -178,10 +177,8 @@ impl Response {
             Message(_) => {}
             Reasoning(reasoning) => reasoning.seal(by),
             Call(call) => {
-                if call.kind() != AliasKind::Function {
-                    self.untold = self.untold.saturating_sub(call.arguments.len());
-                }
-                let more = call.complete(status == Status::Completed);
+                self.untold = self.untold.saturating_sub(call.held());
+                let more = call.end();
                 self.kept += more.len();
                 self.end_call(at, &more, out);
             }
@@ -200,7 +197,7 @@ impl Response {
         if !more.is_empty() {
             self.emit_of(at, out, delta, |json| json.say("delta", more));
         }
-        self.emit_of(at, out, done, |json| json.say(member, call.said()));
+        self.emit_of(at, out, done, |json| json.say(member, &call.said));
     }
 
     /// Ends the part of content that is open.
@@ -323,15 +320,13 @@ impl Response {
         let Some((at, call)) = self.open_call(nth) else {
             return;
         };
-        call.arguments.push_str(more);
-        let kind = call.kind();
-        self.kept += more.len();
-        match kind {
-            AliasKind::Function => {
-                let kind = "response.function_call_arguments.delta";
-                self.emit_of(at, out, kind, |json| json.say("delta", more));
-            }
-            AliasKind::Freeform | AliasKind::Search => self.untold += more.len(),
+        let before = call.held();
+        let told = call.push(more);
+        let (events, held) = (call.events(), call.held());
+        self.untold = (self.untold + held).saturating_sub(before);
+        self.kept += told.len();
+        if let Some((delta, ..)) = events.filter(|_| !told.is_empty()) {
+            self.emit_of(at, out, delta, |json| json.say("delta", &told));
         }
     }
 
@@ -344,17 +339,27 @@ impl Response {
             if item.status != Status::InProgress {
                 continue;
             }
-            let status = match is_cut && item.what.may_be_cut() {
-                true => Status::Incomplete,
-                false => Status::Completed,
-            };
-            self.done(at, status, out);
+            let is_cut = is_cut && item.what.may_be_cut();
+            match item.what {
+                // Nobody shall do half of what was meant: a call that was cut is not done.
+                Call(_) if is_cut => self.cut(at),
+                _ if is_cut => self.done(at, Status::Incomplete, out),
+                _ => self.done(at, Status::Completed, out),
+            }
         }
         let kind = match is_cut {
             true => "response.incomplete",
             false => "response.completed",
         };
         self.last(kind, &State::Over(finish, usage), out);
+    }
+
+    /// The item at this place stays as it is, unless it is done.
+    fn cut(&mut self, at: usize) {
+        let open = self.items.get_mut(at);
+        if let Some(item) = open.filter(|item| item.status == Status::InProgress) {
+            item.status = Status::Incomplete;
+        }
     }
 
     /// The last event, or the document.
@@ -369,10 +374,8 @@ impl Response {
 
     fn fail(&mut self, error: &Error, out: &mut Vec<u8>) {
         self.begin("", "", out);
-        for item in &mut self.items {
-            if item.status == Status::InProgress {
-                item.status = Status::Incomplete;
-            }
+        for at in 0..self.items.len() {
+            self.cut(at);
         }
         self.last("response.failed", &State::Failed(error), out);
     }
