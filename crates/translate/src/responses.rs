@@ -4,6 +4,7 @@
 //! as it is, and says whose it is: no other provider is told it.
 //! Not here: calls made into this dialect. A backend that speaks it gets them as they came.
 
+mod document;
 mod echo;
 mod freeform;
 mod item;

@@ -230,7 +230,7 @@ impl Call {
             .map_or(AliasKind::Function, |alias| alias.kind)
     }
 
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         match self.kind() {
             AliasKind::Freeform => self.freeform.is_whole(),
             AliasKind::Function | AliasKind::Search => Raw::read(self.said.as_bytes()).is_some(),

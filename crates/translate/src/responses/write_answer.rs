@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::document::{Document, State};
 use super::made::{Call, Item, Status, What, What::*};
 use super::{made, sealed};
 use crate::answer::{Asked, Error, Event, Finish, Usage, Writer};
@@ -36,13 +37,6 @@ pub(crate) struct Response {
     sequence: Cell<u64>,
     /// Bytes of what was told, which the end repeats.
     kept: usize,
-}
-
-/// How a response stands.
-enum State<'a> {
-    InProgress,
-    Over(&'a Finish, &'a Usage),
-    Failed(&'a Error),
 }
 
 impl Response {
@@ -286,9 +280,9 @@ impl Response {
     fn call(&mut self, nth: u32, id: &str, name: &str, signature: Option<&str>, out: &mut Vec<u8>) {
         if let Some((_, known)) = self.open_call(nth)
             && known.called == name
-            && (id.is_empty() || known.id == id)
+            && (known.id == id || id.is_empty() && !known.is_whole())
         {
-            // Some engines say the name again with each piece.
+            // Some engines say the name again with each piece, others give no ids.
             return;
         }
         let id = match id.is_empty() {
@@ -382,77 +376,15 @@ impl Response {
 
     /// The response as it stands.
     fn write(&self, json: &mut Json, state: &State<'_>) {
-        let (status, reason) = match state {
-            State::InProgress => ("in_progress", None),
-            State::Over(Finish::Length, _) => ("incomplete", Some("max_output_tokens")),
-            State::Over(Finish::Refused, _) => ("incomplete", Some("content_filter")),
-            State::Over(..) => ("completed", None),
-            State::Failed(_) => ("failed", None),
+        let document = Document {
+            stem: &self.stem,
+            created: self.created,
+            model: &self.model,
+            items: &self.items,
+            echo: &self.asked.echo,
         };
-        json.object(|json| {
-            json.say("id", &format!("resp_{}", self.stem));
-            json.say("object", "response");
-            json.key("created_at").whole(self.created);
-            json.say("status", status);
-            match state {
-                State::Failed(error) => json.key("error").object(|json| {
-                    json.say("code", code(error));
-                    json.say("message", &error.message);
-                }),
-                _ => json.key("error").null(),
-            }
-            match reason {
-                Some(reason) => json
-                    .key("incomplete_details")
-                    .object(|json| json.say("reason", reason)),
-                None => json.key("incomplete_details").null(),
-            }
-            json.say("model", &self.model);
-            json.key("output").list(|json| {
-                if !matches!(state, State::InProgress) {
-                    self.items.iter().for_each(|item| item.write(json));
-                }
-            });
-            json.members(&self.asked.echo.0);
-            json.key("usage");
-            match state {
-                State::Over(_, usage) => self::usage(usage, json),
-                _ => json.null(),
-            }
-        });
+        document.write(state, json);
     }
-}
-
-/// The code of a response's error. What an API of OpenAI's kin says is said on: clients know some of its codes.
-fn code(error: &Error) -> &str {
-    match (&error.code, error.status) {
-        (Some(code), _) => code,
-        (None, 429) => "rate_limit_exceeded",
-        (None, 500..) => "server_error",
-        (None, _) => "invalid_prompt",
-    }
-}
-
-fn usage(usage: &Usage, json: &mut Json) {
-    let (Some(input), output) = (usage.prompt, usage.completion.unwrap_or(0)) else {
-        // Nobody counted: a zero would say that it cost nothing.
-        return json.null();
-    };
-    json.object(|json| {
-        json.key("input_tokens").whole(input);
-        json.key("input_tokens_details").object(|json| {
-            json.key("cached_tokens")
-                .whole(usage.cache_read.unwrap_or(0));
-            json.key("cache_write_tokens")
-                .whole(usage.cache_written.unwrap_or(0));
-        });
-        json.key("output_tokens").whole(output);
-        json.key("output_tokens_details").object(|json| {
-            json.key("reasoning_tokens")
-                .whole(usage.reasoning.unwrap_or(0));
-        });
-        json.key("total_tokens").whole(input.saturating_add(output));
-    });
 }
 
 impl Writer for Response {
