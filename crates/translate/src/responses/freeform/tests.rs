@@ -1,3 +1,5 @@
+//! Arguments of all kinds, each cut at every place.
+
 use super::Freeform;
 
 /// What is told of arguments that come in two pieces, cut here, and whether they are whole.
