@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use crate::fault::Fault;
+use crate::json::Json;
 use crate::raw::Raw;
 
 /// One call of a model.
@@ -35,15 +36,44 @@ pub(crate) struct Call<'a> {
     pub(crate) others: Vec<Other<'a>>,
     /// Names of members that were dropped, where their documentation allows that.
     pub(crate) dropped: Vec<&'static str>,
-    /// What the client's dialect calls its list of messages, and the parts of one.
+    /// What the client's dialect calls its list of messages, the parts of one, and the form of an answer.
     pub(crate) names: Names,
+    /// Tools that the client calls otherwise than the backend is told.
+    pub(crate) aliases: Vec<Alias>,
+    /// Members that the client's answer says again of its call.
+    pub(crate) echo: Echo,
 }
 
-/// What a dialect calls the list of messages, and the list of a message's parts.
+/// How the client knows a tool that the backend knows by another name, or as one of another kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Alias {
+    /// The backend's name for it.
+    pub(crate) called: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) kind: AliasKind,
+}
+
+/// What a tool is to the client that is a function to the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AliasKind {
+    Function,
+    /// It takes a text, the function's one argument, `input`.
+    Freeform,
+    /// It finds other tools.
+    Search,
+}
+
+/// Members of JSON that an answer says again of its call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Echo(pub(crate) String);
+
+/// What a dialect calls the list of messages, the list of a message's parts, and the form of an answer.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Names {
     pub(crate) messages: &'static str,
     pub(crate) parts: &'static str,
+    pub(crate) format: &'static str,
 }
 
 /// A member that one dialect alone has.
@@ -96,6 +126,8 @@ pub(crate) enum Said<'a> {
     },
     /// Thinking that only its provider can read.
     Redacted(Cow<'a, str>),
+    /// Thinking as backends that speak this signed it, carried by a client of another dialect: only they are told its signature.
+    Of(Cow<'a, str>, Box<Said<'a>>),
     Call(ToolCall<'a>),
     Result(ToolResult<'a>),
 }
@@ -155,6 +187,17 @@ pub(crate) enum Format<'a> {
     },
 }
 
+impl Echo {
+    /// The members of this object.
+    pub(crate) fn of(object: Json) -> Self {
+        let members = String::from_utf8(object.into_bytes()).unwrap_or_default();
+        let members = members
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        Self(members.unwrap_or_default().to_owned())
+    }
+}
+
 impl<'a> Part<'a> {
     pub(crate) fn of(said: Said<'a>) -> Self {
         Self {
@@ -162,6 +205,25 @@ impl<'a> Part<'a> {
             said,
             cache: None,
         }
+    }
+}
+
+impl Said<'_> {
+    /// The words of a thought, whoever signed it.
+    pub(crate) fn thought(&self) -> Option<&str> {
+        match self {
+            Self::Thinking { text, .. } => Some(text),
+            Self::Of(_, said) => said.thought(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is something that was thought, and not said.
+    pub(crate) const fn is_thinking(&self) -> bool {
+        matches!(
+            self,
+            Self::Thinking { .. } | Self::Redacted(_) | Self::Of(..)
+        )
     }
 }
 

@@ -121,6 +121,14 @@ impl Json {
         self.out.extend_from_slice(value.json().as_bytes());
     }
 
+    /// Members that are JSON already, commas between them.
+    pub(crate) fn members(&mut self, members: &str) {
+        if !members.is_empty() {
+            self.begin();
+            self.out.extend_from_slice(members.as_bytes());
+        }
+    }
+
     pub(crate) fn whole(&mut self, number: u64) {
         self.begin();
         let written = serde_json::to_writer(&mut self.out, &number);

@@ -17,6 +17,7 @@ mod filter;
 mod json;
 mod openai;
 mod raw;
+mod responses;
 
 pub use dialect::Dialect;
 pub use filter::Translation;

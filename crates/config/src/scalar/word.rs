@@ -88,6 +88,7 @@ words! {
     /// An API that a backend speaks.
     Dialect(Spoken): "is no dialect" => {
         "openai" => Spoken::OpenAi,
+        "responses" => Spoken::Responses,
         "anthropic" => Spoken::Anthropic,
     }
 

@@ -92,6 +92,22 @@ fn the_anthropic_sdk_works_in_front_of_a_backend_that_speaks_openai() {
     );
 }
 
+#[test]
+fn responses_of_the_openai_sdk_work_in_front_of_backends_that_have_none() {
+    for dialect in ["openai", "anthropic"] {
+        let (records, engine, shown) = used_by("responses", dialect);
+        assert_eq!(
+            shown,
+            json!(["whole", "streamed", "loop_of_tools", "refused"])
+        );
+        the_counts_are_the_engines(&records, &engine);
+        assert!(
+            records.iter().all(|r| r["operation"] == "responses"),
+            "{records:?}"
+        );
+    }
+}
+
 /// A gate whose first backend speaks OpenAI's dialect and whose second speaks Anthropic's.
 fn over_both(first: &Upstream, second: &Upstream) -> Gate {
     let config = format!(

@@ -12,6 +12,7 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
+    format: "output_config.format",
 };
 
 /// Members of Anthropic's own, and whether an answer can be used without them: what edits or caches the prompt, places and tiers.

@@ -12,6 +12,7 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
+    format: "response_format",
 };
 
 /// Members of OpenAI's own, and whether an answer can be used without them: what is kept with the provider, hints of caching,
@@ -210,7 +211,7 @@ fn file(value: Raw<'_>) -> Result<Said<'_>> {
 }
 
 /// What an address says: a `data:` address holds its bytes.
-fn media(address: Cow<'_, str>) -> Result<Media<'_>> {
+pub(crate) fn media(address: Cow<'_, str>) -> Result<Media<'_>> {
     let Some(data) = address.strip_prefix("data:") else {
         return Ok(Media::Url(address));
     };
