@@ -354,6 +354,78 @@ fn a_backend_of_google_is_asked_for_its_own_call_and_for_no_other() {
     }
 }
 
+/// What a backend of Google's answers: a text that is signed where it ends, and two calls of which the first is signed.
+const SIGNED: [&str; 4] = [
+    r#"{"text":"I look."}"#,
+    r#"{"text":"","thoughtSignature":"Zm9v+/=="}"#,
+    r#"{"functionCall":{"id":"fc_1","name":"now","args":{}},"thoughtSignature":"EjQK-_=="}"#,
+    r#"{"functionCall":{"id":"fc_2","name":"now","args":{}}}"#,
+];
+
+/// A call of this client, who asks to be shown what is thought, with what an answer was and what tools gave for it.
+fn asked_again(client: Dialect, answer: Option<&Value>) -> String {
+    let list = |items: &Value| {
+        let items = items.to_string();
+        items[1..items.len() - 1].to_owned()
+    };
+    match client {
+        Dialect::OpenAi => {
+            let rest = answer.map_or_else(String::new, |answer| {
+                let message = &answer["choices"][0]["message"];
+                format!(r#",{message},{{"role":"tool","tool_call_id":"fc_1","content":"1"}},{{"role":"tool","tool_call_id":"fc_2","content":"2"}}"#)
+            });
+            format!(r#"{{"model":"m","messages":[{{"role":"user","content":"a"}}{rest}]}}"#)
+        }
+        Dialect::Anthropic => {
+            let rest = answer.map_or_else(String::new, |answer| {
+                let content = &answer["content"];
+                let calls = content.as_array().expect("blocks").iter();
+                let ids = calls.filter_map(|block| block["id"].as_str());
+                let results = ids.map(|id| {
+                    format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"1"}}"#)
+                });
+                let results = results.collect::<Vec<_>>().join(",");
+                format!(r#",{{"role":"assistant","content":{content}}},{{"role":"user","content":[{results}]}}"#)
+            });
+            format!(
+                r#"{{"model":"m","max_tokens":9,"thinking":{{"type":"adaptive"}},"messages":[{{"role":"user","content":"a"}}{rest}]}}"#
+            )
+        }
+        Dialect::Responses => {
+            let rest = answer.map_or_else(String::new, |answer| {
+                let output = list(&answer["output"]);
+                format!(r#",{output},{{"type":"function_call_output","call_id":"fc_1","output":"1"}},{{"type":"function_call_output","call_id":"fc_2","output":"2"}}"#)
+            });
+            format!(r#"{{"model":"m","input":[{{"role":"user","content":"a"}}{rest}]}}"#)
+        }
+        Dialect::Gemini | Dialect::Vertex => unreachable!("no client speaks it"),
+    }
+}
+
+#[test]
+fn what_google_signed_comes_back_byte_for_byte_where_it_stood() {
+    let parts = SIGNED.join(",");
+    let answer = format!(
+        r#"{{"candidates":[{{"content":{{"role":"model","parts":[{parts}]}},"finishReason":"STOP"}}],"responseId":"r","modelVersion":"m"}}"#
+    );
+    for (client, backend) in pairs().filter(|(_, backend)| *backend == Dialect::Gemini) {
+        let made = request(client, backend, &asked_again(client, None));
+        let told = response(&made, &format!("200 application/json\n\n{answer}"), 0, 1);
+        let told = told.expect("an answer");
+        let (_, told) = told.split_once("\n\n").expect("a body");
+        let told: Value = serde_json::from_str(told).expect("JSON");
+        let again = request(client, backend, &asked_again(client, Some(&told)));
+        let contents = list(backend, &again.expect("it can be said").0.body.concat());
+        let expected = match client {
+            // It has no place for the signature of a text, which no model has to see again.
+            Dialect::OpenAi => [SIGNED[0], SIGNED[2], SIGNED[3]].join(","),
+            _ => parts.clone(),
+        };
+        let turn = format!(r#"{{"role":"model","parts":[{expected}]}}"#);
+        assert!(contents.contains(&turn), "{client:?}: {contents}");
+    }
+}
+
 /// The data of the events that a case's client gets, where it gets a response's stream.
 fn streams_of_responses() -> Vec<(PathBuf, Vec<Value>)> {
     let of_responses = cases()
