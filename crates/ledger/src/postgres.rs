@@ -283,7 +283,7 @@ fn ship(
     let link = match link {
         Some(link) => link,
         None => {
-            let made = connect(path, server)?;
+            let made = connect(path, server, &state.ledger)?;
             let encrypted = server.connector.was_used();
             state
                 .link
@@ -304,8 +304,8 @@ fn ship(
     Ok(rows.len() == table::BATCH)
 }
 
-fn connect(path: &Path, server: &Server) -> Result<Link, ShipError> {
-    let reader = Reader::open(path)?;
+fn connect(path: &Path, server: &Server, ledger: &Shared) -> Result<Link, ShipError> {
+    let reader = ledger.reader(path)?;
     let (id, _) = reader.origin()?;
     let ledger = hex(&id);
     server.connector.forget();
