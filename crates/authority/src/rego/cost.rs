@@ -21,8 +21,8 @@ const WIDTH_MAX: u32 = 1000;
 
 /// Bytes of texts that are compared in one step.
 const COMPARED_BYTES_A_STEP: usize = 512;
-/// The longest number that is calculated with.
-const NUMBER_BITS_MAX: u64 = 4096;
+/// The longest number that is calculated with, or given to a function.
+const NUMBER_BITS_MAX: u64 = 1024;
 
 /// How a function tells its cost; `None` for arguments that it must not be called with.
 pub(super) type CostOf = fn(&[Value]) -> Option<Cost>;
@@ -37,11 +37,14 @@ pub(super) fn size(value: &Value) -> usize {
 fn measure(value: &Value, left: &mut usize) {
     let own = match value {
         Value::String(text) => VALUE_BYTES + text.len(),
-        // To print a number, or to multiply two, takes the square of its length.
+        // To print a number, or to multiply two, takes the square of its length; the longest the library cannot print.
         Value::Number(number) if number.as_i64().is_none() && number.as_u64().is_none() => {
-            let words = number.as_big().map_or(1, |number| number.bits() / 64 + 1);
-            let words = usize::try_from(words).unwrap_or(usize::MAX);
-            words.saturating_mul(words).saturating_mul(VALUE_BYTES)
+            match number.as_big().map_or(0, |number| number.bits() / 64) {
+                words if words >= NUMBER_BITS_MAX / 64 => SIZE_MAX,
+                words => {
+                    VALUE_BYTES * usize::try_from((words + 1) * (words + 1)).unwrap_or(SIZE_MAX)
+                }
+            }
         }
         _ => VALUE_BYTES,
     };
@@ -94,7 +97,7 @@ pub(super) fn calculation(args: &[Value]) -> Option<Cost> {
     match args.first()? {
         Value::Number(number) if number.as_i64().is_none() && number.as_u64().is_none() => {
             let bits = number.as_big().map_or(64, |number| number.bits());
-            (bits <= NUMBER_BITS_MAX).then(|| Cost::of_steps(8))
+            (bits < NUMBER_BITS_MAX).then(|| Cost::of_steps(8))
         }
         value @ (Value::Array(_) | Value::Set(_) | Value::Object(_)) => {
             Some(Cost::of_steps(1 + 2 * nodes(value)))

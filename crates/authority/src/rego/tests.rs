@@ -585,7 +585,10 @@ fn every_operator_takes_steps_by_what_it_looks_at() {
         let text = format!("x0 := input.claims.n\n{all}allow if x{times} > 0");
         policy(&text).expect("usable").decide(&asked(&of))
     };
-    assert!(squares(6).allowed, "4,000 bits");
+    assert!(
+        squares(5).allowed,
+        "2,000 bits of two that are half as long"
+    );
     let why = squares(30).why.expect("why");
     assert!(
         why.starts_with("the policy failed at policy.rego:"),
