@@ -19,6 +19,8 @@ const TIME_BYTES: usize = 640;
 /// The largest width, precision or exponent that a text may ask for.
 const WIDTH_MAX: u32 = 1000;
 
+/// What a turn of a loop takes.
+const TURN_STEPS: usize = 3;
 /// Bytes of texts that are compared in one step.
 const COMPARED_BYTES_A_STEP: usize = 512;
 /// The longest number that is calculated with, or given to a function.
@@ -80,6 +82,13 @@ pub(super) fn comparison(args: &[Value]) -> Option<Cost> {
     let texts = size.saturating_sub(nodes.saturating_mul(VALUE_BYTES));
     Some(Cost::of_steps(
         1 + nodes / 8 + texts / COMPARED_BYTES_A_STEP,
+    ))
+}
+
+/// Steps of going through a value's elements, each of which takes others of the interpreter.
+pub(super) fn turns(args: &[Value]) -> Option<Cost> {
+    Some(Cost::of_steps(
+        args.first().map_or(0, count).saturating_mul(TURN_STEPS),
     ))
 }
 

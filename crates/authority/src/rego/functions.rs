@@ -114,7 +114,8 @@ const OFFERED: [(&str, Work); 80] = [
 ];
 
 /// What the text that runs reads through (`watched`): each gives back what it is given, at a cost.
-const WATCHED: [(&str, CostOf); 3] = [
+const WATCHED: [(&str, CostOf); 4] = [
+    (watched::EACH, cost::turns),
     (watched::FIND, cost::search),
     (watched::READ, cost::comparison),
     (watched::COUNT, cost::calculation),

@@ -643,6 +643,30 @@ fn a_policy_means_the_same_where_it_is_watched() {
 }
 
 #[test]
+fn definitions_behind_one_that_met_the_bound_find_nothing_left() {
+    let of = claims(&format!("{{\"l\": {}}}", groups(900, 8)));
+    let loops = [
+        "some a in x.l; some b in x.l; 1 > 2",
+        "every a in x.l { every b in x.l { a } }; 1 > 2",
+        "x.l[_]; x.l[_]; 1 > 2",
+        "some i, j; x.l[i]; x.l[j]; 1 > 2",
+        "a := x.l[_]; b := x.l[_]; a == b; 1 > 2",
+    ];
+    for each in loops {
+        let definition = |n: usize| format!("f(x) if {{ {each}; x.n == {n} }}\n");
+        let all: String = (0..30).map(definition).collect();
+        let rules = policy(&format!("{all}allow if f(input.claims)")).expect(each);
+        let decision = rules.decide(&asked(&of));
+        let why = decision.why.expect(each);
+        assert!(!decision.allowed, "{each}");
+        assert_eq!(
+            why, "the functions of the policy took more than 100000 steps",
+            "{each}: no definition is left with steps of its own"
+        );
+    }
+}
+
+#[test]
 fn definitions_that_go_on_behind_a_bound_are_few() {
     let of = |functions: usize, definitions: usize| {
         let define = |f: usize, of: usize| format!("f{f}(x) if f{}(x + {of})\n", f + 1);
