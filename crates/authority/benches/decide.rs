@@ -171,7 +171,7 @@ fn bench_groups(bencher: Bencher<'_, '_>, condition: &str) {
 }
 
 /// The longest that claims can make operators take.
-#[divan::bench(sample_count = 20, args = ["x == y; x != y", "[x, y] in l", "l != l"])]
+#[divan::bench(sample_count = 20, args = ["x == y; x != y", "[x, y] in l", "l != l", "z := trim_right(x, y); z == l"])]
 fn rego_operators(bencher: Bencher<'_, '_>, condition: &str) {
     bench_groups(bencher, condition);
 }
