@@ -119,6 +119,8 @@ pub(crate) struct Asked {
     pub(crate) backend: &'static str,
     /// The client reads a stream's usage.
     pub(crate) wants_usage: bool,
+    /// The client asks to be shown what was thought.
+    pub(crate) shows_thinking: bool,
     pub(crate) aliases: Vec<Alias>,
     pub(crate) echo: Echo,
 }

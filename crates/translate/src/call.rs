@@ -31,6 +31,8 @@ pub(crate) struct Call<'a> {
     pub(crate) effort: Option<Cow<'a, str>>,
     /// Tokens that it may think for; 0: it shall not think.
     pub(crate) thinking_budget: Option<u64>,
+    /// The client asks to be shown what was thought.
+    pub(crate) shows_thinking: bool,
     pub(crate) user: Option<Cow<'a, str>>,
     /// Members that one dialect alone has.
     pub(crate) others: Vec<Other<'a>>,
@@ -68,12 +70,15 @@ pub(crate) enum AliasKind {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Echo(pub(crate) String);
 
-/// What a dialect calls the list of messages, the list of a message's parts, and the form of an answer.
+/// What a dialect calls the list of messages, the list of a message's parts, and other members that a backend may have no word for.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Names {
     pub(crate) messages: &'static str,
     pub(crate) parts: &'static str,
     pub(crate) format: &'static str,
+    pub(crate) effort: &'static str,
+    /// What says that tools are called one at a time, or may not be.
+    pub(crate) parallel: &'static str,
 }
 
 /// A member that one dialect alone has.
@@ -147,7 +152,15 @@ pub(crate) struct ToolCall<'a> {
     /// A JSON document.
     pub(crate) arguments: Cow<'a, str>,
     /// What its provider wants to see again beside it.
-    pub(crate) signature: Option<Cow<'a, str>>,
+    pub(crate) signature: Option<Signature<'a>>,
+}
+
+/// What a provider signed, and nobody else is told.
+#[derive(Debug)]
+pub(crate) struct Signature<'a> {
+    /// What the backend speaks that gave it, where the client's dialect tells.
+    pub(crate) by: Option<Cow<'a, str>>,
+    pub(crate) text: Cow<'a, str>,
 }
 
 #[derive(Debug)]
@@ -205,6 +218,14 @@ impl<'a> Part<'a> {
             said,
             cache: None,
         }
+    }
+}
+
+impl Signature<'_> {
+    /// It, for a backend that speaks this.
+    pub(crate) fn of(&self, speaks: &str) -> Option<&str> {
+        let is_its = self.by.as_deref().is_none_or(|by| by == speaks);
+        is_its.then_some(&*self.text)
     }
 }
 

@@ -90,6 +90,7 @@ impl Filter for Translation {
             asked: Arc::new(Asked {
                 backend: target.as_str(),
                 wants_usage: call.wants_usage,
+                shows_thinking: call.shows_thinking,
                 aliases: std::mem::take(&mut call.aliases),
                 echo: std::mem::take(&mut call.echo),
             }),
@@ -132,7 +133,7 @@ impl Answering for Translated {
         let reader = backend.reader()?;
         let is_streamed = content == Content::Events;
 
-        let writer = client.writer(is_streamed, unix_s, &self.asked);
+        let writer = client.writer(is_streamed, unix_s, &self.asked)?;
         let pair = Pair {
             reader,
             writer,

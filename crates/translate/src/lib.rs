@@ -14,6 +14,7 @@ mod call;
 mod dialect;
 mod fault;
 mod filter;
+mod gemini;
 mod json;
 mod openai;
 mod raw;

@@ -226,6 +226,7 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"assistant","content":[{"type":"text","text":"21 degrees."}]}"#,
             r#"{"role":"user","content":"And now?"}"#,
         ],
+        Dialect::Gemini | Dialect::Vertex => unreachable!("no client speaks it"),
         // What a model made in one turn, and what tools gave for it, is one step.
         Dialect::Responses => vec![
             r#"{"role":"user","content":"How warm is it in Turin?"}"#,
@@ -243,6 +244,7 @@ fn call(client: Dialect, messages: &[&str]) -> String {
         Dialect::OpenAi => format!(r#"{{"model":"m","messages":[{messages}]}}"#),
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
         Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
+        Dialect::Gemini | Dialect::Vertex => unreachable!("no client speaks it"),
     }
 }
 
@@ -253,6 +255,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
     let name = match backend {
         Dialect::OpenAi | Dialect::Anthropic => "messages",
         Dialect::Responses => "input",
+        Dialect::Gemini | Dialect::Vertex => "contents",
     };
     assert!(members.contains_key(name));
     let text = std::str::from_utf8(body).expect("text");
@@ -292,7 +295,8 @@ fn a_longer_history_has_the_same_bytes_at_its_front() {
 /// Every two dialects.
 fn pairs() -> impl Iterator<Item = (Dialect, Dialect)> {
     let all = Dialect::ALL.into_iter();
-    let pairs = all.flat_map(|client| Dialect::ALL.map(|backend| (client, backend)));
+    let clients = all.filter(|dialect| dialect.is_source());
+    let pairs = clients.flat_map(|client| Dialect::ALL.map(|backend| (client, backend)));
     pairs.filter(|(client, backend)| client != backend)
 }
 
@@ -330,6 +334,24 @@ fn a_call_is_made_into_the_first_dialect_that_it_can_be() {
         asks(alone, Operation::Messages),
         Err("no call is translated for a backend that speaks responses alone".into())
     );
+}
+
+#[test]
+fn a_backend_of_google_is_asked_for_its_own_call_and_for_no_other() {
+    for google in [Dialect::Gemini, Dialect::Vertex] {
+        let speaks = Translation::new(google, &[]);
+        for asked in [Operation::Chat, Operation::Messages, Operation::Responses] {
+            assert_eq!(speaks.operation(asked), Operation::GenerateContent);
+        }
+        for asked in [Operation::Embeddings, Operation::CountTokens] {
+            assert!(speaks.applies(asked), "{asked:?}");
+            let mut request = Request::default();
+            let unfit = speaks.request(asked, &mut request).map(|_| ());
+            let says = unfit.expect_err("it has no counterpart").what;
+            assert!(says.contains("to translate to"), "{says}");
+        }
+        assert!(!speaks.applies(Operation::Models));
+    }
 }
 
 /// The data of the events that a case's client gets, where it gets a response's stream.

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::call::{
-    Call, Format, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
-    ToolResult,
+    Call, Format, Media, Message, Names, Other, Part, Role, Said, Signature, Tool, ToolCall,
+    ToolChoice, ToolResult,
 };
 use crate::fault::{Fault, Result};
 use crate::raw::{Object, Raw};
@@ -13,6 +13,8 @@ const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
     format: "response_format",
+    effort: "reasoning_effort",
+    parallel: "parallel_tool_calls",
 };
 
 /// Members of OpenAI's own, and whether an answer can be used without them: what is kept with the provider, hints of caching,
@@ -257,7 +259,7 @@ fn tool_call(value: Raw<'_>) -> Result<ToolCall<'_>> {
         arguments: arguments
             .filter(|text| !text.trim().is_empty())
             .unwrap_or("{}".into()),
-        signature: signature.flatten(),
+        signature: signature.flatten().map(|text| Signature { by: None, text }),
     })
 }
 

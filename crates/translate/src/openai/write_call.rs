@@ -215,7 +215,8 @@ fn of_assistant(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Resu
                         json.say("arguments", &call.arguments);
                     });
                     // Google's OpenAI endpoint gave it, and wants to see it again.
-                    if let Some(signature) = &call.signature {
+                    if let Some(signature) = call.signature.as_ref().and_then(|own| own.of(SPEAKS))
+                    {
                         json.key("extra_content").object(|json| {
                             json.key("google")
                                 .object(|json| json.say("thought_signature", signature));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::read_tools::{SEARCH, name_of};
 use super::sealed::{self, Opened};
-use crate::call::{Media, Part, Role, Said, ToolCall, ToolResult};
+use crate::call::{Media, Part, Role, Said, Signature, ToolCall, ToolResult};
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::openai::read_call::media;
@@ -20,7 +20,7 @@ pub(super) enum Item<'a> {
     OfAgent(Vec<Part<'a>>),
     Thought(Said<'a>),
     /// What a provider wants to see again beside the call of this id.
-    Signature(Cow<'a, str>, Cow<'a, str>),
+    Signature(Cow<'a, str>, Signature<'a>),
     /// What cannot be told on, and what of it is dropped.
     Foreign(&'static str),
     Call(ToolCall<'a>),

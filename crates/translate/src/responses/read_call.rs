@@ -10,6 +10,8 @@ const NAMES: Names = Names {
     messages: "input",
     parts: "content",
     format: "text.format",
+    effort: "reasoning.effort",
+    parallel: "parallel_tool_calls",
 };
 
 /// Members of its own, and whether an answer can be used without them: what is kept with the provider, hints of caching, tiers and
@@ -138,10 +140,11 @@ fn unknown(name: &str) -> Fault {
 fn reasoning<'a>(value: Raw<'a>, call: &mut Call<'a>) -> Result<()> {
     let mut reasoning = value.object()?;
     call.effort = reasoning.text("effort")?;
-    // What the backend tells of its thoughts is told as it comes, be a summary asked for or not.
-    let _asks_nothing = reasoning
+    // What the backend tells of its thoughts is told as it comes; some are asked to tell them.
+    let summary = reasoning
         .take("summary")
         .or(reasoning.take("generate_summary"));
+    call.shows_thinking = summary.is_some();
     others(call, "reasoning", reasoning)
 }
 

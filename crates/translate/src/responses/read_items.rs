@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::item::{self, Item};
 use super::read_tools::{self, Offered};
-use crate::call::{Call, Message, Part, Role, Said, ToolResult};
+use crate::call::{Call, Message, Part, Role, Said, Signature, ToolResult};
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
@@ -95,7 +95,7 @@ struct Turns<'a> {
     /// The number of its first item, and all that it says.
     turn: Option<(usize, Vec<Part<'a>>)>,
     calls: Vec<(usize, Cow<'a, str>)>,
-    signatures: HashMap<Cow<'a, str>, Cow<'a, str>>,
+    signatures: HashMap<Cow<'a, str>, Signature<'a>>,
     outputs: HashMap<Cow<'a, str>, (usize, ToolResult<'a>)>,
 }
 

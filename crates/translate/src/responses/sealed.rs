@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::call::Said;
+use crate::call::{Said, Signature};
 
 const MARK: &str = "tollgate:";
 const THINKING: &str = "thinking";
@@ -18,7 +18,7 @@ pub(super) enum Opened<'a> {
     /// What the provider wants to see again beside the call of this id.
     OfCall {
         id: Cow<'a, str>,
-        signature: Cow<'a, str>,
+        signature: Signature<'a>,
     },
 }
 
@@ -57,7 +57,10 @@ pub(super) fn open(sealed: &str) -> Option<Opened<'static>> {
             let (signature, id) = rest.split_once(':')?;
             Some(Opened::OfCall {
                 id: own(id),
-                signature: own(signature),
+                signature: Signature {
+                    by: Some(own(by)),
+                    text: own(signature),
+                },
             })
         }
         _ => None,
