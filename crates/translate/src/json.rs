@@ -116,9 +116,18 @@ impl Json {
         debug_assert!(written.is_ok(), "a vector takes every text");
     }
 
+    /// A value as it came. Line ends between its members become blanks: one would end the line of an event.
     pub(crate) fn raw(&mut self, value: Raw<'_>) {
         self.begin();
+        let from = self.out.len();
         self.out.extend_from_slice(value.json().as_bytes());
+        let written = self.out.get_mut(from..).unwrap_or_default();
+        for byte in written
+            .iter_mut()
+            .filter(|byte| matches!(byte, b'\n' | b'\r'))
+        {
+            *byte = b' ';
+        }
     }
 
     /// Members that are JSON already, commas between them.

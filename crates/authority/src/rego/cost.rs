@@ -19,10 +19,12 @@ const TIME_BYTES: usize = 640;
 /// The largest width, precision or exponent that a text may ask for.
 const WIDTH_MAX: u32 = 1000;
 
+/// What a turn of a loop takes.
+const TURN_STEPS: usize = 3;
 /// Bytes of texts that are compared in one step.
 const COMPARED_BYTES_A_STEP: usize = 512;
-/// The longest number that is calculated with.
-const NUMBER_BITS_MAX: u64 = 4096;
+/// The longest number that is calculated with, or given to a function.
+const NUMBER_BITS_MAX: u64 = 1024;
 
 /// How a function tells its cost; `None` for arguments that it must not be called with.
 pub(super) type CostOf = fn(&[Value]) -> Option<Cost>;
@@ -37,11 +39,14 @@ pub(super) fn size(value: &Value) -> usize {
 fn measure(value: &Value, left: &mut usize) {
     let own = match value {
         Value::String(text) => VALUE_BYTES + text.len(),
-        // To print a number, or to multiply two, takes the square of its length.
+        // To print a number, or to multiply two, takes the square of its length; the longest the library cannot print.
         Value::Number(number) if number.as_i64().is_none() && number.as_u64().is_none() => {
-            let words = number.as_big().map_or(1, |number| number.bits() / 64 + 1);
-            let words = usize::try_from(words).unwrap_or(usize::MAX);
-            words.saturating_mul(words).saturating_mul(VALUE_BYTES)
+            match number.as_big().map_or(0, |number| number.bits() / 64) {
+                words if words >= NUMBER_BITS_MAX / 64 => SIZE_MAX,
+                words => {
+                    VALUE_BYTES * usize::try_from((words + 1) * (words + 1)).unwrap_or(SIZE_MAX)
+                }
+            }
         }
         _ => VALUE_BYTES,
     };
@@ -80,6 +85,13 @@ pub(super) fn comparison(args: &[Value]) -> Option<Cost> {
     ))
 }
 
+/// Steps of going through a value's elements, each of which takes others of the interpreter.
+pub(super) fn turns(args: &[Value]) -> Option<Cost> {
+    Some(Cost::of_steps(
+        args.first().map_or(0, count).saturating_mul(TURN_STEPS),
+    ))
+}
+
 /// Steps of looking for something in a value: in a set they are few.
 pub(super) fn search(args: &[Value]) -> Option<Cost> {
     match args.first() {
@@ -94,7 +106,7 @@ pub(super) fn calculation(args: &[Value]) -> Option<Cost> {
     match args.first()? {
         Value::Number(number) if number.as_i64().is_none() && number.as_u64().is_none() => {
             let bits = number.as_big().map_or(64, |number| number.bits());
-            (bits <= NUMBER_BITS_MAX).then(|| Cost::of_steps(8))
+            (bits < NUMBER_BITS_MAX).then(|| Cost::of_steps(8))
         }
         value @ (Value::Array(_) | Value::Set(_) | Value::Object(_)) => {
             Some(Cost::of_steps(1 + 2 * nodes(value)))

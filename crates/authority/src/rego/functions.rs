@@ -114,7 +114,8 @@ const OFFERED: [(&str, Work); 80] = [
 ];
 
 /// What the text that runs reads through (`watched`): each gives back what it is given, at a cost.
-const WATCHED: [(&str, CostOf); 3] = [
+const WATCHED: [(&str, CostOf); 4] = [
+    (watched::EACH, cost::turns),
     (watched::FIND, cost::search),
     (watched::READ, cost::comparison),
     (watched::COUNT, cost::calculation),
@@ -173,21 +174,23 @@ pub(super) fn install(engine: &mut Engine, patterns: &Arc<Patterns>) -> Option<(
     for (name, work) in OFFERED {
         let library = *BUILTINS.get(name)?;
         let (place, patterns) = (place.clone(), Arc::clone(patterns));
-        let run = move |args: Vec<Value>| match work {
-            Own(own) => Ok(own(&patterns, &args)?),
-            Library(cost_of) => {
-                let cost = cost_of(&args).ok_or(Failed::Arguments)?;
-                meter::take(cost).map_err(Failed::from)?;
-                let called = catch_unwind(AssertUnwindSafe(|| {
-                    (library.0)(&place.span, place.params(args.len()), &args, true)
-                }));
-                match called {
-                    Ok(Ok(value)) if READ_NUMBERS.contains(&name) && !is_exact(&value) => {
-                        Err(Failed::Arguments.into())
-                    }
-                    Ok(given) => given,
-                    Err(_) => Err(Failed::Arguments.into()),
+        let run = move |args: Vec<Value>| {
+            meter::take(meter::CALL).map_err(Failed::from)?;
+            let cost_of = match work {
+                Own(own) => return Ok(own(&patterns, &args)?),
+                Library(cost_of) => cost_of,
+            };
+            let cost = cost_of(&args).ok_or(Failed::Arguments)?;
+            meter::take(cost).map_err(Failed::from)?;
+            let called = catch_unwind(AssertUnwindSafe(|| {
+                (library.0)(&place.span, place.params(args.len()), &args, true)
+            }));
+            match called {
+                Ok(Ok(value)) if READ_NUMBERS.contains(&name) && !is_exact(&value) => {
+                    Err(Failed::Arguments.into())
                 }
+                Ok(given) => given,
+                Err(_) => Err(Failed::Arguments.into()),
             }
         };
         engine
@@ -196,6 +199,7 @@ pub(super) fn install(engine: &mut Engine, patterns: &Arc<Patterns>) -> Option<(
     }
     for (name, cost_of) in WATCHED {
         let give_back = move |mut args: Vec<Value>| {
+            meter::take(meter::CALL).map_err(Failed::from)?;
             let cost = cost_of(&args).ok_or(Failed::Arguments)?;
             meter::take(cost).map_err(Failed::from)?;
             Ok(args.pop().ok_or(Failed::Arguments)?)

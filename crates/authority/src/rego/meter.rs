@@ -14,6 +14,9 @@ pub const BYTES_MADE_MAX: usize = 1 << 20;
 /// Bytes that are read, or made, in one step.
 pub(super) const BYTES_A_STEP: usize = 16;
 
+/// What a call takes before it does anything: the interpreter looks for the function by its name.
+pub(super) const CALL: Cost = Cost { steps: 5, bytes: 0 };
+
 /// What a call of a function takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -32,7 +35,7 @@ impl Cost {
     /// Of reading so many bytes, or doing what takes as long, and of making so many at most.
     pub(super) fn new(reads: usize, makes: usize) -> Self {
         Self {
-            steps: 1 + reads.saturating_add(makes) / BYTES_A_STEP,
+            steps: reads.saturating_add(makes) / BYTES_A_STEP,
             bytes: makes,
         }
     }

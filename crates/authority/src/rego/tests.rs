@@ -585,7 +585,10 @@ fn every_operator_takes_steps_by_what_it_looks_at() {
         let text = format!("x0 := input.claims.n\n{all}allow if x{times} > 0");
         policy(&text).expect("usable").decide(&asked(&of))
     };
-    assert!(squares(6).allowed, "4,000 bits");
+    assert!(
+        squares(5).allowed,
+        "2,000 bits of two that are half as long"
+    );
     let why = squares(30).why.expect("why");
     assert!(
         why.starts_with("the policy failed at policy.rego:"),
@@ -636,6 +639,30 @@ fn a_policy_means_the_same_where_it_is_watched() {
     for when in holds {
         let decision = decide(&format!("allow if {{\n{when}\n}}"));
         assert_eq!((decision.allowed, decision.why), (true, None), "{when}");
+    }
+}
+
+#[test]
+fn definitions_behind_one_that_met_the_bound_find_nothing_left() {
+    let of = claims(&format!("{{\"l\": {}}}", groups(900, 8)));
+    let loops = [
+        "some a in x.l; some b in x.l; 1 > 2",
+        "every a in x.l { every b in x.l { a } }; 1 > 2",
+        "x.l[_]; x.l[_]; 1 > 2",
+        "some i, j; x.l[i]; x.l[j]; 1 > 2",
+        "a := x.l[_]; b := x.l[_]; a == b; 1 > 2",
+    ];
+    for each in loops {
+        let definition = |n: usize| format!("f(x) if {{ {each}; x.n == {n} }}\n");
+        let all: String = (0..30).map(definition).collect();
+        let rules = policy(&format!("{all}allow if f(input.claims)")).expect(each);
+        let decision = rules.decide(&asked(&of));
+        let why = decision.why.expect(each);
+        assert!(!decision.allowed, "{each}");
+        assert_eq!(
+            why, "the functions of the policy took more than 100000 steps",
+            "{each}: no definition is left with steps of its own"
+        );
     }
 }
 

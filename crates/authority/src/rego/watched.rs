@@ -6,6 +6,7 @@
 //! Invariant: the text that runs is the policy, but for these calls: it is read again, and compared. Lines stay lines.
 //! Not here: what the calls take (`cost`).
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use regorus::Value;
@@ -20,6 +21,8 @@ const PREFIX: &str = "__gate_";
 pub(super) const FIND: &str = "__gate_find";
 /// It compares it with something.
 pub(super) const READ: &str = "__gate_read";
+/// It goes through its elements.
+pub(super) const EACH: &str = "__gate_each";
 /// It calculates with it, or makes a set of it and another.
 pub(super) const COUNT: &str = "__gate_count";
 
@@ -103,6 +106,8 @@ struct Outline {
     said: String,
     wraps: Vec<Wrap>,
     patterns: Vec<String>,
+    /// Variables that stand for every place there is.
+    sought: BTreeSet<String>,
 }
 
 impl Outline {
@@ -200,7 +205,10 @@ impl Outline {
         match literal {
             Literal::SomeVars { vars, .. } => {
                 self.say("some");
-                vars.iter().for_each(|name| self.say(name.text()));
+                for name in vars {
+                    self.say(name.text());
+                    self.sought.insert(name.text().to_owned());
+                }
             }
             Literal::SomeIn {
                 key,
@@ -211,7 +219,7 @@ impl Outline {
                 self.say("some-in");
                 key.iter().for_each(|key| self.expression(key));
                 self.expression(value);
-                self.expression(collection);
+                self.wrapped(collection, EACH);
             }
             Literal::Expr { expr, .. } => self.expression(expr),
             Literal::NotExpr { expr, .. } => {
@@ -228,7 +236,7 @@ impl Outline {
                 self.say("every");
                 key.iter().for_each(|key| self.say(key.text()));
                 self.say(value.text());
-                self.expression(domain);
+                self.wrapped(domain, EACH);
                 self.query(query);
             }
         }
@@ -262,7 +270,11 @@ impl Outline {
             }
             Expr::RefBrack { refr, index, .. } => {
                 self.say("at(");
-                self.expression(refr);
+                if self.is_loop(index) && is_path(refr) {
+                    self.wrapped(refr, EACH);
+                } else {
+                    self.expression(refr);
+                }
                 self.expression(index);
                 self.say(")");
             }
@@ -342,6 +354,14 @@ impl Outline {
             _ => self.say("?"),
         }
         self.say(")");
+    }
+
+    /// Whether an index stands for every place there is.
+    fn is_loop(&self, index: &Expr) -> bool {
+        let Expr::Var { span, .. } = index else {
+            return false;
+        };
+        span.text() == "_" || self.sought.contains(span.text())
     }
 
     fn call(&mut self, fcn: &Expr, params: &[regorus::unstable::Ref<Expr>]) {
