@@ -218,7 +218,7 @@ enum Said {
     Bad(Option<u64>),
 }
 
-/// Each count, where it stands: under three names, or more than once under one.
+/// Each count, where it stands: under three names, or more than once under one; `[`: in a list.
 const COUNTS: [[&str; 3]; 15] = [
     ["/prompt_tokens", "/input_tokens", "/promptTokenCount"],
     [
@@ -246,18 +246,20 @@ const COUNTS: [[&str; 3]; 15] = [
         "/prompt_tokens_details/cache_write_tokens",
         "/input_tokens_details/cache_write_tokens",
     ),
-    two(
+    [
         "/prompt_tokens_details/audio_tokens",
         "/input_tokens_details/audio_tokens",
-    ),
+        "[promptTokensDetails",
+    ],
     two(
         "/completion_tokens_details/reasoning_tokens",
         "/output_tokens_details/reasoning_tokens",
     ),
-    two(
+    [
         "/completion_tokens_details/audio_tokens",
         "/output_tokens_details/audio_tokens",
-    ),
+        "[candidatesTokensDetails",
+    ],
 ];
 const COMPLETION: usize = 1;
 const REASONING_BESIDE: usize = 3;
@@ -279,6 +281,9 @@ impl Reported {
             };
         }
         let said = |path: &str| {
+            if let Some(list) = path.strip_prefix('[') {
+                return audio_of(&usage[list]);
+            }
             let (parent, _) = path.rsplit_once('/').expect("a path");
             match (usage.pointer(parent), usage.pointer(path)) {
                 (Some(Value::Object(_)), Some(value)) => number(value),
@@ -452,6 +457,19 @@ impl Reported {
             });
         }
         Reading::Valid(usage)
+    }
+}
+
+/// What a list of kinds with their counts says of sound.
+fn audio_of(list: &Value) -> Said {
+    match list {
+        Value::Null => Said::Nothing,
+        Value::Array(items) => {
+            let mut objects = items.iter().take_while(|item| item.is_object());
+            let audio = objects.find(|item| item["modality"] == "AUDIO");
+            audio.map_or(Said::Nothing, |item| number(&item["tokenCount"]))
+        }
+        _ => Said::Bad(None),
     }
 }
 

@@ -80,6 +80,9 @@ pub(crate) enum Name {
     ReasoningTokens,
     /// In both details.
     AudioTokens,
+    /// A list by what the tokens are of.
+    PromptModalities,
+    CompletionModalities,
     /// Beside the tokens of the prompt.
     CacheRead,
     CacheStored,

@@ -16,6 +16,8 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::ReasoningBeside, "thoughtsTokenCount"),
         (Name::TotalTokens, "totalTokenCount"),
         (Name::CachedBeside, "cachedContentTokenCount"),
+        (Name::PromptModalities, "promptTokensDetails"),
+        (Name::CompletionModalities, "candidatesTokensDetails"),
         (Name::EventUsage, "usageMetadata"),
         (Name::EventError, "error"),
     ],

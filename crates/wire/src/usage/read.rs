@@ -9,6 +9,7 @@
 
 use std::array::from_mut;
 
+use super::modality::audio;
 use super::{Reading, TOKEN_LIMIT, Usage};
 use crate::dialect::{Name, name, names};
 use crate::json::{Kind, Reader};
@@ -28,7 +29,7 @@ pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<
 }
 
 /// A count as it was reported: a number up to [`Count::MOST`], or one of two marks beyond it, for what is not
-/// there or null and for what cannot be a count. In one word, as a report has twenty-three.
+/// there or null and for what cannot be a count. In one word, as a report has twenty-five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count(u64);
 
@@ -52,9 +53,9 @@ pub(crate) struct Report {
     cached: Pair,
     cached_beside: Triple,
     written: Pair,
-    audio_prompt: Pair,
+    audio_prompt: Triple,
     reasoning: Pair,
-    audio_completion: Pair,
+    audio_completion: Triple,
     /// Something was no report, or cannot be true and was replaced or left.
     is_doubtful: bool,
 }
@@ -71,9 +72,9 @@ impl Report {
         cached: [Count::ABSENT; 2],
         cached_beside: [Count::ABSENT; 3],
         written: [Count::ABSENT; 2],
-        audio_prompt: [Count::ABSENT; 2],
+        audio_prompt: [Count::ABSENT; 3],
         reasoning: [Count::ABSENT; 2],
-        audio_completion: [Count::ABSENT; 2],
+        audio_completion: [Count::ABSENT; 3],
         is_doubtful: false,
     };
 
@@ -117,9 +118,9 @@ impl Report {
             cached: [prompt_cached, input_cached],
             cached_beside: [cache_hit, cached_alone, cached_content],
             written: [prompt_written, input_written],
-            audio_prompt: [prompt_audio, input_audio],
+            audio_prompt: [prompt_audio, input_audio, asked_audio],
             reasoning: [completion_reasoning, output_reasoning],
-            audio_completion: [completion_audio, output_audio],
+            audio_completion: [completion_audio, output_audio, made_audio],
             is_doubtful: _,
         } = &mut report;
         let mut more = reader.open()?;
@@ -183,9 +184,9 @@ impl Report {
                         *into_third = third;
                     }
                 }
-                (None, None) => {
-                    reader.pass()?;
-                }
+                (None, None) if is(PROMPT_MODALITIES) => *asked_audio = audio_of(reader)?,
+                (None, None) if is(COMPLETION_MODALITIES) => *made_audio = audio_of(reader)?,
+                (None, None) => reader.pass()?,
             }
             more = reader.more()?;
         }
@@ -457,6 +458,9 @@ const CACHE_WRITES: &str = name(Name::CacheWrites);
 const PROMPT_DETAILS: Two = names(Name::PromptDetails);
 const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
 
+const PROMPT_MODALITIES: &str = name(Name::PromptModalities);
+const COMPLETION_MODALITIES: &str = name(Name::CompletionModalities);
+
 const CACHED_BESIDE: Three = names(Name::CachedBeside);
 
 /// Three names of one count, or up to three counts inside a details object.
@@ -487,12 +491,15 @@ impl Count {
 
     #[inline(never)]
     fn read_other(reader: &mut Reader<'_>) -> Option<Self> {
-        let (kind, raw) = reader.value()?;
-        Some(match (kind, raw) {
+        reader.value().map(Self::of_value)
+    }
+
+    fn of_value(value: (Kind, &[u8])) -> Self {
+        match value {
             (Kind::Null, _) => Self::ABSENT,
             (Kind::Number, number) | (Kind::String, [b'"', number @ .., b'"']) => Self::of(number),
             _ => Self::IMPOSSIBLE,
-        })
+        }
     }
 
     /// A whole number, however it is written: `7`, `7.0`, `70e-1`.
@@ -519,6 +526,15 @@ impl Count {
             Self(_) => None,
         }
     }
+}
+
+/// Reads a list of counts for what it says of sound. `None` where the text is not JSON.
+fn audio_of(reader: &mut Reader<'_>) -> Option<Count> {
+    Some(match reader.value()? {
+        (Kind::Array, list) => audio(list).map_or(Count::ABSENT, Count::of_value),
+        (Kind::Null, _) => Count::ABSENT,
+        _ => Count::IMPOSSIBLE,
+    })
 }
 
 /// Reads details; those that are no object are impossible. `None` where the text is not JSON.

@@ -592,3 +592,37 @@ fn a_document_in_two_dialects_reads_the_same_however_it_is_cut() {
         assert_eq!(unary(body, 1), whole, "{body}");
     }
 }
+
+#[test]
+fn sound_is_read_out_of_a_list_by_what_tokens_are_of() {
+    for (list, audio, doubtful) in [
+        (
+            r#"[{"modality":"TEXT","tokenCount":3},{"modality":"AUDIO","tokenCount":7}]"#,
+            Some(7),
+            false,
+        ),
+        (
+            r#"[ { "tokenCount" : 7 , "modality" : "AUDIO" , "x" : [{}] } ]"#,
+            Some(7),
+            false,
+        ),
+        (r#"[{"modality":"TEXT","tokenCount":10}]"#, None, false),
+        (r#"[{"modality":"AUDIO"}]"#, None, false),
+        ("[]", None, false),
+        ("[7]", None, false),
+        ("null", None, false),
+        // More than all of it, and no list.
+        (r#"[{"modality":"AUDIO","tokenCount":11}]"#, None, true),
+        (r#"[{"modality":"AUDIO","tokenCount":-1}]"#, None, true),
+        ("{}", None, true),
+    ] {
+        let usage = valid(&format!(
+            r#"{{"promptTokenCount":10,"candidatesTokenCount":10,"promptTokensDetails":{list},"candidatesTokensDetails":{list}}}"#
+        ));
+        assert_eq!(
+            (usage.audio_prompt, usage.audio_completion, usage.doubtful),
+            (audio, audio, doubtful),
+            "{list}"
+        );
+    }
+}

@@ -136,6 +136,7 @@ const EVENTS: &[&str] = &[
     "data: {\"usageMetadata\":{\"promptTokenCount\":8,\"thoughtsTokenCount\":3,\"toolUsePromptTokenCount\":1}}",
     "data: {\"usageMetadata\":{\"promptTokenCount\":8,\"candidatesTokenCount\":2,\"totalTokenCount\":14}}",
     "data: {\"usageMetadata\":{\"candidatesTokenCount\":-2,\"cachedContentTokenCount\":9}}",
+    "data: {\"usageMetadata\":{\"promptTokenCount\":8,\"promptTokensDetails\":[{\"modality\":\"TEXT\",\"tokenCount\":1}, {\"tokenCount\":7,\"modality\":\"AUDIO\"}]}}",
     "\u{feff}data: {\"usage\":{\"prompt_tokens\":1}}",
     "datax: 1",
     "data: {\"choices\" : [ ] , \"usage\":{}}",
