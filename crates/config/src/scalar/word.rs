@@ -90,6 +90,8 @@ words! {
         "openai" => Spoken::OpenAi,
         "responses" => Spoken::Responses,
         "anthropic" => Spoken::Anthropic,
+        "gemini" => Spoken::Gemini,
+        "vertex" => Spoken::Vertex,
     }
 
     /// How a collector of spans is spoken to.
