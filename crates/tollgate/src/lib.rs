@@ -30,6 +30,7 @@ pub mod logging;
 mod login;
 mod marks;
 mod metrics;
+mod needs;
 pub mod output;
 mod pages;
 mod pool;

@@ -2,6 +2,7 @@
 
 pub(crate) mod read_answer;
 pub(crate) mod read_call;
+mod sealed;
 pub(crate) mod write_answer;
 pub(crate) mod write_call;
 

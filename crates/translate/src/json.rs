@@ -116,9 +116,26 @@ impl Json {
         debug_assert!(written.is_ok(), "a vector takes every text");
     }
 
+    /// A value as it came. Line ends between its members become blanks: one would end the line of an event.
     pub(crate) fn raw(&mut self, value: Raw<'_>) {
         self.begin();
+        let from = self.out.len();
         self.out.extend_from_slice(value.json().as_bytes());
+        let written = self.out.get_mut(from..).unwrap_or_default();
+        for byte in written
+            .iter_mut()
+            .filter(|byte| matches!(byte, b'\n' | b'\r'))
+        {
+            *byte = b' ';
+        }
+    }
+
+    /// Members that are JSON already, commas between them.
+    pub(crate) fn members(&mut self, members: &str) {
+        if !members.is_empty() {
+            self.begin();
+            self.out.extend_from_slice(members.as_bytes());
+        }
     }
 
     pub(crate) fn whole(&mut self, number: u64) {

@@ -130,6 +130,12 @@ impl<'a> Raw<'a> {
 pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 impl<'a> Object<'a> {
+    /// A member that stays.
+    pub(crate) fn look(&self, name: &str) -> Option<Raw<'a>> {
+        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        (!value.is_null()).then_some(*value)
+    }
+
     /// Takes a member. One that is null is none.
     pub(crate) fn take(&mut self, name: &str) -> Option<Raw<'a>> {
         let at = self.0.iter().position(|(key, _)| key == name)?;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::call::{
-    Call, Format, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
-    ToolResult,
+    Call, Format, Media, Message, Names, Other, Part, Role, Said, Signature, Tool, ToolCall,
+    ToolChoice, ToolResult,
 };
 use crate::fault::{Fault, Result};
 use crate::raw::{Object, Raw};
@@ -12,6 +12,9 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
+    format: "response_format",
+    effort: "reasoning_effort",
+    parallel: "parallel_tool_calls",
 };
 
 /// Members of OpenAI's own, and whether an answer can be used without them: what is kept with the provider, hints of caching,
@@ -210,7 +213,7 @@ fn file(value: Raw<'_>) -> Result<Said<'_>> {
 }
 
 /// What an address says: a `data:` address holds its bytes.
-fn media(address: Cow<'_, str>) -> Result<Media<'_>> {
+pub(crate) fn media(address: Cow<'_, str>) -> Result<Media<'_>> {
     let Some(data) = address.strip_prefix("data:") else {
         return Ok(Media::Url(address));
     };
@@ -256,7 +259,7 @@ fn tool_call(value: Raw<'_>) -> Result<ToolCall<'_>> {
         arguments: arguments
             .filter(|text| !text.trim().is_empty())
             .unwrap_or("{}".into()),
-        signature: signature.flatten(),
+        signature: signature.flatten().map(|text| Signature { by: None, text }),
     })
 }
 

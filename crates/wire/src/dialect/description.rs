@@ -65,6 +65,10 @@ pub(crate) enum Name {
     // Of a usage object. `…Details` and `CacheWrites` are objects, and what follows them stands in them.
     PromptTokens,
     CompletionTokens,
+    /// Of a prompt's sum what its own member leaves out.
+    PromptBeside,
+    /// Reasoning that the completion's own member leaves out of its sum.
+    ReasoningBeside,
     TotalTokens,
     PromptDetails,
     CachedTokens,

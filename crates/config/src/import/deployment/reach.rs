@@ -11,6 +11,9 @@ use crate::mask::looks_like_key;
 use crate::scalar::{AccessKeyId, HeaderValue, Name, PassedHeader};
 use crate::target::Target;
 
+/// What OpenAI speaks, and its kin does not all.
+const OPENAI_ITSELF: &str = "[openai, responses]";
+
 impl Wanted<'_> {
     fn base(&self, findings: &mut Findings) -> Option<Given> {
         let base = self.params.text("api_base", findings);
@@ -24,7 +27,6 @@ impl Wanted<'_> {
     ) -> Result<(Reach, bool), String> {
         let provider = self.provider;
         let base = self.base(findings);
-        let mut manner = vec![("dialect".to_owned(), provider.dialect.to_owned())];
         let url = match base {
             None if !provider.root.is_empty() => provider.root.to_owned(),
             None if !provider.root_variable.is_empty() => {
@@ -41,6 +43,11 @@ impl Wanted<'_> {
             Some(Given::Text(text)) => composed(&root_of(&text, provider.adds)),
         };
         let is_elsewhere = url != provider.root;
+        let dialect = match provider.name {
+            "openai" if !is_elsewhere => OPENAI_ITSELF,
+            _ => provider.dialect,
+        };
+        let mut manner = vec![("dialect".to_owned(), dialect.to_owned())];
         let is_known = !url.contains("${");
         if is_known && target(&url)?.base_path.is_empty() {
             manner.push(("at_root".into(), "true".into()));
@@ -96,7 +103,13 @@ impl Wanted<'_> {
         } else {
             format!("{base}/openai/deployments/{}", self.upstream)
         };
-        let mut manner = vec![("dialect".to_owned(), "openai".to_owned())];
+        // Its older paths, one for each deployment, are of chat completions and embeddings.
+        let dialect = if url.ends_with("/openai/v1") {
+            OPENAI_ITSELF
+        } else {
+            "openai"
+        };
+        let mut manner = vec![("dialect".to_owned(), dialect.to_owned())];
         let version = version.filter(|version| *version != Given::Text("v1".into()));
         if let Some(version) = version {
             let query = flow(&[("api-version".into(), quoted_text(&version))]);
