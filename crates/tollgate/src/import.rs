@@ -31,9 +31,8 @@ enum From {
     /// Models, aliases, fallbacks, addresses, limits and prices are taken over. A comment stands where
     /// something differs or has no counterpart, and says what to use instead. No secret is taken over: one
     /// that stands in the file becomes the name of a variable. What has to be seen to is said on standard error.
-    #[command(before_help = "Examples:\n  \
-        tollgate import litellm config.yaml > tollgate.yaml\n  \
-        tollgate check                     says what is still missing")]
+    /// `tollgate check` then says what is still missing.
+    #[command(before_help = "Example:\n  tollgate import litellm config.yaml > tollgate.yaml")]
     Litellm(Litellm),
 }
 
