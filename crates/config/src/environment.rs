@@ -140,6 +140,12 @@ pub(crate) fn present(sources: &dyn Sources) -> Vec<&'static Provider> {
         .collect()
 }
 
+/// Models of a provider, by how their names begin; none where it is not one of these.
+pub(crate) fn models_of(name: &str) -> &'static [&'static str] {
+    let provider = PROVIDERS.iter().find(|provider| provider.name == name);
+    provider.map_or(&[], |provider| provider.models)
+}
+
 fn set(sources: &dyn Sources, name: &str) -> Option<String> {
     sources.var(name).filter(|value| !value.is_empty())
 }

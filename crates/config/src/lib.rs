@@ -19,6 +19,7 @@ pub use host::{
     TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
     WrittenRule,
 };
+pub use import::{Imported, import_litellm};
 pub use lower::{FILE_BYTES_MAX, Loaded};
 pub use redact::Redacted;
 pub use schema::json_schema;
@@ -30,6 +31,7 @@ mod document;
 mod environment;
 mod fault;
 mod host;
+mod import;
 mod lower;
 mod mask;
 mod node;

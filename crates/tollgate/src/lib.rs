@@ -19,6 +19,7 @@ mod fixed;
 mod gateway;
 mod host;
 mod identity;
+mod import;
 mod init;
 mod issuers;
 mod keyring;
@@ -106,6 +107,7 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        cli::Verb::Import(asked) => import::import(&asked),
         cli::Verb::Init(asked) => match init::init(&asked) {
             Ok(text) => told(text.trim_end()),
             Err(fault) => {
