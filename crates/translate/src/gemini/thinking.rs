@@ -6,6 +6,7 @@
 use crate::call::Call;
 use crate::fault::{Fault, Result};
 use crate::json::Json;
+use crate::raw::{Object, Raw};
 
 /// The most that all models with budgets take.
 const BUDGET_MAX: u64 = 24_576;
@@ -37,6 +38,44 @@ pub(super) fn write(call: &mut Call<'_>, json: &mut Json) -> Result<()> {
     Ok(())
 }
 
+/// Reads what clients of Google's own endpoint for OpenAI's SDK say beyond its members, which is more exact than they are
+/// (<https://ai.google.dev/gemini-api/docs/openai#thinking>).
+pub(super) fn read_extra<'a>(extra: Raw<'a>, call: &mut Call<'a>) -> Result<()> {
+    let mut extra = extra.object()?;
+    extra.read("google", |google| {
+        let mut google = google.object()?;
+        google.read("thinking_config", |config| read_config(config, call))?;
+        nothing_more(google)
+    })?;
+    nothing_more(extra)
+}
+
+fn read_config<'a>(config: Raw<'a>, call: &mut Call<'a>) -> Result<()> {
+    let mut config = config.object()?;
+    call.shows_thinking = config.read("include_thoughts", Raw::flag)?.unwrap_or(false);
+    let level = config.text("thinking_level")?;
+    let budget = config.take("thinking_budget");
+    // It is the model's matter.
+    let budget = budget.filter(|budget| budget.json() != "-1");
+    let budget = budget.map(Raw::whole).transpose();
+    let budget = budget.map_err(|fault| fault.within("thinking_budget"))?;
+    if level.is_some() || budget.is_some() {
+        call.effort = level;
+        call.thinking_budget = budget;
+    }
+    nothing_more(config)
+}
+
+fn nothing_more(object: Object<'_>) -> Result<()> {
+    match object.rest().next() {
+        None => Ok(()),
+        Some((name, _)) => {
+            let says = "is a member that this gate cannot tell a backend of Google's";
+            Err(Fault::new(says).within(&name))
+        }
+    }
+}
+
 fn of(call: &mut Call<'_>) -> Result<Option<Thinking>> {
     let model = super::bare(&call.model);
     let has_budget = model.starts_with("gemini-2");
@@ -51,7 +90,8 @@ fn of(call: &mut Call<'_>) -> Result<Option<Thinking>> {
         true => [1_024, 8_192, BUDGET_MAX].map(Thinking::Budget),
         false => ["low", "medium", "high"].map(Thinking::Level),
     };
-    let thinking = match (call.effort.as_deref(), call.thinking_budget) {
+    let effort = call.effort.as_deref().map(str::to_ascii_lowercase);
+    let thinking = match (effort.as_deref(), call.thinking_budget) {
         (None, None) => return Ok(None),
         (Some("none"), _) | (None, Some(0)) => {
             if can_leave {

@@ -20,6 +20,9 @@ const RENAMED: [(&str, &str); 3] = [
     ("frequency_penalty", "frequencyPenalty"),
 ];
 
+/// What Google's own endpoint for OpenAI's SDK has besides.
+const EXTRA: &str = "extra_body";
+
 /// Writes the request that says this call.
 pub(crate) fn write(mut call: Call<'_>, place: Place, request: &mut Request) -> Result<()> {
     let mut renamed: Vec<(&'static str, Raw<'_>)> = Vec::new();
@@ -28,6 +31,10 @@ pub(crate) fn write(mut call: Call<'_>, place: Place, request: &mut Request) -> 
             let value = call.others.remove(at).value;
             renamed.push((ours, value.number().map_err(|fault| fault.within(name))?));
         }
+    }
+    if let Some(at) = call.others.iter().position(|other| other.name == EXTRA) {
+        let extra = call.others.remove(at).value;
+        thinking::read_extra(extra, &mut call).map_err(|fault| fault.within(EXTRA))?;
     }
     call.leave_others(place.as_str())?;
     if call.user.is_some() {

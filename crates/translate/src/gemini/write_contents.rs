@@ -24,12 +24,8 @@ struct Turn<'p> {
 }
 
 pub(super) fn write(call: &mut Call<'_>, place: Place, json: &mut Json) -> Result<()> {
-    let has_names = {
-        let parts = call.messages.iter().flat_map(|message| &message.parts);
-        parts
-            .into_iter()
-            .any(|part| matches!(part.said, Said::File(_, Some(_))))
-    };
+    let mut parts = call.messages.iter().flat_map(|message| &message.parts);
+    let has_names = parts.any(|part| matches!(part.said, Said::File(_, Some(_))));
     if has_names {
         call.dropped.push("filename");
     }

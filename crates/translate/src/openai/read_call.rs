@@ -19,9 +19,10 @@ const NAMES: Names = Names {
 
 /// Members of OpenAI's own, and whether an answer can be used without them: what is kept with the provider, hints of caching,
 /// tiers and safety, and what is documented as best effort.
-const OTHERS: [(&str, bool); 24] = [
+const OTHERS: [(&str, bool); 25] = [
     ("audio", false),
     ("chat_template_kwargs", false),
+    ("extra_body", false),
     ("frequency_penalty", false),
     ("function_call", false),
     ("functions", false),
