@@ -185,7 +185,12 @@ pub(crate) fn without_port(host: &[u8]) -> Option<&[u8]> {
                 .ok()?;
             (name, rest.strip_prefix(b"]")?)
         }
-        None => host.split_at_checked(at(b':').unwrap_or(host.len()))?,
+        None => match host.iter().rposition(|b| *b == b':') {
+            // Its port is short, and a name has no colon.
+            Some(colon) if !host.get(..colon)?.contains(&b':') => host.split_at_checked(colon)?,
+            Some(_) => return None,
+            None => (host, &b""[..]),
+        },
     };
     match rest.strip_prefix(b":") {
         Some(port) => is_port(port).then_some(name),

@@ -342,11 +342,15 @@ impl Judge {
     /// The first name that has a count.
     #[inline]
     fn first<const NAMES: usize>(&mut self, names: [Count; NAMES]) -> Option<u64> {
-        names
-            .map(|count| self.count(count))
-            .into_iter()
-            .flatten()
-            .next()
+        let mut first = None;
+        for count in names {
+            // Most names are none of a report's.
+            if count != Count::ABSENT {
+                let tokens = self.count(count);
+                first = first.or(tokens);
+            }
+        }
+        first
     }
 
     /// The same as a count, which is none or impossible where no name has one.
