@@ -87,8 +87,8 @@ impl Dialect {
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
             Operation::GenerateContent => self.is_of_google(),
-            // Counting has one operation for the others.
-            Operation::CountTokens => !self.is_of_google(),
+            // Anthropic's and Responses' have one operation.
+            Operation::CountTokens => matches!(self, Self::Anthropic | Self::Responses),
             _ => self == Self::OpenAi,
         }
     }

@@ -46,6 +46,7 @@ pub(super) async fn run<D: Downstream>(
         active,
         client,
         deadline,
+        is_head_held: !relay.is_stream && !relay.pipe.is_empty(),
         relay,
         is_first: true,
         has_waited: false,
@@ -173,6 +174,8 @@ struct Pump<'a, D> {
     client: &'a mut D,
     deadline: &'a mut Deadline,
     relay: Relay,
+    /// A document that is filtered has no piece yet: until then the client may be told something else.
+    is_head_held: bool,
     /// No piece has come yet.
     is_first: bool,
     /// The first piece did not come with the head.
@@ -189,8 +192,10 @@ impl<D: Downstream> Pump<'_, D> {
             self.deadline.set(self.relay.idle);
             let is_over = poll_fn(|cx| self.poll_chunk(body, cx)).await?;
             body.taken();
-            self.deadline.set(self.relay.stall);
-            poll_fn(|cx| self.poll_flushed(cx)).await?;
+            if !self.is_head_held {
+                self.deadline.set(self.relay.stall);
+                poll_fn(|cx| self.poll_flushed(cx)).await?;
+            }
             if std::mem::replace(&mut self.is_first, false) {
                 let now = self.worker.now();
                 self.active.exchange.timing.first_byte(now, is_over);
@@ -222,7 +227,9 @@ impl<D: Downstream> Pump<'_, D> {
             return forwarded;
         }
         // What is begun leaves even when the upstream pauses right after its head.
-        if let Poll::Ready(Err(_)) = self.client.poll_flushed(cx) {
+        if !self.is_head_held
+            && let Poll::Ready(Err(_)) = self.client.poll_flushed(cx)
+        {
             return Poll::Ready(Err(Halt::Disconnected));
         }
         // Until the first piece comes, the time is the upstream's.
@@ -240,14 +247,12 @@ impl<D: Downstream> Pump<'_, D> {
         match halt {
             Halt::Broke { is_malformed } => {
                 // Where nothing of the answer has left, the client gets an error instead.
-                let is_held = self.is_first && !self.has_waited;
-                let is_retracted = is_held && self.client.retract();
+                let is_retracted = self.is_held() && self.client.retract();
                 let exchange = &mut self.active.exchange;
                 exchange.response_broke(is_retracted, is_malformed)
             }
             Halt::Stopped(stop) => {
-                let is_held = self.is_first && !self.has_waited;
-                let is_retracted = is_held && self.client.retract();
+                let is_retracted = self.is_held() && self.client.retract();
                 self.active.exchange.response_stopped(stop, is_retracted)
             }
             Halt::Idle => {
@@ -283,11 +288,17 @@ impl<D: Downstream> Pump<'_, D> {
         Ok(self.send_kept(is_over, cx)?)
     }
 
+    /// Whether nothing of the answer has left.
+    fn is_held(&self) -> bool {
+        self.is_head_held || (self.is_first && !self.has_waited)
+    }
+
     /// Sends what is left to forward of a piece.
     fn send_kept(&mut self, is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
         let pieces: Vec<&[u8]> = self.kept.iter().map(|b| &b[..]).collect();
         pieces.iter().for_each(|piece| self.active.forwarded(piece));
         if !pieces.is_empty() || is_over {
+            self.is_head_held = false;
             self.client.send(cx, &pieces, is_over)?;
         }
         self.kept.clear();
@@ -322,7 +333,7 @@ impl<D: Downstream> Pump<'_, D> {
         match passed {
             Ok(()) => self.send_kept(is_over, cx)?,
             // Nothing of it has left, and the client may be told instead.
-            Err(_) if self.is_first && !self.has_waited => self.kept.clear(),
+            Err(_) if self.is_held() => self.kept.clear(),
             Err(_) => self.send_kept(false, cx)?,
         }
         passed.map_err(Halt::Stopped)

@@ -304,3 +304,34 @@ fn calls_of_three_apis_reach_a_backend_that_speaks_gemini_and_are_metered_in_its
         assert_eq!(record["prompt_source"], "reported");
     }
 }
+
+#[test]
+fn an_answer_that_cannot_be_translated_is_an_error_in_the_clients_dialect() {
+    // The head comes first, and nothing tells yet that what follows is no answer.
+    let strange = Upstream::start(|_, _| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\n";
+        vec![
+            Step::Send(head.into()),
+            Step::Sleep(std::time::Duration::from_millis(50)),
+            Step::Send(b"hello".to_vec()),
+        ]
+    });
+    let config = format!(
+        "backends: {{ strange: {{ url: http://{}/v1, dialect: openai }} }}\n\
+         routes: [ {{ workload: w, backend: strange }} ]\n",
+        strange.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let body = r#"{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}"#;
+    let response = gate.call(&post("/v1/messages", &[WHO], body));
+    let told: Value = serde_json::from_slice(&response.body).expect("JSON");
+    assert_eq!(
+        (response.status, &told["type"]),
+        (502, &json!("error")),
+        "{told}"
+    );
+    let [record] = &gate.records(1)[..] else {
+        panic!("one record")
+    };
+    assert_eq!(record["code"], "upstream_malformed", "{record}");
+}

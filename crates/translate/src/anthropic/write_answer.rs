@@ -364,6 +364,17 @@ impl Whole {
         json.into_bytes()
     }
 
+    /// Whether the arguments of a call are no object: nobody may run it.
+    fn has_broken_call(&self) -> bool {
+        let mut calls = self.blocks.iter();
+        calls.any(|block| match block {
+            Block::Call(call) if !call.arguments.trim().is_empty() => {
+                !Raw::read(call.arguments.as_bytes()).is_some_and(Raw::is_object)
+            }
+            _ => false,
+        })
+    }
+
     fn text(&mut self, more: &str) {
         match self.blocks.last_mut() {
             Some(Block::Text(text)) => text.push_str(more),
@@ -408,8 +419,8 @@ impl Block {
                 match input {
                     Some(input) => json.key("input").raw(input),
                     None if call.arguments.trim().is_empty() => json.key("input").object(|_| {}),
-                    // What a model made that is no object: the client sees it as it is.
-                    None => json.say("input", &call.arguments),
+                    // The model was cut off in the middle of it, and `stop_reason` says so.
+                    None => json.key("input").object(|_| {}),
                 }
             }
         });
@@ -452,7 +463,14 @@ impl Writer for Whole {
                     call.arguments.push_str(json);
                 }
             }
-            Event::End(finish, usage) => out.append(&mut self.write(&finish, &usage)),
+            Event::End(finish, usage) => {
+                let finish = if self.has_broken_call() {
+                    Finish::Length
+                } else {
+                    finish
+                };
+                out.append(&mut self.write(&finish, &usage));
+            }
             Event::Error(error) => {
                 let mut json = Json::default();
                 super::write_error(&error, &mut json);

@@ -76,7 +76,8 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
 fn effort<'a>(call: &'a Call<'_>) -> Option<&'a str> {
     match (&call.effort, call.thinking_budget) {
         (Some(effort), _) => match &**effort {
-            "max" => Some("xhigh"),
+            // Anthropic's two steps above the highest that every engine knows.
+            "max" | "xhigh" if call.names.effort == "output_config.effort" => Some("high"),
             effort => Some(effort),
         },
         (None, None | Some(0)) => None,
