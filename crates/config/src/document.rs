@@ -59,6 +59,7 @@ pub fn parse_document(path: &Path, bytes: &[u8], sources: &dyn Sources) -> Resul
 
 fn whole(says: String, hint: &str) -> Fault {
     Fault {
+        file: None,
         path: String::new(),
         line: None,
         says,

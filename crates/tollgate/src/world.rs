@@ -45,6 +45,12 @@ impl Sources for World {
         Ok(bytes)
     }
 
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        std::fs::read_dir(directory)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
+    }
+
     fn is_private(&self, path: &Path) -> io::Result<bool> {
         use std::os::unix::fs::MetadataExt;
         let found = std::fs::metadata(path)?;
@@ -75,6 +81,10 @@ impl Sources for Keeping<'_> {
         Ok(bytes)
     }
 
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        World.list(directory)
+    }
+
     fn is_private(&self, path: &Path) -> io::Result<bool> {
         World.is_private(path)
     }
@@ -102,6 +112,10 @@ impl Sources for Kept<'_> {
             Some(kept) => Ok(kept.expose().to_vec()),
             None => World.read(path, bytes_max),
         }
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        World.list(directory)
     }
 
     fn is_private(&self, path: &Path) -> io::Result<bool> {
