@@ -59,7 +59,7 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
         if matches!(&node.value, Value::Scalar(scalar) if scalar.shape() == Shape::Nothing) {
             continue;
         }
-        if object::is_object(node) || !matches!(node.value, Value::Map(_)) {
+        if object::looks_like_object(node) || !matches!(node.value, Value::Map(_)) {
             objects.extend(object::objects(file, node, &mut findings));
             continue;
         }
@@ -79,6 +79,8 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
         }
     }
     let cluster = Cluster::new(objects, &mut findings);
+    // Of what is wrong with the document as a whole nothing can be an object's.
+    let whole_of = own.as_ref().map(|(spot, _)| spot.clone());
     let own = own.map(|(spot, node)| members(Tree::copied(node, &spot)));
     let document = whole(&cluster, own, &mut findings);
     let Some(document) = document.filter(|_| findings.faults.is_empty()) else {
@@ -88,6 +90,9 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
         });
     };
     let mut origins = Origins::default();
+    if let Some(spot) = whole_of {
+        origins.add("", &spot);
+    }
     document.note("", &mut origins);
     let (given, given_of) = cluster.given().iter().cloned().unzip();
     Ok(Lowered {

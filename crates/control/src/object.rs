@@ -212,6 +212,12 @@ pub(crate) fn is_object(node: &Node) -> bool {
     member(node, "apiVersion").is_some() && member(node, "kind").is_some()
 }
 
+/// Whether a document is one, or would be if it said all that one has to say.
+pub(crate) fn looks_like_object(node: &Node) -> bool {
+    let of_objects = ["apiVersion", "kind", "metadata", "spec", "stringData"];
+    of_objects.iter().any(|name| member(node, name).is_some())
+}
+
 fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let Value::Map(entries) = &node.value else {
         return None;

@@ -50,8 +50,8 @@ fn every_vector_lowers_as_it_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The vector with its outcome as it is today.
-fn check(text: &str) -> String {
+/// The files of a vector, its world, and the text of both.
+fn read(text: &str) -> (Vec<(PathBuf, String)>, World, String) {
     let mut kept = String::new();
     let mut files: Vec<(PathBuf, String)> = Vec::new();
     let mut world = World(BTreeMap::new());
@@ -70,10 +70,20 @@ fn check(text: &str) -> String {
         kept.push_str("=== ");
         kept.push_str(section);
     }
-    let inputs: Vec<Input<'_>> = files
+    (files, world, kept)
+}
+
+fn inputs(files: &[(PathBuf, String)]) -> Vec<Input<'_>> {
+    files
         .iter()
         .map(|(file, text)| Input { file, text })
-        .collect();
+        .collect()
+}
+
+/// The vector with its outcome as it is today.
+fn check(text: &str) -> String {
+    let (files, world, kept) = read(text);
+    let inputs = inputs(&files);
     assert!(inputs.iter().any(|input| is_manifest(input.text)));
     let mut out = String::new();
     let loaded = load(
@@ -156,4 +166,53 @@ fn the_white_papers_manifests_are_taken_without_a_word_and_say_what_its_document
             ),
         ]
     );
+}
+
+/// Every file of every vector with each of its lines left out, or said twice: taken or refused with a place, and never a secret in what is said.
+#[test]
+fn a_line_that_is_missing_or_doubled_is_taken_or_told_and_no_secret_is_ever_said() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/manifests");
+    let mut tried = 0;
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let (files, world, _) = read(&text);
+        for (index, (_, whole)) in files.iter().enumerate() {
+            let lines: Vec<&str> = whole.lines().collect();
+            for at in 0..lines.len() {
+                for times in [0, 2] {
+                    let line = |(n, line): (usize, &&str)| {
+                        format!("{line}\n").repeat(if n == at { times } else { 1 })
+                    };
+                    let mut changed = files.clone();
+                    changed[index].1 = lines.iter().enumerate().map(line).collect();
+                    let loaded = load(
+                        Path::new("manifests"),
+                        Path::new("manifests"),
+                        &inputs(&changed),
+                        &world,
+                    );
+                    let said = match &loaded {
+                        Ok(loaded) => format!("{:?}{}", loaded.warnings, loaded.document.json()),
+                        Err(faults) => {
+                            let is_placed = faults
+                                .faults
+                                .iter()
+                                .all(|fault| fault.file.is_some() && !fault.says.is_empty());
+                            assert!(
+                                is_placed && !faults.faults.is_empty(),
+                                "line {at} {times} times of\n{whole}\n{faults:?}"
+                            );
+                            format!("{faults:?}")
+                        }
+                    };
+                    assert!(
+                        !said.contains("canary-of"),
+                        "line {at} {times} times of\n{whole}\n{said}"
+                    );
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(tried > 500, "{tried}");
 }

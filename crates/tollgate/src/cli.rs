@@ -98,8 +98,8 @@ pub(crate) enum Verb {
     /// AIServiceBackend, BackendSecurityPolicy, BackendTrafficPolicy and the like. What is not honoured is
     /// a fault, what is left out a warning. No secret is printed: -o writes them, each into a file of its own.
     #[command(before_help = "Examples:\n  \
-        tollgate convert manifests/             prints tollgate.yaml\n  \
-        tollgate convert gateway.yaml -o gate/  writes it, and the files that it names")]
+        tollgate convert manifests/        prints tollgate.yaml\n  \
+        tollgate convert gateway.yaml -o gate")]
     Convert(Convert),
     /// Say what the gate would make of a call, and why: who calls, which route, which limits.
     ///
