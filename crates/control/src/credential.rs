@@ -275,6 +275,15 @@ fn aws(
         .map_or_else(|| "default".to_owned(), |said| said.value);
     let named = of.need("secretRef", findings);
     of.end(findings);
+    // It becomes part of the name of a file.
+    if !profile
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    {
+        let says = "names a profile that is more than letters, digits, - and _";
+        findings.fault(&file.spot, says, "give the profile another name");
+        return None;
+    }
     let named = Reference::whole(&named?, (CORE, "Secret"), &policy.namespace, findings)?;
     let object = cluster.resolve(policy, &named, findings)?;
     let Some(Some(bytes)) = Cluster::bytes(object, "credentials", findings) else {
@@ -298,7 +307,7 @@ fn aws(
     let source = |name: &str, value: &str| {
         let path = cluster.give(
             object,
-            &format!("credentials.{profile}.{name}"),
+            &format!("credentials.d/{profile}/{name}"),
             value.as_bytes().to_vec(),
         );
         Content::File(path).source(&named.spot)

@@ -84,12 +84,12 @@ pub fn is_manifest(text: &str) -> bool {
     documents.iter().any(object::is_object)
 }
 
-/// Where a key of a Secret or `ConfigMap` stands as a file, as seen from the document.
+/// Where a key of an object stands as a file, as seen from the document. No two have the same place: names have no `/`.
 fn file_of(kind: &str, namespace: &str, name: &str, key: &str) -> PathBuf {
-    let folder = if kind == "Secret" {
-        "secrets"
-    } else {
-        "config-maps"
+    let folder = match kind {
+        "Secret" => "secrets",
+        "ConfigMap" => "config-maps",
+        _ => "policies",
     };
     [folder, namespace, name, key].iter().collect()
 }

@@ -302,6 +302,18 @@ pub(crate) fn objects<'n>(
         findings.fault(&spot, "has no metadata.name", "");
         return Vec::new();
     }
+    // They become names of files.
+    for (what, text) in [("name", &name), ("namespace", &namespace)] {
+        if !is_name(text) {
+            let says = format!("metadata.{what} {} is no name of an object", quoted(text));
+            findings.fault(
+                &spot,
+                says,
+                "use a-z, 0-9, - and ., with a letter or a digit at both ends",
+            );
+            return Vec::new();
+        }
+    }
     let annotations = metadata.and_then(|of| member(of, "annotations"));
     vec![Object {
         spot,
@@ -312,6 +324,17 @@ pub(crate) fn objects<'n>(
         annotations: annotations.map(pairs).unwrap_or_default(),
         node,
     }]
+}
+
+/// As Kubernetes has names: a DNS subdomain.
+fn is_name(text: &str) -> bool {
+    let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let is_label = |label: &str| {
+        let inside = label.bytes().all(|b| is_letter(b) || b == b'-');
+        let ends = [label.bytes().next(), label.bytes().last()];
+        inside && ends.iter().all(|end| end.is_some_and(is_letter))
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 fn unknown(spot: &Spot, group: &str, kind: &str, findings: &mut Findings) {
