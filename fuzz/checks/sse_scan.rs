@@ -86,7 +86,7 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
         stats.data_after_done |= stats.done && !data.is_empty();
         let mut withheld = false;
         let holds = |key: &[u8]| text.windows(key.len()).any(|w| w == key);
-        if !data.is_empty() && (holds(b"\"usage\"") || holds(b"\"error\"")) {
+        if !data.is_empty() && (holds(b"\"usage") || holds(b"\"error\"")) {
             match serde_json::from_slice::<Value>(&joined) {
                 Ok(value) => {
                     let (usage, alone, error, begins) = interpret(&value);
@@ -95,10 +95,9 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
                         return None;
                     }
                     if let (Some(usage), false) = (usage, stats.done) {
-                        if usage.said[COMPLETION]
-                            .iter()
-                            .any(|said| matches!(said, Said::Good(_)))
-                        {
+                        let completion = usage.said[COMPLETION].iter();
+                        let mut completion = completion.chain(&usage.said[REASONING_BESIDE]);
+                        if completion.any(|said| matches!(said, Said::Good(_))) {
                             stats.is_begun_only = begins;
                         }
                         match &mut reported {
@@ -189,7 +188,8 @@ fn interpret(value: &Value) -> (Option<Reported>, bool, bool, bool) {
         |path: &'static str, parent: &str| some(path).filter(|_| value[parent].is_object());
     let later = some("/usage")
         .filter(|_| value.is_object())
-        .or_else(|| nested("/response/usage", "response"));
+        .or_else(|| nested("/response/usage", "response"))
+        .or_else(|| some("/usageMetadata").filter(|_| value.is_object()));
     let Some(usage) = later.or_else(|| nested("/message/usage", "message")) else {
         return (None, false, error && value.is_object(), false);
     };
@@ -205,7 +205,7 @@ fn interpret(value: &Value) -> (Option<Reported>, bool, bool, bool) {
 /// What an answer reported, as it said it: a place for each count, under each of its names.
 #[derive(Clone, Default)]
 struct Reported {
-    said: [[Said; 2]; COUNTS.len()],
+    said: [[Said; 3]; COUNTS.len()],
     doubtful: bool,
 }
 
@@ -218,41 +218,58 @@ enum Said {
     Bad(Option<u64>),
 }
 
-/// Each count, where it stands: under two names, or twice under one.
-const COUNTS: [[&str; 2]; 13] = [
-    ["/prompt_tokens", "/input_tokens"],
-    ["/completion_tokens", "/output_tokens"],
-    ["/total_tokens"; 2],
-    ["/cache_read_input_tokens"; 2],
-    ["/cache_creation_input_tokens"; 2],
-    ["/cache_creation/ephemeral_5m_input_tokens"; 2],
-    ["/cache_creation/ephemeral_1h_input_tokens"; 2],
+/// Each count, where it stands: under three names, or more than once under one; `[`: in a list.
+const COUNTS: [[&str; 3]; 15] = [
+    ["/prompt_tokens", "/input_tokens", "/promptTokenCount"],
     [
+        "/completion_tokens",
+        "/output_tokens",
+        "/candidatesTokenCount",
+    ],
+    ["/toolUsePromptTokenCount"; 3],
+    ["/thoughtsTokenCount"; 3],
+    ["/total_tokens", "/total_tokens", "/totalTokenCount"],
+    ["/cache_read_input_tokens"; 3],
+    ["/cache_creation_input_tokens"; 3],
+    ["/cache_creation/ephemeral_5m_input_tokens"; 3],
+    ["/cache_creation/ephemeral_1h_input_tokens"; 3],
+    two(
         "/prompt_tokens_details/cached_tokens",
         "/input_tokens_details/cached_tokens",
-    ],
-    ["/prompt_cache_hit_tokens", "/cached_tokens"],
+    ),
     [
+        "/prompt_cache_hit_tokens",
+        "/cached_tokens",
+        "/cachedContentTokenCount",
+    ],
+    two(
         "/prompt_tokens_details/cache_write_tokens",
         "/input_tokens_details/cache_write_tokens",
-    ],
+    ),
     [
         "/prompt_tokens_details/audio_tokens",
         "/input_tokens_details/audio_tokens",
+        "[promptTokensDetails",
     ],
-    [
+    two(
         "/completion_tokens_details/reasoning_tokens",
         "/output_tokens_details/reasoning_tokens",
-    ],
+    ),
     [
         "/completion_tokens_details/audio_tokens",
         "/output_tokens_details/audio_tokens",
+        "[candidatesTokensDetails",
     ],
 ];
 const COMPLETION: usize = 1;
-const TOTAL: usize = 2;
+const REASONING_BESIDE: usize = 3;
+const TOTAL: usize = 4;
 /// Its two parts follow it.
-const STORED: usize = 4;
+const STORED: usize = 6;
+
+const fn two(one: &'static str, other: &'static str) -> [&'static str; 3] {
+    [one, other, other]
+}
 
 impl Reported {
     fn read(usage: &Value) -> Self {
@@ -264,6 +281,9 @@ impl Reported {
             };
         }
         let said = |path: &str| {
+            if let Some(list) = path.strip_prefix('[') {
+                return audio_of(&usage[list]);
+            }
             let (parent, _) = path.rsplit_once('/').expect("a path");
             match (usage.pointer(parent), usage.pointer(path)) {
                 (Some(Value::Object(_)), Some(value)) => number(value),
@@ -278,28 +298,28 @@ impl Reported {
     }
 
     fn take_later(&mut self, later: &Self) {
-        let is_good = |said: &[Said; 2]| said.iter().any(|said| matches!(said, Said::Good(_)));
-        let is_bad = |said: &[Said; 2]| said.iter().any(|said| matches!(said, Said::Bad(_)));
-        if later.said[..TOTAL].iter().any(is_good) && later.said[TOTAL] == [Said::Nothing; 2] {
-            self.said[TOTAL] = [Said::Nothing; 2];
+        let is_good = |said: &[Said; 3]| said.iter().any(|said| matches!(said, Said::Good(_)));
+        let is_bad = |said: &[Said; 3]| said.iter().any(|said| matches!(said, Said::Bad(_)));
+        if later.said[..TOTAL].iter().any(is_good) && later.said[TOTAL] == [Said::Nothing; 3] {
+            self.said[TOTAL] = [Said::Nothing; 3];
         }
-        let good = |said: [Said; 2]| match said[0] {
+        let good = |said: [Said; 3]| match said[0] {
             Said::Good(n) => Some(n),
             Said::Nothing | Said::Bad(_) => None,
         };
         let parts = |of: &Self| [good(of.said[STORED + 1]), good(of.said[STORED + 2])];
         match (parts(later), good(later.said[STORED])) {
-            ([Some(_), Some(_)], _) => self.said[STORED] = [Said::Nothing; 2],
+            ([Some(_), Some(_)], _) => self.said[STORED] = [Said::Nothing; 3],
             ([None, None], Some(stored))
                 if parts(self).into_iter().flatten().sum::<u64>() > stored =>
             {
-                self.said[STORED + 1..=STORED + 2].fill([Said::Nothing; 2]);
+                self.said[STORED + 1..=STORED + 2].fill([Said::Nothing; 3]);
             }
             _ => {}
         }
         self.doubtful |= later.doubtful;
         for (earlier, later) in self.said.iter_mut().zip(&later.said) {
-            if *later == [Said::Nothing; 2] {
+            if *later == [Said::Nothing; 3] {
                 continue;
             }
             self.doubtful |= is_bad(earlier) || is_bad(later);
@@ -318,7 +338,9 @@ impl Reported {
         });
         let [
             mut prompt,
-            completion,
+            mut completion,
+            prompt_beside,
+            reasoning_beside,
             total,
             read,
             stored,
@@ -346,7 +368,7 @@ impl Reported {
             false => stored,
         };
         // Whole numbers that a ledger can hold are kept, believed or not.
-        let whole = |said: [Said; 2]| {
+        let whole = |said: [Said; 3]| {
             said.into_iter().find_map(|said| match said {
                 Said::Good(n) => Some(n),
                 Said::Bad(whole) => whole,
@@ -354,16 +376,33 @@ impl Reported {
             })
         };
         let mut prompt_said = whole(self.said[0]);
-        let completion_said = whole(self.said[1]);
-        if !matches!(self.said[0], [Said::Good(_), _])
-            && let Some(input) = prompt
+        let mut completion_said = whole(self.said[COMPLETION]);
+        if matches!(
+            self.said[0],
+            [Said::Bad(_) | Said::Nothing, Said::Good(_), _]
+        ) && let Some(input) = prompt
         {
-            let all = input + read.unwrap_or(0) + five.unwrap_or(0) + hour.unwrap_or(0);
-            prompt = Some(all).filter(|&all| all <= 1 << 40);
-            if prompt.is_none() {
-                (prompt_said, doubtful) = (Some(all), true);
+            prompt = Some(input + read.unwrap_or(0) + five.unwrap_or(0) + hour.unwrap_or(0));
+        }
+        // What stands beside a sum is added to it, where there is one or nothing.
+        let with = |sum: Option<u64>, said: [Said; 3], beside: Option<u64>| match (sum, beside) {
+            (Some(sum), Some(more)) => Some(sum + more),
+            (None, Some(more)) if said == [Said::Nothing; 3] => Some(more),
+            (sum, _) => sum,
+        };
+        // A prompt that is more than can be is one to add nothing to.
+        let is_sum = prompt.is_none_or(|prompt| prompt <= 1 << 40);
+        prompt = with(prompt, self.said[0], prompt_beside.filter(|_| is_sum));
+        completion = with(completion, self.said[COMPLETION], reasoning_beside);
+        for (sum, said) in [
+            (&mut prompt, &mut prompt_said),
+            (&mut completion, &mut completion_said),
+        ] {
+            if let Some(all) = sum.filter(|&all| all > 1 << 40) {
+                (*sum, *said, doubtful) = (None, Some(all), true);
             }
         }
+        let reasoning = reasoning.or(reasoning_beside);
         let mut usage = Usage {
             prompt,
             completion,
@@ -418,6 +457,19 @@ impl Reported {
             });
         }
         Reading::Valid(usage)
+    }
+}
+
+/// What a list of kinds with their counts says of sound.
+fn audio_of(list: &Value) -> Said {
+    match list {
+        Value::Null => Said::Nothing,
+        Value::Array(items) => {
+            let mut objects = items.iter().take_while(|item| item.is_object());
+            let audio = objects.find(|item| item["modality"] == "AUDIO");
+            audio.map_or(Said::Nothing, |item| number(&item["tokenCount"]))
+        }
+        _ => Said::Bad(None),
     }
 }
 

@@ -114,6 +114,16 @@ pub enum KeyFault {
     /// The key of this id is revoked.
     #[error("the key {0} is revoked; make another")]
     Revoked(String),
+    /// The secret that the key had before its present one is still good, and would end at once.
+    #[error(
+        "the key {id} has an older secret that is good until {until}; another rotation ends it at once: wait until then, or force it"
+    )]
+    Rotating {
+        /// Of the key.
+        id: String,
+        /// When it ends by itself, as a date.
+        until: String,
+    },
     /// The file of keys cannot be read or changed.
     #[error("{0}")]
     Unavailable(String),

@@ -1,15 +1,17 @@
 //! The resource of the gate's own keys.
 //!
 //! Invariant: a secret is in one answer, the one to who had it made, which nobody keeps a copy of; files are waited for
-//! beside the runtime, by one request at a time.
+//! beside the runtime: by one change at a time, by one who reads at a time, and no longer than a bound for a turn; who
+//! reads never waits for who changes.
 //! Not here: what a key is and where it is kept (`gateway::Keys`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access::Principal;
 use crate::body::{self, bad};
@@ -20,11 +22,15 @@ use crate::reply::{Refusal, Reply, broken, json as page, private, refusal};
 const PAGE_DEFAULT: usize = 1000;
 /// Most keys of a page.
 const PAGE_MAX: usize = 10_000;
+/// Longest wait for those who came first: as long as the first of them may wait for another process.
+const TURN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The gateway, and the order of who waits for its files.
 pub(crate) struct KeyDesk<G> {
     pub(crate) gateway: Arc<G>,
-    turns: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
+    /// A file may be large: one copy is enough.
+    reads: Arc<Semaphore>,
 }
 
 /// What is done with a key.
@@ -38,18 +44,34 @@ impl<G: Gateway> KeyDesk<G> {
     pub(crate) fn new(gateway: Arc<G>) -> Self {
         Self {
             gateway,
-            turns: Arc::new(Semaphore::new(1)),
+            changes: Arc::new(Semaphore::new(1)),
+            reads: Arc::new(Semaphore::new(1)),
         }
+    }
+
+    /// Changes the file.
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&G) -> Result<T, KeyFault> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.wait(&self.changes, work).await
+    }
+
+    /// Reads the file.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&G) -> Result<T, KeyFault> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.wait(&self.reads, work).await
     }
 
     /// Does something that waits for files.
     async fn wait<T: Send + 'static>(
         &self,
+        turns: &Arc<Semaphore>,
         work: impl FnOnce(&G) -> Result<T, KeyFault> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else {
-            return Err(broken());
-        };
+        let turn = turn_of(turns).await?;
         let gateway = Arc::clone(&self.gateway);
         let done = tokio::task::spawn_blocking(move || {
             // To the end of the work, whoever leaves.
@@ -58,6 +80,17 @@ impl<G: Gateway> KeyDesk<G> {
         })
         .await;
         done.map_err(|_| broken())?.map_err(refused)
+    }
+}
+
+/// A turn, where it comes soon enough.
+async fn turn_of(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    let turn = Arc::clone(turns).acquire_owned();
+    match tokio::time::timeout(TURN_WITHIN, turn).await {
+        Ok(turn) => turn.map_err(|_| broken()),
+        Err(_) => Err(refused(KeyFault::Unavailable(
+            "others have been waiting for the file of keys for more than 10 seconds; nothing was done".to_owned(),
+        ))),
     }
 }
 
@@ -70,7 +103,7 @@ pub(crate) async fn create<G: Gateway>(
     let wanted =
         wanted.ok_or_else(|| bad("send what the key is to be, at least {\"workload\": …}"))?;
     let by = caller.shown();
-    let changed = desk.wait(move |gateway| told_of(gateway.create_key(wanted)?, &by, "key made"));
+    let changed = desk.change(move |gateway| told_of(gateway.create_key(wanted)?, &by, "key made"));
     let changed = changed.await?;
     let mut reply = private(StatusCode::CREATED, &with_secret(&changed));
     let at = format!("/api/v1/keys/{}", text(&changed.key, "id"));
@@ -93,11 +126,11 @@ pub(crate) async fn change<G: Gateway>(
             let how = body::json::<G::Rotation>(request)
                 .await?
                 .unwrap_or_default();
-            desk.wait(move |gateway| told_of(gateway.rotate_key(&id, how)?, &by, "key rotated"))
+            desk.change(move |gateway| told_of(gateway.rotate_key(&id, how)?, &by, "key rotated"))
                 .await?
         }
         Verb::Revoke => {
-            desk.wait(move |gateway| told_of(gateway.revoke_key(&id)?, &by, "key revoked"))
+            desk.change(move |gateway| told_of(gateway.revoke_key(&id)?, &by, "key revoked"))
                 .await?
         }
     };
@@ -112,7 +145,7 @@ fn told_of(changed: Changed, by: &str, what: &str) -> Result<Changed, KeyFault> 
 }
 
 pub(crate) async fn one<G: Gateway>(desk: &KeyDesk<G>, id: String) -> Result<Reply, Refusal> {
-    let key = desk.wait(move |gateway| gateway.key(&id)).await?;
+    let key = desk.read(move |gateway| gateway.key(&id)).await?;
     Ok(page(&key))
 }
 
@@ -124,7 +157,7 @@ pub(crate) async fn list<G: Gateway>(
     let (after, most) =
         asked(request.uri().query().unwrap_or_default()).map_err(|says| bad(&says))?;
     let mut keys = desk
-        .wait(move |gateway| gateway.keys(after.as_deref(), most + 1))
+        .read(move |gateway| gateway.keys(after.as_deref(), most + 1))
         .await?;
     let is_more = keys.len() > most;
     keys.truncate(most);
@@ -172,6 +205,7 @@ fn refused(fault: KeyFault) -> Refusal {
         KeyFault::Unknown(_) => (StatusCode::NOT_FOUND, "unknown_key"),
         KeyFault::Wrong(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
         KeyFault::Revoked(_) => (StatusCode::CONFLICT, "key_revoked"),
+        KeyFault::Rotating { .. } => (StatusCode::CONFLICT, "key_rotating"),
         KeyFault::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "keys_unavailable"),
     };
     refusal(status, code, &says)
@@ -180,6 +214,24 @@ fn refused(fault: KeyFault) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn six_who_wait_for_a_turn_wait_ten_seconds_side_by_side_and_not_in_a_row() {
+        let turns = Arc::new(Semaphore::new(1));
+        let held = turn_of(&turns).await.expect("the first");
+        let begun = tokio::time::Instant::now();
+        let waiting = (0..6).map(|_| {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move { turn_of(&turns).await.map(drop) })
+        });
+        for waiting in waiting.collect::<Vec<_>>() {
+            let refused = waiting.await.expect("no panic").expect_err("nobody left");
+            assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+        assert_eq!(begun.elapsed(), TURN_WITHIN);
+        drop(held);
+        drop(turn_of(&turns).await.expect("it is free"));
+    }
 
     #[test]
     fn a_page_is_asked_for_by_its_members_alone() {

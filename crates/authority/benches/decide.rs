@@ -152,6 +152,36 @@ fn rego_all_steps(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| rules.decide(black_box(&asked)));
 }
 
+fn groups() -> Vec<String> {
+    (0..900).map(|n| format!("team-{n:03}")).collect()
+}
+
+fn bench_groups(bencher: Bencher<'_, '_>, condition: &str) {
+    let many = serde_json::json!({ "a": groups() });
+    let policy::authority::Claim::Map(claims) = claim(&many) else {
+        return;
+    };
+    let text = format!(
+        "package tollgate\nl := input.claims.a\nallow if {{ some x in l; some y in l; {condition} }}"
+    );
+    let rules =
+        rego::compile(&[("a.rego", &text)], "data.tollgate.allow").expect("a usable policy");
+    let asked = asked(&claims);
+    bencher.bench_local(|| rules.decide(black_box(&asked)));
+}
+
+/// The longest that claims can make operators take.
+#[divan::bench(sample_count = 20, args = ["x == y; x != y", "[x, y] in l", "l != l", "z := trim_right(x, y); z == l"])]
+fn rego_operators(bencher: Bencher<'_, '_>, condition: &str) {
+    bench_groups(bencher, condition);
+}
+
+/// The longest that claims can make functions take.
+#[divan::bench(sample_count = 20, args = ["trim(x, y) == \"x\"", "regex.match(sprintf(\"^%s$\", [x]), \"x\")"])]
+fn rego_functions(bencher: Bencher<'_, '_>, condition: &str) {
+    bench_groups(bencher, condition);
+}
+
 /// The longest that a natural one takes: whether one list of claims has an element of another.
 #[divan::bench(sample_count = 20)]
 fn rego_lists(bencher: Bencher<'_, '_>) {

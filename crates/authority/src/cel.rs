@@ -3,7 +3,8 @@
 //! The grammar is the crate `cel`'s. Its tree is checked against the types of the facts and made into nodes
 //! (`check`), which `evaluate` walks without a map, a lock or an allocation in the usual case.
 //! Invariant: a `deny` that is true, or that fails, refuses; else an `allow` that is true allows; else the call is
-//! refused. The order of rules changes no verdict. A rule takes at most [`STEPS_MAX`] steps.
+//! refused. The order of rules changes no verdict. A rule takes at most [`STEPS_MAX`] steps, all together take at most
+//! [`ALL_STEPS_MAX`]; past either the rule fails.
 //! Not here: the facts (`policy::authority`).
 
 mod check;
@@ -26,6 +27,7 @@ use policy::authority::{Asked, Decision, Rules};
 
 use self::evaluate::Evaluation;
 use self::node::Node;
+use self::value::Trouble;
 use crate::Fault;
 
 /// The longest expression, bytes.
@@ -34,6 +36,8 @@ pub const EXPRESSION_BYTES_MAX: usize = 8 << 10;
 pub const RULES_MAX: usize = 256;
 /// The most steps that one rule takes: about one for each operation and each element that is looked at.
 pub const STEPS_MAX: u32 = 1 << 16;
+/// The most steps that the rules of a decision take together.
+pub const ALL_STEPS_MAX: u32 = 8 * STEPS_MAX;
 /// How deep an expression nests, and how long a chain of operators in it is.
 pub const DEPTH_MAX: usize = 48;
 
@@ -55,6 +59,11 @@ pub struct Rule {
     pub effect: Effect,
     /// When: an expression that is true or false.
     pub when: String,
+}
+
+/// The names of the functions that a rule may call, and of its loops.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    check::names()
 }
 
 /// Compiles a set of rules; without rules nothing is allowed.
@@ -128,8 +137,9 @@ impl RuleSet {
 
 impl Rules for RuleSet {
     fn decide(&self, asked: &Asked<'_>) -> Decision {
+        let mut steps_left = ALL_STEPS_MAX;
         for rule in &self.denies {
-            match rule.holds(asked) {
+            match rule.holds(asked, &mut steps_left) {
                 Ok(false) => {}
                 Ok(true) => return rule.decides(false, None),
                 Err(trouble) => return rule.decides(false, Some(trouble.into())),
@@ -137,7 +147,7 @@ impl Rules for RuleSet {
         }
         let mut failed = None;
         for rule in &self.allows {
-            match rule.holds(asked) {
+            match rule.holds(asked, &mut steps_left) {
                 Ok(false) => {}
                 Ok(true) => return rule.decides(true, None),
                 Err(trouble) => {
@@ -155,9 +165,17 @@ impl Rules for RuleSet {
 }
 
 impl Compiled {
-    fn holds(&self, asked: &Asked<'_>) -> Result<bool, String> {
-        let holds = Evaluation::new(asked).holds(&self.when);
-        holds.map_err(|trouble| trouble.to_string())
+    /// Whether the condition holds, within the steps that are left.
+    fn holds(&self, asked: &Asked<'_>, steps_left: &mut u32) -> Result<bool, String> {
+        let mut evaluation = Evaluation::new(asked, *steps_left);
+        let given = (*steps_left).min(STEPS_MAX);
+        let holds = evaluation.holds(&self.when);
+        let is_last = given < STEPS_MAX;
+        *steps_left -= given - evaluation.steps_left();
+        holds.map_err(|trouble| match trouble {
+            Trouble::Steps if is_last => Trouble::AllSteps.to_string(),
+            trouble => trouble.to_string(),
+        })
     }
 
     fn decides(&self, allowed: bool, why: Option<Cow<'static, str>>) -> Decision {

@@ -16,6 +16,7 @@
 
 pub mod cel;
 mod fault;
+mod pattern;
 pub mod rego;
 mod stack;
 

@@ -1,17 +1,22 @@
 //! Rules in Rego, the language of Open Policy Agent, by the crate `regorus`: read and checked when loaded.
 //!
 //! Invariant: allowed is what the query answers with `true`; `false`, any other value, no value and an error refuse.
-//! A policy sees its input and nothing else: built-in functions are those of `builtins`, and a policy that names another
-//! does not load. An error of one is an error of all, as with OPA's `--strict-builtin-errors`. A decision takes at most [`STEPS_MAX`] steps. Each thread has an interpreter of its own.
+//! A policy sees its input and nothing else: built-in functions are those of `functions`, and a policy that names another
+//! does not load. An error of one is an error of all, as with OPA's `--strict-builtin-errors`. A decision takes at most [`STEPS_MAX`] steps, and its
+//! functions at most [`FUNCTION_STEPS_MAX`] and [`BYTES_MADE_MAX`]. Each thread has an interpreter of its own.
 //! Not here: the facts as a document (`facts`).
 
-mod builtins;
 mod calls;
+mod cost;
 mod facts;
+mod functions;
 mod machine;
+mod meter;
 mod outline;
+mod regular;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -22,6 +27,7 @@ use regorus::Value;
 
 use self::facts::Needs;
 use self::machine::Policy;
+pub use self::meter::{BYTES_MADE_MAX, FUNCTION_STEPS_MAX};
 use crate::Fault;
 
 /// The longest module, bytes.
@@ -36,6 +42,11 @@ pub const CHAIN_MAX: usize = 100;
 pub const RULES_MAX: usize = 256;
 /// The most steps that one decision takes: about one for each expression and each turn of a loop.
 pub const STEPS_MAX: NonZeroU32 = NonZeroU32::MIN.saturating_add(100_000 - 1);
+
+/// The names of the functions that a policy may call.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    functions::names()
+}
 
 /// Compiles modules, each with its name, and the query that decides, such as `data.tollgate.allow`.
 ///

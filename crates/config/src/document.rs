@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::fault::{Fault, Faults};
 use crate::lower::{self, Loaded};
-use crate::node;
+use crate::node::{self, Node, Value};
 use crate::sources::Sources;
 
 /// Largest document, bytes.
@@ -18,8 +18,14 @@ const DOCUMENT_BYTES_MAX: usize = 4 << 20;
 /// # Errors
 /// [`Faults`], all that can be found at once.
 pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
+    let bytes = bytes_of(path, sources)?;
+    parse_document(path, &bytes, sources)
+}
+
+/// What a file holds, where it is none too large.
+pub(crate) fn bytes_of(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, Faults> {
     match sources.read(path, DOCUMENT_BYTES_MAX) {
-        Ok(bytes) => parse_document(path, &bytes, sources),
+        Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             let says = "the file is larger than 4 MiB, and no more is read".to_owned();
             Err(refused(path, vec![whole(says, "")]))
@@ -40,6 +46,15 @@ pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
 /// # Errors
 /// [`Faults`], all that can be found at once.
 pub fn parse_document(path: &Path, bytes: &[u8], sources: &dyn Sources) -> Result<Loaded, Faults> {
+    let root = tree_of(path, bytes)?;
+    if let Some(fault) = foreign(&root) {
+        return Err(refused(path, vec![fault]));
+    }
+    lower::lower(path, root, sources)
+}
+
+/// The tree of a document's text.
+pub(crate) fn tree_of(path: &Path, bytes: &[u8]) -> Result<Node, Faults> {
     if bytes.len() > DOCUMENT_BYTES_MAX {
         let says = format!("the file is {} bytes; at most 4 MiB are read", bytes.len());
         return Err(refused(path, vec![whole(says, "")]));
@@ -53,8 +68,24 @@ pub fn parse_document(path: &Path, bytes: &[u8], sources: &dyn Sources) -> Resul
         };
         refused(path, vec![fault])
     })?;
-    let root = node::parse(text).map_err(|faults| refused(path, faults))?;
-    lower::lower(path, root, sources)
+    node::parse(text).map_err(|faults| refused(path, faults))
+}
+
+/// A document of another gateway: none of its fields is known here, which says less than whose it is.
+fn foreign(root: &Node) -> Option<Fault> {
+    let Value::Map(entries) = &root.value else {
+        return None;
+    };
+    let entry = |name: &str| entries.iter().find(|entry| entry.key == name);
+    let list = entry("model_list")?;
+    let is_own = entry("backends").is_some() || entry("routes").is_some();
+    (!is_own).then(|| Fault {
+        file: None,
+        path: "model_list".into(),
+        line: Some(list.line),
+        says: "this is a configuration of LiteLLM's".into(),
+        hint: "`tollgate import litellm FILE` makes one of the gate's of it".into(),
+    })
 }
 
 fn whole(says: String, hint: &str) -> Fault {

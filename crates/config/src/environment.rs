@@ -20,9 +20,10 @@ pub(crate) struct Provider {
     url_default: &'static str,
     /// The provider's own SDK leaves `/v1` out of the variable.
     url_lacks_root: bool,
-    /// What its key is brought in, beside the name of the variable, and other members of its backend.
-    key_header: &'static str,
-    more: &'static str,
+    /// What it speaks.
+    dialect: &'static str,
+    /// An address of one's own may be an engine's, which speaks more than the provider.
+    speaks_it_anywhere: bool,
     pub(crate) models: &'static [&'static str],
 }
 
@@ -33,8 +34,8 @@ const PROVIDERS: &[Provider] = &[
         url: "OPENAI_BASE_URL",
         url_default: "https://api.openai.com/v1",
         url_lacks_root: false,
-        key_header: "",
-        more: "",
+        dialect: "[openai, responses]",
+        speaks_it_anywhere: false,
         models: &[
             "gpt-*",
             "chatgpt-*",
@@ -55,9 +56,8 @@ const PROVIDERS: &[Provider] = &[
         url: "ANTHROPIC_BASE_URL",
         url_default: "https://api.anthropic.com/v1",
         url_lacks_root: true,
-        // A bearer is for its logins, and a call of no version is refused.
-        key_header: ", header: x-api-key",
-        more: "    headers: { anthropic-version: \"2023-06-01\" }\n",
+        dialect: "anthropic",
+        speaks_it_anywhere: true,
         models: &["claude-*"],
     },
     Provider {
@@ -66,8 +66,8 @@ const PROVIDERS: &[Provider] = &[
         url: "GEMINI_BASE_URL",
         url_default: "https://generativelanguage.googleapis.com/v1beta/openai",
         url_lacks_root: false,
-        key_header: "",
-        more: "",
+        dialect: "openai",
+        speaks_it_anywhere: false,
         models: &["gemini-*", "gemma-*"],
     },
 ];
@@ -141,6 +141,12 @@ pub(crate) fn present(sources: &dyn Sources) -> Vec<&'static Provider> {
         .collect()
 }
 
+/// Models of a provider, by how their names begin; none where it is not one of these.
+pub(crate) fn models_of(name: &str) -> &'static [&'static str] {
+    let provider = PROVIDERS.iter().find(|provider| provider.name == name);
+    provider.map_or(&[], |provider| provider.models)
+}
+
 fn set(sources: &dyn Sources, name: &str) -> Option<String> {
     sources.var(name).filter(|value| !value.is_empty())
 }
@@ -181,6 +187,7 @@ impl Provider {
     /// Its entry among the backends of a document.
     pub(crate) fn write(&self, text: &mut String, sources: &dyn Sources) {
         let written = set(sources, self.url);
+        let is_its_own = written.is_none();
         let rootless = |url: &String| {
             let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
             !rest.trim_end_matches('/').contains('/')
@@ -201,9 +208,10 @@ impl Provider {
             self.name, self.url, self.url_default
         );
         if set(sources, self.key).is_some() {
-            let (key, header) = (self.key, self.key_header);
-            let _ = writeln!(text, "    credential: {{ env: {key}{header} }}");
+            let _ = writeln!(text, "    credential: {{ env: {} }}", self.key);
         }
-        text.push_str(self.more);
+        if is_its_own || self.speaks_it_anywhere {
+            let _ = writeln!(text, "    dialect: {}", self.dialect);
+        }
     }
 }

@@ -20,6 +20,7 @@ pub use host::{
     TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
     WrittenRule,
 };
+pub use import::{Imported, import_litellm};
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};
 pub use node::{Entry, Node, Scalar, Shape, Value, parse_all};
@@ -33,6 +34,7 @@ mod document;
 mod environment;
 mod fault;
 mod host;
+mod import;
 mod lower;
 mod mask;
 mod node;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use policy::attribution::is_unseen;
 use policy::authority::{Claim, Members};
 use policy::caller::{Caller, Claims, Proven};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// Most bytes of a user or of a tag's value. What is longer, or has characters that cannot be seen, is cut and ends in its digest.
 const TEXT_BYTES_MAX: usize = 256;
@@ -68,6 +68,9 @@ impl Mapping {
 fn user(claims: &Map<String, Value>, claim: &str) -> Result<Option<Arc<str>>, String> {
     match found(claims, claim) {
         None | Some(Value::Null) => Ok(None),
+        Some(Value::Number(written)) if number(written) == Claim::Inexact => Err(format!(
+            "its claim {claim} is a number of more digits than are told apart"
+        )),
         Some(value @ (Value::String(_) | Value::Number(_))) => Ok(text(value)),
         Some(_) => Err(format!("its claim {claim} is neither text nor a number")),
     }
@@ -85,13 +88,26 @@ fn claim(value: &Value) -> Claim {
     match value {
         Value::Null => Claim::Null,
         Value::Bool(is) => Claim::Bool(*is),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => Claim::Int(whole),
-            None => Claim::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
+        Value::Number(written) => number(written),
         Value::String(text) => Claim::Text(text.as_str().into()),
         Value::Array(many) => Claim::List(many.iter().map(claim).collect()),
         Value::Object(object) => Claim::Map(members(object)),
+    }
+}
+
+/// The parser makes a float of a number that 64 bits do not hold, and so one of several that differ.
+fn number(written: &Number) -> Claim {
+    /// Up to here every whole number has a float of its own.
+    const EXACT_TO: f64 = 9_007_199_254_740_992.0;
+    if let Some(whole) = written.as_i64() {
+        return Claim::Int(whole);
+    }
+    if let Some(whole) = written.as_u64() {
+        return Claim::Large(whole);
+    }
+    match written.as_f64() {
+        Some(float) if float.abs() < EXACT_TO => Claim::Float(float),
+        _ => Claim::Inexact,
     }
 }
 
@@ -144,11 +160,12 @@ pub(crate) fn found<'c>(claims: &'c Map<String, Value>, claim: &str) -> Option<&
     Some(value)
 }
 
-/// A value as it is recorded: text, a number, yes or no, or a list of those.
+/// A value as it is recorded: text, a number that is told from others, yes or no, or a list of those.
 pub(crate) fn text(value: &Value) -> Option<Arc<str>> {
     let whole = match value {
         Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
+        Value::Number(written) if number(written) == Claim::Inexact => return None,
+        Value::Number(written) => written.to_string(),
         Value::Bool(is) => is.to_string(),
         Value::Array(many) => {
             let texts: Vec<Arc<str>> = many.iter().filter_map(text).collect();
@@ -314,6 +331,40 @@ mod tests {
                 .iter()
                 .all(|user| user.len() <= 256 && !user.contains(char::is_control))
         );
+    }
+
+    #[test]
+    fn numbers_that_differ_are_two_or_none() {
+        let of: Value = serde_json::from_str(
+            r#"[18446744073709551615, 18446744073709551614, 9223372036854775807, -9223372036854775808,
+                18446744073709551616, -9223372036854775809, 9007199254740993.5, 1e300, 1e15, 0.5]"#,
+        )
+        .expect("JSON");
+        let said = claim(&of);
+        let wanted = [
+            Claim::Large(u64::MAX),
+            Claim::Large(u64::MAX - 1),
+            Claim::Int(i64::MAX),
+            Claim::Int(i64::MIN),
+            Claim::Inexact,
+            Claim::Inexact,
+            Claim::Inexact,
+            Claim::Inexact,
+            Claim::Float(1e15),
+            Claim::Float(0.5),
+        ];
+        assert_eq!(said, Claim::List(wanted.into()));
+
+        let mapping = mapping(Workload::Fixed("chat".into()));
+        let user = |written: &str| {
+            who(
+                &mapping,
+                serde_json::from_str(&format!("{{\"sub\": {written}}}")).expect("JSON"),
+            )
+        };
+        assert_ne!(user("18446744073709551615"), user("18446744073709551614"));
+        assert!(user("18446744073709551615").is_ok());
+        assert!(user("18446744073709551616").is_err());
     }
 
     #[test]

@@ -21,7 +21,7 @@ use policy::snapshot::Snapshot;
 use policy::subject::{Who, Whose};
 
 use crate::intake::Ledger;
-use crate::read::{Period, ReadError, Reader};
+use crate::read::{Period, ReadError};
 use crate::shared::unix_ms;
 use crate::spent::{Known, Spent, Subject, Unsure};
 
@@ -118,7 +118,7 @@ impl Ledger {
         if before.is_some() && !self.is_flushed() {
             tell(Doubt::NotFlushed);
         }
-        let reader = Reader::open(self.path())?;
+        let reader = self.shared().reader(self.path())?;
         let knows_subjects = reader.knows_subjects()?;
         let mut read_of = Vec::new();
         for ((from_ms, to_ms), mut budgets) in by_span {

@@ -67,7 +67,7 @@ impl Ledger {
             rest,
             lock,
         } = open(&options)?;
-        let shared = Arc::new(Shared::new(options.stall_after));
+        let shared = Arc::new(Shared::new(options.stall_after, store.place));
         set(&shared.counters.unchecked, u64::from(!rest.is_done()));
         set(&shared.counters.salvaged_lost, Lost::sum(&recovered.lost));
         let (queue, entries) = sync_channel(options.queue);
@@ -184,6 +184,10 @@ impl Ledger {
 fn check_on(path: &std::path::Path, mut rest: Rest, shared: &Shared) {
     let is_closing = || shared.closing.load(Ordering::Acquire);
     while !rest.is_done() && !is_closing() {
+        if !shared.is_in_place(path) {
+            thread::sleep(CHECK_AGAIN);
+            continue;
+        }
         match check::rest(path, rest, &is_closing) {
             Ok((findings, left)) => {
                 rest = left;

@@ -122,6 +122,16 @@ impl State {
     }
 }
 
+/// What a connection string says.
+fn understood(server: &str) -> Result<(Config, tls::Connector), ShipError> {
+    let (server, security) = tls::read(server)?;
+    let mut config: Config = server
+        .parse()
+        .map_err(|error: postgres::Error| ShipError::Config(error.to_string()))?;
+    let connector = security.apply(&mut config)?;
+    Ok((config, connector))
+}
+
 impl Shipper {
     /// Starts shipping the rows of `ledger` to `server`, a connection string such as
     /// `postgres://gate@db/usage?sslmode=verify-full`. The table `tollgate_usage` is made where there is none. From now
@@ -132,11 +142,7 @@ impl Shipper {
     /// be started. A server that is away is not
     /// an error.
     pub fn start(ledger: &Ledger, server: &str) -> Result<Self, ShipError> {
-        let (server, security) = tls::read(server)?;
-        let mut config: Config = server
-            .parse()
-            .map_err(|error: postgres::Error| ShipError::Config(error.to_string()))?;
-        let connector = security.apply(&mut config)?;
+        let (mut config, connector) = understood(server)?;
         config
             .connect_timeout(CONNECT_FOR)
             .tcp_user_timeout(SILENT_FOR)
@@ -164,6 +170,14 @@ impl Shipper {
             state,
             thread: Some(thread),
         })
+    }
+
+    /// Whether it could be started with this server; nothing is begun.
+    ///
+    /// # Errors
+    /// As [`Self::start`], but for the thread.
+    pub fn check(server: &str) -> Result<(), ShipError> {
+        understood(server).map(drop)
     }
 
     /// How it goes.
@@ -269,7 +283,7 @@ fn ship(
     let link = match link {
         Some(link) => link,
         None => {
-            let made = connect(path, server)?;
+            let made = connect(path, server, &state.ledger)?;
             let encrypted = server.connector.was_used();
             state
                 .link
@@ -290,8 +304,8 @@ fn ship(
     Ok(rows.len() == table::BATCH)
 }
 
-fn connect(path: &Path, server: &Server) -> Result<Link, ShipError> {
-    let reader = Reader::open(path)?;
+fn connect(path: &Path, server: &Server, ledger: &Shared) -> Result<Link, ShipError> {
+    let reader = ledger.reader(path)?;
     let (id, _) = reader.origin()?;
     let ledger = hex(&id);
     server.connector.forget();

@@ -2,7 +2,7 @@
 //!
 //! Not here: who sends (`intake`), who writes (`writer`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::chain::Head;
 use crate::clock::{AGREE_FOR, ClockStep, Reading};
 use crate::entry::Opening;
+use crate::place::Place;
+use crate::read::{ReadError, Reader};
 use crate::stats::{Counters, add, set};
 use crate::store::Note;
 
@@ -116,11 +118,14 @@ pub(crate) struct Shared {
     pub(crate) busy_since: AtomicU64,
     base: Instant,
     stall_after: Duration,
+    /// Where the database is that was opened.
+    place: Place,
 }
 
 impl Shared {
-    pub(crate) fn new(stall_after: Duration) -> Self {
+    pub(crate) fn new(stall_after: Duration, place: Place) -> Self {
         Self {
+            place,
             counters: Counters::default(),
             available: AtomicBool::new(true),
             why: Mutex::default(),
@@ -134,6 +139,28 @@ impl Shared {
             base: Instant::now(),
             stall_after,
         }
+    }
+
+    /// Whether the database that was opened still has its name. To open what else has it would leave a log and an index
+    /// beside another's file, and its rows would be taken for ours.
+    pub(crate) fn is_in_place(&self, path: &Path) -> bool {
+        self.place.is_same_database(path)
+    }
+
+    /// Opens the database that was opened before, to read it.
+    ///
+    /// # Errors
+    /// As [`Reader::open`]; and where another file, or none, has its name.
+    pub(crate) fn reader(&self, path: &Path) -> Result<Reader, ReadError> {
+        let strange = || ReadError::Open {
+            path: path.display().to_string(),
+            says: "it was removed or replaced since it was opened".to_owned(),
+        };
+        let opened = || self.is_in_place(path).then_some(()).ok_or_else(strange);
+        opened()?;
+        let reader = Reader::open(path)?;
+        // What came into its place meanwhile is not read.
+        opened().map(|()| reader)
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
@@ -213,4 +240,40 @@ pub(crate) fn unix_ms() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Ledger, Options};
+    use std::path::Path;
+
+    #[test]
+    fn a_reader_opens_nothing_but_the_file_that_was_opened() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [home, away, theirs] = ["home", "away", "theirs"].map(|name| dir.path().join(name));
+        let opened = |dir: &Path| {
+            std::fs::create_dir(dir).expect("a directory");
+            Ledger::open(Options::at(dir.join("usage.db")))
+                .expect("a ledger")
+                .0
+        };
+        let ledger = opened(&home);
+        drop(opened(&theirs));
+        let listed = |dir: &Path| {
+            let files = std::fs::read_dir(dir).expect("lists");
+            let names = files.map(|file| file.expect("a file").file_name());
+            names.collect::<std::collections::BTreeSet<_>>()
+        };
+        let before = listed(&theirs);
+        let (shared, path) = (ledger.shared(), ledger.path());
+        shared.reader(path).expect("it is ours");
+        std::fs::rename(&home, &away).expect("moves");
+        std::fs::rename(&theirs, &home).expect("moves");
+        let says = shared.reader(path).expect_err("another's").to_string();
+        assert!(says.contains("removed or replaced"), "{says}");
+        assert_eq!(listed(&home), before);
+        std::fs::rename(&home, &theirs).expect("moves");
+        std::fs::rename(&away, &home).expect("moves");
+        shared.reader(path).expect("it is ours again");
+    }
 }

@@ -280,13 +280,17 @@ impl Writer {
         let Some(store) = self.store.as_ref().filter(|_| log_length(path) < self.log) else {
             return Ok(());
         };
-        let found = connect_to_read(path).and_then(|db| head(&db));
-        if found.is_ok_and(|head| head == store.head) {
-            self.log = log_length(path);
-            return Ok(());
+        // What else has the name is not opened.
+        let gone = store.place.gone(path);
+        if gone.is_none() {
+            let found = connect_to_read(path).and_then(|db| head(&db));
+            if found.is_ok_and(|head| head == store.head) {
+                self.log = log_length(path);
+                return Ok(());
+            }
         }
         add(&self.shared.counters.failures, 1);
-        match store.place.gone(path) {
+        match gone.or_else(|| store.place.gone(path)) {
             Some(gone) => Err(self.strayed(&gone)),
             None => Err(self.damaged("its log was cut short while the gate writes it")),
         }

@@ -56,8 +56,12 @@ pub enum Claim {
     Bool(bool),
     /// A whole number that an `i64` holds.
     Int(i64),
-    /// Any other number.
+    /// A whole number above those, which a `u64` holds.
+    Large(u64),
+    /// Any other number that a float tells from its neighbours.
     Float(f64),
+    /// A number that nothing here holds exactly: it is equal to nothing, and unequal to nothing.
+    Inexact,
     /// A text.
     Text(Box<str>),
     /// An array.
@@ -70,7 +74,12 @@ impl Claim {
     /// What it takes of memory beside itself, bytes, about.
     fn weight(&self) -> usize {
         match self {
-            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) => 0,
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Large(_)
+            | Self::Float(_)
+            | Self::Inexact => 0,
             Self::Text(text) => text.len(),
             Self::List(many) => {
                 let of = |value: &Self| size_of::<Self>() + value.weight();

@@ -179,7 +179,9 @@ impl HostPattern {
     /// Whether it takes the host that a request names, with or without a port.
     #[must_use]
     pub fn takes(&self, host: &[u8]) -> bool {
-        let host = without_port(host);
+        let Some(host) = without_port(host) else {
+            return false;
+        };
         match self {
             Self::Exact(name) => host.eq_ignore_ascii_case(name.as_bytes()),
             Self::Below(domain) => {

@@ -160,21 +160,42 @@ impl Hosts {
             let mut names = names.iter();
             names.any(|name| host.eq_ignore_ascii_case(name.as_bytes()))
         };
-        match (self, host.map(without_port)) {
-            (Self::Any, _) | (_, None) => true,
-            (Self::Loopback(names), Some(host)) => is_loopback(host) || named(names, host),
-            (Self::Only(names), Some(host)) => named(names, host),
+        let is_one = |with: &dyn Fn(&[u8]) -> bool| {
+            host.is_none_or(|host| without_port(host).is_some_and(with))
+        };
+        match self {
+            Self::Any => true,
+            Self::Loopback(names) => is_one(&|host| is_loopback(host) || named(names, host)),
+            Self::Only(names) => is_one(&|host| named(names, host)),
         }
     }
 }
 
-/// The name or the address of `host[:port]`, without brackets.
-pub(crate) fn without_port(host: &[u8]) -> &[u8] {
-    let (rest, end) = match host.strip_prefix(b"[") {
-        Some(rest) => (rest, b']'),
-        None => (host, b':'),
+/// The name or the address of `host[:port]`, without brackets; none where that is not what it is, to its last byte.
+pub(crate) fn without_port(host: &[u8]) -> Option<&[u8]> {
+    let is_port = |port: &[u8]| port.len() <= 5 && port.iter().all(u8::is_ascii_digit);
+    let at = |end: u8| host.iter().position(|b| *b == end);
+    let (name, rest) = match host.strip_prefix(b"[") {
+        Some(inside) => {
+            let (name, rest) = inside.split_at_checked(at(b']')?.checked_sub(1)?)?;
+            // Only addresses of IPv6 stand in brackets.
+            std::str::from_utf8(name)
+                .ok()?
+                .parse::<std::net::Ipv6Addr>()
+                .ok()?;
+            (name, rest.strip_prefix(b"]")?)
+        }
+        None => match host.iter().rposition(|b| *b == b':') {
+            // Its port is short, and a name has no colon.
+            Some(colon) if !host.get(..colon)?.contains(&b':') => host.split_at_checked(colon)?,
+            Some(_) => return None,
+            None => (host, &b""[..]),
+        },
     };
-    rest.split(|b| *b == end).next().unwrap_or_default()
+    match rest.strip_prefix(b":") {
+        Some(port) => is_port(port).then_some(name),
+        None => rest.is_empty().then_some(name),
+    }
 }
 
 /// Whether a host is this machine's loopback, by a name or an address that no DNS server answers for.

@@ -50,6 +50,7 @@ impl Counted {
             | Operation::Transcriptions
             | Operation::Images
             | Operation::ImageEdits
+            | Operation::GenerateContent
             | Operation::Unread
             | Operation::Http => None,
         }

@@ -1,7 +1,7 @@
 //! `tollgate check`: every fault and every warning of a configuration at once.
 //!
 //! Invariant: a fault hides no warning; faults come first.
-//! Not here: what is a fault (`config`, `writable`), the width of lines (`width`).
+//! Not here: what is a fault (`config`, `needs`), the width of lines (`width`).
 
 use std::io;
 use std::path::Path;
@@ -13,12 +13,12 @@ use ledger::report::wrapped;
 use policy::revision::Revision;
 
 use crate::output::{complain, told};
-use crate::running::{load, publication};
+use crate::running::{load, made};
 use crate::services::Moment;
 use crate::source::Source;
 use crate::words::counted;
 use crate::world::World;
-use crate::{cli, pool, width, writable};
+use crate::{cli, needs, width};
 
 /// What was found, a line each.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ fn found(source: &Source, sources: &dyn Sources) -> Found {
 /// Of a document without faults: what it needs of the machine.
 fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
     let mut found = Found {
-        faults: shown(&writable::faults(&loaded.host), name),
+        faults: shown(&needs::faults(&loaded.host, None), name),
         warnings: shown(&loaded.warnings, name),
         holds: format!(
             "{}, {}, {}",
@@ -71,10 +71,8 @@ fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
             counted(loaded.snapshot.backends.len(), "backend"),
         ),
     };
-    let built = pool::build(&TokenizerCache::default(), &loaded.host.tokenizers);
-    if let Err(fault) =
-        built.and_then(|_| publication(loaded, Revision::first, sources, Moment::Check))
-    {
+    let cache = TokenizerCache::default();
+    if let Err(fault) = made(loaded, &cache, Revision::first, sources, Moment::Check) {
         found.faults.push(format!("{}: {fault}", name.display()));
     }
     found

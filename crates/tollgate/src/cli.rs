@@ -12,6 +12,7 @@ use clap_complete::Shell;
 use crate::convert::Convert;
 use crate::demo::Demo;
 use crate::explain::Explain;
+use crate::import::Import;
 use crate::init::Init;
 use crate::keys::Keys;
 use crate::logging::LogFormat;
@@ -71,6 +72,9 @@ pub(crate) enum Verb {
         tollgate init --engine http://10.0.0.7:8000/v1 -o gate.yaml\n  \
         tollgate init --print > gate.yaml")]
     Init(Init),
+    /// Make a configuration of another gateway's.
+    #[command(before_help = "Example:\n  tollgate import litellm config.yaml > tollgate.yaml")]
+    Import(Import),
     /// Run the gate.
     ///
     /// The configuration is what -c names, else tollgate.yaml of the current directory: a file of ours, or a

@@ -1,7 +1,7 @@
 //! The sources of identities that take credentials: verifiers, made of what the document says and files hold.
 //!
-//! Invariant: keys that cannot be trusted let nobody in: a gate does not start with them, and one that runs answers 503
-//! until they are well again.
+//! Invariant: keys that cannot be trusted let nobody in: neither a start nor a reload takes them, and where those of the
+//! configuration in force go bad, the gate answers 503 until they are well again.
 //! Not here: what is written (`config`), what a credential proves (`identity`), which source decides
 //! (`policy::identity`).
 
@@ -265,7 +265,7 @@ fn keys(
     });
     match read {
         Ok(read) => Ok(read),
-        Err(fault) if matches!(moment, Moment::Reload(_)) => {
+        Err(fault) if matches!(moment, Moment::Keys(_)) => {
             tracing::error!(%fault, see = "docs/troubleshooting.md#the-keys-cannot-be-trusted", "the keys cannot be trusted: nobody is let in by a key until they can");
             Ok((KeyTable::unavailable(&fault), None))
         }
@@ -273,7 +273,7 @@ fn keys(
     }
 }
 
-/// Leaves out keys with budgets, which nobody would count; where a gate does not run yet they are a fault.
+/// Leaves out keys with budgets, which nobody would count, where keys alone are read anew; else they are a fault.
 fn without_budgets(keys: &mut KeyTable, place: &str, moment: Moment<'_>) -> Result<(), String> {
     let left_out = keys.leave_out_budgeted();
     if left_out == 0 {
@@ -282,7 +282,7 @@ fn without_budgets(keys: &mut KeyTable, place: &str, moment: Moment<'_>) -> Resu
     let says = format!(
         "{place}.keys.file: keys have budgets, which need a ledger; write ledger: {{ path: usage.db }}"
     );
-    if !matches!(moment, Moment::Reload(_)) {
+    if !matches!(moment, Moment::Keys(_)) {
         return Err(says);
     }
     tracing::error!(keys = left_out, "{says}; these keys let nobody in");

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use admin::KeyFault;
 use config::{CredentialKind, Loaded};
 use identity::keys::{Entry, KeyFile, NewKey, Previous, WrittenBudget, WrittenLimit};
+use ledger::date;
 use policy::snapshot::Snapshot;
 use serde::Deserialize;
 use serde_json::Value;
@@ -66,6 +67,9 @@ pub(crate) struct Rotation {
     /// How long the old secret is good yet. Default 24h.
     #[serde(default)]
     pub(crate) overlap: Option<Time>,
+    /// A secret that is good yet from the last rotation ends at once.
+    #[serde(default)]
+    pub(crate) force: bool,
 }
 
 impl Keyring {
@@ -88,12 +92,12 @@ impl Keyring {
     }
 
     /// Of a file alone, to list, rotate and revoke: its keys end whatever is wrong with the rest of a configuration.
-    pub(crate) fn bare(file: PathBuf) -> Self {
+    pub(crate) fn bare(file: PathBuf, absent: Absent) -> Self {
         Self {
             file,
             workloads: Vec::new(),
             has_ledger: false,
-            absent: Absent::IsEmpty,
+            absent,
         }
     }
 
@@ -127,7 +131,10 @@ impl Keyring {
             previous: None,
         };
         let wrong = |says: &str| KeyFault::Wrong(says.to_owned());
-        entry.check().map_err(wrong)?;
+        entry
+            .check()
+            .and_then(|()| entry.check_new())
+            .map_err(wrong)?;
         priced::check(&entry, s).map_err(KeyFault::Wrong)?;
         let entry = store::change(&self.file, self.absent, |file| {
             if file.entry(&entry.id).is_some() {
@@ -177,6 +184,14 @@ impl Keyring {
                 return Err(KeyFault::Wrong(format!(
                     "the key {id} has expired; make another"
                 )));
+            }
+            // Who gives no overlap wants every older one to end.
+            let older = entry.previous.as_ref().filter(|old| now < old.until_unix_s);
+            if let Some(older) = older.filter(|_| overlap > 0 && !how.force) {
+                return Err(KeyFault::Rotating {
+                    id: id.to_owned(),
+                    until: date::timestamp(older.until_unix_s.saturating_mul(1000)),
+                });
             }
             let old = std::mem::replace(&mut entry.sha256, key.hash.to_string());
             entry.previous = (overlap > 0).then(|| Previous {

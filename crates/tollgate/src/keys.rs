@@ -16,7 +16,7 @@ use ledger::report::laid_out;
 use policy::snapshot::Snapshot;
 
 pub(crate) use self::arguments::Keys;
-use self::arguments::{Create, List, Revoke, Rotate, Verb};
+use self::arguments::{Create, List, Revoke, Rotate, Verb, Where};
 use crate::keyring::{Absent, Keyring, Rotation, Wanted, row, state};
 use crate::running::load;
 use crate::services::now_s;
@@ -56,19 +56,24 @@ fn keyring(named: Option<&Path>) -> Result<(Keyring, Snapshot), String> {
     Ok((keyring, loaded.snapshot))
 }
 
-/// The keys of a configuration, whatever is wrong with the rest of it.
-fn keyring_at_least(named: Option<&Path>) -> Result<Keyring, String> {
-    let source = file_of(named)?;
+/// The keys of a file, or of a configuration whatever is wrong with the rest of it.
+fn keyring_at_least(at: &Where) -> Result<Keyring, String> {
+    if let Some(file) = &at.file {
+        return Ok(Keyring::bare(file.clone(), Absent::IsLost));
+    }
+    let source = file_of(at.config.config.as_deref())?;
     match load(source.file(), &World) {
         Ok(loaded) => Keyring::of(&loaded, Absent::IsEmpty).ok_or_else(|| none_in(&source)),
         Err(faults) => {
             let file = faults.key_files.first().cloned();
-            let file = file.ok_or_else(|| faults.to_string())?;
+            let file = file.ok_or_else(|| {
+                format!("{faults}\nname the file of keys itself: --file keys.jsonl")
+            })?;
             tracing::warn!(
                 "the configuration has faults, which `tollgate check` shows; {} is used all the same",
                 file.display()
             );
-            Ok(Keyring::bare(file))
+            Ok(Keyring::bare(file, Absent::IsEmpty))
         }
     }
 }
@@ -101,16 +106,17 @@ fn create(asked: &Create) -> Result<String, String> {
 }
 
 fn rotate(asked: &Rotate) -> Result<String, String> {
-    let keyring = keyring_at_least(asked.config.config.as_deref())?;
+    let keyring = keyring_at_least(&asked.at)?;
     let how = Rotation {
         overlap: asked.overlap,
+        force: asked.force,
     };
     let (key, entry) = keyring.rotate(&asked.id, how, now_s()).map_err(said)?;
     Ok(shown_once(&key, asked.json, "rotated", &entry.workload))
 }
 
 fn revoke(asked: &Revoke) -> Result<String, String> {
-    let keyring = keyring_at_least(asked.config.config.as_deref())?;
+    let keyring = keyring_at_least(&asked.at)?;
     keyring.revoke(&asked.id, now_s()).map_err(said)?;
     if asked.json {
         return Ok(serde_json::json!({ "id": asked.id, "revoked": true }).to_string());
@@ -122,7 +128,7 @@ fn revoke(asked: &Revoke) -> Result<String, String> {
 }
 
 fn list(asked: &List) -> Result<String, String> {
-    let keyring = keyring_at_least(asked.config.config.as_deref())?;
+    let keyring = keyring_at_least(&asked.at)?;
     let file = keyring.read().map_err(said)?;
     let now = now_s();
     if asked.json {

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use ledger::date::timestamp;
 use ledger::{
-    ClockStep, Doubt, Head, LedgerService, Options, Recovered, ShipError, Shipping, Stats,
+    ClockStep, Doubt, Head, LedgerService, Options, Recovered, ShipError, Shipper, Shipping, Stats,
 };
 use policy::revision::Revision;
+use policy::secret::Secret;
 
 /// How often the ledger is looked at.
 const EVERY: Duration = Duration::from_secs(1);
@@ -35,17 +36,31 @@ pub(crate) fn open(settings: &config::Ledger) -> Result<LedgerService, String> {
     let path = settings.path.display().to_string();
     opened(&recovered, &path, service.ledger().head());
     if let Some(secret) = &settings.postgres {
-        // The parser's own words could repeat a password.
-        let not_one = "ledger.postgres: the connection string is not understood; write it as \
-                       postgres://user@host/database";
-        let server = std::str::from_utf8(secret.expose()).map_err(|_| not_one)?;
-        service.ship_to(server).map_err(|error| match error {
-            ShipError::Config(_) => not_one.to_owned(),
-            ShipError::Trust(says) => format!("ledger.postgres: {says}"),
-            _ => "cannot start the thread that copies the ledger to Postgres".to_owned(),
-        })?;
+        with_server(secret, |server| service.ship_to(server))
+            .map_err(|says| format!("ledger.postgres: {says}"))?;
     }
     Ok(service)
+}
+
+/// What of the server to which rows are copied could not be used, where one is named; nobody is asked.
+pub(crate) fn check_server(settings: &config::Ledger) -> Result<(), String> {
+    let server = settings.postgres.as_ref();
+    server.map_or(Ok(()), |secret| with_server(secret, Shipper::check))
+}
+
+fn with_server(
+    secret: &Secret,
+    use_it: impl FnOnce(&str) -> Result<(), ShipError>,
+) -> Result<(), String> {
+    // The parser's own words could repeat a password.
+    let not_one =
+        "the connection string is not understood; write it as postgres://user@host/database";
+    let server = std::str::from_utf8(secret.expose()).map_err(|_| not_one)?;
+    use_it(server).map_err(|error| match error {
+        ShipError::Config(_) => not_one.to_owned(),
+        ShipError::Trust(says) => says,
+        _ => "the thread that copies rows cannot be started".to_owned(),
+    })
 }
 
 /// Begins budgets with what is on record, and keeps the prices that rows will name.

@@ -20,6 +20,7 @@ mod fixed;
 mod gateway;
 mod host;
 mod identity;
+mod import;
 mod init;
 mod issuers;
 mod keyring;
@@ -31,6 +32,7 @@ mod login;
 mod manifests;
 mod marks;
 mod metrics;
+mod needs;
 pub mod output;
 mod pages;
 mod pool;
@@ -108,6 +110,7 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        cli::Verb::Import(asked) => import::import(&asked),
         cli::Verb::Init(asked) => match init::init(&asked) {
             Ok(text) => told(text.trim_end()),
             Err(fault) => {

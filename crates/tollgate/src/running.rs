@@ -13,7 +13,7 @@ use std::time::Instant;
 use admin::People;
 use config::{Faults, Loaded, Sources};
 use control::Beside;
-use counting::Counters;
+use counting::{Counters, TokenizerCache};
 use ledger::LedgerService;
 use policy::admin::Access;
 use policy::clock::Mono;
@@ -37,6 +37,7 @@ use crate::ledger_log;
 use crate::login;
 use crate::manifests;
 use crate::marks::{Marks, Reloaded};
+use crate::needs;
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
 use crate::world::{Files, Keeping, Kept, World};
@@ -212,6 +213,19 @@ pub(crate) fn publication(
     ))
 }
 
+/// Makes what a gate runs by, or says what of it cannot be made: the same for `check`, a start and a reload.
+pub(crate) fn made(
+    loaded: Loaded,
+    cache: &TokenizerCache,
+    revision: impl FnOnce(Snapshot) -> Revision,
+    sources: &dyn Sources,
+    moment: Moment<'_>,
+) -> Result<(Counters, RuntimeConfig, Current), String> {
+    let counters = pool::build(cache, &loaded.host.tokenizers)?;
+    let (config, current) = publication(loaded, revision, sources, moment)?;
+    Ok((counters, config, current))
+}
+
 /// Trust for each origin, and the certificate that the gate shows there.
 fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, String> {
     let mut connectors = Connectors::new();
@@ -294,17 +308,6 @@ impl Running {
         proxy::monotonic()
     }
 
-    /// What a new configuration counts with.
-    fn counters(&self, host: &config::Host) -> Result<Counters, String> {
-        let Some(counting) = &self.outlets.counting else {
-            if !host.tokenizers.is_empty() {
-                tracing::warn!("the first tokenizers take effect with the next start");
-            }
-            return Ok(Counters::new());
-        };
-        pool::build(counting.cache(), &host.tokenizers)
-    }
-
     /// The listeners stay until the next start, and so does what follows from their addresses.
     fn stay_where_they_are(&self, loaded: &mut Loaded) {
         let now = self.current();
@@ -368,7 +371,7 @@ impl Running {
         self.stay_where_they_are(&mut loaded);
         let next = |snapshot| before.revision.next(snapshot, self.now());
         let (publication, mut current) =
-            publication(loaded, next, &kept, Moment::Reload(&self.services))?;
+            publication(loaded, next, &kept, Moment::Keys(&self.services))?;
         if let Some(service) = &self.outlets.ledger {
             // A key that is revoked ends, whether or not the ledger can be read. Only budgets of keys can begin here.
             if let Err(fault) =
@@ -412,11 +415,22 @@ impl Running {
                     tracing::warn!("{warning}");
                 }
                 let failed = |fault| (fault, watched.clone());
-                let counters = self.counters(&loaded.host).map_err(failed)?;
+                let unmet = needs::faults(&loaded.host, Some(&self.origin.fixed));
+                if !unmet.is_empty() {
+                    let lines: Vec<String> = unmet.iter().map(ToString::to_string).collect();
+                    return Err(failed(lines.join("\n")));
+                }
+                let has_tokenizers = !loaded.host.tokenizers.is_empty();
+                let none = TokenizerCache::default();
+                let counting = self.outlets.counting.as_ref();
+                let cache = counting.map_or(&none, |counting| counting.cache());
                 let next = |snapshot| before.revision.next(snapshot, self.now());
-                let (next, current) =
-                    publication(loaded, next, &world, Moment::Reload(&self.services))
-                        .map_err(failed)?;
+                let moment = Moment::Reload(&self.services);
+                let (counters, next, current) =
+                    made(loaded, cache, next, &world, moment).map_err(failed)?;
+                if has_tokenizers && counting.is_none() {
+                    tracing::warn!("the first tokenizers take effect with the next start");
+                }
                 if let Some(service) = &self.outlets.ledger {
                     ledger_log::begin(service, &current.revision, Some(&before.budgets_read))
                         .map_err(failed)?;

@@ -23,11 +23,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::calibration::Calibrator;
 use crate::host::Host;
 use crate::output::complain;
-use crate::running::{Origin, Outlets, Running, publication};
+use crate::running::{Origin, Outlets, Running, made};
 use crate::services::{Moment, Services};
 use crate::source::Source;
 use crate::world::World;
-use crate::{budget, cli, conditions, ledger_log, pool, traces, watch, writable};
+use crate::{budget, cli, conditions, ledger_log, needs, pool, traces, watch};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let unwritable = writable::faults(&loaded.host);
+    let unwritable = needs::faults(&loaded.host, None);
     if !unwritable.is_empty() {
         let name = source.name();
         for fault in &unwritable {
@@ -159,7 +159,6 @@ pub(crate) fn start_with(
     let ledger = loaded.host.ledger.clone();
     let counted = (!loaded.host.tokenizers.is_empty()).then(|| loaded.host.counting.clone());
     let cache = Arc::new(TokenizerCache::default());
-    cache.put(pool::build(&cache, &loaded.host.tokenizers)?);
     let collector = loaded.host.traces.clone();
     let bounds = &loaded.snapshot.bounds;
     let host = Host::find(&loaded.host, bounds, &quota, workers, room());
@@ -167,7 +166,9 @@ pub(crate) fn start_with(
         tracing::warn!(see = "docs/operations.md#limits-of-the-host", "{remark}");
     }
     let services = Services::default();
-    let (publication, current) = publication(loaded, seeded, sources, Moment::Start(&services))?;
+    let moment = Moment::Start(&services);
+    let (counters, publication, current) = made(loaded, &cache, seeded, sources, moment)?;
+    cache.put(counters);
     let admin_listener = bind(admin, "admin", listening.admin)?;
     let ledger = ledger.as_ref().map(ledger_log::open).transpose()?;
     if let Some(service) = &ledger {

@@ -22,8 +22,11 @@ pub(crate) enum Moment<'s> {
     Check,
     /// A gate that starts: what is wrong is a fault.
     Start(&'s Services),
-    /// A gate that runs: what is wrong closes the source, and is logged.
+    /// A gate that runs takes another configuration: what is wrong is a fault.
     Reload(&'s Services),
+    /// A gate that runs takes the keys that its configuration names as they are now: what is wrong closes the source, and
+    /// is logged.
+    Keys(&'s Services),
 }
 
 impl<'s> Moment<'s> {
@@ -31,7 +34,7 @@ impl<'s> Moment<'s> {
     pub(crate) fn services(self) -> Option<&'s Services> {
         match self {
             Self::Check => None,
-            Self::Start(services) | Self::Reload(services) => Some(services),
+            Self::Start(services) | Self::Reload(services) | Self::Keys(services) => Some(services),
         }
     }
 }

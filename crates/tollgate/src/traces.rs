@@ -7,10 +7,23 @@ use telemetry::{OtlpEndpoint, OtlpExporter, OtlpProtocol, Service, Traces};
 
 /// Starts the thread that sends, and says which traces are kept.
 pub(crate) fn start(settings: &config::Traces) -> Result<(Traces, Sampling), String> {
+    let endpoint = endpoint(settings).map_err(|fault| format!("traces.{fault}"))?;
+    let service = Service {
+        name: settings.service.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instance: instance(),
+    };
+    let traces = OtlpExporter::new(endpoint).and_then(|exporter| Traces::start(service, exporter));
+    let traces = traces.map_err(|error| format!("cannot send traces: {error}"))?;
+    Ok((traces, Sampling::millionths(settings.ratio_millionths)))
+}
+
+/// Where they are sent; nobody is asked.
+pub(crate) fn endpoint(settings: &config::Traces) -> Result<OtlpEndpoint, String> {
     let trust = settings
         .tls
         .then(|| proxy::tls::client(settings.ca_pem.as_deref(), None));
-    let endpoint = OtlpEndpoint {
+    Ok(OtlpEndpoint {
         host: settings.host.clone(),
         port: settings.port,
         authority: settings.authority.clone(),
@@ -20,18 +33,8 @@ pub(crate) fn start(settings: &config::Traces) -> Result<(Traces, Sampling), Str
             config::OtlpProtocol::Grpc => OtlpProtocol::Grpc,
         },
         auth: settings.auth.clone(),
-        tls: trust
-            .transpose()
-            .map_err(|fault| format!("traces.ca: {fault}"))?,
-    };
-    let service = Service {
-        name: settings.service.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        instance: instance(),
-    };
-    let traces = OtlpExporter::new(endpoint).and_then(|exporter| Traces::start(service, exporter));
-    let traces = traces.map_err(|error| format!("cannot send traces: {error}"))?;
-    Ok((traces, Sampling::millionths(settings.ratio_millionths)))
+        tls: trust.transpose().map_err(|fault| format!("ca: {fault}"))?,
+    })
 }
 
 /// What tells this process from the others of its service: the machine's name and the process id.

@@ -35,14 +35,7 @@ impl Sources for World {
         if !found.is_file() {
             return Err(io::Error::other("it is a pipe or a device, not a file"));
         }
-        let most = u64::try_from(bytes_max).unwrap_or(u64::MAX);
-        let mut bytes = Vec::with_capacity(usize::try_from(found.len().min(most)).unwrap_or(0));
-        file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() > bytes_max {
-            drop(Secret::new(bytes));
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        Ok(bytes)
+        bounded(file, found.len(), bytes_max)
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -60,6 +53,22 @@ impl Sources for World {
     fn var(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
+}
+
+/// What `from` holds, which says its length first: one that is too long is not begun.
+fn bounded(from: impl Read, length: u64, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    if length > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    // It may have grown, and files of the kernel say 0.
+    from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        drop(Secret::new(bytes));
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 /// The files of a configuration as they were when it was read.
@@ -130,6 +139,21 @@ impl Sources for Kept<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_600_mb_where_512_mib_may_be_is_refused_before_it_is_read() {
+        struct Unread;
+        impl Read for Unread {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("it was read"))
+            }
+        }
+        let kind = |length| bounded(Unread, length, 512 << 20).map_err(|error| error.kind());
+        assert_eq!(kind(600_000_000), Err(io::ErrorKind::FileTooLarge));
+        assert_eq!(kind(1), Err(io::ErrorKind::Other));
+        let grown = bounded(&b"12345"[..], 0, 4).map_err(|error| error.kind());
+        assert_eq!(grown, Err(io::ErrorKind::FileTooLarge));
+    }
 
     #[test]
     fn a_file_is_read_up_to_a_bound_and_neither_a_pipe_nor_a_device_is_waited_for() {

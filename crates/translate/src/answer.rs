@@ -4,6 +4,8 @@
 
 use wire::filter::Stop;
 
+use crate::call::{Alias, Echo};
+
 /// Something that an answer tells.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
@@ -103,6 +105,24 @@ pub(crate) trait Writer: std::fmt::Debug {
 
     /// Bytes that it keeps for later.
     fn held(&self) -> usize;
+
+    /// Bytes of what it has written that it keeps to say them again at the end.
+    fn kept(&self) -> usize {
+        0
+    }
+}
+
+/// What the writer of an answer knows of its call.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// What the backend speaks.
+    pub(crate) backend: &'static str,
+    /// The client reads a stream's usage.
+    pub(crate) wants_usage: bool,
+    /// The client asks to be shown what was thought.
+    pub(crate) shows_thinking: bool,
+    pub(crate) aliases: Vec<Alias>,
+    pub(crate) echo: Echo,
 }
 
 impl Error {

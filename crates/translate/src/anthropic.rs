@@ -2,6 +2,7 @@
 
 pub(crate) mod read_answer;
 pub(crate) mod read_call;
+mod sealed;
 pub(crate) mod write_answer;
 pub(crate) mod write_call;
 
@@ -12,7 +13,7 @@ use crate::raw::Raw;
 /// What follows the API's root.
 pub(crate) const PATH: &str = "/messages";
 
-/// The version of the API that is spoken.
+/// The version of the API that is spoken: the only one since June 2023 (<https://docs.anthropic.com/en/api/versioning>).
 pub(crate) const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// Reads an error's document, or an event that is one.

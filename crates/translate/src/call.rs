@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use crate::fault::Fault;
+use crate::json::Json;
 use crate::raw::Raw;
 
 /// One call of a model.
@@ -30,20 +31,54 @@ pub(crate) struct Call<'a> {
     pub(crate) effort: Option<Cow<'a, str>>,
     /// Tokens that it may think for; 0: it shall not think.
     pub(crate) thinking_budget: Option<u64>,
+    /// The client asks to be shown what was thought.
+    pub(crate) shows_thinking: bool,
     pub(crate) user: Option<Cow<'a, str>>,
     /// Members that one dialect alone has.
     pub(crate) others: Vec<Other<'a>>,
     /// Names of members that were dropped, where their documentation allows that.
     pub(crate) dropped: Vec<&'static str>,
-    /// What the client's dialect calls its list of messages, and the parts of one.
+    /// What the client's dialect calls its list of messages, the parts of one, and the form of an answer.
     pub(crate) names: Names,
+    /// Tools that the client calls otherwise than the backend is told.
+    pub(crate) aliases: Vec<Alias>,
+    /// Members that the client's answer says again of its call.
+    pub(crate) echo: Echo,
 }
 
-/// What a dialect calls the list of messages, and the list of a message's parts.
+/// How the client knows a tool that the backend knows by another name, or as one of another kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Alias {
+    /// The backend's name for it.
+    pub(crate) called: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) kind: AliasKind,
+}
+
+/// What a tool is to the client that is a function to the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AliasKind {
+    Function,
+    /// It takes a text, the function's one argument, `input`.
+    Freeform,
+    /// It finds other tools.
+    Search,
+}
+
+/// Members of JSON that an answer says again of its call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Echo(pub(crate) String);
+
+/// What a dialect calls the list of messages, the list of a message's parts, and other members that a backend may have no word for.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Names {
     pub(crate) messages: &'static str,
     pub(crate) parts: &'static str,
+    pub(crate) format: &'static str,
+    pub(crate) effort: &'static str,
+    /// What says that tools are called one at a time, or may not be.
+    pub(crate) parallel: &'static str,
 }
 
 /// A member that one dialect alone has.
@@ -96,6 +131,8 @@ pub(crate) enum Said<'a> {
     },
     /// Thinking that only its provider can read.
     Redacted(Cow<'a, str>),
+    /// Thinking as backends that speak this signed it, carried by a client of another dialect: only they are told its signature.
+    Of(Cow<'a, str>, Box<Said<'a>>),
     Call(ToolCall<'a>),
     Result(ToolResult<'a>),
 }
@@ -115,7 +152,15 @@ pub(crate) struct ToolCall<'a> {
     /// A JSON document.
     pub(crate) arguments: Cow<'a, str>,
     /// What its provider wants to see again beside it.
-    pub(crate) signature: Option<Cow<'a, str>>,
+    pub(crate) signature: Option<Signature<'a>>,
+}
+
+/// What a provider signed, and nobody else is told.
+#[derive(Debug)]
+pub(crate) struct Signature<'a> {
+    /// What the backend speaks that gave it, where the client's dialect tells.
+    pub(crate) by: Option<Cow<'a, str>>,
+    pub(crate) text: Cow<'a, str>,
 }
 
 #[derive(Debug)]
@@ -155,6 +200,17 @@ pub(crate) enum Format<'a> {
     },
 }
 
+impl Echo {
+    /// The members of this object.
+    pub(crate) fn of(object: Json) -> Self {
+        let members = String::from_utf8(object.into_bytes()).unwrap_or_default();
+        let members = members
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        Self(members.unwrap_or_default().to_owned())
+    }
+}
+
 impl<'a> Part<'a> {
     pub(crate) fn of(said: Said<'a>) -> Self {
         Self {
@@ -162,6 +218,33 @@ impl<'a> Part<'a> {
             said,
             cache: None,
         }
+    }
+}
+
+impl Signature<'_> {
+    /// It, for a backend that speaks this.
+    pub(crate) fn of(&self, speaks: &str) -> Option<&str> {
+        let is_its = self.by.as_deref().is_none_or(|by| by == speaks);
+        is_its.then_some(&*self.text)
+    }
+}
+
+impl Said<'_> {
+    /// The words of a thought, whoever signed it.
+    pub(crate) fn thought(&self) -> Option<&str> {
+        match self {
+            Self::Thinking { text, .. } => Some(text),
+            Self::Of(_, said) => said.thought(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is something that was thought, and not said.
+    pub(crate) const fn is_thinking(&self) -> bool {
+        matches!(
+            self,
+            Self::Thinking { .. } | Self::Redacted(_) | Self::Of(..)
+        )
     }
 }
 

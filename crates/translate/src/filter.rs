@@ -4,6 +4,7 @@
 //! ended and what its writer needs to keep in order; a document is kept whole, since its end may change its beginning.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use wire::dialect::Operation;
@@ -11,7 +12,7 @@ use wire::filter::{Answering, Content, Filter, Request, ResponseFilter, Shape, S
 use wire::head::ResponseHead;
 use wire::sse::DataReader;
 
-use crate::answer::{Error, Event, Reader, Writer};
+use crate::answer::{Asked, Error, Event, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::fault::Fault;
 use crate::json::Json;
@@ -21,7 +22,7 @@ use crate::raw::Raw;
 const ERROR_BYTES: usize = 64 * 1024;
 /// No event of an answer is longer.
 const EVENT_BYTES: usize = 8 * 1024 * 1024;
-/// No answer that is one document is longer.
+/// No answer that is one document is longer, nor one whose stream ends with such a document.
 const DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The filter of one backend.
@@ -40,8 +41,11 @@ impl Translation {
         Self { speaks }
     }
 
+    /// What calls are made into: the first that they can be.
     fn target(&self) -> Dialect {
-        self.speaks.first().copied().unwrap_or(Dialect::OpenAi)
+        let mut targets = self.speaks.iter().filter(|dialect| dialect.is_target());
+        let first = targets.next().or(self.speaks.first());
+        first.copied().unwrap_or(Dialect::OpenAi)
     }
 }
 
@@ -79,11 +83,17 @@ impl Filter for Translation {
             several => Cow::Owned(several.concat()),
         };
         let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
-        let call = client.read_call(raw)?;
+        let mut call = client.read_call(raw)?;
         let answering = Translated {
             client,
             backend: target,
-            wants_usage: call.wants_usage,
+            asked: Arc::new(Asked {
+                backend: target.as_str(),
+                wants_usage: call.wants_usage,
+                shows_thinking: call.shows_thinking,
+                aliases: std::mem::take(&mut call.aliases),
+                echo: std::mem::take(&mut call.echo),
+            }),
         };
         let mut made = Request::default();
         target.write_call(call, &mut made)?;
@@ -101,8 +111,7 @@ impl Filter for Translation {
 struct Translated {
     client: Dialect,
     backend: Dialect,
-    /// The client reads a stream's usage.
-    wants_usage: bool,
+    asked: Arc<Asked>,
 }
 
 impl Answering for Translated {
@@ -121,13 +130,14 @@ impl Answering for Translated {
                 held: Vec::new(),
             }));
         }
-        let reader = backend.reader();
+        let reader = backend.reader()?;
         let is_streamed = content == Content::Events;
 
-        let writer = client.writer(is_streamed, unix_s, self.wants_usage);
+        let writer = client.writer(is_streamed, unix_s, &self.asked)?;
         let pair = Pair {
             reader,
             writer,
+            has_begun: false,
             has_ended: false,
         };
         match content {
@@ -147,6 +157,7 @@ impl Answering for Translated {
 struct Pair {
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
+    has_begun: bool,
     has_ended: bool,
 }
 
@@ -157,8 +168,19 @@ impl Pair {
         out: &mut Vec<u8>,
         read: impl FnOnce(&mut dyn Reader, &mut dyn FnMut(Event<'_>)) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        let (writer, has_ended) = (&mut self.writer, &mut self.has_ended);
+        let (writer, has_begun, has_ended) =
+            (&mut self.writer, &mut self.has_begun, &mut self.has_ended);
         let mut tell = |event: Event<'_>| {
+            let begins = matches!(event, Event::Begin { .. });
+            if *has_ended || (begins && *has_begun) {
+                return;
+            }
+            if !begins && !*has_begun && !matches!(event, Event::Error(_)) {
+                // A stream without its first event: writers count on one.
+                let (id, model) = ("", "");
+                writer.event(Event::Begin { id, model }, out);
+            }
+            *has_begun = true;
             *has_ended |= matches!(event, Event::End(..) | Event::Error(_));
             writer.event(event, out);
         };
@@ -203,7 +225,9 @@ impl ResponseFilter for Stream {
             }
         });
         // What is kept here is no matter of the route's, which knows filters that hold text back.
-        if result.is_ok() && events.held() + pair.writer.held() > EVENT_BYTES {
+        let is_too_long =
+            events.held() + pair.writer.held() > EVENT_BYTES || pair.writer.kept() > DOCUMENT_BYTES;
+        if result.is_ok() && is_too_long {
             result = Err(Stop::Malformed);
         }
         if is_over && result.is_ok() {

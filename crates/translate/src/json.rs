@@ -17,6 +17,14 @@ impl Json {
         }
     }
 
+    /// Goes on behind what was written.
+    pub(crate) fn onto(out: &mut Vec<u8>) -> Self {
+        Self {
+            out: std::mem::take(out),
+            is_comma_due: false,
+        }
+    }
+
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.out
     }
@@ -31,6 +39,11 @@ impl Json {
         if std::mem::replace(&mut self.is_comma_due, true) {
             self.out.push(b',');
         }
+    }
+
+    /// Begins an object that whoever takes the bytes goes on with.
+    pub(crate) fn open_object(&mut self) {
+        self.open(b'{');
     }
 
     fn open(&mut self, bracket: u8) {
@@ -78,12 +91,23 @@ impl Json {
         Ok(())
     }
 
-    /// The name of the member whose value follows.
-    pub(crate) fn key(&mut self, name: &str) -> &mut Self {
-        self.text(name);
-        self.out.push(b':');
+    /// The name of the member whose value follows: one of an API, which has nothing to escape.
+    pub(crate) fn key(&mut self, name: &'static str) -> &mut Self {
+        self.begin();
+        self.out.reserve(name.len() + 3);
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
         self.is_comma_due = false;
         self
+    }
+
+    /// A text with nothing to escape.
+    pub(crate) fn word(&mut self, word: &'static str) {
+        self.begin();
+        self.out.push(b'"');
+        self.out.extend_from_slice(word.as_bytes());
+        self.out.push(b'"');
     }
 
     pub(crate) fn text(&mut self, text: &str) {
@@ -92,14 +116,32 @@ impl Json {
         debug_assert!(written.is_ok(), "a vector takes every text");
     }
 
+    /// A value as it came. Line ends between its members become blanks: one would end the line of an event.
     pub(crate) fn raw(&mut self, value: Raw<'_>) {
         self.begin();
+        let from = self.out.len();
         self.out.extend_from_slice(value.json().as_bytes());
+        let written = self.out.get_mut(from..).unwrap_or_default();
+        for byte in written
+            .iter_mut()
+            .filter(|byte| matches!(byte, b'\n' | b'\r'))
+        {
+            *byte = b' ';
+        }
+    }
+
+    /// Members that are JSON already, commas between them.
+    pub(crate) fn members(&mut self, members: &str) {
+        if !members.is_empty() {
+            self.begin();
+            self.out.extend_from_slice(members.as_bytes());
+        }
     }
 
     pub(crate) fn whole(&mut self, number: u64) {
         self.begin();
-        self.out.extend_from_slice(number.to_string().as_bytes());
+        let written = serde_json::to_writer(&mut self.out, &number);
+        debug_assert!(written.is_ok(), "a vector takes every number");
     }
 
     pub(crate) fn flag(&mut self, is: bool) {
@@ -111,7 +153,7 @@ impl Json {
     }
 
     /// The member `name` as this text.
-    pub(crate) fn say(&mut self, name: &str, text: &str) {
+    pub(crate) fn say(&mut self, name: &'static str, text: &str) {
         self.key(name).text(text);
     }
 }

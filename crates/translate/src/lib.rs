@@ -14,9 +14,11 @@ mod call;
 mod dialect;
 mod fault;
 mod filter;
+mod gemini;
 mod json;
 mod openai;
 mod raw;
+mod responses;
 
 pub use dialect::Dialect;
 pub use filter::Translation;

@@ -10,8 +10,15 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use wire::filter::Stop;
 
 use crate::fault::{Fault, Result};
+
+/// Reads a document of an answer; text is checked once, and not again in each part.
+pub(crate) fn read_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> std::result::Result<T, Stop> {
+    let text = std::str::from_utf8(json).map_err(|_| Stop::Malformed)?;
+    serde_json::from_str(text).map_err(|_| Stop::Malformed)
+}
 
 /// A JSON value, as the bytes that it is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +27,7 @@ pub(crate) struct Raw<'a>(&'a str);
 impl<'a> Raw<'a> {
     /// A document.
     pub(crate) fn read(json: &'a [u8]) -> Option<Self> {
-        let value: &RawValue = serde_json::from_slice(json).ok()?;
+        let value: &RawValue = serde_json::from_str(std::str::from_utf8(json).ok()?).ok()?;
         Some(Self(value.get()))
     }
 
@@ -93,12 +100,28 @@ impl<'a> Raw<'a> {
             .collect()
     }
 
+    /// The same of items that are all objects, whose members are found in one pass.
+    pub(crate) fn each_object<T>(
+        self,
+        mut read: impl FnMut(usize, Object<'a>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let Ok(items) = serde_json::from_str::<Vec<Object<'a>>>(self.0) else {
+            // One of them is none: which one, the slower way tells.
+            return self.each(|nth, item| read(nth, item.object()?));
+        };
+        let items = items.into_iter().enumerate();
+        items
+            .map(|(nth, item)| read(nth, item).map_err(|fault| fault.item(nth)))
+            .collect()
+    }
+
     /// Its members.
     pub(crate) fn object(self) -> Result<Object<'a>> {
         if !self.is_object() {
             return Err(Fault::new("is no object"));
         }
-        serde_json::from_str(self.0).map_err(|_| Fault::new("says a member twice"))
+        let says = "says a member twice, or more of them than any API has";
+        serde_json::from_str(self.0).map_err(|_| Fault::new(says))
     }
 }
 
@@ -107,6 +130,12 @@ impl<'a> Raw<'a> {
 pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 
 impl<'a> Object<'a> {
+    /// A member that stays.
+    pub(crate) fn look(&self, name: &str) -> Option<Raw<'a>> {
+        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
+        (!value.is_null()).then_some(*value)
+    }
+
     /// Takes a member. One that is null is none.
     pub(crate) fn take(&mut self, name: &str) -> Option<Raw<'a>> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
@@ -153,6 +182,9 @@ impl<'de> Deserialize<'de> for Object<'de> {
 
 struct Members;
 
+/// An object of an API that is looked into has no more members. Each is compared with those before it.
+const MEMBERS_MAX: usize = 128;
+
 impl<'de> Visitor<'de> for Members {
     type Value = Object<'de>;
 
@@ -166,7 +198,7 @@ impl<'de> Visitor<'de> for Members {
     ) -> std::result::Result<Object<'de>, A::Error> {
         let mut members: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::new();
         while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-            if members.iter().any(|(earlier, _)| *earlier == name) {
+            if members.len() == MEMBERS_MAX || members.iter().any(|(earlier, _)| *earlier == name) {
                 return Err(A::Error::custom("a member is said twice"));
             }
             members.push((name, Raw(value.get())));

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use bytes::Bytes;
+use serde_json::Value;
+use wire::dialect::Operation;
 use wire::filter::{Content, Filter, Request, ResponseFilter, Stop};
 use wire::head::{Known, ResponseHead};
 
@@ -161,6 +163,7 @@ fn pass(
     (out.concat(), None)
 }
 
+#[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the vectors")]
 #[test]
 fn each_case_becomes_what_its_file_says() {
     let cases = cases();
@@ -223,6 +226,14 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"assistant","content":[{"type":"text","text":"21 degrees."}]}"#,
             r#"{"role":"user","content":"And now?"}"#,
         ],
+        Dialect::Gemini | Dialect::Vertex => unreachable!("no client speaks it"),
+        // What a model made in one turn, and what tools gave for it, is one step.
+        Dialect::Responses => vec![
+            r#"{"role":"user","content":"How warm is it in Turin?"}"#,
+            r#"{"type":"reasoning","summary":[],"encrypted_content":"tollgate:anthropic:thinking:EqQB:Ask."},{"type":"function_call","call_id":"call_1","name":"warmth","arguments":"{\"city\":\"Turin\"}"},{"type":"custom_tool_call","call_id":"call_2","name":"note","input":"Turin"},{"type":"function_call_output","call_id":"call_1","output":"21"},{"type":"custom_tool_call_output","call_id":"call_2","output":"noted"}"#,
+            r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"21 degrees."}]}"#,
+            r#"{"role":"user","content":[{"type":"input_text","text":"And now?"}]}"#,
+        ],
     }
 }
 
@@ -232,6 +243,8 @@ fn call(client: Dialect, messages: &[&str]) -> String {
     match client {
         Dialect::OpenAi => format!(r#"{{"model":"m","messages":[{messages}]}}"#),
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
+        Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
+        Dialect::Gemini | Dialect::Vertex => unreachable!("no client speaks it"),
     }
 }
 
@@ -241,6 +254,8 @@ fn list(backend: Dialect, body: &[u8]) -> String {
         serde_json::from_slice(body).expect("JSON");
     let name = match backend {
         Dialect::OpenAi | Dialect::Anthropic => "messages",
+        Dialect::Responses => "input",
+        Dialect::Gemini | Dialect::Vertex => "contents",
     };
     assert!(members.contains_key(name));
     let text = std::str::from_utf8(body).expect("text");
@@ -259,7 +274,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
 
 #[test]
 fn a_longer_history_has_the_same_bytes_at_its_front() {
-    for (client, backend) in pairs() {
+    for (client, backend) in pairs().filter(|(_, backend)| backend.is_target()) {
         let history = history(client);
         let lists: Vec<String> = (1..=history.len())
             .map(|length| {
@@ -280,7 +295,8 @@ fn a_longer_history_has_the_same_bytes_at_its_front() {
 /// Every two dialects.
 fn pairs() -> impl Iterator<Item = (Dialect, Dialect)> {
     let all = Dialect::ALL.into_iter();
-    let pairs = all.flat_map(|client| Dialect::ALL.map(|backend| (client, backend)));
+    let clients = all.filter(|dialect| dialect.is_source());
+    let pairs = clients.flat_map(|client| Dialect::ALL.map(|backend| (client, backend)));
     pairs.filter(|(client, backend)| client != backend)
 }
 
@@ -291,6 +307,192 @@ fn a_call_in_a_dialect_that_the_backend_speaks_passes_as_it_came() {
         assert!(Translation::new(backend, &[]).applies(operation));
         assert!(!Translation::new(backend, &[client]).applies(operation));
         assert!(!Translation::new(client, &[]).applies(operation));
+    }
+}
+
+#[test]
+fn a_call_is_made_into_the_first_dialect_that_it_can_be() {
+    let asks = |speaks: Translation, asked: Operation| {
+        let mut request = Request {
+            body: vec![Bytes::from(call(
+                Dialect::Anthropic,
+                &history(Dialect::Anthropic),
+            ))],
+            ..Request::default()
+        };
+        let made = speaks.request(asked, &mut request);
+        made.map(|_| request.path).map_err(|unfit| unfit.what)
+    };
+    let both = Translation::new(Dialect::Responses, &[Dialect::OpenAi]);
+    assert_eq!(both.operation(Operation::Messages), Operation::Chat);
+    assert_eq!(
+        asks(both, Operation::Messages),
+        Ok(Some("/chat/completions".into()))
+    );
+    let alone = Translation::new(Dialect::Responses, &[]);
+    assert_eq!(
+        asks(alone, Operation::Messages),
+        Err("no call is translated for a backend that speaks responses alone".into())
+    );
+}
+
+#[test]
+fn a_backend_of_google_is_asked_for_its_own_call_and_for_no_other() {
+    for google in [Dialect::Gemini, Dialect::Vertex] {
+        let speaks = Translation::new(google, &[]);
+        for asked in [Operation::Chat, Operation::Messages, Operation::Responses] {
+            assert_eq!(speaks.operation(asked), Operation::GenerateContent);
+        }
+        for asked in [Operation::Embeddings, Operation::CountTokens] {
+            assert!(speaks.applies(asked), "{asked:?}");
+            let mut request = Request::default();
+            let unfit = speaks.request(asked, &mut request).map(|_| ());
+            let says = unfit.expect_err("it has no counterpart").what;
+            assert!(says.contains("to translate to"), "{says}");
+        }
+        assert!(!speaks.applies(Operation::Models));
+    }
+}
+
+/// What a backend of Google's answers: a text that is signed where it ends, and two calls of which the first is signed.
+const SIGNED: [&str; 4] = [
+    r#"{"text":"I look."}"#,
+    r#"{"text":"","thoughtSignature":"Zm9v+/=="}"#,
+    r#"{"functionCall":{"id":"fc_1","name":"now","args":{}},"thoughtSignature":"EjQK-_=="}"#,
+    r#"{"functionCall":{"id":"fc_2","name":"now","args":{}}}"#,
+];
+
+/// A call of this client, who asks to be shown what is thought, with what an answer was and what tools gave for it.
+fn asked_again(client: Dialect, answer: Option<&Value>) -> String {
+    let list = |items: &Value| {
+        let items = items.to_string();
+        items[1..items.len() - 1].to_owned()
+    };
+    match client {
+        Dialect::OpenAi => {
+            let rest = answer.map_or_else(String::new, |answer| {
+                let message = &answer["choices"][0]["message"];
+                format!(r#",{message},{{"role":"tool","tool_call_id":"fc_1","content":"1"}},{{"role":"tool","tool_call_id":"fc_2","content":"2"}}"#)
+            });
+            format!(r#"{{"model":"m","messages":[{{"role":"user","content":"a"}}{rest}]}}"#)
+        }
+        Dialect::Anthropic => {
+            let rest = answer.map_or_else(String::new, |answer| {
+                let content = &answer["content"];
+                let calls = content.as_array().expect("blocks").iter();
+                let ids = calls.filter_map(|block| block["id"].as_str());
+                let results = ids.map(|id| {
+                    format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"1"}}"#)
+                });
+                let results = results.collect::<Vec<_>>().join(",");
+                format!(r#",{{"role":"assistant","content":{content}}},{{"role":"user","content":[{results}]}}"#)
+            });
+            format!(
+                r#"{{"model":"m","max_tokens":9,"thinking":{{"type":"adaptive"}},"messages":[{{"role":"user","content":"a"}}{rest}]}}"#
+            )
+        }
+        Dialect::Responses => {
+            let rest = answer.map_or_else(String::new, |answer| {
+                let output = list(&answer["output"]);
+                format!(r#",{output},{{"type":"function_call_output","call_id":"fc_1","output":"1"}},{{"type":"function_call_output","call_id":"fc_2","output":"2"}}"#)
+            });
+            format!(r#"{{"model":"m","input":[{{"role":"user","content":"a"}}{rest}]}}"#)
+        }
+        Dialect::Gemini | Dialect::Vertex => unreachable!("no client speaks it"),
+    }
+}
+
+#[test]
+fn what_google_signed_comes_back_byte_for_byte_where_it_stood() {
+    let parts = SIGNED.join(",");
+    let answer = format!(
+        r#"{{"candidates":[{{"content":{{"role":"model","parts":[{parts}]}},"finishReason":"STOP"}}],"responseId":"r","modelVersion":"m"}}"#
+    );
+    for (client, backend) in pairs().filter(|(_, backend)| *backend == Dialect::Gemini) {
+        let made = request(client, backend, &asked_again(client, None));
+        let told = response(&made, &format!("200 application/json\n\n{answer}"), 0, 1);
+        let told = told.expect("an answer");
+        let (_, told) = told.split_once("\n\n").expect("a body");
+        let told: Value = serde_json::from_str(told).expect("JSON");
+        let again = request(client, backend, &asked_again(client, Some(&told)));
+        let contents = list(backend, &again.expect("it can be said").0.body.concat());
+        let expected = match client {
+            // It has no place for the signature of a text, which no model has to see again.
+            Dialect::OpenAi => [SIGNED[0], SIGNED[2], SIGNED[3]].join(","),
+            _ => parts.clone(),
+        };
+        let turn = format!(r#"{{"role":"model","parts":[{expected}]}}"#);
+        assert!(contents.contains(&turn), "{client:?}: {contents}");
+    }
+}
+
+/// The data of the events that a case's client gets, where it gets a response's stream.
+fn streams_of_responses() -> Vec<(PathBuf, Vec<Value>)> {
+    let of_responses = cases()
+        .into_iter()
+        .filter(|(_, client, _)| *client == Dialect::Responses);
+    let streams = of_responses.filter_map(|(path, ..)| {
+        let text = fs::read_to_string(&path).expect("a file");
+        let events = part(&text, "client response")?.strip_prefix("200 text/event-stream")?;
+        let data = events
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "));
+        let events = data.map(|data| serde_json::from_str(data).expect("JSON"));
+        Some((path, events.collect()))
+    });
+    streams.collect()
+}
+
+#[test]
+fn items_of_a_response_are_added_told_and_done_and_its_end_repeats_them() {
+    let streams = streams_of_responses();
+    assert!(streams.len() >= 20, "{}", streams.len());
+    for (path, events) in streams {
+        let path = path.display();
+        // Of each item: its id, what was told of it in deltas, and how it was when it was done.
+        let mut items: Vec<(Value, String, Option<Value>)> = Vec::new();
+        for (nth, event) in events.iter().enumerate() {
+            let kind = event["type"].as_str().expect("a type");
+            assert_eq!(event["sequence_number"], nth, "{path}");
+            let Some(at) = event["output_index"].as_u64() else {
+                continue;
+            };
+            let at = usize::try_from(at).expect("a place");
+            if kind == "response.output_item.added" {
+                assert_eq!(at, items.len(), "{path}");
+                items.push((event["item"]["id"].clone(), String::new(), None));
+                continue;
+            }
+            let (id, told, done) = &mut items[at];
+            assert!(done.is_none(), "{path}: {kind} after the end");
+            let named = event.get("item_id").unwrap_or(&event["item"]["id"]);
+            assert_eq!(named, id, "{path}");
+            if let Some(delta) = event["delta"].as_str() {
+                told.push_str(delta);
+            }
+            if kind == "response.output_item.done" {
+                let item = &event["item"];
+                let parts = item["content"].as_array().into_iter().flatten();
+                let said: String = parts
+                    .map(|part| part.get("text").unwrap_or(&part["refusal"]))
+                    .chain([&item["input"], &item["arguments"]])
+                    .filter_map(Value::as_str)
+                    .collect();
+                assert_eq!(said, *told, "{path}");
+                *done = Some(item.clone());
+            }
+        }
+        let last = events.last().expect("an end");
+        let output = last["response"]["output"].as_array().expect("items");
+        assert_eq!(output.len(), items.len(), "{path}");
+        let is_whole = last["type"] == "response.completed";
+        for (item, (id, _, done)) in output.iter().zip(items) {
+            assert_eq!(item["id"], id, "{path}");
+            match done {
+                Some(done) => assert_eq!(*item, done, "{path}"),
+                None => assert!(!is_whole && item["status"] == "incomplete", "{path}"),
+            }
+        }
     }
 }
 
@@ -333,4 +535,33 @@ fn random_bodies_and_answers_are_read_or_refused() {
             let _read_or_stopped = response(&made, &came, usize::MAX, 1);
         }
     }
+}
+
+#[test]
+fn a_body_of_a_million_members_is_refused_before_they_are_compared() {
+    let members: String = (0..200_000).fold(String::new(), |mut all, n| {
+        write!(all, ",\"m{n}\":1").expect("room");
+        all
+    });
+    let bodies = [
+        format!(r#"{{"model":"m","messages":[]{members}}}"#),
+        format!(r#"{{"model":"m","messages":[{{"role":"user","content":"a"{members}}}]}}"#),
+    ];
+    for body in bodies {
+        let unfit = request(Dialect::OpenAi, Dialect::Anthropic, &body).expect_err("refused");
+        assert!(unfit.contains("more of them than any API has"), "{unfit}");
+    }
+}
+
+#[test]
+fn an_item_that_is_no_object_is_refused_by_its_place() {
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"a"},7]}"#;
+    let unfit = request(Dialect::OpenAi, Dialect::Anthropic, body).expect_err("refused");
+    assert_eq!(unfit, "messages[1]: is no object");
+    let twice = r#"{"model":"m","messages":[{"role":"user","content":"a","content":"b"}]}"#;
+    let unfit = request(Dialect::OpenAi, Dialect::Anthropic, twice).expect_err("refused");
+    assert!(
+        unfit.starts_with("messages[0]: says a member twice"),
+        "{unfit}"
+    );
 }

@@ -10,6 +10,7 @@ mod anthropic_messages;
 mod count_tokens;
 mod description;
 mod embeddings;
+mod gemini;
 mod openai_chat;
 mod openai_completions;
 mod openai_other;
@@ -83,6 +84,8 @@ operations! {
     Images = openai_other::IMAGES,
     /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form, not read.
     ImageEdits = openai_other::IMAGE_EDITS,
+    /// Google's `generateContent`, which a backend may be asked for in place of what the client says.
+    GenerateContent = gemini::DIALECT,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.

@@ -46,6 +46,18 @@ pub(super) const SCENES: &[Scene] = &[
         unmetered: None,
     },
     Scene {
+        name: "unary_1k_translated",
+        config: TRANSLATED,
+        exchange: Wires::translated,
+        unmetered: None,
+    },
+    Scene {
+        name: "stream_200_events_translated",
+        config: TRANSLATED,
+        exchange: Wires::stream_translated,
+        unmetered: None,
+    },
+    Scene {
         name: "unary_32k_all_policies",
         config: ALL_POLICIES,
         exchange: |wires| wires.unary(32 << 10),
@@ -135,6 +147,15 @@ const BARE: &str = "\
 identity: { header: x-workload-app }
 backends:
   up: { url: \"http://{upstream}/v1\" }
+routes:
+  - { workload: race, backend: up }
+";
+
+/// As bare, but for the backend, which speaks another API than the client.
+const TRANSLATED: &str = "\
+identity: { header: x-workload-app }
+backends:
+  up: { url: \"http://{upstream}/v1\", dialect: anthropic }
 routes:
   - { workload: race, backend: up }
 ";
@@ -284,6 +305,26 @@ impl Wires {
         self.answered(&request("race", &body.replace("],\"max_tokens\"", &last)))
     }
 
+    /// A call of OpenAI's dialect, answered by Anthropic's.
+    fn translated(&mut self) -> Result<(), String> {
+        let answer = answer(
+            "application/json",
+            "{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"race-model\",\"content\":[{\"type\":\"text\",\
+             \"text\":\"The scheduler takes running \
+             requests first, then waiting ones, first come, first served, while the token budget of the step and the \
+             blocks of the cache allow it; what does not fit waits, and what cannot go on is preempted and computed \
+             again. A step therefore costs what its tokens and their contexts cost, and no more.\"}],\
+             \"stop_reason\":\"end_turn\",\"stop_sequence\":null,\"usage\":{\"input_tokens\":245,\
+             \"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":64}}",
+        );
+        write(&mut self.client, &request("race", &body(1 << 10, "")))?;
+        let upstream = self.upstream()?;
+        read_whole(upstream)?;
+        write(upstream, &answer)?;
+        // How long it becomes is not known before its head leaves.
+        read_until(&mut self.client, b"}\r\n", b"0\r\n\r\n")
+    }
+
     fn answered(&mut self, request: &[u8]) -> Result<(), String> {
         let answer = answer(
             "application/json",
@@ -300,6 +341,36 @@ impl Wires {
         read_whole(upstream)?;
         write(upstream, &answer)?;
         read_whole(&mut self.client)
+    }
+
+    /// A streamed call, whose events are told in another dialect.
+    fn stream_translated(&mut self) -> Result<(), String> {
+        let request = request("race", &body(1 << 10, "\"stream\":true,"));
+        write(&mut self.client, &request)?;
+        read_whole(self.upstream()?)?;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+        write(self.upstream()?, head.as_bytes())?;
+        let event = |kind: &str, rest: &str| {
+            format!("event: {kind}\ndata: {{\"type\":\"{kind}\"{rest}}}\n\n")
+        };
+        let begin = ",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"race-model\",\
+                     \"content\":[],\"usage\":{\"input_tokens\":245,\"output_tokens\":1}}";
+        let token = ",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\" token\"}";
+        let end = ",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":198}";
+        for nth in 0..EVENTS {
+            let is_last = nth + 1 == EVENTS;
+            let data = match nth {
+                0 => event("message_start", begin),
+                _ if is_last => event("message_delta", end) + &event("message_stop", ""),
+                _ => event("content_block_delta", token),
+            };
+            let last = if is_last { "0\r\n\r\n" } else { "" };
+            let chunk = format!("{:x}\r\n{data}\r\n{last}", data.len());
+            write(self.upstream()?, chunk.as_bytes())?;
+            read_until(&mut self.client, b"\n\n\r\n", last.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// A streamed call: each event is sent when the one before it has arrived.

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use cel::common::ast::{CallExpr, Expr, ListExpr, LiteralValue, SelectExpr};
 use cel::parser::Expression;
 
+pub(super) use self::call::names;
 use super::name;
 use super::node::{Fact, Member, Node, Type};
 use super::syntax::Tree;

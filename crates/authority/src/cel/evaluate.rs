@@ -22,6 +22,9 @@ type Given<'e, T = Value<'e>> = Result<T, Trouble<'e>>;
 /// Bytes that are compared, copied or matched in one step.
 const BYTES_A_STEP: usize = 16;
 
+/// What finding the hour of a time zone takes, steps.
+const ZONE_STEPS: usize = 8;
+
 /// One condition, for one call.
 pub(super) struct Evaluation<'e> {
     asked: &'e Asked<'e>,
@@ -31,12 +34,17 @@ pub(super) struct Evaluation<'e> {
 }
 
 impl<'e> Evaluation<'e> {
-    pub(super) fn new(asked: &'e Asked<'e>) -> Self {
+    /// With so many steps, at most [`STEPS_MAX`].
+    pub(super) fn new(asked: &'e Asked<'e>, steps: u32) -> Self {
         Self {
             asked,
             variables: Vec::new(),
-            steps_left: STEPS_MAX,
+            steps_left: steps.min(STEPS_MAX),
         }
+    }
+
+    pub(super) fn steps_left(&self) -> u32 {
+        self.steps_left
     }
 
     /// Whether a condition holds.
@@ -89,14 +97,15 @@ impl<'e> Evaluation<'e> {
             Node::Negative(of) => self.negative(of),
             Node::Loop(of) => self.run(of),
             Node::Text(test, of) => self.test(*test, of),
-            Node::Matches(of, regex) => {
+            Node::Matches(of, pattern) => {
                 let text = self.text(of)?;
-                self.bytes(text.len())?;
-                Ok(Value::Bool(regex.is_match(&text)))
+                self.bytes(pattern.looks(text.len()))?;
+                Ok(Value::Bool(pattern.is_in(&text)))
             }
             Node::InNetwork(of, network) => Ok(Value::Bool(network.contains(self.address(of)?))),
             Node::Part(of, part, zone) => {
                 let at = self.time(of)?;
+                self.step(ZONE_STEPS)?;
                 zone.part(*part, at)
                     .map(Value::Int)
                     .ok_or(Trouble::Calendar)
@@ -154,9 +163,10 @@ impl<'e> Evaluation<'e> {
     fn index(&mut self, [of, at]: &'e [Node; 2]) -> Given<'e> {
         let (of, at) = (self.value(of)?, self.value(at)?);
         let found = match (&of, &at) {
-            (Value::List(list), Value::Int(at)) => {
-                usize::try_from(*at).ok().and_then(|at| list.get(at))
-            }
+            (Value::List(list), Value::Int(at)) => match usize::try_from(*at) {
+                Ok(at) => self.element(list, at)?,
+                Err(_) => None,
+            },
             (Value::Map(map), Value::Text(name)) => {
                 self.step(map.search_steps())?;
                 map.get(name)
@@ -164,6 +174,12 @@ impl<'e> Evaluation<'e> {
             _ => return Err(Trouble::Pair("an index", of.kind(), at.kind())),
         };
         found.ok_or(Trouble::NoIndex)
+    }
+
+    /// A list's element, which is a copy where the list was made.
+    fn element(&mut self, list: &List<'e>, at: usize) -> Given<'e, Option<Value<'e>>> {
+        self.bytes(list.copied_bytes(at))?;
+        Ok(list.get(at))
     }
 
     fn list(&mut self, nodes: &'e [Node]) -> Given<'e> {
@@ -212,7 +228,7 @@ impl<'e> Evaluation<'e> {
             return Ok(false);
         }
         for at in 0..a.len() {
-            if let (Some(a), Some(b)) = (a.get(at), b.get(at))
+            if let (Some(a), Some(b)) = (self.element(a, at)?, self.element(b, at)?)
                 && !self.equal(&a, &b, depth + 1)?
             {
                 return Ok(false);
@@ -249,7 +265,7 @@ impl<'e> Evaluation<'e> {
         match self.value(b)? {
             Value::List(list) => {
                 for at in 0..list.len() {
-                    if let Some(element) = list.get(at)
+                    if let Some(element) = self.element(&list, at)?
                         && self.equal(&value, &element, 0)?
                     {
                         return Ok(true);

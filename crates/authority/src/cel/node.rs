@@ -2,10 +2,10 @@
 
 use policy::authority::Asked;
 use policy::client::Network;
-use regex::Regex;
 
 use super::value::Value;
 use super::zone::{Part, Zone};
+use crate::pattern::Pattern;
 
 /// What an expression is known to give before it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,7 +234,7 @@ pub(super) enum Node {
     Negative(Box<Node>),
     Loop(Box<Loop>),
     Text(TextTest, Box<[Node; 2]>),
-    Matches(Box<Node>, Box<Regex>),
+    Matches(Box<Node>, Box<Pattern>),
     InNetwork(Box<Node>, Network),
     Part(Box<Node>, Part, Zone),
     Size(Box<Node>),

@@ -467,6 +467,172 @@ fn loops_over_claims_end_with_their_steps() {
 }
 
 #[test]
+fn whole_numbers_above_two_to_the_63rd_are_exact_or_the_rule_fails() {
+    let of = claims(
+        r#"{"a": 18446744073709551615, "b": 18446744073709551614, "c": 9223372036854775807,
+            "d": 18446744073709551616, "e": 18446744073709551617, "f": -9223372036854775809, "s": 0.5}"#,
+    );
+    let decide = |when: &str| rules(&[(Allow, when)]).expect(when).decide(&asked(&of));
+    for when in [
+        "claims.a != claims.b && claims.a == claims.a && claims.b < claims.a",
+        "claims.c < claims.b && claims.b > claims.c && claims.c != claims.b",
+        "claims.a > 18446744073709549568.0 && claims.a < 18446744073709551616.0 && claims.s < claims.a",
+        "claims.a in [claims.b, claims.a] && string(claims.a) == \"18446744073709551615\"",
+    ] {
+        let decision = decide(when);
+        assert_eq!((decision.allowed, decision.why), (true, None), "{when}");
+    }
+    for when in [
+        "claims.d == claims.e",
+        "claims.d != claims.e",
+        "claims.d == claims.d",
+        "!(claims.d in [claims.e])",
+        "[claims.d] == [claims.e]",
+        "claims.f < 0",
+        "claims.d > 0 || claims.d <= 0",
+        "claims.d == 18446744073709551616.0",
+        "claims.a + 1 > 0",
+        "claims.a - claims.b == 1",
+        "-claims.a < 0",
+        "int(claims.a) > 0",
+        "double(claims.d) > 0.0",
+        "string(claims.d) != \"\"",
+    ] {
+        let decision = decide(when);
+        assert!(!decision.allowed && decision.why.is_some(), "{when}");
+        let denied = rules(&[(Allow, "true"), (Deny, when)]).expect(when);
+        assert!(!denied.decide(&asked(&of)).allowed, "{when}");
+    }
+}
+
+/// So many rules of one condition.
+fn repeated(effect: Effect, when: &str, times: usize) -> Vec<Rule> {
+    let named = |n: usize| Rule {
+        name: format!("rule-{n}"),
+        ..rule(effect, when)
+    };
+    (0..times).map(named).collect()
+}
+
+/// Steps that a condition takes, and whether it met its bound.
+fn steps(when: &str, claims: &Members) -> (u32, bool) {
+    let tree = super::syntax::parse(when).expect(when);
+    let node = super::check::condition(&tree).expect(when);
+    let asked = asked(claims);
+    let mut evaluation = super::Evaluation::new(&asked, super::STEPS_MAX);
+    let is_bounded = evaluation.holds(&node) == Err(super::Trouble::Steps);
+    (super::STEPS_MAX - evaluation.steps_left(), is_bounded)
+}
+
+#[test]
+fn a_regular_expression_takes_steps_by_its_text_times_its_compiled_size() {
+    let when = "claims.x.matches(\"a[ab]{2600}[c-z]\")";
+    let letters = |n: usize| claims(&format!("{{\"x\": \"{}\"}}", "a".repeat(n)));
+    assert!(
+        steps(when, &letters(9000)).1,
+        "9,000 letters by 2,600 states"
+    );
+    let (few, is_bounded) = steps(when, &letters(10));
+    assert!(few > 10 * 2600 / 4 && !is_bounded, "{few}");
+    // What fits a table is a look for each byte, whatever it repeats.
+    let (usual, _) = steps("claims.x.matches(\"^a+(b|c)[0-9]{1,3}$\")", &letters(9000));
+    assert!((9000 / 16..9000 / 8).contains(&usual), "{usual}");
+
+    let of = compile(&repeated(Allow, when, 100)).expect("rules");
+    let decision = of.decide(&asked(&letters(9000)));
+    let why = decision.why.expect("why");
+    assert!(!decision.allowed && why.ends_with("65536 steps"), "{why}");
+}
+
+#[test]
+fn the_rules_of_a_decision_take_so_many_steps_together() {
+    let many = claims(&format!("{{\"a\": [{}0]}}", "0,".repeat(8000)));
+    let slow = "!claims.a.all(x, x == 0)";
+    let (one, is_bounded) = steps(slow, &many);
+    assert!(!is_bounded && one * 100 > super::ALL_STEPS_MAX, "{one}");
+    let decide = |times: usize| {
+        let of = [repeated(Deny, slow, times), vec![rule(Allow, "true")]].concat();
+        compile(&of).expect("rules").decide(&asked(&many))
+    };
+    let decision = decide(100);
+    assert_eq!(
+        (decision.allowed, decision.why.as_deref()),
+        (
+            false,
+            Some("the rules together took more than 524288 steps")
+        )
+    );
+    assert!(decide(8).allowed);
+}
+
+/// A function that is not in this table fails the test: its work is asked before it is offered.
+#[test]
+fn every_function_takes_steps_by_what_it_reads() {
+    let of = claims(&format!(
+        "{{\"t\": \"{}\", \"a\": [{}1], \"m\": {{{}}}, \"n\": 1}}",
+        "9".repeat(16_000),
+        "0,".repeat(1000),
+        (0..1000)
+            .map(|n| format!("\"m{n}\": 0"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    ));
+    let text = 16_000 / 16;
+    let zone = 8;
+    let table = [
+        ("has", "has(claims.m.m500)", 5),
+        ("size", "size(claims.t) > 0", text),
+        ("size", "claims.t.size() > 0", text),
+        ("int", "int(claims.t) > 0", text),
+        ("double", "double(claims.t) > 0.0", text),
+        ("string", "string(claims.t) == \"\"", text),
+        ("timestamp", "time > timestamp(\"2026-01-31T08:00:00Z\")", 1),
+        ("matches", "matches(claims.t, \"^[0-9]*a\")", text),
+        ("matches", "claims.t.matches(\"^[0-9]*a\")", text),
+        ("matches", "claims.t.matches(\"9[0-9]{2000}a\")", 65_536),
+        ("in_network", "in_network(claims.t, \"10.0.0.0/8\")", 1),
+        ("inNetwork", "claims.t.inNetwork(\"10.0.0.0/8\")", 1),
+        ("all", "claims.a.all(x, x < 2)", 4000),
+        ("exists", "claims.a.exists(x, x == 2)", 4000),
+        ("exists_one", "claims.a.exists_one(x, x == 2)", 4000),
+        ("map", "claims.a.map(x, x) == []", 2000),
+        ("filter", "claims.m.filter(x, claims.m[x] == 1) == []", 8000),
+        ("startsWith", "claims.t.startsWith(claims.t)", text),
+        ("endsWith", "claims.t.endsWith(claims.t)", text),
+        ("contains", "claims.t.contains(\"99a\")", text),
+        ("getHours", "time.getHours(\"Europe/Zurich\") > 0", zone),
+        ("getMinutes", "time.getMinutes(\"Europe/Zurich\") > 0", zone),
+        ("getSeconds", "time.getSeconds(\"Europe/Zurich\") > 0", zone),
+        ("getMilliseconds", "time.getMilliseconds() > 0", zone),
+        ("getDayOfWeek", "time.getDayOfWeek() > 0", zone),
+        ("getDate", "time.getDate() > 0", zone),
+        ("getDayOfMonth", "time.getDayOfMonth() > 0", zone),
+        ("getDayOfYear", "time.getDayOfYear() > 0", zone),
+        ("getMonth", "time.getMonth() > 0", zone),
+        ("getFullYear", "time.getFullYear() > 0", zone),
+        // Operators.
+        ("", "claims.t == claims.t", text),
+        ("", "claims.t < claims.t", text),
+        ("", "claims.t + claims.t == \"\"", 2 * text),
+        ("", "claims.a == claims.a", 1000),
+        ("", "2 in claims.a", 1000),
+        // A list of texts that the rule made is copied where it is looked at.
+        ("", "\"a\" in [claims.t + \"a\"].map(x, x)", 4 * text),
+        ("", "[claims.t + \"a\"].map(x, x)[0] == \"a\"", 4 * text),
+    ];
+    for (name, when, least) in table {
+        let (taken, _) = steps(when, &of);
+        assert!(taken >= least, "{name}: {when}: {taken}, at least {least}");
+    }
+    for name in super::functions() {
+        assert!(
+            table.iter().any(|(asked, ..)| *asked == name),
+            "{name} is not asked"
+        );
+    }
+}
+
+#[test]
 fn deep_claims_are_looked_at_as_deep_as_it_goes() {
     let nested = |depth: usize| {
         let list = |inner, _| Claim::List(vec![inner]);

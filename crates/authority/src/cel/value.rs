@@ -17,7 +17,11 @@ pub(super) enum Value<'e> {
     Null,
     Bool(bool),
     Int(i64),
+    /// A whole number of a claim, above those.
+    Large(u64),
     Float(f64),
+    /// A number of a claim that nothing here holds exactly.
+    Inexact,
     Text(Cow<'e, str>),
     /// Milliseconds since the epoch.
     Time(i64),
@@ -62,6 +66,8 @@ pub(super) enum Trouble<'e> {
     Calendar,
     Depth,
     Steps,
+    /// Those of all rules together.
+    AllSteps,
 }
 
 impl fmt::Display for Trouble<'_> {
@@ -78,6 +84,10 @@ impl fmt::Display for Trouble<'_> {
             Self::Calendar => write!(f, "the time is outside of the calendar"),
             Self::Depth => write!(f, "lists nest deeper than {}", super::DEPTH_MAX),
             Self::Steps => write!(f, "took more than {} steps", super::STEPS_MAX),
+            Self::AllSteps => {
+                let most = super::ALL_STEPS_MAX;
+                write!(f, "the rules together took more than {most} steps")
+            }
         }
     }
 }
@@ -88,7 +98,9 @@ impl<'e> Value<'e> {
             Claim::Null => Self::Null,
             Claim::Bool(value) => Self::Bool(*value),
             Claim::Int(value) => Self::Int(*value),
+            Claim::Large(value) => Self::Large(*value),
             Claim::Float(value) => Self::Float(*value),
+            Claim::Inexact => Self::Inexact,
             Claim::Text(value) => Self::Text(Cow::Borrowed(value)),
             Claim::List(value) => Self::List(List::Claims(value)),
             Claim::Map(value) => Self::Map(Map::Members(value)),
@@ -116,8 +128,9 @@ impl<'e> Value<'e> {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "true or false",
-            Self::Int(_) => "a whole number",
+            Self::Int(_) | Self::Large(_) => "a whole number",
             Self::Float(_) => "a number",
+            Self::Inexact => "a number that is not exact",
             Self::Text(_) => "a text",
             Self::Time(_) => "a time",
             Self::Address(_) => "an address",
@@ -140,14 +153,27 @@ impl<'e> Value<'e> {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(Some(a.cmp(b))),
             (Self::Float(a), Self::Float(b)) => Some(a.partial_cmp(b)),
-            (Self::Int(a), Self::Float(b)) => Some(mixed(*a, *b)),
-            (Self::Float(a), Self::Int(b)) => Some(mixed(*b, *a).map(Ordering::reverse)),
+            (Self::Large(a), Self::Large(b)) => Some(Some(a.cmp(b))),
+            (Self::Int(_), Self::Large(_)) => Some(Some(Ordering::Less)),
+            (Self::Large(_), Self::Int(_)) => Some(Some(Ordering::Greater)),
+            (Self::Int(a), Self::Float(b)) => Some(mixed(i128::from(*a), *b)),
+            (Self::Float(a), Self::Int(b)) => {
+                Some(mixed(i128::from(*b), *a).map(Ordering::reverse))
+            }
+            (Self::Large(a), Self::Float(b)) => Some(mixed(i128::from(*a), *b)),
+            (Self::Float(a), Self::Large(b)) => {
+                Some(mixed(i128::from(*b), *a).map(Ordering::reverse))
+            }
             _ => None,
         }
     }
 
-    /// Whether two values that are no lists and no maps are equal; `None` when both are lists, or both maps.
+    /// Whether two values that are no lists and no maps are equal; `None` when both are lists or maps, or one is
+    /// not exact.
     pub(super) fn scalar_equal(&self, other: &Self) -> Option<bool> {
+        if matches!(self, Self::Inexact) || matches!(other, Self::Inexact) {
+            return None;
+        }
         if let Some(order) = self.number_order(other) {
             return Some(order == Some(Ordering::Equal));
         }
@@ -163,18 +189,18 @@ impl<'e> Value<'e> {
     }
 }
 
-/// Two to the 63rd, the first whole number above every `i64`.
-const ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
+/// Two to the 64th, the first whole number above every `i64` and `u64`.
+const ABOVE_U64: f64 = 18_446_744_073_709_551_616.0;
 
 /// A whole number against another, without the rounding that either's form would bring.
-fn mixed(whole: i64, float: f64) -> Option<Ordering> {
+fn mixed(whole: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    if float >= ABOVE_I64 {
+    if float >= ABOVE_U64 {
         return Some(Ordering::Less);
     }
-    if float < -ABOVE_I64 {
+    if float < -ABOVE_U64 {
         return Some(Ordering::Greater);
     }
     let floor = float.floor();
@@ -182,7 +208,7 @@ fn mixed(whole: i64, float: f64) -> Option<Ordering> {
         clippy::cast_possible_truncation,
         reason = "it is whole, and within the bounds that were just looked at"
     )]
-    let below = floor as i64;
+    let below = floor as i128;
     let rest = if float > floor {
         Ordering::Less
     } else {
@@ -209,6 +235,16 @@ impl<'e> List<'e> {
     }
 }
 
+impl List<'_> {
+    /// Bytes that are copied to look at an element.
+    pub(super) fn copied_bytes(&self, at: usize) -> usize {
+        match self {
+            Self::Made(values) => values.get(at).map_or(0, Value::copied_bytes),
+            Self::Claims(_) | Self::Names(_) => 0,
+        }
+    }
+}
+
 impl<'e> Map<'e> {
     pub(super) fn get(&self, name: &str) -> Option<Value<'e>> {
         match self {
@@ -231,7 +267,8 @@ impl<'e> Map<'e> {
     /// What looking for a name costs, steps.
     pub(super) fn search_steps(&self) -> usize {
         match self {
-            Self::Members(_) => 1,
+            // Halved until one is left, after a first look.
+            Self::Members(members) => 1 + members.len().checked_ilog2().unwrap_or(0) as usize / 2,
             Self::Tags(tags) => tags.len(),
         }
     }

@@ -1,6 +1,8 @@
 //! Which rule of a compiled policy calls which: how deep calls go, and that none comes back to itself.
 //!
-//! A machine takes stack for each call inside a call, so this is settled before a policy is used.
+//! A machine takes stack for each call inside a call, so this is settled before a policy is used. So is how often a
+//! decision can meet its bound: of a function with several definitions the interpreter tries each, also behind one
+//! that failed, and begins to count anew.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +12,9 @@ use regorus::rvm::{Instruction, Program};
 
 /// How deep rules call rules.
 pub(super) const CALLS_MAX: usize = 32;
+
+/// How many definitions are tried at most behind each other, all functions that call each other together.
+const TRIES_MAX: usize = 32;
 
 /// What is wrong with the calls of a program.
 pub(super) fn fault(program: &Program) -> Option<String> {
@@ -30,8 +35,41 @@ pub(super) fn fault(program: &Program) -> Option<String> {
             }
         }
     }
-    (deepest > CALLS_MAX)
-        .then(|| format!("rules call each other {deepest} deep; at most {CALLS_MAX}"))
+    if deepest > CALLS_MAX {
+        return Some(format!(
+            "rules call each other {deepest} deep; at most {CALLS_MAX}"
+        ));
+    }
+    let mut known = vec![None; calls.len()];
+    let most = (0..calls.len()).map(|rule| tries(rule, program, &calls, &mut known));
+    (most.max() > Some(TRIES_MAX)).then(|| {
+        format!("functions with several definitions call each other; those of each times those of the next are {TRIES_MAX} at most")
+    })
+}
+
+/// Definitions of a function, times those of what it calls. No call comes back.
+fn tries(
+    rule: usize,
+    program: &Program,
+    calls: &[Vec<usize>],
+    known: &mut [Option<usize>],
+) -> usize {
+    if let Some(Some(tries)) = known.get(rule) {
+        return *tries;
+    }
+    let called = calls.get(rule).into_iter().flatten();
+    let most = called
+        .map(|called| tries(*called, program, calls, known))
+        .max();
+    let of = program.rule_infos.get(rule);
+    let own = of
+        .filter(|of| of.function_info.is_some())
+        .map_or(1, |of| of.definitions.len());
+    let tries = own.max(1).saturating_mul(most.unwrap_or(1));
+    if let Some(place) = known.get_mut(rule) {
+        *place = Some(tries);
+    }
+    tries
 }
 
 /// How deep calls go from a rule; `None` when deeper than allowed, and so where it comes back to itself.

@@ -1,7 +1,7 @@
 //! The facts of a call as a policy's `input`: one object, with the members that the policy can look at.
 //!
 //! Invariant: what a call has not is not there: `input.user` is undefined without a user, and so is what is made of it.
-//! Numbers that JSON has no word for (not a number, infinity) refuse. So do claims of more than [`VALUES_MAX`] values: a
+//! Numbers that JSON has no word for (not a number, infinity) or that are not exact refuse. So do claims of more than [`VALUES_MAX`] values: a
 //! step of a policy can look at all of them (`x in list`), and claims are chosen by who calls.
 
 use std::borrow::Cow;
@@ -155,6 +155,12 @@ fn value(claim: &Claim, depth: usize, seen: &mut usize) -> Result<Value, Cow<'st
         Claim::Null => Value::Null,
         Claim::Bool(value) => Value::Bool(*value),
         Claim::Int(value) => Value::from(*value),
+        Claim::Large(value) => Value::from(*value),
+        Claim::Inexact => {
+            return Err(Cow::Borrowed(
+                "a claim is a number of more digits than are told apart",
+            ));
+        }
         Claim::Float(value) if value.is_finite() => Value::from(*value),
         Claim::Float(_) => {
             return Err(Cow::Borrowed(

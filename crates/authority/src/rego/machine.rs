@@ -16,9 +16,12 @@ use std::time::Duration;
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::Program;
 use regorus::utils::limits::ExecutionTimerConfig;
-use regorus::{Engine, LimitError, Value};
+use regorus::{Engine, LimitError, PolicyLengthConfig, Value};
 
-use super::{RULES_MAX, STEPS_MAX, builtins, calls, facts};
+use super::meter::{self, BYTES_MADE_MAX, FUNCTION_STEPS_MAX, Spent};
+use super::regular::Patterns;
+use super::watched::{COLUMNS_MAX, Watched};
+use super::{RULES_MAX, STEPS_MAX, calls, facts, functions};
 use crate::Fault;
 
 /// Interpreters that a thread keeps: a policy's, and that of the one before while calls of both are under way.
@@ -29,8 +32,9 @@ const KEPT: usize = 4;
 pub(super) struct Policy {
     /// Unlike any other's in this process.
     id: u64,
-    modules: Box<[(Box<str>, Box<str>)]>,
+    modules: Box<[(Box<str>, Watched)]>,
     query: Box<str>,
+    patterns: Arc<Patterns>,
 }
 
 struct Machine {
@@ -57,10 +61,21 @@ impl Policy {
         if !faults.is_empty() {
             return Err(faults);
         }
+        let mut watched = Vec::with_capacity(modules.len());
+        for (name, text) in &modules {
+            let Some(text) = Watched::new(name, text) else {
+                let says = "an operator cannot be told from another, or a name begins with __gate_, as those of the gate do";
+                return Err(vec![fault(name, says)]);
+            };
+            watched.push((name.clone(), text));
+        }
+        let patterns = watched.iter().flat_map(|(_, of)| of.patterns.iter());
+        let patterns = Arc::new(Patterns::new(patterns.map(String::as_str)));
         Ok(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            modules,
+            modules: watched.into(),
             query: Box::from(query),
+            patterns,
         })
     }
 
@@ -87,16 +102,36 @@ impl Policy {
                 }
             }
             match machines.last_mut() {
-                Some(machine) => machine.run(input),
+                Some(machine) => machine.run(input).map_err(|why| self.written(why)),
                 None => Err(Cow::Borrowed("there is no machine")),
             }
         })
     }
 
+    /// What is said of a place in the text that runs, said of the text that was written.
+    fn written(&self, why: Cow<'static, str>) -> Cow<'static, str> {
+        let place = || {
+            let (start, column) = why.rsplit_once(':')?;
+            let (rest, line) = start.rsplit_once(':')?;
+            let of = |(name, _): &&(Box<str>, Watched)| rest.ends_with(&**name);
+            let (_, watched) = self.modules.iter().find(of)?;
+            let column = watched.column(line.parse().ok()?, column.parse().ok()?);
+            Some(Cow::Owned(format!("{start}:{column}")))
+        };
+        place().unwrap_or(why)
+    }
+
     fn machine(&self) -> Result<Machine, Cow<'static, str>> {
+        let bounds = PolicyLengthConfig {
+            max_col: COLUMNS_MAX,
+            ..PolicyLengthConfig::default()
+        };
+        let texts = self.modules.iter().map(|(name, of)| (&**name, &*of.text));
         let mut engine =
-            engine(&self.modules).map_err(|_| Cow::Borrowed("the policy cannot be read again"))?;
+            engine(texts, bounds).map_err(|_| Cow::Borrowed("the policy cannot be read again"))?;
         engine.set_strict_builtin_errors(true);
+        functions::install(&mut engine, &self.patterns)
+            .ok_or(Cow::Borrowed("a function of the policy is not there"))?;
         // No time at all, looked at after so many steps: a bound by steps. Without a timer of its own an engine asks
         // a lock that all of them share for one.
         engine.set_execution_timer_config(ExecutionTimerConfig {
@@ -118,8 +153,19 @@ impl Machine {
         input: impl FnOnce(&[Value]) -> Result<Value, Cow<'static, str>>,
     ) -> Result<Value, Cow<'static, str>> {
         self.engine.set_input(input(&self.names)?);
+        meter::begin();
         let answer = self.engine.eval_rule(self.query.clone());
         self.engine.set_input(Value::Null);
+        if let Some(spent) = meter::spent() {
+            return Err(Cow::Owned(match spent {
+                Spent::Steps => {
+                    format!("the functions of the policy took more than {FUNCTION_STEPS_MAX} steps")
+                }
+                Spent::Bytes => {
+                    format!("the functions of the policy made more than {BYTES_MADE_MAX} bytes")
+                }
+            }));
+        }
         answer.map_err(|error| says(&self.query, error.downcast_ref(), &error.to_string()))
     }
 }
@@ -141,11 +187,15 @@ fn says(query: &str, limit: Option<&LimitError>, error: &str) -> Cow<'static, st
 }
 
 /// Texts to an engine.
-fn engine(modules: &[(Box<str>, Box<str>)]) -> Result<Engine, Vec<Fault>> {
+fn engine<'t>(
+    modules: impl Iterator<Item = (&'t str, &'t str)>,
+    bounds: PolicyLengthConfig,
+) -> Result<Engine, Vec<Fault>> {
     let mut engine = Engine::new();
+    engine.set_policy_length_config(bounds);
     let mut faults = Vec::new();
     for (name, text) in modules {
-        if let Err(error) = engine.add_policy(String::from(&**name), String::from(&**text)) {
+        if let Err(error) = engine.add_policy(name.to_owned(), text.to_owned()) {
             faults.push(fault(name, &error.to_string()));
         }
     }
@@ -158,7 +208,8 @@ fn engine(modules: &[(Box<str>, Box<str>)]) -> Result<Engine, Vec<Fault>> {
 
 /// Texts to a program.
 fn program(modules: &[(Box<str>, Box<str>)], query: &str) -> Result<Arc<Program>, Vec<Fault>> {
-    let mut engine = engine(modules)?;
+    let texts = modules.iter().map(|(name, text)| (&**name, &**text));
+    let mut engine = engine(texts, PolicyLengthConfig::default())?;
     let of_query = |error: &dyn std::fmt::Display| vec![fault(query, &error.to_string())];
     let entry = Arc::from(query);
     let policy = engine.compile_with_entrypoint(&entry);
@@ -178,7 +229,7 @@ fn fault(rule: &str, drawn: &str) -> Fault {
 
 fn program_faults(program: &Program, query: &str) -> Vec<Fault> {
     let names = program.builtin_info_table.iter().map(|of| of.name.as_str());
-    let mut says: Vec<String> = names.filter_map(builtins::fault).collect();
+    let mut says: Vec<String> = names.filter_map(functions::fault).collect();
     if program.has_host_await {
         says.push("a policy asks nobody: __builtin_host_await is not offered".to_owned());
     }

@@ -96,6 +96,16 @@ fn the_bounds_of_the_page_are_those_of_the_code() {
             "| a decision in Rego | {},000 steps",
             rego::STEPS_MAX.get() / 1000
         ),
+        format!(
+            "| the functions and operators of a decision in Rego | {},000 steps:",
+            rego::FUNCTION_STEPS_MAX / 1000
+        ),
+        format!("compare; {} MiB made |", rego::BYTES_MADE_MAX >> 20),
+        format!(
+            "| a decision of all rules in CEL together | {},{} steps;",
+            cel::ALL_STEPS_MAX / 1000,
+            cel::ALL_STEPS_MAX % 1000
+        ),
     ];
     for bound in bounds {
         assert!(PAGE.contains(&bound), "{bound}");

@@ -50,7 +50,21 @@ pub(crate) struct Case {
     unix_ms: u64,
 }
 
+/// Whether all numbers in it are exact.
+fn is_exact(claim: &Claim) -> bool {
+    match claim {
+        Claim::Inexact => false,
+        Claim::List(values) => values.iter().all(is_exact),
+        Claim::Map(members) => members.iter().all(|(_, of)| is_exact(of)),
+        _ => true,
+    }
+}
+
 impl Case {
+    pub(crate) fn is_exact(&self) -> bool {
+        self.claims.iter().all(|(_, of)| is_exact(of))
+    }
+
     pub(crate) fn new(random: &mut Random) -> Self {
         let claims_json = claims(random);
         let Claim::Map(claims) = claim(&claims_json) else {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use authority::cel::{self, Effect, Rule};
 use authority::rego;
-use policy::authority::Rules;
+use policy::authority::{Decision, Rules};
 
 use self::cases::{Case, Random};
 use testing::{number_of, skip};
@@ -136,6 +136,18 @@ fn first_cases() -> Vec<Case> {
         .collect()
 }
 
+/// OPA compares numbers of any length; where one is not exact the gate refuses what it would have to ask of it.
+fn assert_verdict(case: &Case, verdict: bool, by_cel: &Decision, by_rego: &Decision) {
+    let input = || case.input().to_string();
+    if case.is_exact() {
+        assert_eq!(by_cel.allowed, verdict, "{by_cel:?}\n{}", input());
+        assert_eq!(by_rego.allowed, verdict, "{by_rego:?}\n{}", input());
+    } else {
+        assert!(verdict || !by_cel.allowed, "{by_cel:?}\n{}", input());
+        assert!(!by_rego.allowed, "{by_rego:?}\n{}", input());
+    }
+}
+
 #[test]
 fn cel_and_rego_decide_as_opa_did() {
     let (cel, rego) = (in_cel(), in_rego());
@@ -156,8 +168,7 @@ fn cel_and_rego_decide_as_opa_did() {
     for (case, verdict) in cases.iter().zip(verdicts) {
         let by_cel = cel.decide(&case.asked());
         let by_rego = rego.decide(&case.asked());
-        assert_eq!(by_cel.allowed, verdict, "{by_cel:?}\n{}", case.input());
-        assert_eq!(by_rego.allowed, verdict, "{by_rego:?}\n{}", case.input());
+        assert_verdict(case, verdict, &by_cel, &by_rego);
         let by = by_cel
             .by
             .map_or_else(|| "nobody".to_owned(), |by| by.to_string());
@@ -199,8 +210,7 @@ fn cel_and_rego_decide_as_opa_does() {
         for (case, verdict) in batch.iter().zip(verdicts) {
             let by_cel = cel.decide(&case.asked());
             let by_rego = rego.decide(&case.asked());
-            assert_eq!(by_cel.allowed, verdict, "{by_cel:?}\n{}", case.input());
-            assert_eq!(by_rego.allowed, verdict, "{by_rego:?}\n{}", case.input());
+            assert_verdict(case, verdict, &by_cel, &by_rego);
             allowed += usize::from(verdict);
             failed += usize::from(by_cel.why.is_some());
         }

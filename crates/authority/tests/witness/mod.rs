@@ -50,6 +50,8 @@ fn value(of: &Claim) -> Value {
         Claim::Bool(of) => Value::from(*of),
         Claim::Int(of) => Value::from(*of),
         Claim::Float(of) => Value::from(*of),
+        Claim::Large(of) => Value::from(*of),
+        Claim::Inexact => panic!("no claim of the fixture is inexact"),
         Claim::Text(of) => Value::from(&**of),
         Claim::List(of) => Value::from(of.iter().map(value).collect::<Vec<_>>()),
         Claim::Map(of) => {

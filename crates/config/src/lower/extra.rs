@@ -35,6 +35,15 @@ impl super::Lowering<'_> {
             }
             headers.push(header);
         }
+        let first = written.dialect.items().first();
+        if let Some((name, value)) = first.and_then(|at| at.value.0.version_header())
+            && !headers.iter().any(|said| *said.name == *name.as_bytes())
+        {
+            headers.push(AddedHeader {
+                name: name.as_bytes().into(),
+                value: value.as_bytes().into(),
+            });
+        }
         headers
     }
 

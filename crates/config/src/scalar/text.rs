@@ -2,6 +2,7 @@
 //!
 //! Not here: texts that are brought into another form, or that no message shows (`header`, `web`, `source`).
 
+use policy::attribution::is_unseen;
 use serde_json::json;
 
 use crate::decode::{Problem, Written};
@@ -67,8 +68,8 @@ texts! {
     { "maxLength": 1024 }
 
     /// A text that is compared as it stands: an issuer, an audience, the value of a claim, a name of a certificate.
-    Text if |text| (1..=1024).contains(&text.len()) && !text.contains(char::is_control),
-    else "cannot be compared with anything", "write 1 to 1024 bytes without control characters";
+    Text if |text| (1..=1024).contains(&text.len()) && !text.contains(is_unseen),
+    else "cannot be compared with anything", "write 1 to 1024 bytes without characters that nobody sees";
     { "minLength": 1, "maxLength": 1024 }
 
     /// The name of a claim: a member of the token, or with dots a member of a member.
@@ -83,8 +84,8 @@ texts! {
 
     /// The name of a tag with its value.
     Tag if |text| text.len() <= 321 && text.split_once('=').is_some_and(|(name, value)| !name.is_empty() && !value.is_empty())
-        && !text.contains(char::is_control),
-    else "is not a tag", "write its name and its value, such as team=research";
+        && !text.contains(is_unseen),
+    else "is not a tag", "write its name and its value, such as team=research, without characters that nobody sees";
     { "pattern": "^[^=]+=.+$", "maxLength": 321 }
 
     /// An ISO 4217 code.

@@ -88,7 +88,10 @@ words! {
     /// An API that a backend speaks.
     Dialect(Spoken): "is no dialect" => {
         "openai" => Spoken::OpenAi,
+        "responses" => Spoken::Responses,
         "anthropic" => Spoken::Anthropic,
+        "gemini" => Spoken::Gemini,
+        "vertex" => Spoken::Vertex,
     }
 
     /// How a collector of spans is spoken to.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use policy::attribution::is_unseen;
 use serde::{Deserialize, Serialize};
 
 use super::own::{self, WrittenBudget, WrittenLimit};
@@ -187,6 +188,33 @@ impl Entry {
         own::check(&self.limits, &self.budgets)?;
         if self.models.len() > LIST_MAX || !self.models.iter().all(|model| is_text(model)) {
             return Err("there are at most 64 models, of 1 to 256 bytes each");
+        }
+        Ok(())
+    }
+
+    /// Whether people can read its names and tell them apart, and its models fit any: asked of a key that is made. One
+    /// that is in a file already stays what it is.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check_new(&self) -> Result<(), &'static str> {
+        let tags = self.tags.iter().flat_map(|(name, value)| [name, value]);
+        let names = [&self.workload]
+            .into_iter()
+            .chain(&self.name)
+            .chain(&self.user)
+            .chain(tags)
+            .chain(&self.models);
+        if names.into_iter().any(|name| name.contains(is_unseen)) {
+            return Err(
+                "a name has a character that nobody sees, or that turns how the rest is read; write it without",
+            );
+        }
+        let is_inside = |model: &String| model.strip_suffix('*').unwrap_or(model).contains('*');
+        if self.models.iter().any(is_inside) {
+            return Err(
+                "a model has a * that is not at its end, which no model fits; write a model, or the start of one and a single *",
+            );
         }
         Ok(())
     }

@@ -72,6 +72,7 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
+        | Operation::GenerateContent
         | Operation::Unread
         | Operation::Http => None,
     }
@@ -98,6 +99,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
+        | Operation::GenerateContent
         | Operation::Unread
         | Operation::Http => None,
     }

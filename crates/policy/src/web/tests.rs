@@ -37,6 +37,17 @@ fn on_loopback_a_request_names_a_loopback_host_or_one_that_is_listed() {
         "127.1",
         "2130706433",
         "",
+        "[::1",
+        "[::1]evil.example",
+        "[::1]]",
+        "[::1]:80:evil",
+        "[localhost]",
+        "[127.0.0.1]",
+        "::1",
+        "127.0.0.1:80:evil",
+        "127.0.0.1:evil",
+        "localhost:80@evil.example",
+        "localhost:123456",
     ] {
         assert!(!hosts.allows(Some(host.as_bytes())), "{host}");
     }

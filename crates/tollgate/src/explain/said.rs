@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use ledger::report::wrapped;
 use policy::budget::Unit;
 use policy::limit::Window;
+use policy::operation::Operation;
 use policy::record::Record;
 use policy::snapshot::{Grant, Snapshot};
 use policy::subject::Whose;
@@ -55,6 +56,9 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
         "route": route.map(|route| &*route.name),
         "backends": backends,
         "model_sent": record.model_sent.as_deref(),
+        "translated": translated(record, s)
+            .map(|(backend, becomes)| (backend.to_owned(), becomes.map(Operation::as_str).into()))
+            .collect::<serde_json::Map<String, Value>>(),
         "limits": limits(record, s),
         "budgets": budgets(record, s),
     });
@@ -123,6 +127,14 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
             &format!("{} to {}{sent}", route.name, backends.join(", then ")),
         );
     }
+    for (backend, becomes) in translated(record, s) {
+        let asked = record.operation.map_or("", Operation::as_str);
+        let told = match becomes {
+            Some(becomes) => format!("at {backend} {asked} becomes {}", becomes.as_str()),
+            None => format!("{backend} speaks an API without {asked}, and is not asked"),
+        };
+        line("translated", &told);
+    }
     for limit in limits(record, s) {
         line("limit", &limit);
     }
@@ -130,6 +142,25 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         line("budget", &budget);
     }
     out
+}
+
+/// The backends that speak another API than the call, and what it becomes there, if it can be said at all.
+fn translated<'a>(
+    record: &'a Record,
+    s: &'a Snapshot,
+) -> impl Iterator<Item = (&'a str, Option<Operation>)> {
+    let route = record.route.and_then(|id| s.route(id));
+    let backends = route.into_iter().flat_map(|route| &route.backends);
+    let backends = backends.filter_map(|id| s.backend(*id));
+    backends.filter_map(|backend| {
+        let asked = record.operation?;
+        let filter = backend
+            .filters
+            .iter()
+            .find(|filter| filter.applies(asked))?;
+        let becomes = filter.operation(asked);
+        Some((&*backend.name, (becomes != asked).then_some(becomes)))
+    })
 }
 
 /// Whether the workload is the one of callers that bring nothing: a header that is trusted and names one comes before it,

@@ -43,6 +43,16 @@ pub(crate) struct Config {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// Where the keys are.
+#[derive(Debug, Args)]
+pub(crate) struct Where {
+    #[command(flatten)]
+    pub(crate) config: Config,
+    /// The file of keys itself, whatever is wrong with the configuration.
+    #[arg(long, value_name = "KEYS", conflicts_with = "config")]
+    pub(crate) file: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Create {
     #[command(flatten)]
@@ -79,7 +89,7 @@ pub(crate) struct Create {
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
-    pub(crate) config: Config,
+    pub(crate) at: Where,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -88,13 +98,16 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Rotate {
     #[command(flatten)]
-    pub(crate) config: Config,
+    pub(crate) at: Where,
     /// The key's id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// How long the old secret is good yet, such as 0s, 1h or 7d [default: 24h].
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     pub(crate) overlap: Option<Time>,
+    /// Also where a secret is good yet from the last rotation, which ends at once then.
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print {"id": …, "key": …}.
     #[arg(long)]
     pub(crate) json: bool,
@@ -103,7 +116,7 @@ pub(crate) struct Rotate {
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
     #[command(flatten)]
-    pub(crate) config: Config,
+    pub(crate) at: Where,
     /// The key's id.
     #[arg(value_name = "ID")]
     pub(crate) id: String,

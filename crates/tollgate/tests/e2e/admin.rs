@@ -4,6 +4,7 @@
 
 mod changes;
 mod login;
+mod unmet;
 
 use crate::fixture::{answer, config};
 use crate::harness::{Connection, Gate, Response, Step, Upstream, tollgate};

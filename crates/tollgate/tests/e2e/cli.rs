@@ -5,6 +5,7 @@
 mod check;
 mod demo;
 mod explain;
+mod import;
 mod init;
 mod live;
 mod pages;
@@ -35,6 +36,7 @@ fn help_lists_commands_exit_codes_signals_and_environment() {
     for line in [
         "Usage: tollgate [OPTIONS] <COMMAND>",
         "  init         Write a configuration to start from, by what is found here",
+        "  import       Make a configuration of another gateway's",
         "  run          Run the gate",
         "  check        Say everything that is wrong with a configuration",
         "  demo         Run two simulated engines and the gate in front of them",

@@ -54,8 +54,9 @@ fn answering() -> Upstream {
 
 fn config(upstream: &Upstream) -> String {
     format!(
-        "backends: {{ up: {{ url: http://{}/v1 }}, lost: {{ url: http://127.0.0.1:9/v1 }} }}\n\
-         routes: [ {{ workload: lost, backend: lost }}, {{ workload: again, backend: [lost, up] }}, \
+        "backends: {{ up: {{ url: http://{}/v1 }}, lost: {{ url: http://127.0.0.1:9/v1 }}, \
+         other: {{ url: http://127.0.0.1:9/v1, dialect: anthropic }} }}\n\
+         routes: [ {{ workload: lost, backend: lost }}, {{ workload: other, backend: other }}, {{ workload: again, backend: [lost, up] }}, \
          {{ workload: w, backend: up, limits: [ {{ requests: 1000000, per: 1m }} ] }}, {{ workload: few, backend: up, limits: [ {{ requests: 1, per: 1h }} ] }} ]\n\
          prices: {{ m: {{ input: 1, output: 2 }} }}\n",
         upstream.address
@@ -314,6 +315,13 @@ fn the_metrics_page_is_well_formed_and_documented() {
     let counted = format!("{}\ntokenizers: {{ \"*\": o200k }}\n", config(&upstream));
     let gate = Gate::start(&counted, &[]);
     traffic(&gate);
+    let dropped = r#"{"model":"m","messages":[],"seed":1}"#;
+    gate.call(&post(
+        "/v1/chat/completions",
+        &["x-workload-app: other"],
+        dropped,
+    ));
+    gate.records(CALLS + 1);
     testing::eventually("something was counted", || {
         gate.metrics().contains("tollgate_token_drift_ratio{")
     });

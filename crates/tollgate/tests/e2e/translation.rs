@@ -92,6 +92,22 @@ fn the_anthropic_sdk_works_in_front_of_a_backend_that_speaks_openai() {
     );
 }
 
+#[test]
+fn responses_of_the_openai_sdk_work_in_front_of_backends_that_have_none() {
+    for dialect in ["openai", "anthropic"] {
+        let (records, engine, shown) = used_by("responses", dialect);
+        assert_eq!(
+            shown,
+            json!(["whole", "streamed", "loop_of_tools", "refused"])
+        );
+        the_counts_are_the_engines(&records, &engine);
+        assert!(
+            records.iter().all(|r| r["operation"] == "responses"),
+            "{records:?}"
+        );
+    }
+}
+
 /// A gate whose first backend speaks OpenAI's dialect and whose second speaks Anthropic's.
 fn over_both(first: &Upstream, second: &Upstream) -> Gate {
     let config = format!(
@@ -211,4 +227,80 @@ fn a_stream_that_ends_without_its_end_is_an_error_in_the_clients_dialect() {
         panic!("one record")
     };
     assert_ne!(record["outcome"], "completed", "{record}");
+}
+
+const GENERATED: &str = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hel"},{"text":"lo."}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":12,"cachedContentTokenCount":4,"candidatesTokenCount":3,"thoughtsTokenCount":20,"totalTokenCount":35},"modelVersion":"gemini-3-flash","responseId":"r1"}"#;
+
+#[test]
+fn calls_of_three_apis_reach_a_backend_that_speaks_gemini_and_are_metered_in_its_own() {
+    let google = Upstream::start(|_, seen| {
+        vec![Step::Send(match seen.head.contains("alt=sse") {
+            true => events(format!("data: {GENERATED}\r\n\r\n").as_bytes()),
+            false => answer(200, GENERATED),
+        })]
+    });
+    let config = format!(
+        "backends: {{ google: {{ url: http://{}/v1beta, dialect: gemini, credential: {{ inline: goog-key }}, \
+         model_names: {{ m: gemini-3-flash }} }} }}\n\
+         routes: [ {{ workload: w, backend: google }} ]\n",
+        google.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let asked = r#""model":"m","max_tokens":50,"messages":[{"role":"user","content":"Hello"}]"#;
+    let calls = [
+        ("/v1/chat/completions", format!("{{{asked}}}"), "Hello."),
+        (
+            "/v1/chat/completions",
+            format!("{{{asked},\"stream\":true}}"),
+            r#""finish_reason":"stop""#,
+        ),
+        (
+            "/v1/messages",
+            format!("{{{asked}}}"),
+            r#""output_tokens":23"#,
+        ),
+        (
+            "/v1/messages",
+            format!("{{{asked},\"stream\":true}}"),
+            r#""cache_read_input_tokens":4"#,
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m","input":"Hello"}"#.to_owned(),
+            r#""reasoning_tokens":20"#,
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m","input":"Hello","stream":true}"#.to_owned(),
+            "response.completed",
+        ),
+    ];
+    for (nth, (path, body, holds)) in calls.iter().enumerate() {
+        let response = gate.call(&post(path, &[WHO], body));
+        let text = response.text();
+        assert_eq!(response.status, 200, "{text}");
+        assert!(text.contains(holds), "{path}: {text}");
+        let seen = google.seen().pop().expect("it arrived");
+        let line = match nth % 2 {
+            0 => "POST /v1beta/models/gemini-3-flash:generateContent HTTP/1.1\r\n",
+            _ => "POST /v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse HTTP/1.1\r\n",
+        };
+        assert!(seen.head.starts_with(line), "{}", seen.head);
+        assert!(
+            seen.head.contains("x-goog-api-key: goog-key"),
+            "{}",
+            seen.head
+        );
+    }
+    for record in gate.records(calls.len()) {
+        let counts = [
+            "prompt_tokens",
+            "cached_tokens",
+            "completion_tokens",
+            "reasoning_tokens",
+        ];
+        let counts = counts.map(|name| record[name].as_u64());
+        assert_eq!(counts, [Some(12), Some(4), Some(23), Some(20)], "{record}");
+        assert_eq!(record["prompt_source"], "reported");
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use wire::filter::Stop;
 
 use crate::answer::{Event, Finish, Reader, Usage};
-use crate::raw::Text;
+use crate::raw::{Text, read_json};
 
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -216,7 +216,7 @@ impl Reader for MessagesReader {
         if self.is_over {
             return Ok(());
         }
-        let event: Document<'_> = serde_json::from_slice(data).map_err(|_| Stop::Malformed)?;
+        let event: Document<'_> = read_json(data)?;
         match text(&event.kind) {
             "message_start" => {
                 let begun = event.message.as_ref().ok_or(Stop::Malformed)?;
@@ -277,7 +277,7 @@ impl Reader for MessagesReader {
     }
 
     fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        let document: Document<'_> = serde_json::from_slice(json).map_err(|_| Stop::Malformed)?;
+        let document: Document<'_> = read_json(json)?;
         tell(Event::Begin {
             id: text(&document.id),
             model: text(&document.model),

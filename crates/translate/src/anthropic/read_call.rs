@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
+use super::sealed;
 use crate::call::{
     Call, Format, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
     ToolResult,
 };
 use crate::fault::{Fault, Result};
-use crate::raw::Raw;
+use crate::raw::{Object, Raw};
 
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
+    format: "output_config.format",
+    effort: "output_config.effort",
+    parallel: "tool_choice.disable_parallel_tool_use",
 };
 
 /// Members of Anthropic's own, and whether an answer can be used without them: what edits or caches the prompt, places and tiers.
@@ -49,7 +53,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         });
     }
     call.messages
-        .extend(body.need("messages", |messages| messages.each(message))?);
+        .extend(body.need("messages", |messages| messages.each_object(message))?);
     call.tools = body
         .read("tools", |tools| tools.each(|_, item| tool(item)))?
         .unwrap_or_default();
@@ -59,7 +63,10 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         call.tool_choice = Some(choice);
         call.parallel_calls = is_single.map(|is_single| !is_single);
     }
-    call.thinking_budget = body.read("thinking", thinking)?.flatten();
+    if let Some((budget, is_shown)) = body.read("thinking", thinking)? {
+        call.thinking_budget = budget;
+        call.shows_thinking = is_shown;
+    }
     // The same member under its name of before it was general.
     let earlier = body.read("output_format", format)?;
     if let Some(output) = body.take("output_config") {
@@ -92,8 +99,7 @@ fn unknown() -> Fault {
     Fault::new("is a member that this gate cannot tell a backend of another dialect")
 }
 
-fn message(nth: usize, value: Raw<'_>) -> Result<Message<'_>> {
-    let mut message = value.object()?;
+fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
     let role = message.need("role", Raw::text)?;
     let role = match &*role {
         "user" => Role::User,
@@ -110,11 +116,10 @@ fn content(value: Raw<'_>) -> Result<Vec<Part<'_>>> {
     if value.is_text() {
         return Ok(vec![Part::of(Said::Text(value.text()?))]);
     }
-    value.each(block)
+    value.each_object(block)
 }
 
-fn block(nth: usize, value: Raw<'_>) -> Result<Part<'_>> {
-    let mut block = value.object()?;
+fn block<'a>(nth: usize, mut block: Object<'a>) -> Result<Part<'a>> {
     let kind = block.need("type", Raw::text)?;
     let said = match &*kind {
         "text" => Said::Text(block.need("text", Raw::text)?),
@@ -126,19 +131,23 @@ fn block(nth: usize, value: Raw<'_>) -> Result<Part<'_>> {
                 Document::Text(text) => Said::Text(text),
             }
         }
-        "thinking" => Said::Thinking {
-            text: block.need("thinking", Raw::text)?,
-            signature: block.text("signature")?.filter(|text| !text.is_empty()),
-        },
+        "thinking" => {
+            let text = block.need("thinking", Raw::text)?;
+            let signature = block.text("signature")?.filter(|text| !text.is_empty());
+            sealed::open_thinking(text, signature)
+        }
         "redacted_thinking" => Said::Redacted(block.need("data", Raw::text)?),
-        "tool_use" => Said::Call(ToolCall {
-            id: block.need("id", Raw::text)?,
-            name: block.need("name", Raw::text)?,
-            arguments: Cow::Borrowed(block.need("input", an_object)?.json()),
-            signature: None,
-        }),
+        "tool_use" => {
+            let (id, signature) = sealed::open_id(block.need("id", Raw::text)?);
+            Said::Call(ToolCall {
+                id,
+                name: block.need("name", Raw::text)?,
+                arguments: Cow::Borrowed(block.need("input", an_object)?.json()),
+                signature,
+            })
+        }
         "tool_result" => Said::Result(ToolResult {
-            id: block.need("tool_use_id", Raw::text)?,
+            id: sealed::open_id(block.need("tool_use_id", Raw::text)?).0,
             is_error: block.read("is_error", Raw::flag)?.unwrap_or(false),
             parts: block.read("content", content)?.unwrap_or_default(),
         }),
@@ -224,13 +233,17 @@ fn tool_choice(value: Raw<'_>) -> Result<(ToolChoice<'_>, Option<bool>)> {
     Ok((choice, is_single))
 }
 
-/// The tokens that it may think for; none where the model decides.
-fn thinking(value: Raw<'_>) -> Result<Option<u64>> {
+/// The tokens that it may think for, none where the model decides, and whether what it thinks is shown.
+fn thinking(value: Raw<'_>) -> Result<(Option<u64>, bool)> {
     let mut thinking = value.object()?;
+    let is_shown = thinking.text("display")?.as_deref() != Some("omitted");
     match thinking.need("type", Raw::text)?.as_ref() {
-        "disabled" => Ok(Some(0)),
-        "enabled" => thinking.need("budget_tokens", Raw::whole).map(Some),
-        _ => Ok(None),
+        "disabled" => Ok((Some(0), false)),
+        "enabled" => {
+            let budget = thinking.need("budget_tokens", Raw::whole)?;
+            Ok((Some(budget), is_shown))
+        }
+        _ => Ok((None, is_shown)),
     }
 }
 

@@ -3,13 +3,17 @@
 //! Invariant: blocks of a stream do not interleave, and none has a delta before its start or after its stop. Arguments of a call that
 //! come while another one's are not whole are kept until they are.
 
-use crate::answer::{Error, Event, Finish, Usage, Writer};
+use std::sync::Arc;
+
+use super::sealed;
+use crate::answer::{Asked, Error, Event, Finish, Usage, Writer};
 use crate::json::Json;
 use crate::raw::Raw;
 
 /// Writes the events of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Events {
+    asked: Arc<Asked>,
     /// The number of the block that is open, or of the next.
     index: u64,
     open: Option<Open>,
@@ -69,25 +73,35 @@ impl Shape {
     }
 }
 
-fn write(out: &mut Vec<u8>, kind: &str, members: impl FnOnce(&mut Json)) {
-    let mut json = Json::with_capacity(192);
+fn write(out: &mut Vec<u8>, kind: &'static str, members: impl FnOnce(&mut Json)) {
+    out.reserve(192);
+    let mut json = Json::onto(out);
     json.outside("event: ");
     json.outside(kind);
     json.outside("\ndata: ");
     json.object(|json| {
-        json.say("type", kind);
+        json.key("type").word(kind);
         members(json);
     });
     json.outside("\n\n");
-    out.append(&mut json.into_bytes());
+    *out = json.into_bytes();
 }
 
 impl Events {
-    fn delta(&self, out: &mut Vec<u8>, kind: &str, member: &str, text: &str) {
+    pub(crate) fn new(asked: &Arc<Asked>) -> Self {
+        Self {
+            asked: Arc::clone(asked),
+            index: 0,
+            open: None,
+            waiting: Vec::new(),
+        }
+    }
+
+    fn delta(&self, out: &mut Vec<u8>, kind: &'static str, member: &'static str, text: &str) {
         write(out, "content_block_delta", |json| {
             json.key("index").whole(self.index);
             json.key("delta").object(|json| {
-                json.say("type", kind);
+                json.key("type").word(kind);
                 json.say(member, text);
             });
         });
@@ -205,9 +219,12 @@ impl Writer for Events {
                 self.open(Open::Thinking, out);
                 self.delta(out, "thinking_delta", "thinking", text);
             }
+            // Who asked for no thoughts sends none again.
+            Event::Signature(_) if !self.asked.shows_thinking => {}
             Event::Signature(signature) => {
                 self.open(Open::Thinking, out);
-                self.delta(out, "signature_delta", "signature", signature);
+                let sealed = sealed::thinking(self.asked.backend, signature);
+                self.delta(out, "signature_delta", "signature", &sealed);
             }
             Event::Redacted(data) => {
                 self.stop_all(out);
@@ -220,10 +237,15 @@ impl Writer for Events {
                 });
                 self.index += 1;
             }
-            Event::Call { nth, id, name, .. } => {
+            Event::Call {
+                nth,
+                id,
+                name,
+                signature,
+            } => {
                 self.waiting.push(Waiting {
                     nth,
-                    id: id.to_owned(),
+                    id: sealed::id(self.asked.backend, id, signature).into_owned(),
                     name: name.to_owned(),
                     arguments: String::new(),
                 });
@@ -256,11 +278,11 @@ impl Writer for Events {
 }
 
 fn error_event(error: &Error, out: &mut Vec<u8>) {
-    let mut json = Json::default();
+    let mut json = Json::onto(out);
     json.outside("event: error\ndata: ");
     super::write_error(error, &mut json);
     json.outside("\n\n");
-    out.append(&mut json.into_bytes());
+    *out = json.into_bytes();
 }
 
 fn head(id: &str, model: &str, json: &mut Json) {
@@ -303,8 +325,9 @@ fn usage(usage: &Usage, json: &mut Json) {
 }
 
 /// Writes an answer that is one document, when it is over.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Whole {
+    asked: Arc<Asked>,
     id: String,
     model: String,
     blocks: Vec<Block>,
@@ -319,6 +342,15 @@ enum Block {
 }
 
 impl Whole {
+    pub(crate) fn new(asked: &Arc<Asked>) -> Self {
+        Self {
+            asked: Arc::clone(asked),
+            id: String::new(),
+            model: String::new(),
+            blocks: Vec::new(),
+        }
+    }
+
     fn write(&self, finish: &Finish, usage: &Usage) -> Vec<u8> {
         let mut json = Json::with_capacity(512);
         json.object(|json| {
@@ -393,11 +425,20 @@ impl Writer for Whole {
             }
             Event::Text(text) | Event::Refusal(text) => self.text(text),
             Event::Thinking(text) => self.thinking(text, ""),
-            Event::Signature(signature) => self.thinking("", signature),
+            Event::Signature(_) if !self.asked.shows_thinking => {}
+            Event::Signature(signature) => {
+                let sealed = sealed::thinking(self.asked.backend, signature);
+                self.thinking("", &sealed);
+            }
             Event::Redacted(data) => self.blocks.push(Block::Redacted(data.to_owned())),
-            Event::Call { nth, id, name, .. } => self.blocks.push(Block::Call(Waiting {
+            Event::Call {
                 nth,
-                id: id.to_owned(),
+                id,
+                name,
+                signature,
+            } => self.blocks.push(Block::Call(Waiting {
+                nth,
+                id: sealed::id(self.asked.backend, id, signature).into_owned(),
                 name: name.to_owned(),
                 arguments: String::new(),
             })),

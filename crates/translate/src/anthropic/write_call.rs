@@ -68,7 +68,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
             }),
             Some(Format::Json) => {
                 let says = "\"json_object\" has no counterpart at a backend that speaks anthropic; give a json_schema";
-                return Err(Fault::new(says).within("response_format.type"));
+                return Err(Fault::new(says).within("type").within(call.names.format));
             }
         }
         if let Some(user) = &call.user {
@@ -149,6 +149,12 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
         Said::Text(text) | Said::Refusal(text) if text.is_empty() => return Ok(()),
         // Without a signature, or with another provider's, thinking would be refused.
         Said::Thinking { .. } | Said::Redacted(_) => return Ok(()),
+        Said::Of(by, said) => {
+            if by == SPEAKS {
+                own_thinking(said, json);
+            }
+            return Ok(());
+        }
         Said::Audio(..) => {
             let says = "sound has no counterpart at a backend that speaks anthropic";
             return Err(call.unsaid(message, part, says));
@@ -183,11 +189,9 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
                 json.say("name", &tool.name);
                 let input = Raw::read(tool.arguments.as_bytes()).filter(|input| input.is_object());
                 let Some(input) = input else {
-                    return Err(call.unsaid(
-                        message,
-                        part,
-                        "a call whose arguments are no JSON object",
-                    ));
+                    let says =
+                        format!("the arguments of the call {:?} are no JSON object", tool.id);
+                    return Err(call.unsaid(message, part, &says));
                 };
                 json.key("input").raw(input);
             }
@@ -204,13 +208,34 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
                     json.key("is_error").flag(true);
                 }
             }
-            Said::Thinking { .. } | Said::Redacted(_) | Said::Audio(..) => {}
+            Said::Thinking { .. } | Said::Redacted(_) | Said::Of(..) | Said::Audio(..) => {}
         }
         if let Some(mark) = part.cache {
             json.key("cache_control").raw(mark);
         }
         Ok(())
     })
+}
+
+/// Thinking that comes back as its provider signed it.
+fn own_thinking(said: &Said<'_>, json: &mut Json) {
+    json.object(|json| match said {
+        Said::Redacted(data) => {
+            json.say("type", "redacted_thinking");
+            json.say("data", data);
+        }
+        said => {
+            json.say("type", "thinking");
+            json.say("thinking", said.thought().unwrap_or(""));
+            if let Said::Thinking {
+                signature: Some(signature),
+                ..
+            } = said
+            {
+                json.say("signature", signature);
+            }
+        }
+    });
 }
 
 fn source(media: &Media<'_>, json: &mut Json) {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use wire::filter::Stop;
 
 use crate::answer::{Event, Finish, Reader, Usage};
-use crate::raw::Text;
+use crate::raw::{Text, read_json};
 
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -134,7 +134,7 @@ pub(crate) struct ChatReader {
 
 impl ChatReader {
     fn read(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        let document: Document<'_> = serde_json::from_slice(json).map_err(|_| Stop::Malformed)?;
+        let document: Document<'_> = read_json(json)?;
         if document.error.is_some() {
             let error = super::read_error(200, json).ok_or(Stop::Malformed)?;
             self.is_over = true;

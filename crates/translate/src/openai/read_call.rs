@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::call::{
-    Call, Format, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
-    ToolResult,
+    Call, Format, Media, Message, Names, Other, Part, Role, Said, Signature, Tool, ToolCall,
+    ToolChoice, ToolResult,
 };
 use crate::fault::{Fault, Result};
 use crate::raw::{Object, Raw};
@@ -12,13 +12,17 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
+    format: "response_format",
+    effort: "reasoning_effort",
+    parallel: "parallel_tool_calls",
 };
 
 /// Members of OpenAI's own, and whether an answer can be used without them: what is kept with the provider, hints of caching,
 /// tiers and safety, and what is documented as best effort.
-const OTHERS: [(&str, bool); 24] = [
+const OTHERS: [(&str, bool); 25] = [
     ("audio", false),
     ("chat_template_kwargs", false),
+    ("extra_body", false),
     ("frequency_penalty", false),
     ("function_call", false),
     ("functions", false),
@@ -63,7 +67,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         model: body.need("model", Raw::text)?,
         is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
         wants_usage: body.read("stream_options", wants_usage)?.unwrap_or(false),
-        messages: body.need("messages", |messages| messages.each(message))?,
+        messages: body.need("messages", |messages| messages.each_object(message))?,
         tools: body.read("tools", tools)?.unwrap_or_default(),
         tool_choice: body.read("tool_choice", tool_choice)?,
         parallel_calls: body.read("parallel_tool_calls", Raw::flag)?,
@@ -109,8 +113,7 @@ fn stops(value: Raw<'_>) -> Result<Vec<Cow<'_, str>>> {
     value.each(|_, stop| stop.text())
 }
 
-fn message(nth: usize, value: Raw<'_>) -> Result<Message<'_>> {
-    let mut message = value.object()?;
+fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
     let role = message.need("role", Raw::text)?;
     // The name of one of several people in a role: no dialect but this one has it, and it says nothing that the text does not.
     let _name = message.take("name");
@@ -168,11 +171,10 @@ fn content(value: Raw<'_>) -> Result<Vec<Part<'_>>> {
     if value.is_text() {
         return Ok(vec![Part::of(Said::Text(value.text()?))]);
     }
-    value.each(part)
+    value.each_object(part)
 }
 
-fn part(nth: usize, value: Raw<'_>) -> Result<Part<'_>> {
-    let mut part = value.object()?;
+fn part<'a>(nth: usize, mut part: Object<'a>) -> Result<Part<'a>> {
     let kind = part.need("type", Raw::text)?;
     let said = match &*kind {
         "text" => Said::Text(part.need("text", Raw::text)?),
@@ -212,7 +214,7 @@ fn file(value: Raw<'_>) -> Result<Said<'_>> {
 }
 
 /// What an address says: a `data:` address holds its bytes.
-fn media(address: Cow<'_, str>) -> Result<Media<'_>> {
+pub(crate) fn media(address: Cow<'_, str>) -> Result<Media<'_>> {
     let Some(data) = address.strip_prefix("data:") else {
         return Ok(Media::Url(address));
     };
@@ -258,7 +260,7 @@ fn tool_call(value: Raw<'_>) -> Result<ToolCall<'_>> {
         arguments: arguments
             .filter(|text| !text.trim().is_empty())
             .unwrap_or("{}".into()),
-        signature: signature.flatten(),
+        signature: signature.flatten().map(|text| Signature { by: None, text }),
     })
 }
 

@@ -7,6 +7,8 @@ use crate::json::Json;
 #[derive(Debug)]
 pub(crate) struct Chunks {
     head: Head,
+    /// What each chunk begins with, to the list of its choices.
+    opening: Vec<u8>,
     wants_usage: bool,
     calls: Vec<u32>,
 }
@@ -19,6 +21,10 @@ struct Head {
     created: u64,
 }
 
+/// What follows the opening of a chunk that has a delta, and what ends one after which more comes.
+const DELTA: &[u8] = b"[{\"index\":0,\"delta\":{";
+const MORE: &[u8] = b"},\"finish_reason\":null}]}\n\n";
+
 impl Chunks {
     pub(crate) fn new(created: u64, wants_usage: bool) -> Self {
         Self {
@@ -26,35 +32,50 @@ impl Chunks {
                 created,
                 ..Head::default()
             },
+            opening: Vec::new(),
             wants_usage,
             calls: Vec::new(),
         }
     }
 
-    fn chunk(&self, out: &mut Vec<u8>, delta: impl FnOnce(&mut Json), finish: Option<&str>) {
-        self.write(out, |json| {
-            json.key("choices").list(|json| {
-                json.object(|json| {
-                    json.key("index").whole(0);
-                    json.key("delta").object(delta);
-                    match finish {
-                        Some(reason) => json.say("finish_reason", reason),
-                        None => json.key("finish_reason").null(),
-                    }
-                });
-            });
-        });
+    fn begin(&mut self, id: &str, model: &str) {
+        self.head.id = id.to_owned();
+        self.head.model = model.to_owned();
+        let mut json = Json::default();
+        json.outside("data: ");
+        json.open_object();
+        self.head.write("chat.completion.chunk", &mut json);
+        json.key("choices");
+        self.opening = json.into_bytes();
     }
 
-    fn write(&self, out: &mut Vec<u8>, rest: impl FnOnce(&mut Json)) {
-        let mut json = Json::with_capacity(256);
-        json.outside("data: ");
-        json.object(|json| {
-            self.head.write("chat.completion.chunk", json);
-            rest(json);
-        });
-        json.outside("\n\n");
-        out.append(&mut json.into_bytes());
+    /// A chunk of this delta.
+    fn chunk(&self, out: &mut Vec<u8>, delta: impl FnOnce(&mut Json)) {
+        out.reserve(self.opening.len() + DELTA.len() + MORE.len() + 64);
+        out.extend_from_slice(&self.opening);
+        out.extend_from_slice(DELTA);
+        let mut json = Json::onto(out);
+        delta(&mut json);
+        *out = json.into_bytes();
+        out.extend_from_slice(MORE);
+    }
+
+    fn end(&self, finish: &Finish, usage: &Usage, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.opening);
+        out.extend_from_slice(DELTA);
+        out.extend_from_slice(b"},\"finish_reason\":\"");
+        out.extend_from_slice(reason(finish).as_bytes());
+        out.extend_from_slice(b"\"}]}\n\n");
+        if self.wants_usage {
+            out.extend_from_slice(&self.opening);
+            let mut json = Json::onto(out);
+            json.list(|_| {});
+            json.key("usage");
+            self::usage(usage, &mut json);
+            *out = json.into_bytes();
+            out.extend_from_slice(b"}\n\n");
+        }
+        out.extend_from_slice(b"data: [DONE]\n\n");
     }
 }
 
@@ -83,18 +104,16 @@ impl Writer for Chunks {
     fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
         match event {
             Event::Begin { id, model } => {
-                self.head.id = id.to_owned();
-                self.head.model = model.to_owned();
-                let delta = |json: &mut Json| {
-                    json.say("role", "assistant");
-                    json.say("content", "");
-                };
-                self.chunk(out, delta, None);
+                self.begin(id, model);
+                self.chunk(out, |json| {
+                    json.key("role").word("assistant");
+                    json.key("content").word("");
+                });
             }
-            Event::Text(text) => self.chunk(out, |json| json.say("content", text), None),
-            Event::Refusal(text) => self.chunk(out, |json| json.say("refusal", text), None),
+            Event::Text(text) => self.chunk(out, |json| json.say("content", text)),
+            Event::Refusal(text) => self.chunk(out, |json| json.say("refusal", text)),
             Event::Thinking(text) => {
-                self.chunk(out, |json| json.say("reasoning_content", text), None);
+                self.chunk(out, |json| json.say("reasoning_content", text));
             }
             // It has no place for what another provider wants to see again.
             Event::Signature(_) | Event::Redacted(_) => {}
@@ -105,19 +124,18 @@ impl Writer for Chunks {
                 signature,
             } => {
                 let place = place(&mut self.calls, nth);
-                let delta = |json: &mut Json| {
+                self.chunk(out, |json| {
                     json.key("tool_calls").list(|json| {
                         json.object(|json| {
                             json.key("index").whole(place);
                             call(id, name, "", signature, json);
                         });
                     });
-                };
-                self.chunk(out, delta, None);
+                });
             }
             Event::Arguments { nth, json: more } => {
                 let place = place(&mut self.calls, nth);
-                let delta = |json: &mut Json| {
+                self.chunk(out, |json| {
                     json.key("tool_calls").list(|json| {
                         json.object(|json| {
                             json.key("index").whole(place);
@@ -125,20 +143,9 @@ impl Writer for Chunks {
                                 .object(|json| json.say("arguments", more));
                         });
                     });
-                };
-                self.chunk(out, delta, None);
+                });
             }
-            Event::End(finish, usage) => {
-                self.chunk(out, |_| {}, Some(reason(&finish)));
-                if self.wants_usage {
-                    self.write(out, |json| {
-                        json.key("choices").list(|_| {});
-                        json.key("usage");
-                        self::usage(&usage, json);
-                    });
-                }
-                out.extend_from_slice(b"data: [DONE]\n\n");
-            }
+            Event::End(finish, usage) => self.end(&finish, &usage, out),
             Event::Error(error) => write_error_event(&error, out),
         }
     }
@@ -149,11 +156,11 @@ impl Writer for Chunks {
 }
 
 fn write_error_event(error: &Error, out: &mut Vec<u8>) {
-    let mut json = Json::default();
+    let mut json = Json::onto(out);
     json.outside("data: ");
     super::write_error(error, &mut json);
     json.outside("\n\n");
-    out.append(&mut json.into_bytes());
+    *out = json.into_bytes();
 }
 
 /// The members of a call but its number.

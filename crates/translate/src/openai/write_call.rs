@@ -87,14 +87,46 @@ fn effort<'a>(call: &'a Call<'_>) -> Option<&'a str> {
 }
 
 fn messages(call: &Call<'_>, json: &mut Json) -> Result<()> {
+    let mut shown = Shown::new();
     for message in &call.messages {
+        if !message.parts.first().is_some_and(is_result) {
+            show(call, &mut shown, json)?;
+        }
         match message.role {
             Role::System => plain(call, message, "system", json)?,
-            Role::User => of_user(call, message, json)?,
+            Role::User => of_user(call, message, &mut shown, json)?,
             Role::Assistant => of_assistant(call, message, json)?,
         }
     }
-    Ok(())
+    show(call, &mut shown, json)
+}
+
+/// What tools gave that is no text, with its message.
+type Shown<'p> = Vec<(&'p Message<'p>, &'p Part<'p>)>;
+
+fn is_text(part: &Part<'_>) -> bool {
+    matches!(part.said, Said::Text(_) | Said::Refusal(_))
+}
+
+fn is_result(part: &Part<'_>) -> bool {
+    matches!(part.said, Said::Result(_))
+}
+
+/// Says as a user what tools gave that is no text: their messages have texts alone
+/// (<https://platform.openai.com/docs/api-reference/chat/create>), and follow each other at once.
+fn show(call: &Call<'_>, shown: &mut Shown<'_>, json: &mut Json) -> Result<()> {
+    if shown.is_empty() {
+        return Ok(());
+    }
+    json.try_object(|json| {
+        json.say("role", "user");
+        json.key("content").try_list(|json| {
+            for (message, part) in shown.drain(..) {
+                self::part(call, message, part, json)?;
+            }
+            Ok(())
+        })
+    })
 }
 
 /// A message of content alone.
@@ -108,7 +140,12 @@ fn plain(call: &Call<'_>, message: &Message<'_>, role: &str, json: &mut Json) ->
 
 /// Results of tools are messages of their own, and stand before what the user says beside them: the calls that they answer are
 /// the message before.
-fn of_user(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Result<()> {
+fn of_user<'p>(
+    call: &Call<'_>,
+    message: &'p Message<'p>,
+    shown: &mut Shown<'p>,
+    json: &mut Json,
+) -> Result<()> {
     let mut has_more = false;
     for part in &message.parts {
         let Said::Result(result) = &part.said else {
@@ -119,17 +156,20 @@ fn of_user(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Result<()
             json.say("role", "tool");
             json.say("tool_call_id", &result.id);
             json.key("content");
-            content(call, message, result.parts.iter(), json)
+            let texts = result.parts.iter().filter(|part| is_text(part));
+            content(call, message, texts, json)
         })?;
+        let others = result.parts.iter().filter(|part| !is_text(part));
+        shown.extend(others.map(|part| (message, part)));
     }
     if !has_more && !message.parts.is_empty() {
         return Ok(());
     }
+    show(call, shown, json)?;
     json.try_object(|json| {
         json.say("role", "user");
         json.key("content");
-        let others = message.parts.iter();
-        let others = others.filter(|part| !matches!(part.said, Said::Result(_)));
+        let others = message.parts.iter().filter(|part| !is_result(part));
         content(call, message, others, json)
     })
 }
@@ -143,10 +183,7 @@ fn of_assistant(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Resu
     json.try_object(|json| {
         json.say("role", "assistant");
         let spoken = message.parts.iter().filter(|part| {
-            !matches!(
-                part.said,
-                Said::Call(_) | Said::Thinking { .. } | Said::Redacted(_) | Said::Refusal(_)
-            )
+            !part.said.is_thinking() && !matches!(part.said, Said::Call(_) | Said::Refusal(_))
         });
         json.key("content");
         if spoken.clone().next().is_none() {
@@ -163,14 +200,8 @@ fn of_assistant(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Resu
             return Ok(());
         }
         // Engines want to see again what led to a call; what led to a text that is said they take from the text.
-        let thoughts: String = message
-            .parts
-            .iter()
-            .filter_map(|part| match &part.said {
-                Said::Thinking { text, .. } => Some(&**text),
-                _ => None,
-            })
-            .collect();
+        let thoughts = message.parts.iter().filter_map(|part| part.said.thought());
+        let thoughts: String = thoughts.collect();
         if !thoughts.is_empty() {
             json.say("reasoning_content", &thoughts);
         }
@@ -183,6 +214,14 @@ fn of_assistant(call: &Call<'_>, message: &Message<'_>, json: &mut Json) -> Resu
                         json.say("name", &call.name);
                         json.say("arguments", &call.arguments);
                     });
+                    // Google's OpenAI endpoint gave it, and wants to see it again.
+                    if let Some(signature) = call.signature.as_ref().and_then(|own| own.of(SPEAKS))
+                    {
+                        json.key("extra_content").object(|json| {
+                            json.key("google")
+                                .object(|json| json.say("thought_signature", signature));
+                        });
+                    }
                 });
             }
         });
@@ -257,7 +296,11 @@ fn part(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Json
                 "a document by its address has no counterpart at a backend that speaks openai";
             return Err(call.unsaid(message, part, says));
         }
-        Said::Thinking { .. } | Said::Redacted(_) | Said::Call(_) | Said::Result(_) => {
+        Said::Thinking { .. }
+        | Said::Redacted(_)
+        | Said::Of(..)
+        | Said::Call(_)
+        | Said::Result(_) => {
             let says = "cannot stand here for a backend that speaks openai";
             return Err(call.unsaid(message, part, says));
         }

@@ -65,6 +65,10 @@ pub(crate) enum Name {
     // Of a usage object. `…Details` and `CacheWrites` are objects, and what follows them stands in them.
     PromptTokens,
     CompletionTokens,
+    /// Of a prompt's sum what its own member leaves out.
+    PromptBeside,
+    /// Reasoning that the completion's own member leaves out of its sum.
+    ReasoningBeside,
     TotalTokens,
     PromptDetails,
     CachedTokens,
@@ -76,6 +80,9 @@ pub(crate) enum Name {
     ReasoningTokens,
     /// In both details.
     AudioTokens,
+    /// A list by what the tokens are of.
+    PromptModalities,
+    CompletionModalities,
     /// Beside the tokens of the prompt.
     CacheRead,
     CacheStored,

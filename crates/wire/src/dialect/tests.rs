@@ -129,9 +129,14 @@ fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
 fn an_event_is_decoded_for_every_usage_and_error_that_a_dialect_has() {
     // `sse` looks for these two words before it decodes.
     let ends = |path: &str, word| path.rsplit('.').next() == Some(word);
-    let [of_event, of_response] = names(Name::EventUsage);
-    let usage = [of_event, of_response, super::name(Name::BeginningUsage)];
-    assert!(usage.iter().all(|path| ends(path, "usage")), "{usage:?}");
+    let [of_event, of_response, of_gemini] = names(Name::EventUsage);
+    let beginning = super::name(Name::BeginningUsage);
+    let usage = [of_event, of_response, of_gemini, beginning];
+    let begins = |path: &&str| {
+        let last = path.rsplit('.').next();
+        last.is_some_and(|last| last.starts_with("usage"))
+    };
+    assert!(usage.iter().all(begins), "{usage:?}");
     let errors = names::<2>(Name::EventError);
     assert!(errors.iter().all(|path| ends(path, "error")), "{errors:?}");
 }

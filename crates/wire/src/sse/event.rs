@@ -10,7 +10,8 @@ use crate::dialect::{Name, name, names};
 use crate::json::{self, Found, Interest, Interests, Kind, Member, Repeat, Want};
 use crate::usage::{Report, USAGE_LIMIT_BYTES};
 
-static USAGE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage\""));
+/// What the names of all usage objects begin with.
+static USAGE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage"));
 static ERROR_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
 
 const fn place(path: &'static str) -> Interest {
@@ -21,21 +22,22 @@ const fn usage(path: &'static str) -> Interest {
     Interest::new(path, Want::Raw(USAGE_LIMIT_BYTES), Repeat::LastWins)
 }
 
-const USAGE: [&str; 2] = names(Name::EventUsage);
+const USAGE: [&str; 3] = names(Name::EventUsage);
 const BEGINNING_USAGE: &str = name(Name::BeginningUsage);
 const ERROR: [&str; 2] = names(Name::EventError);
 const END_MARK: &str = name(Name::EndMark);
 
 const CHOICES: usize = 0;
-const USAGES: [usize; 3] = [1, 2, BEGINNING];
-const BEGINNING: usize = 3;
-const ERRORS: [usize; 2] = [4, 5];
-const TYPE: usize = 6;
+const USAGES: [usize; 4] = [1, 2, 3, BEGINNING];
+const BEGINNING: usize = 4;
+const ERRORS: [usize; 2] = [5, 6];
+const TYPE: usize = 7;
 
 static ASKED: Interests = Interests::new(&[
     place(name(Name::EventChoices)),
     usage(USAGE[0]),
     usage(USAGE[1]),
+    usage(USAGE[2]),
     usage(BEGINNING_USAGE),
     place(ERROR[0]),
     place(ERROR[1]),

@@ -1,6 +1,7 @@
 //! Usage objects → counts. OpenAI's two dialects and Anthropic's differ in names only, save that
 //! Anthropic's `input_tokens` leaves out what the cache served and stored; we add it. Some engines
-//! leave reasoning out of the completion and count it in the total; we add that too.
+//! leave reasoning out of the completion and count it in the total; we add that too. Google has it beside the completion by
+//! name, and what its own tools gave beside the prompt.
 //!
 //! Invariant: of members with the same name the last one counts, with all that it holds; several reports of one answer are
 //! merged member by member before anything is compared, as one event may have a part and another its whole.
@@ -8,6 +9,7 @@
 
 use std::array::from_mut;
 
+use super::modality::audio;
 use super::{Reading, TOKEN_LIMIT, Usage};
 use crate::dialect::{Name, name, names};
 use crate::json::{Kind, Reader};
@@ -27,47 +29,52 @@ pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<
 }
 
 /// A count as it was reported: a number up to [`Count::MOST`], or one of two marks beyond it, for what is not
-/// there or null and for what cannot be a count. In one word, as a report has seventeen.
+/// there or null and for what cannot be a count. In one word, as a report has twenty-five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count(u64);
 
 /// One count under the names that two dialects have for it.
 type Pair = [Count; 2];
+/// The same of three.
+type Triple = [Count; 3];
 
 /// What the members say, before they are compared: of one report, or of all that one answer has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
-    prompt: Pair,
-    completion: Pair,
-    total: Count,
+    prompt: Triple,
+    completion: Triple,
+    /// What neither of the two names of a prompt holds, and no name of a completion.
+    beside: [Count; 2],
+    total: Pair,
     cache_read: Count,
     cache_stored: Count,
     /// By how long they are kept: five minutes, an hour.
     cache_writes: [Count; 2],
     cached: Pair,
-    cached_beside: Pair,
+    cached_beside: Triple,
     written: Pair,
-    audio_prompt: Pair,
+    audio_prompt: Triple,
     reasoning: Pair,
-    audio_completion: Pair,
+    audio_completion: Triple,
     /// Something was no report, or cannot be true and was replaced or left.
     is_doubtful: bool,
 }
 
 impl Report {
     const EMPTY: Self = Self {
-        prompt: [Count::ABSENT; 2],
-        completion: [Count::ABSENT; 2],
-        total: Count::ABSENT,
+        prompt: [Count::ABSENT; 3],
+        completion: [Count::ABSENT; 3],
+        beside: [Count::ABSENT; 2],
+        total: [Count::ABSENT; 2],
         cache_read: Count::ABSENT,
         cache_stored: Count::ABSENT,
         cache_writes: [Count::ABSENT; 2],
         cached: [Count::ABSENT; 2],
-        cached_beside: [Count::ABSENT; 2],
+        cached_beside: [Count::ABSENT; 3],
         written: [Count::ABSENT; 2],
-        audio_prompt: [Count::ABSENT; 2],
+        audio_prompt: [Count::ABSENT; 3],
         reasoning: [Count::ABSENT; 2],
-        audio_completion: [Count::ABSENT; 2],
+        audio_completion: [Count::ABSENT; 3],
         is_doubtful: false,
     };
 
@@ -101,18 +108,19 @@ impl Report {
     fn of(reader: &mut Reader<'_>) -> Option<Self> {
         let mut report = Self::EMPTY;
         let Self {
-            prompt: [prompt, input],
-            completion: [completion, output],
-            total,
+            prompt: [prompt, input, asked],
+            completion: [completion, output, made],
+            beside: [prompt_beside, reasoning_beside],
+            total: [total, sum],
             cache_read,
             cache_stored,
             cache_writes: [five_minutes, hour],
             cached: [prompt_cached, input_cached],
-            cached_beside: [cache_hit, cached_alone],
+            cached_beside: [cache_hit, cached_alone, cached_content],
             written: [prompt_written, input_written],
-            audio_prompt: [prompt_audio, input_audio],
+            audio_prompt: [prompt_audio, input_audio, asked_audio],
             reasoning: [completion_reasoning, output_reasoning],
-            audio_completion: [completion_audio, output_audio],
+            audio_completion: [completion_audio, output_audio, made_audio],
             is_doubtful: _,
         } = &mut report;
         let mut more = reader.open()?;
@@ -123,7 +131,7 @@ impl Report {
                 (Some(&mut *prompt), None)
             } else if is(COMPLETION_TOKENS[0]) {
                 (Some(&mut *completion), None)
-            } else if is(TOTAL_TOKENS) {
+            } else if is(TOTAL_TOKENS[0]) {
                 (Some(&mut *total), None)
             } else if is(PROMPT_TOKENS[1]) {
                 (Some(&mut *input), None)
@@ -151,6 +159,18 @@ impl Report {
                 (Some(&mut *cache_hit), None)
             } else if is(CACHED_BESIDE[1]) {
                 (Some(&mut *cached_alone), None)
+            } else if is(PROMPT_TOKENS[2]) {
+                (Some(&mut *asked), None)
+            } else if is(COMPLETION_TOKENS[2]) {
+                (Some(&mut *made), None)
+            } else if is(TOTAL_TOKENS[1]) {
+                (Some(&mut *sum), None)
+            } else if is(REASONING_BESIDE) {
+                (Some(&mut *reasoning_beside), None)
+            } else if is(CACHED_BESIDE[2]) {
+                (Some(&mut *cached_content), None)
+            } else if is(PROMPT_BESIDE) {
+                (Some(&mut *prompt_beside), None)
             } else {
                 (None, None)
             };
@@ -164,9 +184,9 @@ impl Report {
                         *into_third = third;
                     }
                 }
-                (None, None) => {
-                    reader.pass()?;
-                }
+                (None, None) if is(PROMPT_MODALITIES) => *asked_audio = audio_of(reader)?,
+                (None, None) if is(COMPLETION_MODALITIES) => *made_audio = audio_of(reader)?,
+                (None, None) => reader.pass()?,
             }
             more = reader.more()?;
         }
@@ -175,22 +195,27 @@ impl Report {
 
     /// Whether it has a completion that can be true.
     pub(crate) fn tells_completion(&self) -> bool {
-        self.completion.into_iter().any(Count::is_readable)
+        let [_, reasoning_beside] = self.beside;
+        let mut counts = self.completion.into_iter().chain([reasoning_beside]);
+        counts.any(Count::is_readable)
     }
 
     /// Takes a later report of the same answer, member by member: each count that it has replaces the earlier one,
     /// unless only the earlier one can be true.
     pub(crate) fn take_later(&mut self, later: &Self) {
-        let sums = [later.prompt, later.completion];
-        if later.total == Count::ABSENT && sums.into_iter().flatten().any(Count::is_readable) {
+        let mut sums = later.prompt.into_iter().chain(later.completion);
+        let has_sum = sums.any(Count::is_readable);
+        let has_sum = has_sum || later.beside.into_iter().any(Count::is_readable);
+        if later.total == [Count::ABSENT; 2] && has_sum {
             // A sum is of the counts beside it.
-            self.total = Count::ABSENT;
+            self.total = [Count::ABSENT; 2];
         }
         self.leave_earlier_writes(later);
         let are_doubtful = [
             replace(&mut self.prompt, later.prompt),
             replace(&mut self.completion, later.completion),
-            replace(from_mut(&mut self.total), [later.total]),
+            replace_each(&mut self.beside, later.beside),
+            replace(&mut self.total, later.total),
             replace(from_mut(&mut self.cache_read), [later.cache_read]),
             replace(from_mut(&mut self.cache_stored), [later.cache_stored]),
             replace_each(&mut self.cache_writes, later.cache_writes),
@@ -228,23 +253,31 @@ impl Report {
         let cache_read = judge.count(self.cache_read);
         let writes = self.cache_writes(&mut judge);
         let stored = writes.five_minutes.unwrap_or(0) + writes.hour.unwrap_or(0);
-        let [prompt, input] = self.prompt;
-        // What the cache served and stored is beside `input_tokens`, and part of `prompt_tokens`.
-        let prompt = match (judge.count(prompt), judge.count(input)) {
-            (None, Some(input)) => Count(input + cache_read.unwrap_or(0) + stored),
+        let [prompt, input, asked] = self.prompt;
+        // What the cache served and stored is beside `input_tokens`, and part of what has another name.
+        let prompt = match [prompt, input, asked].map(|count| judge.count(count)) {
+            [None, Some(input), _] => Count(input + cache_read.unwrap_or(0) + stored),
+            [None, None, Some(asked)] => Count(asked),
+            [None, None, None] if prompt == Count::ABSENT && input == Count::ABSENT => asked,
             _ => prompt,
         };
-        let [prompt_said, completion_said] = [[prompt, input], self.completion].map(said);
-        let [cached, cached_beside, written] =
-            [self.cached, self.cached_beside, self.written].map(|pair| judge.first(pair));
+        let [prompt_beside, reasoning_beside] = self.beside;
+        let prompt = judge.with(prompt, prompt_beside);
+        let completion = judge.first_of(self.completion);
+        let completion = judge.with(completion, reasoning_beside);
+        let prompt_said = said([prompt, input, asked]);
+        let [first, second, third] = self.completion;
+        let completion_said = said([completion, first, second, third]);
+        let [cached, written] = [self.cached, self.written].map(|pair| judge.first(pair));
+        let cached_beside = judge.first(self.cached_beside);
         let mut usage = Usage {
             prompt: judge.count(prompt),
-            completion: judge.first(self.completion),
-            total: judge.count(self.total),
+            completion: judge.count(completion),
+            total: judge.first(self.total),
             cached: cached.or(cached_beside).or(cache_read),
             cache_write_5m: writes.five_minutes.or(written),
             cache_write_1h: writes.hour,
-            reasoning: judge.first(self.reasoning),
+            reasoning: judge.first(self.reasoning).or(reasoning_beside.tokens()),
             audio_prompt: judge.first(self.audio_prompt),
             audio_completion: judge.first(self.audio_completion),
             ..Usage::default()
@@ -306,11 +339,37 @@ impl Judge {
         tokens
     }
 
-    /// The first of two names that has a count.
+    /// The first name that has a count.
     #[inline]
-    fn first(&mut self, [first, second]: Pair) -> Option<u64> {
-        let (first, second) = (self.count(first), self.count(second));
-        first.or(second)
+    fn first<const NAMES: usize>(&mut self, names: [Count; NAMES]) -> Option<u64> {
+        let mut first = None;
+        for count in names {
+            // Most names are none of a report's.
+            if count != Count::ABSENT {
+                let tokens = self.count(count);
+                first = first.or(tokens);
+            }
+        }
+        first
+    }
+
+    /// The same as a count, which is none or impossible where no name has one.
+    fn first_of(&mut self, names: Triple) -> Count {
+        match self.first(names) {
+            Some(tokens) => Count(tokens),
+            None if names == [Count::ABSENT; 3] => Count::ABSENT,
+            None => Count::IMPOSSIBLE,
+        }
+    }
+
+    /// A sum with what its member leaves out.
+    #[inline]
+    fn with(&mut self, sum: Count, beside: Count) -> Count {
+        match (sum, self.count(beside)) {
+            (Count::ABSENT, Some(more)) => Count(more),
+            (Count(tokens), Some(more)) if sum.is_readable() => Count(tokens + more),
+            _ => sum,
+        }
     }
 
     /// Adds reasoning to the completion where the engine's sum has it beside, and drops what is more than the whole
@@ -377,9 +436,9 @@ fn replace_each([first, second]: &mut [Count; 2], [later, also]: [Count; 2]) -> 
     replace(from_mut(second), [also]) || first
 }
 
-/// The first of two names that has a whole number, be it true or not.
-fn said([first, second]: Pair) -> Option<u64> {
-    first.said().or(second.said())
+/// The first that has a whole number, be it true or not.
+fn said<const NAMES: usize>(names: [Count; NAMES]) -> Option<u64> {
+    names.into_iter().find_map(Count::said)
 }
 
 /// Prompt tokens written to caches, by how long they are kept.
@@ -392,18 +451,23 @@ struct CacheWrites {
 /// Two names of one count, or those of two counts inside a details object.
 type Two = [&'static str; 2];
 
-const PROMPT_TOKENS: Two = names(Name::PromptTokens);
-const COMPLETION_TOKENS: Two = names(Name::CompletionTokens);
-const TOTAL_TOKENS: &str = name(Name::TotalTokens);
+const PROMPT_TOKENS: Three = names(Name::PromptTokens);
+const COMPLETION_TOKENS: Three = names(Name::CompletionTokens);
+const PROMPT_BESIDE: &str = name(Name::PromptBeside);
+const REASONING_BESIDE: &str = name(Name::ReasoningBeside);
+const TOTAL_TOKENS: Two = names(Name::TotalTokens);
 const CACHE_READ: &str = name(Name::CacheRead);
 const CACHE_STORED: &str = name(Name::CacheStored);
 const CACHE_WRITES: &str = name(Name::CacheWrites);
 const PROMPT_DETAILS: Two = names(Name::PromptDetails);
 const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
 
-const CACHED_BESIDE: Two = names(Name::CachedBeside);
+const PROMPT_MODALITIES: &str = name(Name::PromptModalities);
+const COMPLETION_MODALITIES: &str = name(Name::CompletionModalities);
 
-/// Names of up to three counts inside a details object.
+const CACHED_BESIDE: Three = names(Name::CachedBeside);
+
+/// Three names of one count, or up to three counts inside a details object.
 type Three = [&'static str; 3];
 
 const CACHED: Three = [
@@ -431,12 +495,15 @@ impl Count {
 
     #[inline(never)]
     fn read_other(reader: &mut Reader<'_>) -> Option<Self> {
-        let (kind, raw) = reader.value()?;
-        Some(match (kind, raw) {
+        reader.value().map(Self::of_value)
+    }
+
+    fn of_value(value: (Kind, &[u8])) -> Self {
+        match value {
             (Kind::Null, _) => Self::ABSENT,
             (Kind::Number, number) | (Kind::String, [b'"', number @ .., b'"']) => Self::of(number),
             _ => Self::IMPOSSIBLE,
-        })
+        }
     }
 
     /// A whole number, however it is written: `7`, `7.0`, `70e-1`.
@@ -463,6 +530,15 @@ impl Count {
             Self(_) => None,
         }
     }
+}
+
+/// Reads a list of counts for what it says of sound. `None` where the text is not JSON.
+fn audio_of(reader: &mut Reader<'_>) -> Option<Count> {
+    Some(match reader.value()? {
+        (Kind::Array, list) => audio(list).map_or(Count::ABSENT, Count::of_value),
+        (Kind::Null, _) => Count::ABSENT,
+        _ => Count::IMPOSSIBLE,
+    })
 }
 
 /// Reads details; those that are no object are impossible. `None` where the text is not JSON.

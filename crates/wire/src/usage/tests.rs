@@ -540,3 +540,89 @@ fn what_is_said_later_of_cache_writes_takes_the_place_of_their_parts_and_of_thei
         assert_eq!(usage, reported(&[begun, then, begun, then]), "{then}");
     }
 }
+
+#[test]
+fn what_google_has_beside_a_sum_is_part_of_it() {
+    let usage = |report: &str| match super::read(report.as_bytes()) {
+        Reading::Valid(usage) => usage,
+        other => panic!("{report}: {other:?}"),
+    };
+    let all = usage(
+        r#"{"promptTokenCount":12,"cachedContentTokenCount":4,"candidatesTokenCount":71,"toolUsePromptTokenCount":65,"thoughtsTokenCount":89,"totalTokenCount":237,"promptTokensDetails":[{"modality":"TEXT","tokenCount":12}]}"#,
+    );
+    assert_eq!((all.prompt, all.completion), (Some(77), Some(160)));
+    assert_eq!((all.cached, all.reasoning), (Some(4), Some(89)));
+    assert_eq!((all.total, all.doubtful), (Some(237), false));
+    // All of the cap was thought, and counts of nothing are left out.
+    let thought = usage(r#"{"promptTokenCount":3,"thoughtsTokenCount":60,"totalTokenCount":63}"#);
+    assert_eq!((thought.prompt, thought.completion), (Some(3), Some(60)));
+    assert!(!thought.doubtful);
+    let blocked = usage(r#"{"promptTokenCount":3,"totalTokenCount":3}"#);
+    assert_eq!((blocked.prompt, blocked.completion), (Some(3), None));
+    // What cannot be true is added to nothing.
+    let impossible = usage(
+        r#"{"promptTokenCount":3,"candidatesTokenCount":-1,"thoughtsTokenCount":5,"totalTokenCount":9}"#,
+    );
+    assert_eq!(impossible.completion, None);
+    assert!(impossible.doubtful);
+    let begun = r#"{"promptTokenCount":3,"candidatesTokenCount":1,"totalTokenCount":9,"thoughtsTokenCount":5}"#;
+    let over = r#"{"promptTokenCount":3,"candidatesTokenCount":7,"totalTokenCount":15,"thoughtsTokenCount":5}"#;
+    let merged = reported(&[begun, over]);
+    assert_eq!((merged.prompt, merged.completion), (Some(3), Some(12)));
+    assert_eq!((merged.total, merged.doubtful), (Some(15), false));
+}
+
+#[test]
+fn a_document_in_two_dialects_reads_the_same_however_it_is_cut() {
+    for body in [
+        r#"{"usage":null,"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":7}}"#,
+        r#"{"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":7},"usage":null}"#,
+        r#"{"usageMetadata":{"promptTokenCount":9},"usage":{"prompt_tokens":3,"completion_tokens":7}}"#,
+        r#"{"usage":{"prompt_tokens":3,"completion_tokens":7},"usageMetadata":{"promptTokenCount":9}}"#,
+    ] {
+        let whole = unary(body, body.len());
+        let Reading::Valid(usage) = whole else {
+            panic!("{body}: {whole:?}")
+        };
+        assert_eq!(
+            (usage.prompt, usage.completion),
+            (Some(3), Some(7)),
+            "{body}"
+        );
+        assert_eq!(unary(body, 1), whole, "{body}");
+    }
+}
+
+#[test]
+fn sound_is_read_out_of_a_list_by_what_tokens_are_of() {
+    for (list, audio, doubtful) in [
+        (
+            r#"[{"modality":"TEXT","tokenCount":3},{"modality":"AUDIO","tokenCount":7}]"#,
+            Some(7),
+            false,
+        ),
+        (
+            r#"[ { "tokenCount" : 7 , "modality" : "AUDIO" , "x" : [{}] } ]"#,
+            Some(7),
+            false,
+        ),
+        (r#"[{"modality":"TEXT","tokenCount":10}]"#, None, false),
+        (r#"[{"modality":"AUDIO"}]"#, None, false),
+        ("[]", None, false),
+        ("[7]", None, false),
+        ("null", None, false),
+        // More than all of it, and no list.
+        (r#"[{"modality":"AUDIO","tokenCount":11}]"#, None, true),
+        (r#"[{"modality":"AUDIO","tokenCount":-1}]"#, None, true),
+        ("{}", None, true),
+    ] {
+        let usage = valid(&format!(
+            r#"{{"promptTokenCount":10,"candidatesTokenCount":10,"promptTokensDetails":{list},"candidatesTokensDetails":{list}}}"#
+        ));
+        assert_eq!(
+            (usage.audio_prompt, usage.audio_completion, usage.doubtful),
+            (audio, audio, doubtful),
+            "{list}"
+        );
+    }
+}

@@ -4,19 +4,19 @@
 
 use super::read::{read, read_at};
 use super::{Reading, USAGE_LIMIT_BYTES, Usage};
-use crate::dialect::{Name, name};
+use crate::dialect::{Name, names};
 use crate::json::{
     Found, Interest, Interests, Kind, Reader, Repeat, Scanner, Want, after_blanks, may_be_whole,
 };
 
 /// Where usage stands in a document.
-const USAGE: &str = name(Name::Usage);
+const USAGE: [&str; 2] = names(Name::Usage);
 
-static ASKED: Interests = Interests::new(&[Interest::new(
-    USAGE,
-    Want::Raw(USAGE_LIMIT_BYTES),
-    Repeat::LastWins,
-)]);
+const fn usage(path: &'static str) -> Interest {
+    Interest::new(path, Want::Raw(USAGE_LIMIT_BYTES), Repeat::LastWins)
+}
+
+static ASKED: Interests = Interests::new(&[usage(USAGE[0]), usage(USAGE[1])]);
 
 /// Reads the usage out of a response body as it passes.
 ///
@@ -90,9 +90,9 @@ fn in_parts(chunk: &[u8]) -> Progress {
 }
 
 fn of_found(found: &Found) -> Reading {
-    match found.member(0) {
+    let said = |at| found.member(at).filter(|member| member.kind != Kind::Null);
+    match said(0).or(said(1)) {
         None => Reading::Absent,
-        Some(member) if member.kind == Kind::Null => Reading::Absent,
         Some(member) if member.cut => Reading::Invalid(Usage::default()),
         Some(member) => read(found.raw(member)),
     }
@@ -103,8 +103,15 @@ fn of_found(found: &Found) -> Reading {
 fn read_whole(body: &[u8], reading: &mut Reading) -> Option<()> {
     let mut reader = Reader::new(body);
     let mut more = reader.open()?;
+    let mut known = None;
     while more {
-        if *reader.name()? == *USAGE.as_bytes() {
+        let name = reader.name()?;
+        let usage = USAGE.iter().position(|usage| *name == *usage.as_bytes());
+        if usage.is_some() {
+            if known.replace(usage).is_some_and(|known| known != usage) {
+                // Two dialects at once.
+                return None;
+            }
             reader.kind()?;
             let start = reader.place();
             read_at(&mut reader, reading)?;

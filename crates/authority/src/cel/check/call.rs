@@ -2,13 +2,13 @@
 
 use cel::common::ast::{CallExpr, Expr};
 use cel::parser::Expression;
-use regex::RegexBuilder;
 
 use super::super::node::{Conversion, Fact, Fold, Loop, Node, TextTest, Type};
 use super::super::value::Value;
 use super::super::zone::{PARTS, Part, Zone, timestamp};
 use super::super::{name, network};
 use super::{Check, Checked, Found, Problem, boolean, problem, text_of};
+use crate::pattern::{Pattern, Unusable};
 
 /// The most that one compiled regular expression takes, bytes.
 const REGEX_BYTES_MAX: usize = 256 << 10;
@@ -142,13 +142,9 @@ impl<'t> Check<'t> {
     fn matches(&mut self, of: &'t Expression, pattern: &'t Expression) -> Checked {
         let of = self.text(of)?;
         let written = text_of(pattern, "a regular expression")?;
-        let regex = RegexBuilder::new(&written)
-            .size_limit(REGEX_BYTES_MAX)
-            .dfa_size_limit(REGEX_BYTES_MAX)
-            .nest_limit(32)
-            .build()
-            .map_err(|error| at(pattern, regex_says(&error)))?;
-        Ok((Node::Matches(Box::new(of), Box::new(regex)), Type::Bool))
+        let pattern = Pattern::new(&written, REGEX_BYTES_MAX)
+            .map_err(|unusable| at(pattern, regex_says(unusable)))?;
+        Ok((Node::Matches(Box::new(of), Box::new(pattern)), Type::Bool))
     }
 
     fn in_network(&mut self, of: &'t Expression, written: &'t Expression) -> Checked {
@@ -254,6 +250,11 @@ fn methods() -> impl Iterator<Item = &'static str> + Clone {
         .chain(parts)
 }
 
+/// Every name that a rule can call.
+pub(in super::super) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.into_iter().chain(methods())
+}
+
 fn is_method(name: &str) -> bool {
     methods().any(|known| known == name)
 }
@@ -275,19 +276,11 @@ fn wanted(
     problem(of.id, format!("this is {}: {says}", gives.phrase()))
 }
 
-/// In one line: the library draws a picture of it.
-fn regex_says(error: &regex::Error) -> String {
-    match error {
-        regex::Error::CompiledTooBig(_) => {
+fn regex_says(unusable: Unusable) -> String {
+    match unusable {
+        Unusable::TooLarge => {
             format!("the regular expression takes more than {REGEX_BYTES_MAX} bytes when compiled")
         }
-        other => {
-            let drawn = other.to_string();
-            let last = drawn.lines().last().unwrap_or_default();
-            format!(
-                "no regular expression: {}",
-                last.trim_start_matches("error: ")
-            )
-        }
+        Unusable::Syntax(says) => format!("no regular expression: {says}"),
     }
 }

@@ -17,6 +17,8 @@ impl<'e> Evaluation<'e> {
                 text.push_str(&b);
                 Ok(Value::Text(Cow::Owned(text)))
             }
+            (Value::Large(_), Value::Int(_) | Value::Large(_))
+            | (Value::Int(_), Value::Large(_)) => Err(Trouble::Overflow),
             (a, b) => Err(Trouble::Pair("summed", a.kind(), b.kind())),
         }
     }
@@ -24,6 +26,7 @@ impl<'e> Evaluation<'e> {
     pub(super) fn negative(&mut self, of: &'e Node) -> Given<'e> {
         match self.value(of)? {
             Value::Int(of) => of.checked_neg().map(Value::Int).ok_or(Trouble::Overflow),
+            Value::Large(_) => Err(Trouble::Overflow),
             Value::Float(of) => Ok(Value::Float(-of)),
             other => Err(Trouble::Kind("a number", other.kind())),
         }
@@ -62,6 +65,7 @@ pub(super) fn convert<'e>(to: Conversion, value: Value<'e>) -> Given<'e> {
         Conversion::Text => match value {
             Value::Text(text) => Ok(Value::Text(text)),
             Value::Int(value) => Ok(Value::Text(Cow::Owned(value.to_string()))),
+            Value::Large(value) => Ok(Value::Text(Cow::Owned(value.to_string()))),
             Value::Bool(value) => Ok(Value::Text(Cow::Borrowed(if value {
                 "true"
             } else {
@@ -94,6 +98,7 @@ fn int<'e>(value: &Value<'e>) -> Given<'e, i64> {
                 Err(Trouble::Overflow)
             }
         }
+        Value::Large(_) => Err(Trouble::Overflow),
         _ => Err(Trouble::Conversion("a whole number")),
     }
 }
@@ -103,6 +108,8 @@ fn double<'e>(value: &Value<'e>) -> Given<'e, f64> {
         Value::Float(value) => Ok(*value),
         #[expect(clippy::cast_precision_loss, reason = "what double(…) says")]
         Value::Int(value) => Ok(*value as f64),
+        #[expect(clippy::cast_precision_loss, reason = "what double(…) says")]
+        Value::Large(value) => Ok(*value as f64),
         Value::Text(text) => text.parse().map_err(|_| Trouble::Conversion("a number")),
         _ => Err(Trouble::Conversion("a number")),
     }

@@ -103,6 +103,36 @@ fn a_removed_wal_or_its_index_is_detected() {
 }
 
 #[test]
+fn another_ledger_in_the_place_of_ours_is_not_opened_and_nothing_is_left_beside_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [home, away, theirs] = ["home", "away", "theirs"].map(|name| dir.path().join(name));
+    for dir in [&home, &theirs] {
+        std::fs::create_dir(dir).expect("a directory");
+    }
+    let ledger = with_rows(&home);
+    assert!(with_rows(&theirs).close(PATIENCE));
+    std::fs::remove_file(theirs.join("ledger.db.head")).expect("removes");
+    let listed = |dir: &Path| {
+        let files = std::fs::read_dir(dir).expect("lists");
+        let names = files.map(|file| file.expect("a file").file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = listed(&theirs);
+    std::fs::rename(&home, &away).expect("moves");
+    std::fs::rename(&theirs, &home).expect("moves");
+    noticed(&ledger);
+    ledger.intake().settle(settlement(101));
+    nothing_happens_for(Duration::from_millis(700));
+    assert_eq!(listed(&home), before);
+    // Ours is found again where it was.
+    std::fs::rename(&home, &theirs).expect("moves");
+    std::fs::rename(&away, &home).expect("moves");
+    eventually("it is back", || ledger.intake().is_available());
+    flushed(&ledger.intake()).expect("is on disk");
+    assert_eq!(ledger.head().seq, 101);
+}
+
+#[test]
 fn restored_files_are_written_again_and_replacements_are_not_touched() {
     let dir = tempfile::tempdir().expect("a directory");
     let other = tempfile::tempdir().expect("a directory");

@@ -373,6 +373,35 @@ fn a_reload_is_asked_for_and_answered_with_what_came_of_it() {
 }
 
 #[test]
+fn keys_are_read_while_another_process_holds_their_lock_and_changes_wait() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    let lock = std::fs::File::create(gate.path("keys.jsonl.lock")).expect("a file");
+    lock.lock().expect("nobody holds it");
+    std::thread::scope(|scope| {
+        let make = || {
+            ask(
+                &gate,
+                "POST /api/v1/keys",
+                "canary-keys",
+                "",
+                r#"{"workload": "chat"}"#,
+            )
+        };
+        let changes: Vec<_> = (0..6).map(|_| scope.spawn(make)).collect();
+        for _ in 0..50 {
+            let listed = ask(&gate, "GET /api/v1/keys", "canary-keys", "", "");
+            assert_eq!(listed.status, 200, "{}", listed.text());
+        }
+        assert!(changes.iter().all(|change| !change.is_finished()));
+        lock.unlock().expect("it was held");
+        for change in changes {
+            assert_eq!(change.join().expect("no panic").status, 201);
+        }
+    });
+}
+
+#[test]
 fn a_gate_that_is_told_to_drain_ends() {
     let upstream = echo();
     let mut gate = gate(&upstream);

@@ -46,3 +46,31 @@ fn explain_says_of_a_limit_whether_it_holds_in_any_window() {
     let limits = serde_json::json!(["2 requests in any 60s", "9 tokens in 3600s"]);
     assert_eq!(said["limits"], limits, "{}", ended.err);
 }
+
+#[test]
+fn explain_says_what_a_call_becomes_at_a_backend_of_another_dialect() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let document = "backends:\n  own: { url: http://127.0.0.1:1/v1, dialect: openai }\n  \
+                    claude: { url: http://127.0.0.1:2/v1, dialect: anthropic }\n\
+                    routes: [ { workload: w, backend: [own, claude] } ]\n";
+    std::fs::write(dir.path().join("tollgate.yaml"), document).expect("a file");
+    let explained = |more: &[&str]| {
+        let words = ["explain", "--model", "m", "--header", "x-workload-app: w"];
+        let ended = tollgate(dir.path(), &[&words, more].concat(), &[("COLUMNS", "200")]);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
+        ended.out
+    };
+    let told = explained(&[]);
+    assert!(
+        told.contains("translated at claude chat becomes messages\n"),
+        "{told}"
+    );
+    let told = explained(&["--path", "/v1/embeddings"]);
+    let line = "translated claude speaks an API without embeddings, and is not asked\n";
+    assert!(told.contains(line), "{told}");
+    let said: serde_json::Value = serde_json::from_str(&explained(&["--json"])).expect("JSON");
+    assert_eq!(
+        said["translated"],
+        serde_json::json!({ "claude": "messages" })
+    );
+}

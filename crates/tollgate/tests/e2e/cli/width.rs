@@ -41,6 +41,7 @@ fn every_page_of_help_fits_eighty_columns() {
         ]
         .map(|verb| vec![verb]),
     );
+    pages.extend([vec!["import"], vec!["import", "litellm"]]);
     pages.extend(usage.map(|question| vec!["usage", question]));
     for mut page in pages {
         page.push("--help");

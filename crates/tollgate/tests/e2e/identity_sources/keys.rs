@@ -436,3 +436,78 @@ fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
         ended.code == Some(0) && ended.out.contains(&id) && ended.out.contains("ada")
     });
 }
+
+#[test]
+fn a_key_is_revoked_by_its_file_where_the_configuration_cannot_be_read() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    let (id, key) = made(gate.dir.path(), &["create", "--workload", "chat"]);
+    testing::eventually("the gate knows the key", || is_let_in(&gate, &key));
+    let good = std::fs::read_to_string(gate.path("tollgate.yaml")).expect("a file");
+    let run = |args: &[&str]| tollgate(gate.dir.path(), &[&["keys"], args].concat(), &[]);
+    for unreadable in [&*format!("{good}workers: 1\n"), "a:\n\t- b\n", ""] {
+        gate.replace("tollgate.yaml", unreadable.as_bytes());
+        let refused = run(&["revoke", &id]);
+        assert_eq!(refused.code, Some(1), "{}", refused.out);
+        assert!(refused.err.contains("--file"), "{}", refused.err);
+        let listed = run(&["list", "--json", "--file", "keys.jsonl"]);
+        assert!(listed.out.contains(&id), "{}", listed.err);
+    }
+    let absent = run(&["revoke", &id, "--file", "kyes.jsonl"]);
+    assert!(absent.err.contains("does not exist"), "{}", absent.err);
+    let both = run(&["revoke", &id, "--file", "keys.jsonl", "-c", "tollgate.yaml"]);
+    assert_eq!(both.code, Some(2), "{}", both.err);
+    assert_eq!(run(&["revoke", &id, "--file", "keys.jsonl"]).code, Some(0));
+    testing::eventually("the key is refused", || !is_let_in(&gate, &key));
+}
+
+#[test]
+fn a_second_rotation_within_the_overlap_of_the_first_is_refused_but_by_force() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    let (id, first) = made(gate.dir.path(), &["create", "--workload", "chat"]);
+    let (_, second) = made(gate.dir.path(), &["rotate", &id, "--overlap", "24h"]);
+    let again = ["keys", "rotate", &id, "--overlap", "24h"];
+    let refused = tollgate(gate.dir.path(), &again, &[]);
+    assert_eq!(refused.code, Some(1), "{}", refused.out);
+    assert!(refused.err.contains("is good until"), "{}", refused.err);
+    testing::eventually("both are good", || {
+        is_let_in(&gate, &first) && is_let_in(&gate, &second)
+    });
+    let (_, third) = made(gate.dir.path(), &["rotate", &id, "--force"]);
+    testing::eventually("the third is good", || is_let_in(&gate, &third));
+    assert!(is_let_in(&gate, &second) && !is_let_in(&gate, &first));
+    // Who gives no overlap wants all of them to end.
+    let (_, last) = made(gate.dir.path(), &["rotate", &id, "--overlap", "0s"]);
+    testing::eventually("the last is good", || is_let_in(&gate, &last));
+    assert!(!is_let_in(&gate, &second) && !is_let_in(&gate, &third));
+}
+
+#[test]
+fn a_key_whose_names_nobody_can_read_or_whose_models_fit_nothing_is_not_made() {
+    let upstream = echo();
+    let gate = gate(&upstream);
+    let before = std::fs::read(gate.path("keys.jsonl")).expect("a file");
+    for (option, value) in [
+        ("--user", "ada\u{200b}"),
+        ("--user", "\u{202e}ada"),
+        ("--name", "team\u{feff}"),
+        ("--tag", "team=sear\u{2060}ch"),
+        ("--tag", "te\u{ad}am=search"),
+        ("--model", "gpt\u{200b}-4"),
+        ("--model", "gpt-*-mini"),
+        ("--model", "gpt-**"),
+    ] {
+        let create = ["keys", "create", "--workload", "chat", option, value];
+        let refused = tollgate(gate.dir.path(), &create, &[]);
+        assert_eq!(refused.code, Some(1), "{option} {value:?}: {}", refused.out);
+    }
+    let after = std::fs::read(gate.path("keys.jsonl")).expect("a file");
+    assert_eq!(before, after);
+    for good in ["gpt-*", "*", "gpt-4"] {
+        made(
+            gate.dir.path(),
+            &["create", "--workload", "chat", "--model", good],
+        );
+    }
+}

@@ -1,6 +1,6 @@
 """Uses one provider's SDK in front of a backend that speaks another's API: text, streams, a loop of tools, errors.
 
-In: {"base_url", "sdk"}: openai or anthropic. Prints the names of the checks that passed; an unexpected result ends the script.
+In: {"base_url", "sdk"}: openai, responses or anthropic. Prints the names of the checks that passed; an unexpected result ends the script.
 """
 
 import json
@@ -65,6 +65,49 @@ class OfOpenAi:
         raise AssertionError("it was let in")
 
 
+class OfResponses:
+    def __init__(self):
+        self.responses = openai.OpenAI(base_url=given["base_url"] + "/v1", **COMMON).responses
+        self.tools = [{"type": "function", "name": "weather", "parameters": SCHEMA, "strict": False}]
+
+    def create(self, items, **more):
+        return self.responses.create(model="m", max_output_tokens=100, input=items, **more)
+
+    def whole(self):
+        answer = self.create("Hello", instructions="Be short.")
+        assert answer.status in ("completed", "incomplete") and answer.output_text, answer
+        assert answer.usage.input_tokens > 0 and answer.usage.output_tokens > 0, answer
+
+    def streamed(self):
+        events = list(self.create("Hello", stream=True))
+        kinds = [event.type for event in events]
+        assert kinds[:2] == ["response.created", "response.in_progress"], kinds
+        assert kinds[-1] in ("response.completed", "response.incomplete"), kinds
+        assert [event.sequence_number for event in events] == list(range(len(events))), events
+        text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+        assert text and text == events[-1].response.output_text, (text, events[-1])
+
+    def loop_of_tools(self):
+        items = [{"role": "user", "content": "How warm is it in Turin?"}]
+        choice = {"type": "function", "name": "weather"}
+        for _ in range(5):
+            answer = self.create(items, tools=self.tools, tool_choice=choice)
+            [call] = [item for item in answer.output if item.type == "function_call"]
+            assert isinstance(json.loads(call.arguments)["city"], str), call
+            items += [item.model_dump(exclude_none=True) for item in answer.output]
+            items.append({"type": "function_call_output", "call_id": call.call_id, "output": "21"})
+        assert self.create(items, tools=self.tools, tool_choice="none").output_text
+
+    def refused(self):
+        try:
+            self.create("Hello", previous_response_id="resp_1")
+        except openai.BadRequestError as error:
+            assert error.body["code"] == "call_not_translatable", error
+            assert "previous_response_id" in error.body["message"], error
+            return
+        raise AssertionError("it was let in")
+
+
 class OfAnthropic:
     def __init__(self):
         self.messages = anthropic.Anthropic(base_url=given["base_url"], **COMMON).messages
@@ -110,7 +153,7 @@ class OfAnthropic:
         raise AssertionError("it was let in")
 
 
-client = {"openai": OfOpenAi, "anthropic": OfAnthropic}[given["sdk"]]()
+client = {"openai": OfOpenAi, "responses": OfResponses, "anthropic": OfAnthropic}[given["sdk"]]()
 shown = [name for name in vars(type(client)) if name not in ("__init__", "create") and not name.startswith("__")]
 for name in shown:
     getattr(client, name)()

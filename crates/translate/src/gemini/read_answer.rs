@@ -1,0 +1,305 @@
+//! Reads an answer of `generateContent`, and the events of `streamGenerateContent`, each of which is such an answer of its own.
+//!
+//! A stream has no end mark: what came is whole where a reason to finish was told, and it may be told more than once.
+//! Of several candidates the first is read: a call that asks for more is refused.
+//! Not here: errors with a status (`super::read_error`).
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use wire::filter::Stop;
+
+use super::MADE;
+use super::compact::compact;
+use crate::answer::{Error, Event, Finish, Reader, Usage};
+use crate::raw::{Raw, Text, read_json};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    #[serde(borrow)]
+    response_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model_version: Option<Text<'a>>,
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    #[serde(borrow)]
+    prompt_feedback: Option<Feedback<'a>>,
+    usage_metadata: Option<Counts>,
+    error: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback<'a> {
+    #[serde(borrow)]
+    block_reason: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    index: Option<u32>,
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    finish_message: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    thought: Option<bool>,
+    #[serde(borrow)]
+    thought_signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    function_call: Option<Call<'a>>,
+    inline_data: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Clone, Copy, Default, Debug)]
+#[serde(rename_all = "camelCase")]
+struct Counts {
+    prompt_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+}
+
+impl Counts {
+    /// Takes what a later event says, member by member.
+    fn merge(&mut self, later: Self) {
+        let take = |into: &mut Option<u64>, later: Option<u64>| *into = later.or(*into);
+        take(&mut self.prompt_token_count, later.prompt_token_count);
+        take(
+            &mut self.tool_use_prompt_token_count,
+            later.tool_use_prompt_token_count,
+        );
+        take(
+            &mut self.cached_content_token_count,
+            later.cached_content_token_count,
+        );
+        take(
+            &mut self.candidates_token_count,
+            later.candidates_token_count,
+        );
+        take(&mut self.thoughts_token_count, later.thoughts_token_count);
+    }
+
+    fn usage(self) -> Usage {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        Usage {
+            prompt: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
+            cache_read: self.cached_content_token_count,
+            completion: sum(self.candidates_token_count, self.thoughts_token_count),
+            reasoning: self.thoughts_token_count,
+            ..Usage::default()
+        }
+    }
+}
+
+/// How a candidate ended.
+#[derive(Debug)]
+enum Ended {
+    Finished(Finish),
+    /// With something that is no answer.
+    Failed(Error),
+}
+
+/// The state of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct GenerateReader {
+    /// Its id, once it has begun.
+    id: Option<String>,
+    calls: u32,
+    ended: Option<Ended>,
+    usage: Counts,
+    is_over: bool,
+}
+
+fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
+    text.as_ref().map_or("", |text| &text.0)
+}
+
+impl GenerateReader {
+    fn read(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
+        let document: Document<'_> = read_json(json)?;
+        if document.error.is_some() {
+            let error = super::read_error(200, json).ok_or(Stop::Malformed)?;
+            self.is_over = true;
+            tell(Event::Error(error));
+            return Ok(());
+        }
+        if self.id.is_none() {
+            let id = text(&document.response_id);
+            self.id = Some(id.to_owned());
+            let model = text(&document.model_version);
+            tell(Event::Begin { id, model });
+        }
+        self.usage
+            .merge(document.usage_metadata.unwrap_or_default());
+        let feedback = document.prompt_feedback.as_ref();
+        if feedback.is_some_and(|feedback| !text(&feedback.block_reason).is_empty()) {
+            self.ended = Some(Ended::Finished(Finish::Refused));
+        }
+        let candidates = document.candidates.iter().flatten();
+        for candidate in candidates.filter(|candidate| candidate.index.unwrap_or(0) == 0) {
+            let content = candidate.content.as_ref();
+            let parts = content.and_then(|content| content.parts.as_ref());
+            for part in parts.into_iter().flatten() {
+                self.part(part, tell)?;
+            }
+            self.finished(candidate);
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: &Part<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
+        if part.inline_data.is_some() {
+            // Nobody could ask for an image or sound, and an answer without it is another one.
+            return Err(Stop::Malformed);
+        }
+        let signature = Some(text(&part.thought_signature)).filter(|text| !text.is_empty());
+        if let Some(call) = &part.function_call {
+            self.call(call, signature, tell);
+            return Ok(());
+        }
+        let said = text(&part.text);
+        match part.thought {
+            _ if said.is_empty() => {}
+            Some(true) => tell(Event::Thinking(said)),
+            Some(false) | None => tell(Event::Text(said)),
+        }
+        signature.map(Event::Signature).into_iter().for_each(tell);
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Call<'_>, signature: Option<&str>, tell: &mut dyn FnMut(Event<'_>)) {
+        let (nth, name) = (self.calls, text(&call.name));
+        self.calls += 1;
+        let args = call.args.map(|args| args.get().as_bytes());
+        let args = args.and_then(Raw::read).filter(|args| !args.is_null());
+        let json = args.map_or("{}".into(), compact);
+        let made;
+        let id = match text(&call.id) {
+            "" => {
+                let answer = self.id.as_deref().filter(|id| !id.is_empty());
+                let hashed = || format!("{:016x}", hash(&[name, &json]));
+                let of = answer.map_or_else(hashed, str::to_owned);
+                made = format!("{MADE}{of}_{nth}");
+                &made
+            }
+            id => id,
+        };
+        tell(Event::Call {
+            nth,
+            id,
+            name,
+            signature,
+        });
+        tell(Event::Arguments { nth, json: &json });
+    }
+
+    /// The reasons of <https://ai.google.dev/api/generate-content#FinishReason>, and of Vertex AI.
+    fn finished(&mut self, candidate: &Candidate<'_>) {
+        let finish = match text(&candidate.finish_reason) {
+            "" | "FINISH_REASON_UNSPECIFIED" => return,
+            // It says the same of an answer that ends with calls.
+            "STOP" if self.calls > 0 => Finish::ToolCalls,
+            "STOP" => Finish::Stop,
+            "MAX_TOKENS" => Finish::Length,
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "MODEL_ARMOR"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION" => Finish::Refused,
+            // A call that the model did not get right, and what is to come: no success is made of it.
+            other => {
+                let message = text(&candidate.finish_message);
+                let joint = if message.is_empty() { "" } else { ": " };
+                let says = format!("the answer ended with {other}{joint}{message}");
+                let error = Error {
+                    kind: Some(other.to_owned()),
+                    code: Some(other.to_owned()),
+                    ..Error::of(502, says)
+                };
+                self.ended = Some(Ended::Failed(error));
+                return;
+            }
+        };
+        self.ended = Some(Ended::Finished(finish));
+    }
+}
+
+/// FNV-1a, of texts one after the other.
+fn hash(texts: &[&str]) -> u64 {
+    let bytes = texts.iter().flat_map(|text| text.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Reader for GenerateReader {
+    fn event(&mut self, data: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
+        if self.is_over {
+            return Ok(());
+        }
+        self.read(data, tell)
+    }
+
+    fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
+        self.read(json, tell)?;
+        if matches!(self.ended, Some(Ended::Failed(_))) {
+            // Its status says that it is an answer, and it is none.
+            return Err(Stop::Malformed);
+        }
+        self.over(tell);
+        if self.is_over {
+            Ok(())
+        } else {
+            Err(Stop::Malformed)
+        }
+    }
+
+    fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
+        if self.is_over {
+            return;
+        }
+        // Without a reason it is no end, and no success is made up.
+        let event = match self.ended.take() {
+            None => return,
+            Some(Ended::Finished(finish)) => Event::End(finish, self.usage.usage()),
+            Some(Ended::Failed(error)) => Event::Error(error),
+        };
+        self.is_over = true;
+        tell(event);
+    }
+}

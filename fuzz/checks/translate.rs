@@ -1,0 +1,86 @@
+//! What must hold for any call and any answer, between any two dialects.
+//!
+//! A call is refused, or becomes one JSON document. An answer becomes the same however it is cut: JSON where it is a document, events
+//! of JSON where it is a stream.
+//! The first byte of an input chooses the dialects and whether the answer is a stream; then come the call, a byte 0, the answer.
+//! Not here: what becomes of which member (`vectors/translate`).
+
+use bytes::Bytes;
+use serde_json::Value;
+use translate::{Dialect, Translation};
+use wire::dialect::Operation;
+use wire::filter::{Answering, Content, Filter, Request, Stop};
+use wire::head::ResponseHead;
+
+/// Panics when an invariant is broken.
+pub(crate) fn fuzz_one(input: &[u8]) {
+    let Some((choice, rest)) = input.split_first() else {
+        return;
+    };
+    let (call, answer) = match rest.iter().position(|byte| *byte == 0) {
+        Some(at) => (&rest[..at], &rest[at + 1..]),
+        None => (rest, &[][..]),
+    };
+    let operations = [Operation::Chat, Operation::Messages, Operation::Responses];
+    let operation = operations[usize::from(choice & 3) % operations.len()];
+    let backend = Dialect::ALL[usize::from(choice >> 2 & 7) % Dialect::ALL.len()];
+    let translation = Translation::new(backend, &[]);
+    if !translation.applies(operation) {
+        return;
+    }
+    let mut request = Request {
+        body: vec![Bytes::copy_from_slice(call)],
+        ..Request::default()
+    };
+    let Ok(answering) = translation.request(operation, &mut request) else {
+        return;
+    };
+    let made: Result<Value, _> = serde_json::from_slice(&request.body.concat());
+    assert!(made.is_ok_and(|made| made.is_object()), "no JSON object");
+    let Some(answering) = answering else { return };
+    let content = if choice & 128 == 0 {
+        Content::Json
+    } else {
+        Content::Events
+    };
+    let whole = answered(&*answering, content, answer, usize::MAX);
+    for size in [1, 3, 17] {
+        let cut = answered(&*answering, content, answer, size);
+        assert_eq!(whole, cut, "in pieces of {size}");
+    }
+    let text = String::from_utf8(whole.0).expect("UTF-8");
+    match content {
+        Content::Events => {
+            let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            for data in data.filter(|data| *data != "[DONE]") {
+                let event: Result<Value, _> = serde_json::from_str(data);
+                assert!(event.is_ok(), "{data}");
+            }
+        }
+        Content::Json | Content::Other => {
+            let document: Result<Value, _> = serde_json::from_str(&text);
+            assert!(document.is_ok() || whole.1.is_err(), "{text}");
+        }
+    }
+}
+
+fn answered(
+    answering: &dyn Answering,
+    content: Content,
+    answer: &[u8],
+    size: usize,
+) -> (Vec<u8>, Result<(), Stop>) {
+    let mut head = ResponseHead::new();
+    head.status = 200;
+    let mut filter = answering
+        .response(&head, content, 1)
+        .expect("it is filtered");
+    let mut out = Vec::new();
+    for piece in answer.chunks(size.min(answer.len().max(1))) {
+        if let Err(stop) = filter.pass(piece, false, &mut out) {
+            return (out.concat(), Err(stop));
+        }
+    }
+    let over = filter.pass(b"", true, &mut out);
+    (out.concat(), over)
+}
