@@ -12,7 +12,7 @@ use crate::mask::{looks_like_key, masked, quoted};
 use crate::node::{Filled, Node, Shape, Value};
 
 pub(crate) use many::{ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull};
-pub(crate) use nearest::nearest;
+pub use nearest::nearest;
 pub(crate) use record::{Fields, Member, Record, define, record, whole};
 
 mod many;
@@ -61,6 +61,7 @@ impl Place {
 
     pub(crate) fn fault(&self, says: impl Into<String>, hint: impl Into<String>) -> Fault {
         Fault {
+            file: None,
             path: self.path.clone(),
             line: (self.line > 0).then_some(self.line),
             says: masked(&says.into()),

@@ -80,6 +80,7 @@ fn foreign(root: &Node) -> Option<Fault> {
     let list = entry("model_list")?;
     let is_own = entry("backends").is_some() || entry("routes").is_some();
     (!is_own).then(|| Fault {
+        file: None,
         path: "model_list".into(),
         line: Some(list.line),
         says: "this is a configuration of LiteLLM's".into(),
@@ -89,6 +90,7 @@ fn foreign(root: &Node) -> Option<Fault> {
 
 fn whole(says: String, hint: &str) -> Fault {
     Fault {
+        file: None,
         path: String::new(),
         line: None,
         says,

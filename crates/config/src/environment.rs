@@ -90,6 +90,7 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
     let present = present(sources);
     if present.is_empty() {
         let fault = Fault {
+            file: None,
             path: String::new(),
             line: None,
             says: "there is no configuration file and no provider's key in the environment".into(),

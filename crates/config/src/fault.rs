@@ -10,6 +10,8 @@ use std::path::PathBuf;
 /// One thing that is wrong, or (as a warning) suspicious.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// The file that it is in, where the document is made of several.
+    pub file: Option<PathBuf>,
     /// Where in the document: `routes[1].limits[0].per`; empty for the document as a whole.
     pub path: String,
     /// Line in the file, from 1.
@@ -72,7 +74,7 @@ impl std::error::Error for Faults {}
 /// A fault with its file and line in front, as compilers print them.
 #[derive(Debug, Clone, Copy)]
 pub struct Located<'a> {
-    /// The document.
+    /// The document, where the fault names no file of its own.
     pub file: &'a std::path::Path,
     /// The fault.
     pub fault: &'a Fault,
@@ -80,7 +82,8 @@ pub struct Located<'a> {
 
 impl fmt::Display for Located<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
+        let file = self.fault.file.as_deref().unwrap_or(self.file);
+        write!(f, "{}:", file.display())?;
         if let Some(line) = self.fault.line {
             write!(f, "{line}:")?;
         }

@@ -6,6 +6,7 @@
 //! can be found, with line and path; no message quotes a secret.
 //! Not here: watching files, swapping snapshots (`tollgate`), what a reload carries over (`policy::revision`).
 
+pub use decode::nearest;
 pub use document::{load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
@@ -20,7 +21,9 @@ pub use host::{
     WrittenRule,
 };
 pub use import::{Imported, import_litellm};
-pub use lower::{FILE_BYTES_MAX, Loaded};
+pub use lower::{FILE_BYTES_MAX, Given, Loaded};
+pub use mask::{masked, quoted};
+pub use node::{Entry, Node, Scalar, Shape, Value, parse_all};
 pub use redact::Redacted;
 pub use schema::json_schema;
 pub use sources::Sources;

@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use policy::secret::Secret;
 use policy::snapshot::{Bounds, Snapshot};
 
 use self::identity::Known;
@@ -57,6 +58,17 @@ pub struct Loaded {
     pub document: Redacted,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Fault>,
+    /// Files that the document names and that are in no file system.
+    pub given: Vec<Given>,
+}
+
+/// A file that came with a document, and that it names.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// As the document's paths lead to it.
+    pub path: PathBuf,
+    /// What it holds; a certificate or a secret.
+    pub content: Secret,
 }
 
 /// Most of a file that holds a secret or a certificate, bytes.
@@ -118,6 +130,7 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
         watched: cx.watched,
         document,
         warnings,
+        given: Vec::new(),
     })
 }
 

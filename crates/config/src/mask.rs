@@ -39,7 +39,8 @@ const NAME_MAX: usize = 256;
 const LOOKED_AT: usize = 1024;
 
 /// A piece of the document in quotes, short enough for a line.
-pub(crate) fn quoted(text: &str) -> String {
+#[must_use]
+pub fn quoted(text: &str) -> String {
     const SHOWN_CHARS: usize = 80;
     if looks_like_key(text) {
         return format!("{MASK:?}");
@@ -52,7 +53,8 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// A message without the words that look like keys.
-pub(crate) fn masked(message: &str) -> String {
+#[must_use]
+pub fn masked(message: &str) -> String {
     let word = |word: &str| {
         let is_edge = |c: char| !c.is_alphanumeric();
         let core = word.trim_matches(is_edge);

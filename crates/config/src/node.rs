@@ -16,30 +16,41 @@ const NODES_MAX: usize = 200_000;
 const SCALAR_BYTES_MAX: usize = 16 << 20;
 
 /// One value of the document.
-#[derive(Clone)]
-pub(crate) struct Node {
-    pub(crate) line: usize,
-    pub(crate) value: Value,
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Where it begins, from 1.
+    pub line: usize,
+    /// What it is.
+    pub value: Value,
 }
 
-#[derive(Clone)]
-pub(crate) enum Value {
+/// What a value is.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// Text, a number, a boolean or nothing.
     Scalar(Scalar),
+    /// Values in order.
     List(Vec<Node>),
+    /// Values by name, in the order written; no name comes twice.
     Map(Vec<Entry>),
 }
 
-#[derive(Clone)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) line: usize,
-    pub(crate) node: Node,
+/// A member of a mapping.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its name.
+    pub key: String,
+    /// Where the name stands.
+    pub line: usize,
+    /// What it is.
+    pub node: Node,
 }
 
 /// Text as written, and as it reads once variables are filled in.
 #[derive(Clone)]
-pub(crate) struct Scalar {
-    pub(crate) raw: String,
+pub struct Scalar {
+    /// As written, without its quotes.
+    pub raw: String,
     pub(crate) text: String,
     /// Neither quoted nor a block scalar, so YAML may read it as a number, a boolean or nothing.
     pub(crate) plain: bool,
@@ -57,12 +68,23 @@ pub(crate) enum Filled {
     Faulty,
 }
 
+/// It may hold a secret, which no log may show.
+impl std::fmt::Debug for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
 /// What YAML's core schema makes of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
+    /// Neither of the others.
     Text,
+    /// A whole number or a fraction.
     Number,
+    /// True or false.
     Boolean,
+    /// Empty, or null.
     Nothing,
 }
 
@@ -77,7 +99,8 @@ impl Node {
     }
 
     /// The kind of thing it is, for "is …, not …" messages.
-    pub(crate) fn what(&self) -> &'static str {
+    #[must_use]
+    pub fn what(&self) -> &'static str {
         match &self.value {
             Value::List(_) => "a list",
             Value::Map(_) => "a mapping",
@@ -92,7 +115,9 @@ impl Node {
 }
 
 impl Scalar {
-    pub(crate) fn shape(&self) -> Shape {
+    /// What YAML makes of it.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
         if !self.plain || self.filled == Filled::Yes {
             return Shape::Text;
         }
@@ -132,9 +157,33 @@ fn is_number(text: &str) -> bool {
         })
 }
 
+/// Reads the documents of `text`, each bounded as one is alone; how many there are is bounded by the text's length.
+///
+/// # Errors
+/// What is not YAML, or is more than may be read.
+pub fn parse_all(text: &str) -> Result<Vec<Node>, Vec<Fault>> {
+    let builder = built(text, true)?;
+    Ok(builder.before.into_iter().chain(builder.root).collect())
+}
+
 /// Reads the one document of `text`, or says why it cannot be read.
 pub(crate) fn parse(text: &str) -> Result<Node, Vec<Fault>> {
-    let mut builder = Builder::default();
+    built(text, false)?.root.ok_or_else(|| {
+        vec![Fault {
+            file: None,
+            path: String::new(),
+            line: None,
+            says: "the document is empty".into(),
+            hint: "write at least `backends` and `routes`".into(),
+        }]
+    })
+}
+
+fn built(text: &str, takes_several: bool) -> Result<Builder, Vec<Fault>> {
+    let mut builder = Builder {
+        takes_several,
+        ..Builder::default()
+    };
     let mut parser = Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
     while let Some(event) = parser.next_event() {
         let step = match event {
@@ -146,15 +195,9 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<Fault>> {
             return Err(builder.faults);
         }
     }
-    match builder.root {
-        _ if !builder.faults.is_empty() => Err(builder.faults),
-        Some(root) => Ok(root),
-        None => Err(vec![Fault {
-            path: String::new(),
-            line: None,
-            says: "the document is empty".into(),
-            hint: "write at least `backends` and `routes`".into(),
-        }]),
+    match builder.faults.is_empty() {
+        true => Ok(builder),
+        false => Err(builder.faults),
     }
 }
 
@@ -163,6 +206,9 @@ struct Builder {
     open: Vec<Open>,
     anchors: HashMap<usize, Measured>,
     root: Option<Node>,
+    takes_several: bool,
+    /// Documents before the one that is built.
+    before: Vec<Node>,
     nodes: usize,
     scalar_bytes: usize,
     faults: Vec<Fault>,
@@ -198,8 +244,13 @@ impl Builder {
         let line = span.start.line().max(1);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
-            Event::DocumentStart(_) if self.root.is_some() => {
+            Event::DocumentStart(_) if self.root.is_some() && !self.takes_several => {
                 Err(broken(line, "a second document begins here"))
+            }
+            Event::DocumentStart(_) if self.root.is_some() => {
+                self.before.extend(self.root.take());
+                self.anchors.clear();
+                Ok(())
             }
             Event::DocumentStart(_) => Ok(()),
             Event::Alias(anchor) => {
@@ -362,6 +413,7 @@ fn twice(key: &str, line: usize, entries: &[Entry]) -> Fault {
         .find(|e| e.key == key)
         .map_or(line, |e| e.line);
     Fault {
+        file: None,
         path: String::new(),
         line: Some(line),
         says: format!(
@@ -374,6 +426,7 @@ fn twice(key: &str, line: usize, entries: &[Entry]) -> Fault {
 
 fn broken(line: usize, says: &str) -> Fault {
     Fault {
+        file: None,
         path: String::new(),
         line: Some(line),
         says: says.into(),

@@ -3,7 +3,7 @@
 //! Not here: a host's files and variables (`tollgate`), what is watched ([`crate::Loaded`]).
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The world that a document may refer to.
 pub trait Sources {
@@ -12,6 +12,15 @@ pub trait Sources {
     /// # Errors
     /// As the file system says; [`io::ErrorKind::FileTooLarge`] where it is longer.
     fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>>;
+
+    /// The names of the files of a directory.
+    ///
+    /// # Errors
+    /// As the file system says; where there is none, nobody knows.
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let _unknown = directory;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Whether nobody but its owner can read or change a file.
     ///

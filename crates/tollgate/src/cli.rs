@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::convert::Convert;
 use crate::demo::Demo;
 use crate::explain::Explain;
 use crate::import::Import;
@@ -76,8 +77,8 @@ pub(crate) enum Verb {
     Import(Import),
     /// Run the gate.
     ///
-    /// The configuration is the file that -c names, else tollgate.yaml of the current directory.
-    /// The file and everything it refers to are watched: a change is
+    /// The configuration is what -c names, else tollgate.yaml of the current directory: a file of ours, or a
+    /// file or directory of Kubernetes' objects. The file and everything it refers to are watched: a change is
     /// taken whole or refused whole, and no exchange in flight is cut. Where there is no file the gate is
     /// made from the environment: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
     /// ANTHROPIC_BASE_URL, GEMINI_API_KEY, GEMINI_BASE_URL; TOLLGATE_DATA and TOLLGATE_ADMIN say
@@ -95,6 +96,15 @@ pub(crate) enum Verb {
     /// ledger and the access log are written to are looked at too.
     #[command(before_help = "Example:\n  tollgate check -c gate.yaml")]
     Check(Check),
+    /// Print the configuration that Kubernetes' objects come to.
+    ///
+    /// Objects are those of Gateway API, Envoy Gateway and Envoy AI Gateway (Agent Router): AIGatewayRoute,
+    /// AIServiceBackend, BackendSecurityPolicy, BackendTrafficPolicy and the like. What is not honoured is
+    /// a fault, what is left out a warning. No secret is printed: -o writes them, each into a file of its own.
+    #[command(before_help = "Examples:\n  \
+        tollgate convert manifests/        prints tollgate.yaml\n  \
+        tollgate convert gateway.yaml -o gate")]
+    Convert(Convert),
     /// Say what the gate would make of a call, and why: who calls, which route, which limits.
     ///
     /// Nothing is sent upstream and no limit is used up. The answer goes by the configuration alone, not by
@@ -150,16 +160,18 @@ pub(crate) enum Verb {
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Configuration file [default: tollgate.yaml of the current directory, else the environment].
-    #[arg(short, long, value_name = "FILE")]
+    /// Configuration: our file, or a file or directory of Kubernetes' objects [default: tollgate.yaml of the
+    /// current directory, else the environment].
+    #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) config: Option<PathBuf>,
 }
 
 /// Options of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Configuration file [default: tollgate.yaml of the current directory, else the environment].
-    #[arg(short, long, value_name = "FILE")]
+    /// Configuration: our file, or a file or directory of Kubernetes' objects [default: tollgate.yaml of the
+    /// current directory, else the environment].
+    #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) config: Option<PathBuf>,
 }
 

@@ -11,6 +11,7 @@ mod calibration;
 mod check;
 mod cli;
 mod conditions;
+mod convert;
 mod credential;
 pub mod demo;
 pub mod embedded;
@@ -28,6 +29,7 @@ mod kubernetes;
 mod ledger_log;
 pub mod logging;
 mod login;
+mod manifests;
 mod marks;
 mod metrics;
 mod needs;
@@ -96,6 +98,7 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
     match verb {
         cli::Verb::Run(run) => serve::run(&run),
         cli::Verb::Check(check) => check::check(&check),
+        cli::Verb::Convert(options) => convert::convert(&options),
         cli::Verb::Completions(asked) => {
             told(pages::completions(cli::Cli::command(), asked.shell).trim_end())
         }

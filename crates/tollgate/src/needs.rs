@@ -34,6 +34,7 @@ pub(crate) fn faults(host: &Host, open: Option<&Fixed>) -> Vec<Fault> {
     let sent_to = [("traces", collector), ("ledger.postgres", server)];
     faults.extend(sent_to.into_iter().filter_map(|(path, says)| {
         Some(Fault {
+            file: None,
             path: path.to_owned(),
             line: None,
             says: says?,

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use admin::People;
 use config::{Faults, Loaded, Sources};
+use control::Beside;
 use counting::{Counters, TokenizerCache};
 use ledger::LedgerService;
 use policy::admin::Access;
@@ -34,6 +35,7 @@ use crate::issuers;
 use crate::keyring::{Absent, Keyring};
 use crate::ledger_log;
 use crate::login;
+use crate::manifests;
 use crate::marks::{Marks, Reloaded};
 use crate::needs;
 use crate::pool::{self, Pool};
@@ -137,7 +139,7 @@ pub(crate) struct Current {
 /// Loads from a file, or from the environment when there is none.
 pub(crate) fn load(file: Option<&Path>, sources: &dyn Sources) -> Result<Loaded, Faults> {
     match file {
-        Some(file) => config::load(file, sources),
+        Some(file) => manifests::load(file, sources),
         None => config::from_environment(sources),
     }
 }
@@ -160,6 +162,11 @@ pub(crate) fn publication(
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<(RuntimeConfig, Current), String> {
+    let given = std::mem::take(&mut loaded.given);
+    let sources = &Beside {
+        given: &given,
+        sources,
+    };
     let keyring = Keyring::of(&loaded, Absent::IsLost).map(Arc::new);
     let issuers = issuers::named(&loaded.host);
     let credentials = std::mem::take(&mut loaded.host.credentials);

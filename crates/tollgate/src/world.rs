@@ -38,6 +38,12 @@ impl Sources for World {
         bounded(file, found.len(), bytes_max)
     }
 
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        std::fs::read_dir(directory)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
+    }
+
     fn is_private(&self, path: &Path) -> io::Result<bool> {
         use std::os::unix::fs::MetadataExt;
         let found = std::fs::metadata(path)?;
@@ -84,6 +90,10 @@ impl Sources for Keeping<'_> {
         Ok(bytes)
     }
 
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        World.list(directory)
+    }
+
     fn is_private(&self, path: &Path) -> io::Result<bool> {
         World.is_private(path)
     }
@@ -111,6 +121,10 @@ impl Sources for Kept<'_> {
             Some(kept) => Ok(kept.expose().to_vec()),
             None => World.read(path, bytes_max),
         }
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        World.list(directory)
     }
 
     fn is_private(&self, path: &Path) -> io::Result<bool> {

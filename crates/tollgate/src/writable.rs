@@ -32,6 +32,7 @@ pub(crate) fn faults(host: &Host) -> Vec<Fault> {
         let said = writable(file).map_err(|says| (says, hint));
         let said = said.and_then(|()| of_a_kind(file, setting == "ledger.path"));
         said.err().map(|(says, hint)| Fault {
+            file: None,
             path: setting.to_owned(),
             line,
             says,

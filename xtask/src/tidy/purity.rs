@@ -19,6 +19,7 @@ const PURE: &[&str] = &[
     "tokens",
     "policy",
     "config",
+    "control",
     "identity",
     "authority",
     "experiment",

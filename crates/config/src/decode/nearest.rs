@@ -1,7 +1,8 @@
 //! Which known name a typing error was meant to be.
 
 /// The known name that a typing error could have made into `written`.
-pub(crate) fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
+#[must_use]
+pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
     if written.len() > 64 {
         return None;
     }

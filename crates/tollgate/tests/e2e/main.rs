@@ -31,6 +31,7 @@ mod identity;
 mod identity_sources;
 mod ledger;
 mod limits;
+mod manifests;
 mod observability;
 mod operations;
 mod overhead;

@@ -167,6 +167,57 @@ fn the_suite_passes_against_our_gate() {
     verify_whole("tollgate", &gate(), |config| config).passed(QUICK + 2);
 }
 
+/// The paper's three policies as a cluster has them, with the test's ports and keys in place of theirs.
+#[test]
+fn the_suite_passes_against_our_gate_by_the_white_papers_manifests() {
+    let example = include_str!("../../../../examples/manifests/white-paper.yaml");
+    let mut objects = example.to_owned();
+    for (part, by) in [
+        ("      port: 1975", "      port: {port}"),
+        ("        port: 8000", "        port: {upstream_port}"),
+        (
+            "    - fqdn:\n        hostname: generativelanguage.googleapis.com\n        port: 443",
+            "    - ip:\n        address: 127.0.0.1\n        port: {frontier_port}",
+        ),
+        (
+            "    substitution.aigw.run/env/apiKey: GEMINI_API_KEY",
+            "    key: gemini",
+        ),
+        ("${GEMINI_API_KEY}", "gemini-api-key"),
+        (
+            "    substitution.aigw.run/env/apiKey: VLLM_API_KEY",
+            "    key: on-prem",
+        ),
+        ("${VLLM_API_KEY}", "on-prem-api-key"),
+        // The suite compares bodies byte for byte.
+        ("          modelNameOverride: gemini-2.5-flash\n", ""),
+    ] {
+        objects = replaced(&objects, part, by);
+    }
+    // The test's upstream speaks no TLS.
+    let mut objects: Vec<&str> = objects.split("---\n").collect();
+    objects.retain(|object| !object.contains("kind: BackendTLSPolicy"));
+    let objects = objects.join("---\n");
+    // What objects cannot say stands in a file of ours beside them.
+    let ours = "listen: { admin: \"127.0.0.1:{admin_port}\" }\naccess_log: \"{dir}/access.log\"\n";
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("a file");
+    let subject = Path::new(SCENARIO).join("gateways/tollgate/subject.toml");
+    let subject = fs::read_to_string(subject).expect("a subject");
+    let subject = replaced(&subject, "{dir}/tollgate.yaml", "{dir}");
+    write("subject.toml", &found_at(&subject, &gate()));
+    write("objects.yaml", &objects);
+    write("gate.yaml", ours);
+    let suite = Path::new(SCENARIO).join("verify.toml");
+    let output = Command::new(PROVE)
+        .args(["verify", "--json", "--suite"])
+        .arg(suite)
+        .arg("--gateway")
+        .arg(dir.path())
+        .output();
+    Came::of(&output.expect("prove runs")).passed(QUICK + 2);
+}
+
 #[test]
 fn a_limit_that_is_off_is_caught() {
     let limits = ", limits: [ { requests: 2, per: 1m, window: rolling } ]";

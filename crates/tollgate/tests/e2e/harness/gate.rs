@@ -108,6 +108,20 @@ impl Gate {
         Self::spawn_plain(command, config).ready()
     }
 
+    /// Starts by a directory `objects` of its own, with these files and one that says its addresses.
+    pub(crate) fn start_directory(files: &[(&str, &[u8])]) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        let ours = format!(
+            "listen: {{ data: \"{data}\", admin: \"{admin}\" }}\naccess_log: ../access.jsonl\n"
+        );
+        let mut all: Vec<(&str, &[u8])> = files.to_vec();
+        all.push(("objects/gate.yaml", ours.as_bytes()));
+        let mut command = Command::new("sh");
+        let run = "exec \"$0\" run -c \"$(dirname \"$3\")/objects\"";
+        command.args(["-c", run]).arg(Self::binary());
+        Self::spawn(command, data, admin, any_host(), "", &all, &[]).ready()
+    }
+
     /// Sets the gate's file size limit: bytes, or `unlimited`.
     pub(crate) fn limit_files(&self, most: &str) {
         let id = self.child.id().to_string();

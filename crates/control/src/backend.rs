@@ -1,0 +1,155 @@
+//! Envoy Gateway's Backend: addresses.
+
+use crate::cluster::Cluster;
+use crate::fields::Item;
+use crate::findings::{Findings, Spot};
+use crate::object::Object;
+use crate::reference::Reference;
+use crate::trust::{self, Trust};
+
+/// Addresses of one Backend.
+#[derive(Debug, Clone)]
+pub(crate) struct Upstream {
+    pub(crate) endpoints: Vec<Address>,
+    pub(crate) is_fallback: bool,
+    pub(crate) is_http2: bool,
+    pub(crate) trust: Option<Trust>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    pub(crate) spot: Spot,
+    pub(crate) host: String,
+    pub(crate) port: u64,
+}
+
+impl Upstream {
+    pub(crate) fn of(
+        cluster: &Cluster<'_>,
+        backend: &Object<'_>,
+        policies: &[(Reference, Trust)],
+        findings: &mut Findings,
+    ) -> Self {
+        let mut spec = backend.spec(findings);
+        if let Some(kind) = spec
+            .text("type", findings)
+            .filter(|kind| kind.value != "Endpoints")
+        {
+            findings.fault(
+                &kind.spot,
+                "is not honoured here",
+                "write the addresses under endpoints",
+            );
+        }
+        let mut upstream = Self {
+            endpoints: Vec::new(),
+            is_fallback: spec
+                .flag("fallback", findings)
+                .is_some_and(|said| said.value),
+            is_http2: false,
+            trust: None,
+        };
+        for said in spec.texts("appProtocols", findings) {
+            match said.value.as_str() {
+                "gateway.envoyproxy.io/h2c" | "kubernetes.io/h2c" => upstream.is_http2 = true,
+                _ => findings.fault(
+                    &said.spot,
+                    "is not honoured here",
+                    "leave it out: HTTP is spoken to models",
+                ),
+            }
+        }
+        if let Some(item) = spec.take("tls") {
+            upstream.trust = Some(trust::own(cluster, backend, &item, findings));
+        }
+        let for_it = policies.iter().find(|(target, _)| target.is_to(backend));
+        if let Some((_, trust)) = for_it {
+            let own = upstream.trust.take().and_then(|own| own.client_certificate);
+            upstream.trust = Some(Trust {
+                client_certificate: own,
+                ..trust.clone()
+            });
+        }
+        let endpoints = spec.list("endpoints", findings);
+        if endpoints.is_empty() {
+            findings.fault(&backend.spot, "has no address", "write spec.endpoints");
+        }
+        upstream.endpoints = endpoints
+            .iter()
+            .filter_map(|item| Address::of(item, findings))
+            .collect();
+        upstream.is_checked_by_its_name(findings);
+        spec.end(findings);
+        upstream
+    }
+
+    /// A certificate is checked by the name that is dialled; another one cannot be said.
+    pub(crate) fn is_checked_by_its_name(&self, findings: &mut Findings) {
+        let Some(name) = self
+            .trust
+            .as_ref()
+            .and_then(|trust| trust.hostname.as_ref())
+        else {
+            return;
+        };
+        if let Some(other) = self
+            .endpoints
+            .iter()
+            .find(|at| !at.host.eq_ignore_ascii_case(&name.value))
+        {
+            let says = format!(
+                "is the name by which the certificate of {} would be checked, and it is checked by the name that is dialled",
+                other.host
+            );
+            findings.fault(
+                &name.spot,
+                says,
+                format!(
+                    "write {} as the address, or {} here",
+                    name.value, other.host
+                ),
+            );
+        }
+    }
+}
+
+impl Address {
+    fn of(item: &Item<'_>, findings: &mut Findings) -> Option<Self> {
+        let mut of = item.fields(findings);
+        let fqdn = of.take("fqdn");
+        let ip = of.take("ip");
+        of.refuse(
+            &[
+                ("unix", "sockets of Unix are not dialled"),
+                ("hostname", "the host header is the address's"),
+            ],
+            findings,
+        );
+        of.skip(&["zone"]);
+        of.end(findings);
+        let (item, name) = match (fqdn, ip) {
+            (Some(item), None) => (item, "hostname"),
+            (None, Some(item)) => (item, "address"),
+            _ => {
+                findings.fault(
+                    &item.spot,
+                    "says no single address",
+                    "write fqdn: { hostname, port } or ip: { address, port }",
+                );
+                return None;
+            }
+        };
+        let mut of = item.fields(findings);
+        let host = of.needed_text(name, findings);
+        let port = of
+            .need("port", findings)
+            .and_then(|item| item.number(findings));
+        of.end(findings);
+        Some(Self {
+            spot: item.spot.clone(),
+            host: host?.value,
+            port: port?.value,
+        })
+    }
+}

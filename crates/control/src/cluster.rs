@@ -1,0 +1,223 @@
+//! All objects of the files, and what is looked up in them.
+//!
+//! Not here: whether a reference may be followed (`reference`).
+
+use std::cell::{Ref, RefCell};
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use config::Given;
+use policy::secret::Secret;
+
+use crate::file_of;
+use crate::findings::{Findings, Spot};
+use crate::object::{CORE, Object};
+use crate::reference::{Grant, Reference, is_granted, is_missing};
+use crate::tree::Tree;
+
+/// Where programs of the Envoy AI Gateway without a cluster are told where a Secret's content comes from.
+const FROM_ENV: &str = "substitution.aigw.run/env/";
+const FROM_FILE: &str = "substitution.aigw.run/file/";
+
+/// Objects by kind and name.
+pub(crate) struct Cluster<'n> {
+    pub(crate) objects: Vec<Object<'n>>,
+    grants: Vec<Grant>,
+    given: RefCell<Vec<(Given, String)>>,
+}
+
+/// Where the content of a Secret or `ConfigMap` is.
+pub(crate) enum Content {
+    /// In a file that comes with the document.
+    File(PathBuf),
+    /// In a variable of the environment.
+    Variable(String),
+}
+
+impl Content {
+    /// As a source of a secret is written.
+    pub(crate) fn source(&self, spot: &Spot) -> Tree {
+        match self {
+            Self::File(path) => {
+                Tree::map([("file", Some(Tree::text(path.to_string_lossy()).of(spot)))])
+            }
+            Self::Variable(name) => Tree::map([("env", Some(Tree::text(name).of(spot)))]),
+        }
+    }
+}
+
+impl<'n> Cluster<'n> {
+    pub(crate) fn new(objects: Vec<Object<'n>>, findings: &mut Findings) -> Self {
+        for (index, object) in objects.iter().enumerate() {
+            if object.group == CORE {
+                let mut top = object.top(findings);
+                top.skip(&["type", "immutable", "data", "stringData", "binaryData"]);
+                top.end(findings);
+            }
+            let is_it = |other: &&Object<'_>| {
+                (other.group, other.kind, &other.namespace, &other.name)
+                    == (object.group, object.kind, &object.namespace, &object.name)
+            };
+            let before = objects.get(..index).unwrap_or_default();
+            if let Some(other) = before.iter().find(is_it) {
+                let says = format!("stands in {}, too", other.spot.file.display());
+                findings.fault(&object.spot, says, "keep one of them");
+            }
+        }
+        let grants = objects
+            .iter()
+            .filter(|object| object.kind == "ReferenceGrant");
+        let grants = grants.map(|object| Grant::of(object, findings)).collect();
+        Self {
+            objects,
+            grants,
+            given: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn of_kind<'c>(
+        &'c self,
+        kind: &'static str,
+    ) -> impl Iterator<Item = &'c Object<'n>> {
+        self.objects
+            .iter()
+            .filter(move |object| object.kind == kind)
+    }
+
+    /// What an object names, where it may and where that is there.
+    pub(crate) fn resolve(
+        &self,
+        from: &Object<'_>,
+        to: &Reference,
+        findings: &mut Findings,
+    ) -> Option<&Object<'n>> {
+        if !is_granted(from, to, &self.grants, findings) {
+            return None;
+        }
+        let found = self.objects.iter().find(|object| to.is_to(object));
+        if found.is_none() {
+            let there: Vec<&Object<'_>> = self.objects.iter().collect();
+            is_missing(to, &there, findings);
+        }
+        found
+    }
+
+    /// Whether an object may name what need not be in these files.
+    pub(crate) fn is_granted(
+        &self,
+        from: &Object<'_>,
+        to: &Reference,
+        findings: &mut Findings,
+    ) -> bool {
+        is_granted(from, to, &self.grants, findings)
+    }
+
+    /// What a key of a Secret or `ConfigMap` holds.
+    pub(crate) fn content(
+        &self,
+        from: &Object<'_>,
+        to: &Reference,
+        keys: &[&str],
+        findings: &mut Findings,
+    ) -> Option<Content> {
+        if !to.is_one_of(&[(CORE, "Secret"), (CORE, "ConfigMap")], findings) {
+            return None;
+        }
+        let object = self.resolve(from, to, findings)?;
+        for key in keys {
+            let annotated = |start: &str| {
+                let name = format!("{start}{key}");
+                object
+                    .annotations
+                    .iter()
+                    .find(|(n, _)| *n == name)
+                    .map(|(_, value)| value.clone())
+            };
+            if let Some(variable) = annotated(FROM_ENV) {
+                return Some(Content::Variable(variable));
+            }
+            if let Some(file) = annotated(FROM_FILE) {
+                return Some(Content::File(file.into()));
+            }
+            if let Some(found) = Self::bytes(object, key, findings) {
+                return found.map(|bytes| Content::File(self.give(object, key, bytes)));
+            }
+        }
+        let says = format!(
+            "the {} {} has no key {}",
+            object.kind,
+            object.id(),
+            keys.join(" or ")
+        );
+        findings.fault(&to.spot, says, "add it");
+        None
+    }
+
+    /// What a key holds: nothing where there is no such key, and no bytes where those are faulty.
+    pub(crate) fn bytes(
+        object: &Object<'_>,
+        key: &str,
+        findings: &mut Findings,
+    ) -> Option<Option<Vec<u8>>> {
+        let is_secret = object.kind == "Secret";
+        let mut top = object.top(&mut Findings::default());
+        let members = [
+            ("stringData", false),
+            ("data", is_secret),
+            ("binaryData", true),
+        ];
+        for (member, is_encoded) in members {
+            let Some(item) = top.take(member) else {
+                continue;
+            };
+            let mut entries = item.fields(&mut Findings::default());
+            let found = entries.all().into_iter().find(|(name, _)| *name == key);
+            let Some((_, item)) = found else { continue };
+            let Some(said) = item.text(findings) else {
+                return Some(None);
+            };
+            if is_secret && said.value.contains("${") {
+                let says = "holds a variable, and variables are not filled in here";
+                let hint = format!("write the annotation {FROM_ENV}{key}: NAME, or the value");
+                findings.fault(&said.spot, says, hint);
+                return Some(None);
+            }
+            if !is_encoded {
+                return Some(Some(said.value.into_bytes()));
+            }
+            let padding = GeneralPurposeConfig::new()
+                .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+            let text: String = said.value.split_whitespace().collect();
+            let read = GeneralPurpose::new(&STANDARD, padding).decode(text);
+            if read.is_err() {
+                findings.fault(
+                    &said.spot,
+                    "is not base64",
+                    "write it under stringData as it is",
+                );
+            }
+            return Some(read.ok());
+        }
+        None
+    }
+
+    /// Lays a key's content beside the document.
+    pub(crate) fn give(&self, object: &Object<'_>, key: &str, bytes: Vec<u8>) -> PathBuf {
+        let path = file_of(object.kind, &object.namespace, &object.name, key);
+        let mut given = self.given.borrow_mut();
+        if !given.iter().any(|(file, _)| file.path == path) {
+            let file = Given {
+                path: path.clone(),
+                content: Secret::new(bytes),
+            };
+            given.push((file, format!("{} {}, key {key}", object.kind, object.id())));
+        }
+        path
+    }
+
+    pub(crate) fn given(&self) -> Ref<'_, Vec<(Given, String)>> {
+        self.given.borrow()
+    }
+}

@@ -1,0 +1,346 @@
+//! BackendSecurityPolicy: what the gate sends upstream to be let in.
+//!
+//! Invariant: no secret stands in what is made here, only where it is.
+
+use crate::cluster::{Cluster, Content};
+use crate::fields::{Fields, Item};
+use crate::findings::{Findings, Spot};
+use crate::gateway::targets;
+use crate::object::{AI, CORE, Object};
+use crate::reference::Reference;
+use crate::tree::Tree;
+
+/// A credential, and the header that carries it; none where it says that itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Credential {
+    members: Vec<(String, Tree)>,
+    header: Option<&'static str>,
+    spot: Spot,
+}
+
+impl Credential {
+    /// For a backend whose dialect sends credentials in this header.
+    pub(crate) fn tree(&self, usual: &str) -> Tree {
+        let mut members = self.members.clone();
+        if let Some(header) = self.header.filter(|header| *header != usual) {
+            members.push(("header".into(), Tree::text(header)));
+        }
+        Tree::Map(members).of(&self.spot)
+    }
+}
+
+/// Policies, and which service each is for.
+pub(crate) fn policies(
+    cluster: &Cluster<'_>,
+    findings: &mut Findings,
+) -> Vec<(Reference, Credential)> {
+    let mut found: Vec<(Reference, Credential)> = Vec::new();
+    for policy in cluster.of_kind("BackendSecurityPolicy") {
+        let mut spec = policy.spec(findings);
+        let targets = targets(&mut spec, policy, findings);
+        let credential = credential(cluster, policy, &mut spec, findings);
+        spec.end(findings);
+        for target in targets {
+            if !target.is_one_of(&[(AI, "AIServiceBackend")], findings)
+                || cluster.resolve(policy, &target, findings).is_none()
+            {
+                continue;
+            }
+            if found
+                .iter()
+                .any(|(of, _)| (&of.namespace, &of.name) == (&target.namespace, &target.name))
+            {
+                findings.fault(
+                    &target.spot,
+                    "has a credential by another policy",
+                    "keep one of the policies",
+                );
+            }
+            found.extend(credential.clone().map(|credential| (target, credential)));
+        }
+    }
+    found
+}
+
+fn credential(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    spec: &mut Fields<'_>,
+    findings: &mut Findings,
+) -> Option<Credential> {
+    let kind = spec.needed_text("type", findings);
+    spec.refuse(
+        &[(
+            "credentialOverride",
+            "what a client brings is never sent upstream",
+        )],
+        findings,
+    );
+    let blocks = [
+        "apiKey",
+        "anthropicAPIKey",
+        "azureAPIKey",
+        "azureCredentials",
+        "awsCredentials",
+        "gcpCredentials",
+    ];
+    let mut there: Vec<(&str, Item<'_>)> = Vec::new();
+    for name in blocks {
+        there.extend(spec.take(name).map(|item| (name, item)));
+    }
+    let kind = kind?;
+    let wanted = match kind.value.as_str() {
+        "APIKey" => "apiKey",
+        "AnthropicAPIKey" => "anthropicAPIKey",
+        "AzureAPIKey" => "azureAPIKey",
+        "AzureCredentials" => "azureCredentials",
+        "AWSCredentials" => "awsCredentials",
+        "GCPCredentials" => "gcpCredentials",
+        _ => {
+            let hint = "write APIKey, AnthropicAPIKey, AzureAPIKey, AzureCredentials, AWSCredentials or GCPCredentials";
+            findings.fault(&kind.spot, "is no kind of credential", hint);
+            return None;
+        }
+    };
+    for (name, item) in there.iter().filter(|(name, _)| *name != wanted) {
+        findings.fault(
+            &item.spot,
+            format!("says {name}, and the type is {}", kind.value),
+            "keep one",
+        );
+    }
+    let Some((_, item)) = there.into_iter().find(|(name, _)| *name == wanted) else {
+        findings.fault(&kind.spot, format!("needs {wanted}"), "");
+        return None;
+    };
+    let made = |name: &str, tree: Tree| Credential {
+        members: vec![(name.to_owned(), tree)],
+        header: None,
+        spot: item.spot.clone(),
+    };
+    match wanted {
+        "azureCredentials" => {
+            azure(cluster, policy, &item, findings).map(|tree| made("azure", tree))
+        }
+        "awsCredentials" => aws(cluster, policy, &item, findings).map(|tree| made("aws", tree)),
+        "gcpCredentials" => {
+            google(cluster, policy, &item, findings).map(|tree| made("google", tree))
+        }
+        _ => {
+            let mut of = item.fields(findings);
+            let secret = secret(
+                cluster,
+                policy,
+                of.need("secretRef", findings),
+                &["apiKey"],
+                findings,
+            );
+            of.end(findings);
+            let (content, spot) = secret?;
+            let Tree::Map(members) = content.source(&spot) else {
+                return None;
+            };
+            Some(Credential {
+                members,
+                header: Some(match wanted {
+                    "anthropicAPIKey" => "x-api-key",
+                    "azureAPIKey" => "api-key",
+                    _ => "authorization",
+                }),
+                spot: item.spot.clone(),
+            })
+        }
+    }
+}
+
+fn secret(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: Option<Item<'_>>,
+    keys: &[&str],
+    findings: &mut Findings,
+) -> Option<(Content, Spot)> {
+    let item = item?;
+    let named = Reference::whole(&item, (CORE, "Secret"), &policy.namespace, findings)?;
+    if !named.is_one_of(&[(CORE, "Secret")], findings) {
+        return None;
+    }
+    let content = cluster.content(policy, &named, keys, findings)?;
+    Some((content, named.spot))
+}
+
+fn azure(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    let client = of.needed_text("clientID", findings);
+    let tenant = of.needed_text("tenantID", findings);
+    of.refuse(&[("oidcExchangeToken", "write credential: { azure: { federated_token_file } } in a file of ours, or a clientSecretRef")], findings);
+    let secret = secret(
+        cluster,
+        policy,
+        of.need("clientSecretRef", findings),
+        &["client-secret"],
+        findings,
+    );
+    of.end(findings);
+    let (secret, spot) = secret?;
+    let (client, tenant) = (client?, tenant?);
+    Some(Tree::map([
+        ("tenant", Some(Tree::text(tenant.value).of(&tenant.spot))),
+        ("client_id", Some(Tree::text(client.value).of(&client.spot))),
+        ("client_secret", Some(secret.source(&spot))),
+    ]))
+}
+
+fn google(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    // Where the models are is said by the address.
+    of.skip(&["projectName", "region"]);
+    of.refuse(
+        &[(
+            "workloadIdentityFederationConfig",
+            "write the JSON of an external_account as credentialsFile",
+        )],
+        findings,
+    );
+    let file = of.take("credentialsFile");
+    of.end(findings);
+    let Some(file) = file else {
+        findings.warn(
+            &item.spot,
+            "names no key: the service account of the machine is used",
+            "",
+        );
+        return Some(Tree::map([("metadata", Some(Tree::Plain("true".into())))]));
+    };
+    let mut of = file.fields(findings);
+    let found = secret(
+        cluster,
+        policy,
+        of.need("secretRef", findings),
+        &["service_account.json"],
+        findings,
+    );
+    of.end(findings);
+    match found? {
+        (Content::File(path), spot) => Some(Tree::map([(
+            "key_file",
+            Some(Tree::text(path.to_string_lossy()).of(&spot)),
+        )])),
+        (Content::Variable(_), spot) => {
+            findings.fault(
+                &spot,
+                "is in a variable, and a service account is a file",
+                "write it in the Secret",
+            );
+            None
+        }
+    }
+}
+
+fn aws(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    let region = of.needed_text("region", findings);
+    let own =
+        "write credential: { aws: { web_identity: … } } in a file of ours, or credentialsFile";
+    of.refuse(&[("oidcExchangeToken", own)], findings);
+    let file = of.take("credentialsFile");
+    of.end(findings);
+    let Some(file) = file else {
+        let says = "names no keys, and which of the machine's is meant is not guessed";
+        findings.fault(
+            &item.spot,
+            says,
+            "write credentialsFile, or credential: { aws: { imds: true } } in a file of ours",
+        );
+        return None;
+    };
+    let mut of = file.fields(findings);
+    let profile = of
+        .text("profile", findings)
+        .map_or_else(|| "default".to_owned(), |said| said.value);
+    let named = of.need("secretRef", findings);
+    of.end(findings);
+    // It becomes part of the name of a file.
+    if !profile
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    {
+        let says = "names a profile that is more than letters, digits, - and _";
+        findings.fault(&file.spot, says, "give the profile another name");
+        return None;
+    }
+    let named = Reference::whole(&named?, (CORE, "Secret"), &policy.namespace, findings)?;
+    let object = cluster.resolve(policy, &named, findings)?;
+    let Some(Some(bytes)) = Cluster::bytes(object, "credentials", findings) else {
+        findings.fault(
+            &named.spot,
+            format!("the Secret {} has no key credentials", object.id()),
+            "add it",
+        );
+        return None;
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let key = |name: &str| member_of(&text, &profile, name);
+    let (Some(id), Some(secret)) = (key("aws_access_key_id"), key("aws_secret_access_key")) else {
+        findings.fault(
+            &named.spot,
+            format!("has no keys of the profile {profile}"),
+            "write aws_access_key_id and aws_secret_access_key below [PROFILE]",
+        );
+        return None;
+    };
+    let source = |name: &str, value: &str| {
+        let path = cluster.give(
+            object,
+            &format!("credentials.d/{profile}/{name}"),
+            value.as_bytes().to_vec(),
+        );
+        Content::File(path).source(&named.spot)
+    };
+    let region = region?;
+    Some(Tree::map([
+        ("region", Some(Tree::text(region.value).of(&region.spot))),
+        ("access_key_id", Some(Tree::text(id).of(&named.spot))),
+        (
+            "secret_access_key",
+            Some(source("secret_access_key", secret)),
+        ),
+        (
+            "session_token",
+            key("aws_session_token").map(|token| source("session_token", token)),
+        ),
+    ]))
+}
+
+/// A member of a profile, in the form of AWS' own file.
+fn member_of<'t>(text: &'t str, profile: &str, name: &str) -> Option<&'t str> {
+    let mut is_in = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(head) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            is_in = head.trim() == profile;
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| is_in)
+            && key.trim() == name
+        {
+            return Some(value.trim());
+        }
+    }
+    None
+}

@@ -1,0 +1,77 @@
+//! What is wrong with objects, and what is left out of them.
+//!
+//! Invariant: each names its file, line, object and place; no message holds what looks like a key.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use config::{Fault, masked};
+
+/// A place in an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Spot {
+    pub(crate) file: Rc<Path>,
+    /// Kind, namespace and name.
+    pub(crate) object: Rc<str>,
+    /// Below the object: `spec.rules[0].matches`.
+    pub(crate) path: String,
+    pub(crate) line: usize,
+}
+
+impl Spot {
+    pub(crate) fn member(&self, name: &str, line: usize) -> Self {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        let is_plain = name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+        let path = match is_plain {
+            true => format!("{}{dot}{name}", self.path),
+            false => format!("{}[{}]", self.path, config::quoted(name)),
+        };
+        Self {
+            path,
+            line,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn item(&self, index: usize, line: usize) -> Self {
+        Self {
+            path: format!("{}[{index}]", self.path),
+            line,
+            ..self.clone()
+        }
+    }
+
+    fn fault(&self, says: impl Into<String>, hint: impl Into<String>) -> Fault {
+        let space = if self.path.is_empty() || self.object.is_empty() {
+            ""
+        } else {
+            " "
+        };
+        Fault {
+            file: Some(self.file.to_path_buf()),
+            path: format!("{}{space}{}", self.object, self.path),
+            line: (self.line > 0).then_some(self.line),
+            says: masked(&says.into()),
+            hint: masked(&hint.into()),
+        }
+    }
+}
+
+/// Faults and warnings.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) warnings: Vec<Fault>,
+}
+
+impl Findings {
+    pub(crate) fn fault(&mut self, at: &Spot, says: impl Into<String>, hint: impl Into<String>) {
+        self.faults.push(at.fault(says, hint));
+    }
+
+    pub(crate) fn warn(&mut self, at: &Spot, says: impl Into<String>, hint: impl Into<String>) {
+        self.warnings.push(at.fault(says, hint));
+    }
+}

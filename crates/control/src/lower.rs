@@ -1,0 +1,268 @@
+//! All objects together: callers, routes in their order, limits where they count.
+//!
+//! Rules go by headers and by the model; our routes go by the caller and by the model. So the one header beside the model's that
+//! rules and limits look at is the header that names callers, and its values are the callers.
+//! Invariant: what a limit counts together is counted together in our document, or is a fault.
+//! Not here: single objects (`gateway`, `route`, `service`, `traffic`, `security`).
+
+mod callers;
+mod limits;
+mod routes;
+
+use std::path::Path;
+use std::rc::Rc;
+
+use config::{Node, Shape, Value, parse_all};
+
+use self::callers::{Callers, DEFAULT};
+use self::routes::Made;
+use crate::cluster::Cluster;
+use crate::fields::Said;
+use crate::findings::{Findings, Spot};
+use crate::gateway::{self, Door};
+use crate::object;
+use crate::origins::Origins;
+use crate::plain::PlainRoute;
+use crate::route::ModelRoute;
+use crate::security;
+use crate::service::{Ref, Services};
+use crate::traffic;
+use crate::tree::Tree;
+use crate::{Input, Lowered, Refused, access_log, clients};
+
+/// Lowers the objects of these files. One file of ours may lie beside them: what it says goes before what objects come to, and its
+/// backends and routes are added.
+///
+/// # Errors
+/// Every fault that can be found.
+pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
+    let mut findings = Findings::default();
+    let mut files: Vec<(Rc<Path>, Vec<Node>)> = Vec::new();
+    for input in inputs {
+        let file: Rc<Path> = Rc::from(input.file);
+        match parse_all(input.text) {
+            Ok(nodes) => files.push((file, nodes)),
+            Err(faults) => findings
+                .faults
+                .extend(faults.into_iter().map(|fault| config::Fault {
+                    file: Some(input.file.to_path_buf()),
+                    ..fault
+                })),
+        }
+    }
+    let mut objects = Vec::new();
+    let mut own: Option<(Spot, &Node)> = None;
+    for (file, node) in files
+        .iter()
+        .flat_map(|(file, nodes)| nodes.iter().map(move |node| (file, node)))
+    {
+        if matches!(&node.value, Value::Scalar(scalar) if scalar.shape() == Shape::Nothing) {
+            continue;
+        }
+        if object::looks_like_object(node) || !matches!(node.value, Value::Map(_)) {
+            objects.extend(object::objects(file, node, &mut findings));
+            continue;
+        }
+        let spot = Spot {
+            file: Rc::clone(file),
+            object: "".into(),
+            path: String::new(),
+            line: node.line,
+        };
+        match own {
+            None => own = Some((spot, node)),
+            Some(_) => findings.fault(
+                &spot,
+                "is a second document of ours beside objects of Kubernetes",
+                "write both into one",
+            ),
+        }
+    }
+    let cluster = Cluster::new(objects, &mut findings);
+    // Of what is wrong with the document as a whole nothing can be an object's.
+    let whole_of = own.as_ref().map(|(spot, _)| spot.clone());
+    let own = own.map(|(spot, node)| members(Tree::copied(node, &spot)));
+    let document = whole(&cluster, own, &mut findings);
+    let Some(document) = document.filter(|_| findings.faults.is_empty()) else {
+        return Err(Refused {
+            faults: ordered(findings.faults),
+            warnings: ordered(findings.warnings),
+        });
+    };
+    let mut origins = Origins::default();
+    if let Some(spot) = whole_of {
+        origins.add("", &spot);
+    }
+    document.note("", &mut origins);
+    let (given, given_of) = cluster.given().iter().cloned().unzip();
+    Ok(Lowered {
+        document: document.document(),
+        given,
+        given_of,
+        origins,
+        warnings: ordered(findings.warnings),
+    })
+}
+
+/// In the order of files and lines, each once.
+pub(crate) fn ordered(mut faults: Vec<config::Fault>) -> Vec<config::Fault> {
+    faults.sort_by(|a, b| {
+        (&a.file, a.line, &a.path, &a.says).cmp(&(&b.file, b.line, &b.path, &b.says))
+    });
+    faults.dedup();
+    faults
+}
+
+fn members(tree: Tree) -> Vec<(String, Tree)> {
+    match tree {
+        Tree::Map(members) => members,
+        Tree::Of(_, inside) => members(*inside),
+        Tree::Plain(_) | Tree::Text(_) | Tree::List(_) => Vec::new(),
+    }
+}
+
+fn whole(
+    cluster: &Cluster<'_>,
+    own: Option<Vec<(String, Tree)>>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let Some(door) = Door::of(cluster, findings) else {
+        if let Some(object) = cluster.objects.first() {
+            findings.fault(
+                &object.spot,
+                "there is no Gateway in these files",
+                "add one: it says where the gate listens",
+            );
+        }
+        return None;
+    };
+    gateway::classes(cluster, findings);
+    let access_log = access_log::access_log(cluster, findings);
+    let [bounds, client_address] = clients::clients(cluster, &door, findings);
+    let services = Services::read(cluster, &door.gateway.namespace, findings);
+    let mut models: Vec<ModelRoute<'_, '_>> = cluster
+        .of_kind("AIGatewayRoute")
+        .filter_map(|route| ModelRoute::of(cluster, route, &door, &services, findings))
+        .collect();
+    models.sort_by_key(|route| route.object.id());
+    let plain: Vec<PlainRoute<'_, '_>> = cluster
+        .of_kind("HTTPRoute")
+        .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
+        .collect();
+    let traffic = traffic::policies(cluster, &door, findings);
+    let security = security::policies(cluster, &door, findings);
+    let callers = Callers::of(&models, &plain, &traffic, findings);
+    let mut made = Made::new(&callers, &traffic);
+    made.sorted(&models, findings);
+    for route in &plain {
+        made.plain(route, findings);
+    }
+    made.unused(findings);
+    let unused = cluster.of_kind("AIServiceBackend").filter(|service| {
+        let is_it = |r: &&Ref| r.target.spot.object == service.spot.object;
+        !models
+            .iter()
+            .flat_map(|route| &route.rules)
+            .any(|rule| rule.refs.iter().any(|r| is_it(&r)))
+    });
+    for service in unused {
+        findings.warn(&service.spot, "no route goes to this", "");
+    }
+    if made.routes.is_empty() && findings.faults.is_empty() {
+        findings.fault(
+            &door.gateway.spot,
+            "no route is attached to this",
+            "add an AIGatewayRoute or an HTTPRoute with this Gateway in its parentRefs",
+        );
+    }
+    let identity = callers.identity(&security, &door, findings);
+    let hosts = hosts(&models, &plain, &door, findings);
+    let document = [
+        ("listen", Some(door.listen(hosts))),
+        ("identity", Some(identity)),
+        ("cors", security.cors),
+        ("client_address", client_address),
+        ("access_log", access_log),
+        ("bounds", bounds),
+        (
+            "backends",
+            (!made.backends.is_empty()).then(|| made.backends.tree()),
+        ),
+        (
+            "routes",
+            (!made.routes.is_empty()).then_some(Tree::List(made.routes)),
+        ),
+    ];
+    let there = document
+        .into_iter()
+        .filter_map(|(name, tree)| Some((name.to_owned(), tree?)));
+    Some(beside(there.collect(), own.unwrap_or_default()))
+}
+
+/// The document with what a file of ours says beside.
+fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
+    for (name, tree) in own {
+        let Some((_, there)) = document.iter_mut().find(|(member, _)| *member == name) else {
+            document.push((name, tree));
+            continue;
+        };
+        match (name.as_str(), there.bare(), tree.bare()) {
+            ("listen" | "bounds" | "client_address", Tree::Map(lowered), Tree::Map(said)) => {
+                let kept = lowered
+                    .iter()
+                    .filter(|(name, _)| !said.iter().any(|(own, _)| own == name));
+                *there = Tree::Map(kept.chain(said).cloned().collect());
+            }
+            ("backends", Tree::Map(lowered), Tree::Map(said)) => {
+                *there = Tree::Map(lowered.iter().chain(said).cloned().collect())
+            }
+            ("routes", Tree::List(lowered), Tree::List(said)) => {
+                *there = Tree::List(lowered.iter().chain(said).cloned().collect())
+            }
+            _ => *there = tree,
+        }
+    }
+    Tree::Map(document)
+}
+
+/// The hosts that routes to models are for: one list for all of them, as they are told apart by nothing else.
+fn hosts(
+    models: &[ModelRoute<'_, '_>],
+    plain: &[PlainRoute<'_, '_>],
+    door: &Door<'_, '_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let names = |said: &[Said<String>]| {
+        said.iter()
+            .map(|said| said.value.clone())
+            .collect::<Vec<_>>()
+    };
+    let first = models
+        .first()
+        .map(|route| names(&route.hostnames))
+        .unwrap_or_default();
+    for route in models {
+        let is_other =
+            names(&route.hostnames) != first || !plain.is_empty() && !route.hostnames.is_empty();
+        if let Some(said) = route.hostnames.first().filter(|_| is_other) {
+            let says =
+                "is not what all routes say, and calls to models are not told apart by their host";
+            findings.fault(
+                &said.spot,
+                says,
+                "write the same hostnames in all routes, or run a gate for each",
+            );
+        }
+    }
+    let of_plain = plain.iter().flat_map(|route| names(&route.hostnames));
+    let all: Vec<String> = first
+        .into_iter()
+        .chain(of_plain.filter(|_| door.is_loopback))
+        .collect();
+    (!all.is_empty()).then(|| Tree::texts(&all))
+}
+
+/// What counts calls of nobody in particular: who brings no header.
+fn is_named(workload: &str) -> bool {
+    workload != DEFAULT
+}

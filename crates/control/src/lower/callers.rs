@@ -1,0 +1,173 @@
+//! Callers: the values of the one header by which rules and limits go.
+//!
+//! Not here: callers that are proven (`security`).
+
+use crate::findings::Findings;
+use crate::gateway::Door;
+use crate::matching::{HeaderMatch, How, MODEL};
+use crate::plain::PlainRoute;
+use crate::route::ModelRoute;
+use crate::security::Security;
+use crate::traffic::Traffic;
+use crate::tree::Tree;
+
+/// Who calls without the header.
+pub(super) const DEFAULT: &str = "default";
+/// A header that nobody sends, where nothing goes by a header.
+const NONE: &str = "x-tollgate-workload";
+
+/// The header that names callers, and who they are.
+pub(crate) struct Callers {
+    header: Option<String>,
+    named: Vec<String>,
+    /// Whether some route takes calls without the header.
+    has_default: bool,
+}
+
+impl Callers {
+    pub(super) fn of(
+        models: &[ModelRoute<'_, '_>],
+        plain: &[PlainRoute<'_, '_>],
+        traffic: &[Traffic],
+        findings: &mut Findings,
+    ) -> Self {
+        let mut callers = Self {
+            header: None,
+            named: Vec::new(),
+            has_default: false,
+        };
+        let matches = models
+            .iter()
+            .flat_map(|route| &route.rules)
+            .flat_map(|rule| &rule.matches);
+        let of_routes: Vec<&HeaderMatch> = matches
+            .flat_map(|(_, headers)| headers)
+            .filter(|header| header.name != MODEL)
+            .collect();
+        let of_limits: Vec<&HeaderMatch> = traffic
+            .iter()
+            .flat_map(|policy| &policy.limits)
+            .flat_map(|rule| &rule.headers)
+            .filter(|header| header.name != MODEL)
+            .collect();
+        for header in of_routes.iter().chain(&of_limits) {
+            let known = callers.header.get_or_insert_with(|| header.name.clone());
+            if *known != header.name {
+                let says =
+                    format!("is a second header by which calls are told apart, beside {known}");
+                findings.fault(
+                    &header.spot,
+                    says,
+                    "callers are known by one: use the same in all rules and limits",
+                );
+            }
+        }
+        let of_plain = plain
+            .iter()
+            .flat_map(|route| &route.rules)
+            .flat_map(|rule| &rule.matches);
+        let of_plain: Vec<&HeaderMatch> = of_plain
+            .flat_map(|one| &one.headers)
+            .filter(|header| Some(&header.name) == callers.header.as_ref())
+            .collect();
+        for header in of_routes.iter().chain(&of_limits).chain(&of_plain) {
+            let quiet = &mut Findings::default();
+            for value in header.values(quiet) {
+                if !callers.named.contains(&value) {
+                    callers.named.push(value);
+                }
+            }
+        }
+        // Nobody would be counted, and everybody let in.
+        if callers.named.is_empty()
+            && let Some(header) = of_limits.first()
+        {
+            let says = format!(
+                "counts callers by {}, and no rule or limit says which there are",
+                header.name
+            );
+            let hint = "match the header's values in the route: callers are known by name";
+            findings.fault(&header.spot, says, hint);
+        }
+        let is_open = |headers: &[HeaderMatch]| {
+            !headers
+                .iter()
+                .any(|header| Some(&header.name) == callers.header.as_ref())
+        };
+        let mut open = models
+            .iter()
+            .flat_map(|route| &route.rules)
+            .flat_map(|rule| &rule.matches)
+            .filter(|(_, headers)| is_open(headers));
+        let open_plain = plain
+            .iter()
+            .flat_map(|route| &route.rules)
+            .flat_map(|rule| &rule.matches)
+            .any(|one| is_open(&one.headers));
+        let first = open.next().map(|(spot, _)| spot.clone());
+        callers.has_default = first.is_some() || open_plain;
+        if let (Some(spot), Some(header)) = (first, &callers.header)
+            && !callers.named.is_empty()
+        {
+            let says = format!(
+                "takes calls of everybody; a call whose {header} says another value than those that are named in these files is refused (404)"
+            );
+            findings.warn(&spot, says, "");
+        }
+        callers
+    }
+
+    pub(super) fn header(&self) -> Option<&str> {
+        self.header.as_deref()
+    }
+
+    /// The callers that a match takes; none where it has its fault.
+    pub(super) fn taken_by(
+        &self,
+        headers: &[HeaderMatch],
+        findings: &mut Findings,
+    ) -> Option<Vec<String>> {
+        let of_callers = headers
+            .iter()
+            .find(|header| Some(&header.name) == self.header.as_ref());
+        let Some(header) = of_callers else {
+            let default = self.has_default.then(|| DEFAULT.to_owned());
+            return Some(self.named.iter().cloned().chain(default).collect());
+        };
+        if matches!(header.how, How::Distinct) {
+            return None;
+        }
+        Some(header.values(findings)).filter(|values| !values.is_empty())
+    }
+
+    /// How callers are recognised.
+    pub(super) fn identity(
+        &self,
+        security: &Security,
+        door: &Door<'_, '_>,
+        findings: &mut Findings,
+    ) -> Tree {
+        if !security.issuers.is_empty() {
+            let header = self.header().filter(|_| !self.named.is_empty());
+            let issuers = security
+                .issuers
+                .iter()
+                .map(|issuer| issuer.tree(header, DEFAULT, findings));
+            let mut issuers: Vec<Tree> = issuers.collect();
+            return match issuers.len() {
+                1 => issuers.remove(0),
+                _ => Tree::List(issuers),
+            };
+        }
+        let header = match &self.header {
+            Some(header) if !self.named.is_empty() => header,
+            _ => NONE,
+        };
+        Tree::map([
+            ("header", Some(Tree::text(header))),
+            ("default", self.has_default.then(|| Tree::text(DEFAULT))),
+            ("trust", (!door.is_loopback).then(|| Tree::text("anyone"))),
+        ])
+        .of(&door.gateway.spot)
+    }
+}

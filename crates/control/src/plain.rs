@@ -1,0 +1,209 @@
+//! HTTPRoute: calls of plain HTTP, to Services and Backends.
+
+use crate::cluster::Cluster;
+use crate::fields::{Item, Said};
+use crate::findings::{Findings, Spot};
+use crate::gateway::Door;
+use crate::matching::{HeaderMatch, How, Wanted};
+use crate::object::Object;
+use crate::route::{Times, times};
+use crate::service::{Ref, Services};
+use crate::tree::Tree;
+
+/// A route whose rules go to ordinary services.
+pub(crate) struct PlainRoute<'c, 'n> {
+    pub(crate) object: &'c Object<'n>,
+    pub(crate) hostnames: Vec<Said<String>>,
+    pub(crate) rules: Vec<PlainRule>,
+}
+
+/// A rule of it.
+pub(crate) struct PlainRule {
+    pub(crate) spot: Spot,
+    pub(crate) name: Option<String>,
+    pub(crate) refs: Vec<Ref>,
+    pub(crate) matches: Vec<PlainMatch>,
+    pub(crate) times: Times,
+}
+
+/// What a rule takes, but for its header of callers.
+pub(crate) struct PlainMatch {
+    pub(crate) spot: Spot,
+    path: Option<Tree>,
+    method: Option<Tree>,
+    pub(crate) headers: Vec<HeaderMatch>,
+}
+
+impl<'c, 'n> PlainRoute<'c, 'n> {
+    pub(crate) fn of(
+        cluster: &'c Cluster<'n>,
+        object: &'c Object<'n>,
+        door: &Door<'_, '_>,
+        services: &Services,
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let mut spec = object.spec(findings);
+        let is_held = door.holds(cluster, object, &mut spec, findings);
+        let hostnames = spec.texts("hostnames", findings);
+        let rules = spec.list("rules", findings);
+        let home = &door.gateway.namespace;
+        let rules = rules
+            .iter()
+            .map(|item| PlainRule::of(cluster, object, item, services, home, findings))
+            .collect();
+        spec.end(findings);
+        is_held.then_some(Self {
+            object,
+            hostnames,
+            rules,
+        })
+    }
+}
+
+impl PlainRule {
+    fn of(
+        cluster: &Cluster<'_>,
+        route: &Object<'_>,
+        item: &Item<'_>,
+        services: &Services,
+        home: &str,
+        findings: &mut Findings,
+    ) -> Self {
+        let mut of = item.fields(findings);
+        let name = of.text("name", findings).map(|said| said.value);
+        let refs = of.list("backendRefs", findings);
+        if refs.is_empty() {
+            findings.fault(
+                &item.spot,
+                "goes nowhere",
+                "name a Service or a Backend in backendRefs",
+            );
+        }
+        let refs = refs
+            .iter()
+            .filter_map(|item| Ref::of_plain(cluster, route, item, services, home, findings));
+        let refs = refs.collect();
+        let matches = of.list("matches", findings);
+        let mut matches: Vec<PlainMatch> = matches
+            .iter()
+            .filter_map(|item| PlainMatch::of(item, findings))
+            .collect();
+        if matches.is_empty() {
+            matches.push(PlainMatch {
+                spot: item.spot.clone(),
+                path: None,
+                method: None,
+                headers: Vec::new(),
+            });
+        }
+        let times = times(&mut of, findings);
+        of.refuse(
+            &[
+                ("filters", "calls of plain HTTP pass as they are"),
+                ("sessionPersistence", "calls go to the addresses in turn"),
+                ("retry", "write it in a BackendTrafficPolicy"),
+            ],
+            findings,
+        );
+        of.end(findings);
+        Self {
+            spot: item.spot.clone(),
+            name,
+            refs,
+            matches,
+            times,
+        }
+    }
+}
+
+impl PlainMatch {
+    fn of(item: &Item<'_>, findings: &mut Findings) -> Option<Self> {
+        let mut of = item.fields(findings);
+        let path = of.take("path");
+        let method = of.text("method", findings);
+        let headers = HeaderMatch::all(&mut of, findings);
+        of.refuse(
+            &[("queryParams", "routes do not go by the query")],
+            findings,
+        );
+        of.end(findings);
+        let path = match path {
+            Some(item) => Some(path_of(&item, findings)?),
+            None => None,
+        };
+        Some(Self {
+            spot: item.spot.clone(),
+            path,
+            method: method.map(|said| Tree::text(said.value).of(&said.spot)),
+            headers,
+        })
+    }
+
+    /// As our document writes it; hosts are the route's.
+    pub(crate) fn tree(
+        &self,
+        callers: Option<&str>,
+        hosts: &[Said<String>],
+        findings: &mut Findings,
+    ) -> Tree {
+        let mut wanted = Vec::new();
+        for header in self
+            .headers
+            .iter()
+            .filter(|header| Some(header.name.as_str()) != callers)
+        {
+            match &header.how {
+                How::Is(values) if let [Wanted::Exact(value)] = values.as_slice() => {
+                    wanted.push((header.name.clone(), Tree::text(value).of(&header.spot)));
+                }
+                How::Is(_) | How::Distinct => findings.fault(
+                    &header.spot,
+                    "says more than one value",
+                    "write a match for each",
+                ),
+            }
+        }
+        let hosts: Vec<String> = hosts.iter().map(|said| said.value.clone()).collect();
+        Tree::map([
+            (
+                "path",
+                Some(self.path.clone().unwrap_or_else(|| Tree::text("/*"))),
+            ),
+            ("method", self.method.clone()),
+            ("host", (!hosts.is_empty()).then(|| Tree::texts(&hosts))),
+            ("headers", (!wanted.is_empty()).then_some(Tree::Map(wanted))),
+        ])
+        .of(&self.spot)
+    }
+}
+
+fn path_of(item: &Item<'_>, findings: &mut Findings) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    let kind = of.text("type", findings);
+    let value = of
+        .text("value", findings)
+        .map_or_else(|| "/".to_owned(), |said| said.value);
+    of.end(findings);
+    let kind = kind.map_or_else(|| "PathPrefix".to_owned(), |said| said.value);
+    if value.contains(['*', '{', '}']) {
+        findings.fault(
+            &item.spot,
+            "holds a letter that stands for others here",
+            "leave * and braces out",
+        );
+        return None;
+    }
+    let written = match kind.as_str() {
+        "Exact" => value,
+        "PathPrefix" => format!("{}/*", value.trim_end_matches('/')),
+        _ => {
+            findings.fault(
+                &item.spot,
+                "is neither Exact nor PathPrefix",
+                "write one of those",
+            );
+            return None;
+        }
+    };
+    Some(Tree::text(written).of(&item.spot))
+}

@@ -1,0 +1,209 @@
+//! AIGatewayRoute: rules by model and caller.
+//!
+//! Not here: what they become together (`lower`).
+
+use crate::cluster::Cluster;
+use crate::fields::{Fields, Item, Said};
+use crate::findings::{Findings, Spot};
+use crate::gateway::Door;
+use crate::matching::HeaderMatch;
+use crate::object::Object;
+use crate::quantity;
+use crate::service::{Ref, Services};
+
+/// A route whose rules go to models.
+pub(crate) struct ModelRoute<'c, 'n> {
+    pub(crate) object: &'c Object<'n>,
+    pub(crate) rules: Vec<Rule>,
+    /// What is counted under which key.
+    pub(crate) costs: Vec<(String, Counted)>,
+    pub(crate) hostnames: Vec<Said<String>>,
+}
+
+/// What a cost counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Tokens of prompt and completion together.
+    AllTokens,
+    /// Something that limits of ours do not count.
+    Other,
+}
+
+/// A rule of a route.
+pub(crate) struct Rule {
+    pub(crate) spot: Spot,
+    pub(crate) name: Option<String>,
+    pub(crate) refs: Vec<Ref>,
+    pub(crate) matches: Vec<(Spot, Vec<HeaderMatch>)>,
+    pub(crate) times: Times,
+}
+
+/// How long a call may take, in milliseconds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Times {
+    pub(crate) first_byte: Option<(u64, Spot)>,
+    pub(crate) idle: Option<(u64, Spot)>,
+}
+
+impl<'c, 'n> ModelRoute<'c, 'n> {
+    pub(crate) fn of(
+        cluster: &'c Cluster<'n>,
+        object: &'c Object<'n>,
+        door: &Door<'_, '_>,
+        services: &Services,
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let mut spec = object.spec(findings);
+        let is_held = door.holds(cluster, object, &mut spec, findings);
+        let hostnames = spec.texts("hostnames", findings);
+        spec.pass_over(
+            &[(
+                "schema",
+                "every route takes calls of OpenAI's and of Anthropic's API",
+            )],
+            findings,
+        );
+        let costs = spec.list("llmRequestCosts", findings);
+        let costs = costs
+            .iter()
+            .filter_map(|item| cost(item, findings))
+            .collect();
+        let rules = spec.list("rules", findings);
+        if rules.is_empty() {
+            findings.fault(&object.spot, "has no rule", "write spec.rules");
+        }
+        let rules = rules
+            .iter()
+            .map(|item| Rule::of(cluster, object, item, services, findings))
+            .collect();
+        spec.end(findings);
+        is_held.then_some(Self {
+            object,
+            rules,
+            costs,
+            hostnames,
+        })
+    }
+}
+
+impl Rule {
+    fn of(
+        cluster: &Cluster<'_>,
+        route: &Object<'_>,
+        item: &Item<'_>,
+        services: &Services,
+        findings: &mut Findings,
+    ) -> Self {
+        let mut of = item.fields(findings);
+        let name = of.text("name", findings).map(|said| said.value);
+        let refs = of.list("backendRefs", findings);
+        if refs.is_empty() {
+            findings.fault(
+                &item.spot,
+                "goes nowhere",
+                "name an AIServiceBackend in backendRefs",
+            );
+        }
+        let refs = refs
+            .iter()
+            .filter_map(|item| Ref::of_model(cluster, route, item, services, findings));
+        let refs = refs.collect();
+        let mut matches = Vec::new();
+        for item in of.list("matches", findings) {
+            let mut inside = item.fields(findings);
+            let headers = HeaderMatch::all(&mut inside, findings);
+            inside.end(findings);
+            matches.push((item.spot, headers));
+        }
+        if matches.is_empty() {
+            matches.push((item.spot.clone(), Vec::new()));
+        }
+        let mut times = times(&mut of, findings);
+        if let Some(item) = of.take("streamIdleTimeout") {
+            times.idle = quantity::millis(&item, findings).map(|ms| (ms, item.spot));
+        }
+        of.pass_over(
+            &[
+                ("modelsOwnedBy", "a list of models is what backends say"),
+                ("modelsCreatedAt", "a list of models is what backends say"),
+                (
+                    "excludeFromModelsEndpoint",
+                    "a list of models is what backends say",
+                ),
+            ],
+            findings,
+        );
+        of.end(findings);
+        Self {
+            spot: item.spot.clone(),
+            name,
+            refs,
+            matches,
+            times,
+        }
+    }
+}
+
+/// What a rule says of times, as the Gateway API has them.
+pub(crate) fn times(of: &mut Fields<'_>, findings: &mut Findings) -> Times {
+    let mut times = Times::default();
+    let Some(item) = of.take("timeouts") else {
+        return times;
+    };
+    let mut inside = item.fields(findings);
+    let whole = inside.take("request");
+    let one = inside.take("backendRequest");
+    inside.end(findings);
+    if let Some(item) = &whole {
+        let says = "bounds the time to the head of an answer here; one that has begun is not cut, as generations may be long";
+        findings.warn(&item.spot, says, "");
+    }
+    // Of a call with retries the whole is longer than one try.
+    if let Some(item) = one.or(whole) {
+        let found = quantity::millis(&item, findings).filter(|ms| *ms > 0);
+        times.first_byte = found.map(|ms| (ms, item.spot));
+    }
+    times
+}
+
+fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
+    let mut of = item.fields(findings);
+    let key = of.needed_text("metadataKey", findings);
+    let kind = of.needed_text("type", findings);
+    let cel = of.text("cel", findings);
+    of.end(findings);
+    let kind = kind?;
+    let counted = match (kind.value.as_str(), cel) {
+        ("TotalToken", _) => Counted::AllTokens,
+        ("CEL", Some(cel)) => {
+            let text: String = cel.value.split_whitespace().collect();
+            let sums = [
+                "total_tokens",
+                "input_tokens+output_tokens",
+                "output_tokens+input_tokens",
+            ];
+            if sums.contains(&text.as_str()) {
+                Counted::AllTokens
+            } else {
+                Counted::Other
+            }
+        }
+        (
+            "InputToken"
+            | "OutputToken"
+            | "CachedInputToken"
+            | "CacheCreationInputToken"
+            | "ReasoningToken",
+            _,
+        ) => Counted::Other,
+        _ => {
+            findings.fault(
+                &kind.spot,
+                "is no kind of cost",
+                "write TotalToken, InputToken, OutputToken or the like",
+            );
+            return None;
+        }
+    };
+    Some((key?.value, counted))
+}

@@ -1,0 +1,284 @@
+//! SecurityPolicy: who calls, by signed tokens; which web pages may.
+//!
+//! Invariant: a policy that would keep somebody out is honoured or a fault, never left out.
+//! Not here: callers by a header (`lower`).
+
+use crate::cluster::{Cluster, Content};
+use crate::fields::Item;
+use crate::findings::{Findings, Spot};
+use crate::gateway::{Door, targets};
+use crate::object::{CORE, GATEWAY_API, Object};
+use crate::reference::Reference;
+use crate::tree::Tree;
+
+/// What policies say of callers.
+#[derive(Default)]
+pub(crate) struct Security {
+    /// Issuers of tokens, of which one has to have signed a caller's.
+    pub(crate) issuers: Vec<Issuer>,
+    pub(crate) cors: Option<Tree>,
+}
+
+/// One of them.
+pub(crate) struct Issuer {
+    pub(crate) spot: Spot,
+    members: Vec<(String, Tree)>,
+    /// Claims by the header that they become.
+    claims: Vec<(String, String)>,
+}
+
+impl Issuer {
+    /// As a source of identity: the claim that becomes the header of callers says who it is, or all are one.
+    pub(crate) fn tree(
+        &self,
+        header: Option<&str>,
+        default: &str,
+        findings: &mut Findings,
+    ) -> Tree {
+        let mut members = self.members.clone();
+        let claim = self
+            .claims
+            .iter()
+            .find(|(to, _)| Some(to.as_str()) == header);
+        members.push(match (claim, header) {
+            (Some((_, claim)), _) => ("workload_claim".into(), Tree::text(claim)),
+            (None, None) => ("workload".into(), Tree::text(default)),
+            (None, Some(header)) => {
+                let says = format!("proves callers, and rules go by the header {header}, of which its tokens say nothing");
+                findings.fault(&self.spot, says, format!("write claimToHeaders with header: {header}"));
+                ("workload".into(), Tree::text(default))
+            }
+        });
+        Tree::map([("jwt", Some(Tree::Map(members)))]).of(&self.spot)
+    }
+}
+
+/// All policies; they have to be for everything, since who calls is asked once.
+pub(crate) fn policies(
+    cluster: &Cluster<'_>,
+    door: &Door<'_, '_>,
+    findings: &mut Findings,
+) -> Security {
+    let mut security = Security::default();
+    let mut policies = cluster.of_kind("SecurityPolicy");
+    let Some(policy) = policies.next() else {
+        return security;
+    };
+    for other in policies {
+        findings.fault(
+            &other.spot,
+            "is a second policy of this kind, and callers are known in one way",
+            "write both into one, for the Gateway",
+        );
+    }
+    let mut spec = policy.spec(findings);
+    let targets = targets(&mut spec, policy, findings);
+    is_for_everything(cluster, door, policy, &targets, findings);
+    if let Some(item) = spec.take("jwt") {
+        let mut of = item.fields(findings);
+        of.refuse(&[("optional", "who brings no token is refused")], findings);
+        for item in of.list("providers", findings) {
+            security
+                .issuers
+                .extend(issuer(cluster, policy, &item, findings));
+        }
+        of.end(findings);
+    }
+    if let Some(item) = spec.take("cors") {
+        let mut of = item.fields(findings);
+        let origins = of.texts("allowOrigins", findings);
+        let origins = origins
+            .iter()
+            .map(|said| Tree::text(&said.value).of(&said.spot))
+            .collect();
+        security.cors = Some(Tree::map([("origins", Some(Tree::List(origins)))]).of(&item.spot));
+        let own = "preflights are answered by what the gate serves";
+        of.pass_over(
+            &[
+                ("allowMethods", own),
+                ("allowHeaders", own),
+                ("exposeHeaders", own),
+                ("maxAge", own),
+            ],
+            findings,
+        );
+        if let Some(said) = of
+            .flag("allowCredentials", findings)
+            .filter(|said| said.value)
+        {
+            findings.fault(
+                &said.spot,
+                "is not honoured here: cookies are never taken",
+                "leave it out",
+            );
+        }
+        of.end(findings);
+    }
+    spec.refuse(
+        &[
+            ("apiKeyAuth", "the gate proves keys of its own, of which it has only hashes: `tollgate keys create`, and identity: { keys } in a file of ours beside"),
+            ("basicAuth", "passwords are not taken: write jwt, or identity: { keys } in a file of ours beside"),
+            ("oidc", "write identity: { login } in a file of ours beside"),
+            ("extAuth", "write authority: { ext_authz } in a file of ours beside"),
+            ("authorization", "write authority: { rules } in a file of ours beside"),
+            ("contextExtensions", "write authority: { rules } in a file of ours beside"),
+        ],
+        findings,
+    );
+    spec.end(findings);
+    security
+}
+
+fn is_for_everything(
+    cluster: &Cluster<'_>,
+    door: &Door<'_, '_>,
+    policy: &Object<'_>,
+    targets: &[Reference],
+    findings: &mut Findings,
+) {
+    let mut is_for_all = false;
+    for target in targets {
+        if target.kind == "Gateway" && target.is_one_of(&[(GATEWAY_API, "Gateway")], findings) {
+            is_for_all |= target.is_to(door.gateway);
+        }
+    }
+    let is_named = |route: &&Object<'_>| {
+        targets.iter().any(|t| {
+            t.kind != "Gateway" && (&t.namespace, &t.name) == (&route.namespace, &route.name)
+        })
+    };
+    let mut routes = cluster
+        .objects
+        .iter()
+        .filter(|o| matches!(o.kind, "HTTPRoute" | "AIGatewayRoute"))
+        .peekable();
+    let has_routes = routes.peek().is_some();
+    let other = routes.find(|route| !is_named(route));
+    match other {
+        _ if is_for_all => {}
+        Some(other) => {
+            let says = format!(
+                "is not for {} {}, and callers are known in one way",
+                other.kind,
+                other.id()
+            );
+            findings.fault(&policy.spot, says, "name the Gateway in targetRefs");
+        }
+        None if !has_routes => findings.fault(
+            &policy.spot,
+            "is for nothing that is here",
+            "name the Gateway in targetRefs",
+        ),
+        None => {}
+    }
+}
+
+fn issuer(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    findings: &mut Findings,
+) -> Option<Issuer> {
+    let mut of = item.fields(findings);
+    of.skip(&["name"]);
+    let issuer = of.needed_text("issuer", findings);
+    let audiences = of.texts("audiences", findings);
+    if audiences.is_empty() {
+        findings.fault(
+            &item.spot,
+            "says no audience, and a token for another service would do",
+            "write audiences",
+        );
+    }
+    let mut jwks = None;
+    if let Some(item) = of.take("remoteJWKS") {
+        let mut inside = item.fields(findings);
+        let url = inside.needed_text("uri", findings);
+        inside.pass_over(
+            &[("cacheDuration", "keys are fetched as they change")],
+            findings,
+        );
+        inside.refuse(
+            &[
+                ("backendRefs", "keys are fetched at the address"),
+                ("backendSettings", "keys are fetched at the address"),
+            ],
+            findings,
+        );
+        inside.end(findings);
+        jwks = url.map(|url| Tree::map([("url", Some(Tree::text(url.value)))]).of(&url.spot));
+    }
+    if let Some(item) = of.take("localJWKS") {
+        jwks = local_keys(cluster, policy, &item, findings);
+    }
+    let mut claims = Vec::new();
+    for item in of.list("claimToHeaders", findings) {
+        let mut inside = item.fields(findings);
+        let header = inside.needed_text("header", findings);
+        let claim = inside.needed_text("claim", findings);
+        inside.end(findings);
+        if let (Some(header), Some(claim)) = (header, claim) {
+            claims.push((header.value.to_ascii_lowercase(), claim.value));
+        }
+    }
+    of.refuse(
+        &[
+            (
+                "recomputeRoute",
+                "leave it out: callers are known before routes are chosen",
+            ),
+            ("extractFrom", "a token comes as authorization: Bearer"),
+        ],
+        findings,
+    );
+    of.end(findings);
+    let issuer = issuer?;
+    let audiences: Vec<String> = audiences.into_iter().map(|said| said.value).collect();
+    let members = [
+        ("issuer", Some(Tree::text(issuer.value).of(&issuer.spot))),
+        (
+            "audience",
+            (!audiences.is_empty()).then(|| Tree::texts(&audiences)),
+        ),
+        ("jwks", jwks),
+    ];
+    let there = members
+        .into_iter()
+        .filter_map(|(name, tree)| Some((name.to_owned(), tree?)));
+    Some(Issuer {
+        spot: item.spot.clone(),
+        members: there.collect(),
+        claims,
+    })
+}
+
+fn local_keys(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    let kind = of.text("type", findings);
+    let inline = of.text("inline", findings);
+    let named = of.take("valueRef");
+    of.end(findings);
+    let is_named = kind.is_some_and(|kind| kind.value == "ValueRef");
+    if let Some(inline) = inline.filter(|_| !is_named) {
+        let path = cluster.give(
+            policy,
+            &format!("{}.jwks", policy.name),
+            inline.value.into_bytes(),
+        );
+        return Some(
+            Tree::map([("file", Some(Tree::text(path.to_string_lossy())))]).of(&inline.spot),
+        );
+    }
+    let named = Reference::whole(&named?, (CORE, "ConfigMap"), &policy.namespace, findings)?;
+    match cluster.content(policy, &named, &["jwks"], findings)? {
+        Content::File(path) => {
+            Some(Tree::map([("file", Some(Tree::text(path.to_string_lossy())))]).of(&named.spot))
+        }
+        Content::Variable(_) => None,
+    }
+}

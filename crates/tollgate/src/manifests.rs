@@ -1,0 +1,115 @@
+//! Configurations that are Kubernetes' objects: a file of them, or a directory.
+//!
+//! Invariant: a document of ours is read as if this were not there.
+//! Not here: what objects come to (`control`), when they are read (`running`).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use config::{Fault, Faults, Loaded, Sources};
+use control::Input;
+
+/// Longest of the files, bytes.
+const FILE_BYTES_MAX: usize = 4 << 20;
+/// Most files of a directory.
+const FILES_MAX: usize = 1000;
+
+/// The texts of what was named.
+pub(crate) struct Manifests {
+    /// Where relative paths start.
+    directory: PathBuf,
+    files: Vec<(PathBuf, String)>,
+}
+
+/// Loads a document of ours, or objects.
+pub(crate) fn load(place: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
+    match Manifests::read(place, sources)? {
+        Some(manifests) => control::load(place, &manifests.directory, &manifests.inputs(), sources),
+        None => config::load(place, sources),
+    }
+}
+
+impl Manifests {
+    /// What was named, where it is a directory or a file of objects.
+    pub(crate) fn read(place: &Path, sources: &dyn Sources) -> Result<Option<Self>, Faults> {
+        let Ok(mut names) = sources.list(place) else {
+            // What cannot be read has its fault as a document.
+            let text = sources.read(place, FILE_BYTES_MAX).ok();
+            let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+            let text = text.filter(|text| control::is_manifest(text));
+            return Ok(text.map(|text| Self {
+                directory: place.parent().unwrap_or(Path::new("")).to_owned(),
+                files: vec![(place.to_owned(), text)],
+            }));
+        };
+        let is_document = |name: &PathBuf| {
+            let extension = name.extension().and_then(|e| e.to_str());
+            let is_hidden = name
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            !is_hidden && extension.is_some_and(|e| matches!(e, "yaml" | "yml" | "json"))
+        };
+        names.retain(is_document);
+        names.sort();
+        let mut faults = Vec::new();
+        if names.len() > FILES_MAX {
+            faults.push(fault(None, format!("has more than {FILES_MAX} files"), ""));
+            names.clear();
+        }
+        let mut files = Vec::new();
+        for name in &names {
+            match text(name, sources) {
+                Ok(text) => files.push((name.clone(), text)),
+                Err(says) => faults.push(fault(Some(name), says, "")),
+            }
+        }
+        if faults.is_empty() && !files.iter().any(|(_, text)| control::is_manifest(text)) {
+            let hint = "name a document of ours by its file, such as -c tollgate.yaml";
+            let says = "cannot read the file: it is a directory, and none of its files (.yaml, .yml, .json) holds objects of Kubernetes";
+            faults.push(fault(None, says.to_owned(), hint));
+        }
+        if faults.is_empty() {
+            return Ok(Some(Self {
+                directory: place.to_owned(),
+                files,
+            }));
+        }
+        Err(Faults {
+            file: place.to_owned(),
+            faults,
+            warnings: Vec::new(),
+            watched: std::iter::once(place.to_owned()).chain(names).collect(),
+            key_files: Vec::new(),
+        })
+    }
+
+    pub(crate) fn inputs(&self) -> Vec<Input<'_>> {
+        let input = |(file, text)| Input { file, text };
+        self.files
+            .iter()
+            .map(|(file, text): &(PathBuf, String)| input((file, text)))
+            .collect()
+    }
+}
+
+fn text(name: &Path, sources: &dyn Sources) -> Result<String, String> {
+    let bytes = sources
+        .read(name, FILE_BYTES_MAX)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                "the file is larger than 4 MiB, and no more is read".to_owned()
+            }
+            _ => format!("cannot read the file: {error}"),
+        })?;
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
+}
+
+fn fault(file: Option<&Path>, says: String, hint: &str) -> Fault {
+    Fault {
+        file: file.map(Path::to_owned),
+        path: String::new(),
+        line: None,
+        says,
+        hint: hint.to_owned(),
+    }
+}

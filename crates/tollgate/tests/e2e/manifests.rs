@@ -1,0 +1,196 @@
+//! A gate by Kubernetes' objects: from a directory, checked, converted.
+//!
+//! Not here: what each object comes to (`vectors/manifests`), the white paper's own (`prove`'s tests).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use testing::eventually;
+
+use crate::harness::{Gate, Step, Upstream, answer, chat, post, tollgate};
+
+const WIDE: (&str, &str) = ("COLUMNS", "1000");
+
+const GATEWAY: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: door }
+spec:
+  gatewayClassName: models
+  addresses: [ { value: 127.0.0.1 } ]
+  listeners: [ { name: http, protocol: HTTP, port: 8080 } ]
+";
+
+/// A route to a model at an engine of the test's.
+fn route(model: &str, upstream: &Upstream) -> String {
+    let address = upstream.address;
+    let (ip, port) = (address.ip(), address.port());
+    format!(
+        "
+apiVersion: aigateway.envoyproxy.io/v1beta1
+kind: AIGatewayRoute
+metadata: {{ name: {model} }}
+spec:
+  parentRefs: [ {{ name: door }} ]
+  rules:
+    - matches: [ {{ headers: [ {{ name: x-ai-eg-model, value: {model} }} ] }} ]
+      backendRefs: [ {{ name: {model} }} ]
+---
+apiVersion: aigateway.envoyproxy.io/v1beta1
+kind: AIServiceBackend
+metadata: {{ name: {model} }}
+spec:
+  schema: {{ name: OpenAI }}
+  backendRef: {{ name: {model}, kind: Backend, group: gateway.envoyproxy.io }}
+---
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: Backend
+metadata: {{ name: {model} }}
+spec: {{ endpoints: [ {{ ip: {{ address: {ip}, port: {port} }} }} ] }}
+---
+apiVersion: aigateway.envoyproxy.io/v1beta1
+kind: BackendSecurityPolicy
+metadata: {{ name: {model} }}
+spec:
+  targetRefs: [ {{ group: aigateway.envoyproxy.io, kind: AIServiceBackend, name: {model} }} ]
+  type: APIKey
+  apiKey: {{ secretRef: {{ name: key }} }}
+"
+    )
+}
+
+fn secret(key: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{ name: key }}\nstringData: {{ apiKey: {key} }}\n"
+    )
+}
+
+fn completions() -> Upstream {
+    Upstream::start(|_, _| vec![Step::Send(answer::json(200, answer::COMPLETION))])
+}
+
+#[test]
+fn a_directory_of_objects_is_a_gate_that_follows_each_of_its_files() {
+    let upstream = completions();
+    let (one, key) = (route("one", &upstream), secret("first-canary-key"));
+    let gate = Gate::start_directory(&[
+        ("objects/a.yaml", GATEWAY.as_bytes()),
+        ("objects/b.yaml", one.as_bytes()),
+        ("objects/c.yaml", key.as_bytes()),
+        ("objects/readme.txt", b"no object"),
+    ]);
+    let call = |model: &str| gate.call(&post("/v1/chat/completions", &[], &chat(model, false)));
+    let sent = |nth| upstream.nth(nth).expect("a call").header("authorization");
+    assert_eq!(call("one").status, 200);
+    assert_eq!(sent(0), ["Bearer first-canary-key"]);
+    assert_eq!(call("two").status, 404);
+    let shown = gate.admin("/config").text();
+    assert!(shown.contains("secrets/default/key/apiKey"), "{shown}");
+    // A Secret that is replaced.
+    gate.replace("objects/c.yaml", secret("second-canary-key").as_bytes());
+    let mut calls = 1;
+    eventually("the new key is sent", || {
+        assert_eq!(call("one").status, 200);
+        calls += 1;
+        sent(calls - 1) == ["Bearer second-canary-key"]
+    });
+    // A file that is new.
+    gate.replace("objects/d.yaml", route("two", &upstream).as_bytes());
+    eventually("the new route is there", || call("two").status == 200);
+    // One that is faulty changes nothing, and is named.
+    gate.replace(
+        "objects/e.yaml",
+        b"apiVersion: v1\nkind: Secrt\nmetadata: { name: x }\n",
+    );
+    eventually("it is refused", || {
+        gate.log()
+            .contains("e.yaml:1: Secrt default/x: unknown kind")
+    });
+    assert_eq!(call("two").status, 200);
+    let seen = [gate.log(), gate.admin("/config").text(), gate.metrics()].concat();
+    assert!(!seen.contains("canary-key"), "a secret is shown");
+}
+
+#[test]
+fn check_names_file_object_and_field_of_each_fault_and_what_is_left_out() {
+    let upstream = completions();
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("a file");
+    write(
+        "a.yaml",
+        &[GATEWAY, "---", &route("one", &upstream)].concat(),
+    );
+    let faulty = tollgate(dir.path(), &["check", "-c", "a.yaml"], &[WIDE]);
+    let says = "a.yaml:37: BackendSecurityPolicy default/one spec.apiKey.secretRef: there is no Secret default/key; add it to these files\n1 fault\n";
+    assert_eq!((faulty.code, faulty.err.as_str()), (Some(1), says));
+    write("b.yaml", &secret("canary-key"));
+    let good = tollgate(dir.path(), &["check", "-c", "."], &[WIDE]);
+    assert_eq!(
+        (good.code, good.err.as_str()),
+        (Some(0), ""),
+        "{}",
+        good.err
+    );
+    assert_eq!(good.out, ".: good (1 workload, 1 route, 1 backend)\n");
+    let empty = tempfile::tempdir().expect("a directory");
+    let none = tollgate(empty.path(), &["check", "-c", "."], &[WIDE]);
+    assert_eq!(none.code, Some(1));
+    assert!(
+        none.err
+            .starts_with(".: cannot read the file: it is a directory, and none of its files"),
+        "{}",
+        none.err
+    );
+}
+
+#[test]
+fn what_convert_writes_is_a_configuration_of_ours_whose_secrets_are_in_private_files() {
+    let upstream = completions();
+    let dir = tempfile::tempdir().expect("a directory");
+    let all = [
+        GATEWAY,
+        "---",
+        &route("one", &upstream),
+        "---\n",
+        &secret("canary-key"),
+    ]
+    .concat();
+    fs::write(dir.path().join("all.yaml"), all).expect("a file");
+    let run = |args: &[&str]| tollgate(dir.path(), args, &[WIDE]);
+    let printed = run(&["convert", "all.yaml"]);
+    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+    assert!(
+        printed
+            .out
+            .contains("#   secrets/default/key/apiKey: Secret default/key, key apiKey\n"),
+        "{}",
+        printed.out
+    );
+    assert!(!printed.out.contains("canary"), "{}", printed.out);
+    let written = run(&["convert", "all.yaml", "-o", "out"]);
+    assert_eq!(written.out, "out/tollgate.yaml, and 1 file that it names\n");
+    let secret = dir.path().join("out/secrets/default/key/apiKey");
+    let mode = fs::metadata(&secret).expect("a file").permissions().mode();
+    assert_eq!(
+        (mode & 0o777, fs::read(&secret).expect("a file")),
+        (0o600, b"canary-key".to_vec())
+    );
+    let checked = run(&["check", "-c", "out/tollgate.yaml"]);
+    assert_eq!((checked.code, checked.err.as_str()), (Some(0), ""));
+    // Nothing is replaced.
+    let again = run(&["convert", "all.yaml", "-o", "out"]);
+    assert_eq!(again.code, Some(1));
+    assert!(
+        again.err.starts_with("out/tollgate.yaml: "),
+        "{}",
+        again.err
+    );
+    let ours = run(&["convert", "out/tollgate.yaml"]);
+    assert_eq!(
+        (ours.code, ours.err.as_str()),
+        (
+            Some(1),
+            "out/tollgate.yaml: it holds no objects of Kubernetes\n"
+        )
+    );
+}
