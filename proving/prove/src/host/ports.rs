@@ -1,21 +1,23 @@
 //! Ports on loopback.
 //!
-//! Invariant: a port handed out was free a moment ago, and this process hands it to nobody else soon; that it still is free
-//! must be seen at readiness.
+//! Invariant: a port handed out was free a moment ago, and no process that draws its ports here hands it out again while the one
+//! that did lives; that no stranger took it must be seen at readiness.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Mutex, PoisonError};
 
-/// Below those that Linux gives to outgoing connections (from 32,768): no connection takes one in between.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// Below those that are given to outgoing connections (by Linux from 32,768, by gVisor from 16,000): no connection takes one in
+/// between, and none that asks a server that has ended reaches itself.
+const PORTS: std::ops::Range<u16> = 10_000..16_000;
 
-/// Ports handed out last: whoever got one may not listen yet.
-static HANDED_OUT: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
-/// So many are remembered: far fewer than there are.
-const REMEMBERED: usize = 1_024;
+/// What holds the ports handed out last: whoever got one may not listen yet, or end and listen again. The UDP port of the same
+/// number, which nobody here needs: other processes see it taken, and it is let go however this one ends.
+static HANDED_OUT: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
+/// So many are held: fewer than the files that a process may have open by default.
+const HELD: usize = 256;
 
 /// An address on loopback.
 pub(crate) fn loopback(port: u16) -> SocketAddr {
@@ -42,17 +44,17 @@ pub(crate) fn two_free() -> io::Result<[u16; 2]> {
     Ok([free()?, free()?])
 }
 
-/// Remembers that `port` is handed out. False where it was, lately.
+/// Holds `port` as handed out. False where it is already, by this process or by another.
 fn is_first_handed_out(port: u16) -> bool {
-    let mut ports = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_first = !ports.contains(&port);
-    if is_first {
-        if ports.len() == REMEMBERED {
-            ports.pop_front();
-        }
-        ports.push_back(port);
+    let Ok(hold) = UdpSocket::bind(loopback(port)) else {
+        return false;
+    };
+    let mut held = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    if held.len() == HELD {
+        held.pop_front();
     }
-    is_first
+    held.push_back(hold);
+    true
 }
 
 /// A port that is bound and where nobody listens: it refuses connections, and nobody else can have it meanwhile.

@@ -3,7 +3,7 @@
 //! Postgres refuses to run as root; as root the test runs it as the user `postgres` of Debian's package.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -17,6 +17,8 @@ pub(crate) struct Server {
     bin: PathBuf,
     dir: tempfile::TempDir,
     port: u16,
+    /// Holds the port against others.
+    _held: UdpSocket,
     user: Option<(u32, u32)>,
 }
 
@@ -37,11 +39,12 @@ impl Server {
         }
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700))
             .expect("closes it");
-        let port = free_port();
+        let (port, held) = free_port();
         let server = Self {
             bin,
             dir,
             port,
+            _held: held,
             user,
         };
         server.run(
@@ -148,13 +151,18 @@ impl Drop for Server {
     }
 }
 
-/// A port that is free, and below those that Linux gives to outgoing connections (from 32,768), so that it stays free
-/// until the server takes it, at each of its starts.
-fn free_port() -> u16 {
-    std::iter::repeat_with(|| RandomState::new().build_hasher().finish() % 12_000)
-        .map(|drawn| 20_000 + u16::try_from(drawn).expect("below 12,000"))
+/// A port that is free, and below those that are given to outgoing connections (by Linux from 32,768, by gVisor from 16,000), so
+/// that it stays free until the server takes it, at each of its starts; and what holds it against other processes of the tests, as
+/// `prove`'s ports are held.
+fn free_port() -> (u16, UdpSocket) {
+    std::iter::repeat_with(|| RandomState::new().build_hasher().finish() % 6_000)
+        .map(|drawn| 10_000 + u16::try_from(drawn).expect("below 6,000"))
         .take(100)
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .find_map(|port| {
+            let hold = UdpSocket::bind(("127.0.0.1", port)).ok()?;
+            TcpListener::bind(("127.0.0.1", port)).ok()?;
+            Some((port, hold))
+        })
         .expect("a free port among a hundred")
 }
 
