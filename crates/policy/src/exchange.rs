@@ -136,6 +136,8 @@ struct Active {
     answering: Vec<Box<dyn Answering>>,
     /// What the upstream of the last attempt is asked for, where filters change that.
     asked: Option<Operation>,
+    /// Why an earlier attempt failed that could be told the call.
+    failed: Option<Failure>,
     /// What a filter could not say of the call.
     unfit: Option<Box<str>>,
     /// The client asked for a stream.

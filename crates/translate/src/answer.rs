@@ -21,7 +21,7 @@ pub(crate) enum Event<'a> {
     Signature(&'a str),
     /// Thinking that only its provider can read.
     Redacted(&'a str),
-    /// A call of a tool begins. Its number is the provider's.
+    /// A call of a tool begins. Its number is the provider's, who may say it again; without a name, that is to come.
     Call {
         nth: u32,
         id: &'a str,
@@ -100,8 +100,11 @@ pub(crate) trait Reader: std::fmt::Debug {
 
 /// Writes an answer for a client.
 pub(crate) trait Writer: std::fmt::Debug {
-    /// Writes what an event becomes.
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>);
+    /// Writes what an event becomes. Numbers of calls are `calls`' here.
+    ///
+    /// # Errors
+    /// It cannot be said any more.
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Stop>;
 
     /// Bytes that it keeps for later.
     fn held(&self) -> usize;
@@ -123,6 +126,37 @@ pub(crate) struct Asked {
     pub(crate) shows_thinking: bool,
     pub(crate) aliases: Vec<Alias>,
     pub(crate) echo: Echo,
+}
+
+/// How an answer ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Finished(Finish),
+    /// With something that is no answer.
+    Failed(Error),
+}
+
+impl Ended {
+    /// For a reason that is none of an answer, as far as the provider's documentation goes: no success is made of it.
+    pub(crate) fn otherwise(reason: &str, message: &str) -> Self {
+        let joint = if message.is_empty() { "" } else { ": " };
+        Self::Failed(Error {
+            kind: Some(reason.to_owned()),
+            code: Some(reason.to_owned()),
+            ..Error::of(
+                502,
+                format!("the answer ended with {reason}{joint}{message}"),
+            )
+        })
+    }
+
+    /// It as the last event of its answer.
+    pub(crate) fn event(self, usage: Usage) -> Event<'static> {
+        match self {
+            Self::Finished(finish) => Event::End(finish, usage),
+            Self::Failed(error) => Event::Error(error),
+        }
+    }
 }
 
 impl Error {

@@ -5,10 +5,11 @@
 //! Not here: how a dialect says it (its directory).
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use crate::fault::Fault;
 use crate::json::Json;
-use crate::raw::Raw;
+use crate::raw::{Object, Raw};
 
 /// One call of a model.
 #[derive(Debug, Default)]
@@ -88,6 +89,32 @@ pub(crate) struct Other<'a> {
     pub(crate) value: Raw<'a>,
     /// Whether the answer is one that the client can use without it.
     pub(crate) may_be_dropped: bool,
+}
+
+/// Whether a message, a part of one or a tool had members that nobody took.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    messages: Cell<bool>,
+    tools: Cell<bool>,
+}
+
+impl Left {
+    pub(crate) fn of_message(&self, object: &Object<'_>) {
+        self.messages.set(self.messages.get() || object.has_more());
+    }
+
+    pub(crate) fn of_tool(&self, object: &Object<'_>) {
+        self.tools.set(self.tools.get() || object.has_more());
+    }
+
+    /// The names under which they are told as dropped.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let names = [
+            self.messages.get().then_some("messages.members"),
+            self.tools.get().then_some("tools.members"),
+        ];
+        names.into_iter().flatten()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

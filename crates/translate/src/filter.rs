@@ -13,6 +13,7 @@ use wire::head::ResponseHead;
 use wire::sse::DataReader;
 
 use crate::answer::{Asked, Error, Event, Reader, Writer};
+use crate::calls::Calls;
 use crate::dialect::Dialect;
 use crate::fault::Fault;
 use crate::json::Json;
@@ -137,8 +138,10 @@ impl Answering for Translated {
         let pair = Pair {
             reader,
             writer,
+            calls: Calls::new(unix_s),
             has_begun: false,
             has_ended: false,
+            has_failed: false,
         };
         match content {
             Content::Events => Some(Box::new(Stream {
@@ -157,8 +160,11 @@ impl Answering for Translated {
 struct Pair {
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
+    calls: Calls,
     has_begun: bool,
     has_ended: bool,
+    /// It ended with an error.
+    has_failed: bool,
 }
 
 impl Pair {
@@ -168,23 +174,40 @@ impl Pair {
         out: &mut Vec<u8>,
         read: impl FnOnce(&mut dyn Reader, &mut dyn FnMut(Event<'_>)) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        let (writer, has_begun, has_ended) =
-            (&mut self.writer, &mut self.has_begun, &mut self.has_ended);
+        let Self {
+            reader,
+            writer,
+            calls,
+            ..
+        } = self;
+        let (has_begun, has_ended) = (&mut self.has_begun, &mut self.has_ended);
+        let (has_failed, mut told) = (&mut self.has_failed, Ok(()));
         let mut tell = |event: Event<'_>| {
             let begins = matches!(event, Event::Begin { .. });
-            if *has_ended || (begins && *has_begun) {
+            if told.is_err() || *has_ended || (begins && *has_begun) {
                 return;
             }
-            if !begins && !*has_begun && !matches!(event, Event::Error(_)) {
+            let fails = matches!(event, Event::Error(_));
+            let ends = fails || matches!(event, Event::End(..));
+            let mut write = |event: Event<'_>| writer.event(event, out);
+            if !begins && !*has_begun && !fails {
                 // A stream without its first event: writers count on one.
                 let (id, model) = ("", "");
-                writer.event(Event::Begin { id, model }, out);
+                told = calls.pass(Event::Begin { id, model }, &mut write);
             }
             *has_begun = true;
-            *has_ended |= matches!(event, Event::End(..) | Event::Error(_));
-            writer.event(event, out);
+            told = told.and_then(|()| calls.pass(event, &mut write));
+            *has_ended |= ends && told.is_ok();
+            *has_failed |= fails;
         };
-        read(&mut *self.reader, &mut tell)
+        read(&mut **reader, &mut tell)?;
+        told
+    }
+
+    /// Bytes that are kept for later, and those that are kept of what was told.
+    fn held(&self) -> (usize, usize) {
+        let held = self.writer.held() + self.calls.held();
+        (held, self.writer.kept() + self.calls.kept())
     }
 }
 
@@ -199,9 +222,8 @@ impl Stream {
     /// Tells the client that the stream broke, in its dialect.
     fn broken(&mut self, says: &str, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.pair.has_ended, true) {
-            self.pair
-                .writer
-                .event(Event::Error(Error::of(502, says)), out);
+            let error = Event::Error(Error::of(502, says));
+            let _said = self.pair.writer.event(error, out);
         }
     }
 }
@@ -225,8 +247,8 @@ impl ResponseFilter for Stream {
             }
         });
         // What is kept here is no matter of the route's, which knows filters that hold text back.
-        let is_too_long =
-            events.held() + pair.writer.held() > EVENT_BYTES || pair.writer.kept() > DOCUMENT_BYTES;
+        let (held, kept) = pair.held();
+        let is_too_long = events.held() + held > EVENT_BYTES || kept > DOCUMENT_BYTES;
         if result.is_ok() && is_too_long {
             result = Err(Stop::Malformed);
         }
@@ -289,6 +311,10 @@ impl ResponseFilter for Document {
             let mut made = Vec::new();
             self.pair
                 .pass(&mut made, |reader, tell| reader.document(&held, tell))?;
+            if self.pair.has_failed {
+                // Its status says that it is an answer, and it is none.
+                return Err(Stop::Malformed);
+            }
             out.push(made.into());
         }
         Ok(())

@@ -61,9 +61,6 @@ impl Place {
 /// Models that somebody tuned are a collection of their own.
 const TUNED: &str = "tunedModels/";
 
-/// What stands before ids of calls that were made here, for a provider that gave none.
-const MADE: &str = "call_tollgate_";
-
 /// The name of a model without its collection.
 fn bare(model: &str) -> &str {
     model.strip_prefix("models/").unwrap_or(model)

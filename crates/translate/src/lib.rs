@@ -11,6 +11,7 @@
 mod answer;
 mod anthropic;
 mod call;
+mod calls;
 mod dialect;
 mod fault;
 mod filter;

@@ -18,11 +18,19 @@ pub(crate) const PATH: &str = "/chat/completions";
 /// Reads an error's document, or an event that is one.
 pub(crate) fn read_error(status: u16, json: &[u8]) -> Option<Error> {
     let mut document = Raw::read(json)?.object().ok()?;
-    let error = document.take("error")?;
-    // Some engines say a text there, others say no object around it.
-    let Ok(mut error) = error.object() else {
-        let message = error.text().ok()?.into_owned();
-        return Some(Error::of(status, message));
+    let plain = |message: Raw<'_>| {
+        let status = if status >= 400 { status } else { 500 };
+        Some(Error::of(status, message.text().ok()?))
+    };
+    let mut error = match document.take("error") {
+        Some(error) => match error.object() {
+            Ok(error) => error,
+            // Some engines say a text there.
+            Err(_) => return plain(error),
+        },
+        // vLLM said no object around it before its 0.10, and FastAPI, in which engines are written, says `detail`.
+        None if document.look("message").is_some() => document,
+        None => return plain(document.take("detail")?),
     };
     let code = error.take("code");
     // Some engines say the status there. In a stream that has begun, nothing else tells it.

@@ -20,6 +20,9 @@ pub(crate) fn read_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> std::result::
     serde_json::from_str(text).map_err(|_| Stop::Malformed)
 }
 
+/// Objects and lists within each other, at most: as many as `wire` reads in a body.
+const LEVELS: usize = 128;
+
 /// A JSON value, as the bytes that it is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw<'a>(&'a str);
@@ -29,6 +32,28 @@ impl<'a> Raw<'a> {
     pub(crate) fn read(json: &'a [u8]) -> Option<Self> {
         let value: &RawValue = serde_json::from_str(std::str::from_utf8(json).ok()?).ok()?;
         Some(Self(value.get()))
+    }
+
+    /// A document within a text, such as the arguments of a call: an object that is nested no deeper than a body may be.
+    pub(crate) fn read_arguments(json: &'a str) -> Option<Self> {
+        let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
+        for byte in json.bytes() {
+            match (in_text, byte) {
+                (true, _) if is_escaped => is_escaped = false,
+                (true, b'\\') => is_escaped = true,
+                (true, b'"') => in_text = false,
+                (true, _) => {}
+                (false, b'"') => in_text = true,
+                (false, b'{' | b'[') => {
+                    depth += 1;
+                    deepest = deepest.max(depth);
+                }
+                (false, b'}' | b']') => depth = depth.saturating_sub(1),
+                (false, _) => {}
+            }
+        }
+        let read = Self::read(json.as_bytes()).filter(|arguments| arguments.is_object());
+        read.filter(|_| deepest <= LEVELS)
     }
 
     /// What is known to be JSON.
@@ -168,6 +193,11 @@ impl<'a> Object<'a> {
         self.read(name, Raw::text)
     }
 
+    /// Whether members are left that say something.
+    pub(crate) fn has_more(&self) -> bool {
+        self.0.iter().any(|(_, value)| !value.is_null())
+    }
+
     /// The members that are left, but those that are null.
     pub(crate) fn rest(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> {
         self.0.into_iter().filter(|(_, value)| !value.is_null())
@@ -204,6 +234,17 @@ impl<'de> Visitor<'de> for Members {
             members.push((name, Raw(value.get())));
         }
         Ok(Object(members))
+    }
+}
+
+/// What a report says, or nothing where that cannot be read: a report that is odd is no reason to lose an answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told<T>(pub(crate) Option<T>);
+
+impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for Told<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let value = <&RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(value.get()).ok()))
     }
 }
 

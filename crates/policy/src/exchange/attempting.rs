@@ -43,8 +43,6 @@ impl Running<'_> {
 
     /// Another attempt, if there is an endpoint for one; `last` is how the one before failed.
     fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
-        // What the attempt before left out, the next one may say.
-        self.record.dropped = None;
         let attempts = &mut self.call.attempts;
         let may_reuse = !attempts.needs_new_connection();
         let model = quota_of(self.record);
@@ -67,6 +65,17 @@ impl Running<'_> {
             may_reuse,
         };
         self.attempt(next, env)
+    }
+
+    /// The attempt after one that failed so.
+    #[cold]
+    fn attempt_again(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
+        // What it left out, the next one may say.
+        self.record.dropped = None;
+        if last != Failure::Untranslatable {
+            self.call.failed = Some(last);
+        }
+        self.next_attempt(last, env)
     }
 
     /// An attempt at an endpoint, once there is a credential for it.
@@ -176,7 +185,7 @@ impl Running<'_> {
             upstreams.refuses_to_be_asked(backend, env.now);
         }
         if self.attempt_ended(Ok(head.status), false, env) {
-            return self.next_attempt(Failure::Status(head.status), env);
+            return self.attempt_again(Failure::Status(head.status), env);
         }
         self.answered(head, env)
     }
@@ -237,17 +246,22 @@ impl Running<'_> {
         let broke = lost.was_kept && !lost.is_untaken && failure == Failure::Reset;
         let has_left = active.left.is_some();
         if self.attempt_ended(Err(failure), broke, env) {
-            return self.next_attempt(failure, env);
+            return self.attempt_again(failure, env);
         }
         if has_left {
             self.end(Ending::Left);
             return Verdict::Abandon;
         }
-        // What an earlier attempt could not say does not hide why this one failed.
-        let unfit = self.call.unfit.take();
-        match unfit.filter(|_| failure == Failure::Untranslatable) {
-            Some(what) => self.refuse(Refusal::Unfit { what }),
-            None => self.refuse(Refusal::Upstream(failure)),
+        // A call that any backend could be told is not the client's to mend: why that one failed is told.
+        let (unfit, failed) = (self.call.unfit.take(), self.call.failed);
+        match (unfit, failed) {
+            (Some(what), None) if failure == Failure::Untranslatable => {
+                self.refuse(Refusal::Unfit { what })
+            }
+            (_, Some(failed)) if failure == Failure::Untranslatable => {
+                self.refuse(Refusal::Upstream(failed))
+            }
+            _ => self.refuse(Refusal::Upstream(failure)),
         }
     }
 

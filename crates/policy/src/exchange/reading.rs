@@ -379,6 +379,7 @@ impl Exchange {
             caller_token: self.caller_token(admitted.route, head, env.snapshot),
             answering: Vec::new(),
             asked: None,
+            failed: None,
             unfit: None,
             sent: Cell::new(Sent::Nothing),
             sent_before: Cell::new(Sent::Nothing),

@@ -195,8 +195,14 @@ fn a_failover_crosses_dialects_with_the_credential_and_path_of_each() {
 fn what_the_backend_does_not_have_is_refused_in_the_clients_words() {
     let own = Upstream::start(|_, _| vec![Step::Send(answer(503, BUSY))]);
     let hosted = Upstream::start(|_, _| vec![Step::Send(answer(200, ANSWER))]);
-    let gate = over_both(&own, &hosted);
     let body = r#"{"model":"m","input":"a"}"#;
+    // No backend has it: the caller can mend that.
+    let alone = format!(
+        "backends:\n  hosted: {{ url: http://{}/v1, dialect: anthropic, credential: {{ inline: hosted-key }} }}\n\
+         routes: [ {{ workload: w, backend: hosted }} ]\n",
+        hosted.address
+    );
+    let gate = Gate::start(&alone, &[]);
     let response = gate.call(&post("/v1/embeddings", &[WHO], body));
     assert_eq!(response.status, 400, "{response:?}");
     let told = String::from_utf8_lossy(&response.body).into_owned();
@@ -204,6 +210,10 @@ fn what_the_backend_does_not_have_is_refused_in_the_clients_words() {
         told.contains("speaks anthropic, which has no embeddings"),
         "{told}"
     );
+    // One has it and is busy: the caller can try again.
+    let gate = over_both(&own, &hosted);
+    let response = gate.call(&post("/v1/embeddings", &[WHO], body));
+    assert_eq!(response.status, 503, "{response:?}");
     assert!(hosted.seen().is_empty());
 }
 

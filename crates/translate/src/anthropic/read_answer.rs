@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::filter::Stop;
 
-use crate::answer::{Event, Finish, Reader, Usage};
-use crate::raw::{Text, read_json};
+use crate::answer::{Ended, Event, Finish, Reader, Usage};
+use crate::raw::{Text, Told, read_json};
 
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -23,7 +23,8 @@ struct Document<'a> {
     stop_reason: Option<Text<'a>>,
     #[serde(borrow)]
     stop_sequence: Option<Text<'a>>,
-    usage: Option<Counts>,
+    #[serde(default)]
+    usage: Told<Counts>,
     // Of events.
     #[serde(borrow)]
     message: Option<Begun<'a>>,
@@ -33,6 +34,7 @@ struct Document<'a> {
     content_block: Option<Block<'a>>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
+    error: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -41,7 +43,8 @@ struct Begun<'a> {
     id: Option<Text<'a>>,
     #[serde(borrow)]
     model: Option<Text<'a>>,
-    usage: Option<Counts>,
+    #[serde(default)]
+    usage: Told<Counts>,
 }
 
 #[derive(Deserialize)]
@@ -81,50 +84,58 @@ struct Delta<'a> {
 }
 
 #[derive(Deserialize, Clone, Copy, Default, Debug)]
+#[serde(default)]
 struct Counts {
-    input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_creation: Option<Written>,
-    output_tokens: Option<u64>,
+    input_tokens: Told<u64>,
+    cache_read_input_tokens: Told<u64>,
+    cache_creation_input_tokens: Told<u64>,
+    cache_creation: Told<Written>,
+    output_tokens: Told<u64>,
 }
 
-#[derive(Deserialize, Clone, Copy, Debug)]
+#[derive(Deserialize, Clone, Copy, Default, Debug)]
+#[serde(default)]
 struct Written {
-    ephemeral_1h_input_tokens: Option<u64>,
+    ephemeral_1h_input_tokens: Told<u64>,
 }
 
 impl Counts {
     /// Takes what a later event says, member by member.
     fn merge(&mut self, later: Self) {
-        self.input_tokens = later.input_tokens.or(self.input_tokens);
-        self.cache_read_input_tokens = later
-            .cache_read_input_tokens
-            .or(self.cache_read_input_tokens);
-        self.cache_creation_input_tokens = later
-            .cache_creation_input_tokens
-            .or(self.cache_creation_input_tokens);
-        self.cache_creation = later.cache_creation.or(self.cache_creation);
-        self.output_tokens = later.output_tokens.or(self.output_tokens);
+        fn take<T>(into: &mut Told<T>, later: Told<T>) {
+            into.0 = later.0.or(into.0.take());
+        }
+        take(&mut self.input_tokens, later.input_tokens);
+        take(
+            &mut self.cache_read_input_tokens,
+            later.cache_read_input_tokens,
+        );
+        take(
+            &mut self.cache_creation_input_tokens,
+            later.cache_creation_input_tokens,
+        );
+        take(&mut self.cache_creation, later.cache_creation);
+        take(&mut self.output_tokens, later.output_tokens);
     }
 
     fn usage(self) -> Usage {
         // `input_tokens` leaves out what the cache served and stored.
-        let cached = [
-            self.cache_read_input_tokens,
-            self.cache_creation_input_tokens,
-        ];
-        let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
+        let (read, written) = (
+            self.cache_read_input_tokens.0,
+            self.cache_creation_input_tokens.0,
+        );
+        let cached = [read, written].into_iter().flatten();
+        let cached = cached.fold(0, u64::saturating_add);
+        let of_written = self.cache_creation.0.unwrap_or_default();
         Usage {
             prompt: self
                 .input_tokens
+                .0
                 .map(|prompt| prompt.saturating_add(cached)),
-            cache_read: self.cache_read_input_tokens,
-            cache_written: self.cache_creation_input_tokens,
-            cache_written_1h: self
-                .cache_creation
-                .and_then(|written| written.ephemeral_1h_input_tokens),
-            completion: self.output_tokens,
+            cache_read: read,
+            cache_written: written,
+            cache_written_1h: of_written.ephemeral_1h_input_tokens.0,
+            completion: self.output_tokens.0,
             reasoning: None,
         }
     }
@@ -134,7 +145,7 @@ impl Counts {
 #[derive(Debug, Default)]
 pub(crate) struct MessagesReader {
     usage: Counts,
-    finish: Option<Finish>,
+    ended: Option<Ended>,
     is_over: bool,
     /// A call has begun of whose input nothing has come.
     has_bare_call: bool,
@@ -195,19 +206,21 @@ impl MessagesReader {
         }
     }
 
+    /// The reasons of <https://docs.anthropic.com/en/api/handling-stop-reasons>.
     fn finished(&mut self, reason: &Option<Text<'_>>, sequence: &Option<Text<'_>>) {
-        self.finish = match text(reason) {
+        self.ended = Some(match text(reason) {
             "" => return,
-            "max_tokens" | "model_context_window_exceeded" => Some(Finish::Length),
-            "tool_use" => Some(Finish::ToolCalls),
+            "end_turn" => Ended::Finished(Finish::Stop),
+            "max_tokens" | "model_context_window_exceeded" => Ended::Finished(Finish::Length),
+            "tool_use" => Ended::Finished(Finish::ToolCalls),
             "stop_sequence" => {
                 let sequence = sequence.as_ref().map(|text| text.0.to_string());
-                Some(Finish::StopSequence(sequence))
+                Ended::Finished(Finish::StopSequence(sequence))
             }
-            "refusal" => Some(Finish::Refused),
-            "pause_turn" => Some(Finish::Paused),
-            _ => Some(Finish::Stop),
-        };
+            "refusal" => Ended::Finished(Finish::Refused),
+            "pause_turn" => Ended::Finished(Finish::Paused),
+            other => Ended::otherwise(other, ""),
+        });
     }
 }
 
@@ -220,7 +233,7 @@ impl Reader for MessagesReader {
         match text(&event.kind) {
             "message_start" => {
                 let begun = event.message.as_ref().ok_or(Stop::Malformed)?;
-                self.usage.merge(begun.usage.unwrap_or_default());
+                self.usage.merge(begun.usage.0.unwrap_or_default());
                 tell(Event::Begin {
                     id: text(&begun.id),
                     model: text(&begun.model),
@@ -259,13 +272,13 @@ impl Reader for MessagesReader {
                 });
             }
             "message_delta" => {
-                self.usage.merge(event.usage.unwrap_or_default());
+                self.usage.merge(event.usage.0.unwrap_or_default());
                 if let Some(delta) = &event.delta {
                     self.finished(&delta.stop_reason, &delta.stop_sequence);
                 }
             }
             "message_stop" => self.over(tell),
-            "error" => {
+            kind if kind == "error" || event.error.is_some() => {
                 let error = super::read_error(200, data).ok_or(Stop::Malformed)?;
                 self.is_over = true;
                 tell(Event::Error(error));
@@ -285,7 +298,7 @@ impl Reader for MessagesReader {
         for (nth, block) in (0..).zip(document.content.iter().flatten()) {
             self.block(nth, block, true, tell);
         }
-        self.usage.merge(document.usage.unwrap_or_default());
+        self.usage.merge(document.usage.0.unwrap_or_default());
         self.finished(&document.stop_reason, &document.stop_sequence);
         self.over(tell);
         if self.is_over {
@@ -298,10 +311,10 @@ impl Reader for MessagesReader {
     fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
         // Without a reason it is no end, and no success is made up.
         if !self.is_over
-            && let Some(finish) = self.finish.take()
+            && let Some(ended) = self.ended.take()
         {
             self.is_over = true;
-            tell(Event::End(finish, self.usage.usage()));
+            tell(ended.event(self.usage.usage()));
         }
     }
 }

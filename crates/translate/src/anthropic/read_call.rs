@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::sealed;
 use crate::call::{
-    Call, Format, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
+    Call, Format, Left, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
     ToolResult,
 };
 use crate::fault::{Fault, Result};
@@ -32,6 +32,7 @@ const OTHERS: [(&str, bool); 8] = [
 
 pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
     let mut body = body.object()?;
+    let left = Left::default();
     let mut call = Call {
         model: body.need("model", Raw::text)?,
         is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
@@ -44,7 +45,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         names: NAMES,
         ..Call::default()
     };
-    if let Some(parts) = body.read("system", content)? {
+    if let Some(parts) = body.read("system", |value| content(value, &left))? {
         // It stands before the messages, and no number is its own.
         call.messages.push(Message {
             role: Role::System,
@@ -52,10 +53,11 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
             parts,
         });
     }
-    call.messages
-        .extend(body.need("messages", |messages| messages.each_object(message))?);
+    call.messages.extend(body.need("messages", |messages| {
+        messages.each_object(|nth, item| message(nth, item, &left))
+    })?);
     call.tools = body
-        .read("tools", |tools| tools.each(|_, item| tool(item)))?
+        .read("tools", |tools| tools.each(|_, item| tool(item, &left)))?
         .unwrap_or_default();
     let stops = body.read("stop_sequences", |stops| stops.each(|_, stop| stop.text()))?;
     call.stops = stops.unwrap_or_default();
@@ -79,6 +81,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         }
     }
     call.format = call.format.or(earlier);
+    call.dropped.extend(left.names());
     call.user = body
         .read("metadata", |metadata| metadata.object()?.text("user_id"))?
         .flatten();
@@ -99,7 +102,7 @@ fn unknown() -> Fault {
     Fault::new("is a member that this gate cannot tell a backend of another dialect")
 }
 
-fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
+fn message<'a>(nth: usize, mut message: Object<'a>, left: &Left) -> Result<Message<'a>> {
     let role = message.need("role", Raw::text)?;
     let role = match &*role {
         "user" => Role::User,
@@ -107,19 +110,20 @@ fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
         "system" => Role::System,
         other => return Err(Fault::new(format!("{other:?} is no role")).within("role")),
     };
-    let parts = message.need("content", content)?;
+    let parts = message.need("content", |value| content(value, left))?;
+    left.of_message(&message);
     Ok(Message { role, nth, parts })
 }
 
 /// Content: a text, or blocks.
-fn content(value: Raw<'_>) -> Result<Vec<Part<'_>>> {
+fn content<'a>(value: Raw<'a>, left: &Left) -> Result<Vec<Part<'a>>> {
     if value.is_text() {
         return Ok(vec![Part::of(Said::Text(value.text()?))]);
     }
-    value.each_object(block)
+    value.each_object(|nth, item| block(nth, item, left))
 }
 
-fn block<'a>(nth: usize, mut block: Object<'a>) -> Result<Part<'a>> {
+fn block<'a>(nth: usize, mut block: Object<'a>, left: &Left) -> Result<Part<'a>> {
     let kind = block.need("type", Raw::text)?;
     let said = match &*kind {
         "text" => Said::Text(block.need("text", Raw::text)?),
@@ -149,17 +153,21 @@ fn block<'a>(nth: usize, mut block: Object<'a>) -> Result<Part<'a>> {
         "tool_result" => Said::Result(ToolResult {
             id: sealed::open_id(block.need("tool_use_id", Raw::text)?).0,
             is_error: block.read("is_error", Raw::flag)?.unwrap_or(false),
-            parts: block.read("content", content)?.unwrap_or_default(),
+            parts: block
+                .read("content", |value| content(value, left))?
+                .unwrap_or_default(),
         }),
         other => {
             let says = format!("{other:?} is a block that a backend of another dialect has not");
             return Err(Fault::new(says).within("type"));
         }
     };
+    let cache = block.take("cache_control");
+    left.of_message(&block);
     Ok(Part {
         nth: Some(nth),
         said,
-        cache: block.take("cache_control"),
+        cache,
     })
 }
 
@@ -199,7 +207,7 @@ fn document(value: Raw<'_>) -> Result<Document<'_>> {
     }
 }
 
-fn tool(value: Raw<'_>) -> Result<Tool<'_>> {
+fn tool<'a>(value: Raw<'a>, left: &Left) -> Result<Tool<'a>> {
     let mut tool = value.object()?;
     if let Some(kind) = tool.text("type")?
         && kind != "custom"
@@ -207,13 +215,15 @@ fn tool(value: Raw<'_>) -> Result<Tool<'_>> {
         let says = format!("{kind:?} is a tool of the provider's own, which another has not");
         return Err(Fault::new(says).within("type"));
     }
-    Ok(Tool {
+    let read = Tool {
         name: tool.need("name", Raw::text)?,
         description: tool.text("description")?,
         schema: tool.read("input_schema", an_object)?,
         is_strict: tool.read("strict", Raw::flag)?.unwrap_or(false),
         cache: tool.take("cache_control"),
-    })
+    };
+    left.of_tool(&tool);
+    Ok(read)
 }
 
 /// The choice, and whether one call at a time is asked for.

@@ -5,8 +5,11 @@
 
 use std::sync::Arc;
 
+use wire::filter::Stop;
+
 use super::sealed;
 use crate::answer::{Asked, Error, Event, Finish, Usage, Writer};
+use crate::calls::Shape;
 use crate::json::Json;
 use crate::raw::Raw;
 
@@ -38,39 +41,6 @@ struct Waiting {
     id: String,
     name: String,
     arguments: String,
-}
-
-/// How far a JSON object is that comes in pieces.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Shape {
-    depth: u32,
-    in_text: bool,
-    is_escaped: bool,
-    has_begun: bool,
-}
-
-impl Shape {
-    fn read(&mut self, json: &str) {
-        for byte in json.bytes() {
-            match (self.in_text, byte) {
-                (true, _) if self.is_escaped => self.is_escaped = false,
-                (true, b'\\') => self.is_escaped = true,
-                (true, b'"') => self.in_text = false,
-                (true, _) => {}
-                (false, b'"') => self.in_text = true,
-                (false, b'{' | b'[') => {
-                    self.depth += 1;
-                    self.has_begun = true;
-                }
-                (false, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
-                (false, _) => {}
-            }
-        }
-    }
-
-    const fn is_whole(self) -> bool {
-        self.has_begun && self.depth == 0
-    }
 }
 
 fn write(out: &mut Vec<u8>, kind: &'static str, members: impl FnOnce(&mut Json)) {
@@ -198,7 +168,7 @@ impl Events {
 }
 
 impl Writer for Events {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Stop> {
         match event {
             Event::Begin { id, model } => write(out, "message_start", |json| {
                 json.key("message").object(|json| {
@@ -257,6 +227,9 @@ impl Writer for Events {
                     self.advance(out);
                 } else if let Some(call) = self.waiting.iter_mut().find(|call| call.nth == nth) {
                     call.arguments.push_str(json);
+                } else {
+                    // Its block ended before something else began, and no block is opened again.
+                    return Err(Stop::Malformed);
                 }
             }
             Event::End(finish, usage) => {
@@ -270,6 +243,7 @@ impl Writer for Events {
             }
             Event::Error(error) => error_event(&error, out),
         }
+        Ok(())
     }
 
     fn held(&self) -> usize {
@@ -428,7 +402,7 @@ impl Block {
 }
 
 impl Writer for Whole {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Stop> {
         match event {
             Event::Begin { id, model } => {
                 self.id = id.to_owned();
@@ -477,6 +451,7 @@ impl Writer for Whole {
                 out.append(&mut json.into_bytes());
             }
         }
+        Ok(())
     }
 
     fn held(&self) -> usize {

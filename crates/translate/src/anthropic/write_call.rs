@@ -19,6 +19,13 @@ const MAX_TOKENS: u64 = 8_192;
 /// Writes the request that says this call.
 pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
     call.leave_others(SPEAKS)?;
+    if let Some(Format::Schema {
+        description: Some(_),
+        ..
+    }) = &call.format
+    {
+        call.dropped.push("response_format.description");
+    }
     if call.effort.is_some() {
         // Its models differ in how they are asked to think, and its own endpoint for OpenAI's SDK drops this too.
         call.dropped.push("reasoning_effort");
@@ -187,10 +194,10 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
                 json.say("type", "tool_use");
                 json.say("id", &tool.id);
                 json.say("name", &tool.name);
-                let input = Raw::read(tool.arguments.as_bytes()).filter(|input| input.is_object());
+                let input = Raw::read_arguments(&tool.arguments);
                 let Some(input) = input else {
                     let says =
-                        format!("the arguments of the call {:?} are no JSON object", tool.id);
+                        format!("the arguments of the call {:?} are no JSON object, or one of more than 128 levels", tool.id);
                     return Err(call.unsaid(message, part, &says));
                 };
                 json.key("input").raw(input);

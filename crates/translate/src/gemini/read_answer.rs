@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::filter::Stop;
 
-use super::MADE;
 use super::compact::compact;
-use crate::answer::{Error, Event, Finish, Reader, Usage};
-use crate::raw::{Raw, Text, read_json};
+use crate::answer::{Ended, Event, Finish, Reader, Usage};
+use crate::calls::{MADE, hash};
+use crate::raw::{Raw, Text, Told, read_json};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,8 @@ struct Document<'a> {
     candidates: Option<Vec<Candidate<'a>>>,
     #[serde(borrow)]
     prompt_feedback: Option<Feedback<'a>>,
-    usage_metadata: Option<Counts>,
+    #[serde(default)]
+    usage_metadata: Told<Counts>,
     error: Option<serde::de::IgnoredAny>,
 }
 
@@ -77,19 +78,19 @@ struct Call<'a> {
 }
 
 #[derive(Deserialize, Clone, Copy, Default, Debug)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct Counts {
-    prompt_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
+    prompt_token_count: Told<u64>,
+    tool_use_prompt_token_count: Told<u64>,
+    cached_content_token_count: Told<u64>,
+    candidates_token_count: Told<u64>,
+    thoughts_token_count: Told<u64>,
 }
 
 impl Counts {
     /// Takes what a later event says, member by member.
     fn merge(&mut self, later: Self) {
-        let take = |into: &mut Option<u64>, later: Option<u64>| *into = later.or(*into);
+        let take = |into: &mut Told<u64>, later: Told<u64>| into.0 = later.0.or(into.0);
         take(&mut self.prompt_token_count, later.prompt_token_count);
         take(
             &mut self.tool_use_prompt_token_count,
@@ -107,26 +108,18 @@ impl Counts {
     }
 
     fn usage(self) -> Usage {
-        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        let sum = |one: Told<u64>, other: Told<u64>| match (one.0, other.0) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
             (one, other) => one.or(other),
         };
         Usage {
             prompt: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
-            cache_read: self.cached_content_token_count,
+            cache_read: self.cached_content_token_count.0,
             completion: sum(self.candidates_token_count, self.thoughts_token_count),
-            reasoning: self.thoughts_token_count,
+            reasoning: self.thoughts_token_count.0,
             ..Usage::default()
         }
     }
-}
-
-/// How a candidate ended.
-#[derive(Debug)]
-enum Ended {
-    Finished(Finish),
-    /// With something that is no answer.
-    Failed(Error),
 }
 
 /// The state of one answer.
@@ -160,7 +153,7 @@ impl GenerateReader {
             tell(Event::Begin { id, model });
         }
         self.usage
-            .merge(document.usage_metadata.unwrap_or_default());
+            .merge(document.usage_metadata.0.unwrap_or_default());
         let feedback = document.prompt_feedback.as_ref();
         if feedback.is_some_and(|feedback| !text(&feedback.block_reason).is_empty()) {
             self.ended = Some(Ended::Finished(Finish::Refused));
@@ -244,27 +237,12 @@ impl GenerateReader {
             // A call that the model did not get right, and what is to come: no success is made of it.
             other => {
                 let message = text(&candidate.finish_message);
-                let joint = if message.is_empty() { "" } else { ": " };
-                let says = format!("the answer ended with {other}{joint}{message}");
-                let error = Error {
-                    kind: Some(other.to_owned()),
-                    code: Some(other.to_owned()),
-                    ..Error::of(502, says)
-                };
-                self.ended = Some(Ended::Failed(error));
+                self.ended = Some(Ended::otherwise(other, message));
                 return;
             }
         };
         self.ended = Some(Ended::Finished(finish));
     }
-}
-
-/// FNV-1a, of texts one after the other.
-fn hash(texts: &[&str]) -> u64 {
-    let bytes = texts.iter().flat_map(|text| text.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 impl Reader for GenerateReader {
@@ -277,10 +255,6 @@ impl Reader for GenerateReader {
 
     fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
         self.read(json, tell)?;
-        if matches!(self.ended, Some(Ended::Failed(_))) {
-            // Its status says that it is an answer, and it is none.
-            return Err(Stop::Malformed);
-        }
         self.over(tell);
         if self.is_over {
             Ok(())
@@ -290,16 +264,12 @@ impl Reader for GenerateReader {
     }
 
     fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
-        if self.is_over {
-            return;
-        }
         // Without a reason it is no end, and no success is made up.
-        let event = match self.ended.take() {
-            None => return,
-            Some(Ended::Finished(finish)) => Event::End(finish, self.usage.usage()),
-            Some(Ended::Failed(error)) => Event::Error(error),
-        };
-        self.is_over = true;
-        tell(event);
+        if !self.is_over
+            && let Some(ended) = self.ended.take()
+        {
+            self.is_over = true;
+            tell(ended.event(self.usage.usage()));
+        }
     }
 }

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 
-use super::{MADE, Place};
+use super::Place;
 use crate::call::{Call, Media, Message, Part, Role, Said, ToolCall, ToolResult};
+use crate::calls::MADE;
 use crate::fault::Result;
 use crate::json::Json;
 use crate::raw::Raw;
@@ -165,9 +166,13 @@ fn function_call(
     place: Place,
     json: &mut Json,
 ) -> std::result::Result<(), String> {
-    let args = Raw::read(tool.arguments.as_bytes()).filter(|args| args.is_object());
-    let args =
-        args.ok_or_else(|| format!("the arguments of the call {:?} are no JSON object", tool.id))?;
+    let args = Raw::read_arguments(&tool.arguments);
+    let args = args.ok_or_else(|| {
+        format!(
+            "the arguments of the call {:?} are no JSON object, or one of more than 128 levels",
+            tool.id
+        )
+    })?;
     json.key("functionCall").object(|json| {
         if let Some(id) = id(&tool.id, place) {
             json.say("id", id);

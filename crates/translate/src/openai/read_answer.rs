@@ -5,8 +5,8 @@
 use serde::Deserialize;
 use wire::filter::Stop;
 
-use crate::answer::{Event, Finish, Reader, Usage};
-use crate::raw::{Text, read_json};
+use crate::answer::{Ended, Event, Finish, Reader, Usage};
+use crate::raw::{Text, Told, read_json};
 
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -16,7 +16,8 @@ struct Document<'a> {
     model: Option<Text<'a>>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    usage: Option<Counts>,
+    #[serde(default)]
+    usage: Told<Counts>,
     error: Option<serde::de::IgnoredAny>,
 }
 
@@ -87,37 +88,39 @@ struct Google<'a> {
     thought_signature: Option<Text<'a>>,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy, Default)]
+#[serde(default)]
 struct Counts {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
+    prompt_tokens: Told<u64>,
+    completion_tokens: Told<u64>,
+    prompt_tokens_details: Told<PromptDetails>,
+    completion_tokens_details: Told<CompletionDetails>,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy, Default)]
+#[serde(default)]
 struct PromptDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
+    cached_tokens: Told<u64>,
+    cache_write_tokens: Told<u64>,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy, Default)]
+#[serde(default)]
 struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
+    reasoning_tokens: Told<u64>,
 }
 
 impl From<Counts> for Usage {
     fn from(counts: Counts) -> Self {
-        let prompt = counts.prompt_tokens_details;
+        let prompt = counts.prompt_tokens_details.0.unwrap_or_default();
+        let completion = counts.completion_tokens_details.0.unwrap_or_default();
         Self {
-            prompt: counts.prompt_tokens,
-            cache_read: prompt.and_then(|details| details.cached_tokens),
-            cache_written: prompt.and_then(|details| details.cache_write_tokens),
+            prompt: counts.prompt_tokens.0,
+            cache_read: prompt.cached_tokens.0,
+            cache_written: prompt.cache_write_tokens.0,
             cache_written_1h: None,
-            completion: counts.completion_tokens,
-            reasoning: counts
-                .completion_tokens_details
-                .and_then(|details| details.reasoning_tokens),
+            completion: counts.completion_tokens.0,
+            reasoning: completion.reasoning_tokens.0,
         }
     }
 }
@@ -126,20 +129,32 @@ impl From<Counts> for Usage {
 #[derive(Debug, Default)]
 pub(crate) struct ChatReader {
     has_begun: bool,
-    finish: Option<Finish>,
+    ended: Option<Ended>,
     has_calls: bool,
     usage: Usage,
     is_over: bool,
 }
 
+fn said<'t>(text: &'t Option<Text<'_>>) -> &'t str {
+    text.as_ref().map_or("", |text| &text.0)
+}
+
 impl ChatReader {
     fn read(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
         let document: Document<'_> = read_json(json)?;
-        if document.error.is_some() {
-            let error = super::read_error(200, json).ok_or(Stop::Malformed)?;
-            self.is_over = true;
-            tell(Event::Error(error));
-            return Ok(());
+        // What has neither may be an error of an engine that puts no object around it.
+        let says_nothing = document.choices.is_none() && document.usage.0.is_none();
+        let is_error = document.error.is_some();
+        if is_error || says_nothing {
+            match super::read_error(200, json) {
+                Some(error) => {
+                    self.is_over = true;
+                    tell(Event::Error(error));
+                    return Ok(());
+                }
+                None if is_error => return Err(Stop::Malformed),
+                None => {}
+            }
         }
         if !std::mem::replace(&mut self.has_begun, true) {
             let text = |text: &'_ Option<Text<'_>>| {
@@ -151,7 +166,7 @@ impl ChatReader {
                 model: &model,
             });
         }
-        if let Some(counts) = document.usage {
+        if let Some(counts) = document.usage.0 {
             self.usage = counts.into();
         }
         let choices = document.choices.into_iter().flatten();
@@ -160,36 +175,46 @@ impl ChatReader {
                 self.delta(delta, tell);
             }
             if let Some(Text(reason)) = &choice.finish_reason {
-                self.finish = Some(match (&**reason, &choice.stop_reason) {
-                    ("length", _) => Finish::Length,
-                    ("tool_calls" | "function_call", _) => Finish::ToolCalls,
-                    ("content_filter", _) => Finish::Refused,
-                    // Of a tool that was chosen by name engines say `stop`.
-                    _ if self.has_calls => Finish::ToolCalls,
-                    (_, Some(Stopped::At(Text(sequence)))) => {
-                        Finish::StopSequence(Some(sequence.to_string()))
-                    }
-                    _ => Finish::Stop,
-                });
+                self.ended = Some(self.ended(reason, &choice.stop_reason));
             }
         }
         Ok(())
     }
 
+    /// The reasons of OpenAI (<https://platform.openai.com/docs/api-reference/chat/object>), of TGI (`eos_token`), Mistral
+    /// (`model_length`) and Together (`eos`). That an engine gave up is none: `abort`, `error`, `insufficient_system_resource`.
+    fn ended(&self, reason: &str, stopped: &Option<Stopped<'_>>) -> Ended {
+        Ended::Finished(match reason {
+            "length" | "model_length" => Finish::Length,
+            "tool_calls" | "function_call" => Finish::ToolCalls,
+            "content_filter" => Finish::Refused,
+            // Of a tool that was chosen by name engines say `stop`.
+            "stop" | "eos_token" | "eos" | "stop_sequence" if self.has_calls => Finish::ToolCalls,
+            "stop" | "eos_token" | "eos" => match stopped {
+                Some(Stopped::At(Text(sequence))) => {
+                    Finish::StopSequence(Some(sequence.to_string()))
+                }
+                _ => Finish::Stop,
+            },
+            "stop_sequence" => Finish::StopSequence(None),
+            other => return Ended::otherwise(other, ""),
+        })
+    }
+
     fn delta(&mut self, delta: &Message<'_>, tell: &mut dyn FnMut(Event<'_>)) {
-        let said = |text: &Option<Text<'_>>| text.as_ref().is_some_and(|text| !text.0.is_empty());
-        for thought in [&delta.reasoning_content, &delta.reasoning] {
-            // Some engines say it under both names.
-            if let Some(Text(text)) = thought.as_ref().filter(|_| said(thought)) {
-                tell(Event::Thinking(text));
-                break;
-            }
+        // Some engines say it under both names.
+        let thoughts = [&delta.reasoning_content, &delta.reasoning];
+        let thought = thoughts.map(said).into_iter().find(|said| !said.is_empty());
+        if let Some(text) = thought {
+            tell(Event::Thinking(text));
         }
-        if let Some(Text(text)) = delta.content.as_ref().filter(|_| said(&delta.content)) {
-            tell(Event::Text(text));
+        match said(&delta.content) {
+            "" => {}
+            text => tell(Event::Text(text)),
         }
-        if let Some(Text(text)) = delta.refusal.as_ref().filter(|_| said(&delta.refusal)) {
-            tell(Event::Refusal(text));
+        match said(&delta.refusal) {
+            "" => {}
+            text => tell(Event::Refusal(text)),
         }
         let calls = delta.tool_calls.iter().flatten();
         for (at, call) in (0..).zip(calls) {
@@ -199,7 +224,8 @@ impl ChatReader {
                 .function
                 .as_ref()
                 .and_then(|function| function.name.as_ref());
-            if let Some(Text(name)) = name.filter(|name| !name.0.is_empty()) {
+            let (id, name) = (said(&call.id), name.map_or("", |name| &name.0));
+            if !(id.is_empty() && name.is_empty()) {
                 let signature = call
                     .extra_content
                     .as_ref()
@@ -207,7 +233,7 @@ impl ChatReader {
                 let signature = signature.and_then(|google| google.thought_signature.as_ref());
                 tell(Event::Call {
                     nth,
-                    id: call.id.as_ref().map_or("", |id| &id.0),
+                    id,
                     name,
                     signature: signature.map(|signature| &*signature.0),
                 });
@@ -248,10 +274,10 @@ impl Reader for ChatReader {
     fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
         // Without a reason it is no end, and no success is made up.
         if !self.is_over
-            && let Some(finish) = self.finish.take()
+            && let Some(ended) = self.ended.take()
         {
             self.is_over = true;
-            tell(Event::End(finish, self.usage));
+            tell(ended.event(self.usage));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::call::{
-    Call, Format, Media, Message, Names, Other, Part, Role, Said, Signature, Tool, ToolCall,
+    Call, Format, Left, Media, Message, Names, Other, Part, Role, Said, Signature, Tool, ToolCall,
     ToolChoice, ToolResult,
 };
 use crate::fault::{Fault, Result};
@@ -63,12 +63,17 @@ fn asks_nothing(name: &str, value: Raw<'_>) -> bool {
 
 pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
     let mut body = body.object()?;
+    let left = Left::default();
     let mut call = Call {
         model: body.need("model", Raw::text)?,
         is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
         wants_usage: body.read("stream_options", wants_usage)?.unwrap_or(false),
-        messages: body.need("messages", |messages| messages.each_object(message))?,
-        tools: body.read("tools", tools)?.unwrap_or_default(),
+        messages: body.need("messages", |messages| {
+            messages.each_object(|nth, item| message(nth, item, &left))
+        })?,
+        tools: body
+            .read("tools", |list| tools(list, &left))?
+            .unwrap_or_default(),
         tool_choice: body.read("tool_choice", tool_choice)?,
         parallel_calls: body.read("parallel_tool_calls", Raw::flag)?,
         temperature: body.read("temperature", Raw::number)?,
@@ -80,6 +85,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         names: NAMES,
         ..Call::default()
     };
+    call.dropped.extend(left.names());
     let earlier = body.read("max_tokens", Raw::number)?;
     call.max_tokens = body.read("max_completion_tokens", Raw::number)?.or(earlier);
     if let Some(format) = body.read("response_format", format)? {
@@ -113,7 +119,8 @@ fn stops(value: Raw<'_>) -> Result<Vec<Cow<'_, str>>> {
     value.each(|_, stop| stop.text())
 }
 
-fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
+fn message<'a>(nth: usize, mut message: Object<'a>, left: &Left) -> Result<Message<'a>> {
+    let content = |value| content(value, left);
     let role = message.need("role", Raw::text)?;
     // The name of one of several people in a role: no dialect but this one has it, and it says nothing that the text does not.
     let _name = message.take("name");
@@ -121,7 +128,7 @@ fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
     let (role, mut parts) = match &*role {
         "system" | "developer" => (Role::System, message.need("content", content)?),
         "user" => (Role::User, message.need("content", content)?),
-        "assistant" => (Role::Assistant, of_assistant(&mut message)?),
+        "assistant" => (Role::Assistant, of_assistant(&mut message, left)?),
         "tool" => {
             let result = ToolResult {
                 id: message.need("tool_call_id", Raw::text)?,
@@ -138,10 +145,13 @@ fn message<'a>(nth: usize, mut message: Object<'a>) -> Result<Message<'a>> {
     if let (Some(mark), Some(last)) = (mark, parts.last_mut()) {
         last.cache = Some(mark);
     }
+    left.of_message(&message);
     Ok(Message { role, nth, parts })
 }
 
-fn of_assistant<'a>(message: &mut Object<'a>) -> Result<Vec<Part<'a>>> {
+fn of_assistant<'a>(message: &mut Object<'a>, left: &Left) -> Result<Vec<Part<'a>>> {
+    // What an answer had, and an SDK sends again: it says nothing that is to be answered.
+    let _said_again = message.take("annotations");
     let mut parts = Vec::new();
     let thought = message.text("reasoning_content")?;
     let thought = thought.or(message.text("reasoning")?);
@@ -151,7 +161,11 @@ fn of_assistant<'a>(message: &mut Object<'a>) -> Result<Vec<Part<'a>>> {
             signature: None,
         }));
     }
-    parts.extend(message.read("content", content)?.unwrap_or_default());
+    parts.extend(
+        message
+            .read("content", |value| content(value, left))?
+            .unwrap_or_default(),
+    );
     if let Some(text) = message.text("refusal")? {
         parts.push(Part::of(Said::Refusal(text)));
     }
@@ -160,21 +174,23 @@ fn of_assistant<'a>(message: &mut Object<'a>) -> Result<Vec<Part<'a>>> {
             "has a function_call or audio, which a backend of another dialect cannot be told";
         return Err(Fault::new(says));
     }
-    let calls = message.read("tool_calls", |calls| calls.each(|_, call| tool_call(call)))?;
+    let calls = message.read("tool_calls", |calls| {
+        calls.each(|_, call| tool_call(call, left))
+    })?;
     let calls = calls.unwrap_or_default().into_iter();
     parts.extend(calls.map(|call| Part::of(Said::Call(call))));
     Ok(parts)
 }
 
 /// A message's content: a text, or parts.
-fn content(value: Raw<'_>) -> Result<Vec<Part<'_>>> {
+fn content<'a>(value: Raw<'a>, left: &Left) -> Result<Vec<Part<'a>>> {
     if value.is_text() {
         return Ok(vec![Part::of(Said::Text(value.text()?))]);
     }
-    value.each_object(part)
+    value.each_object(|nth, item| part(nth, item, left))
 }
 
-fn part<'a>(nth: usize, mut part: Object<'a>) -> Result<Part<'a>> {
+fn part<'a>(nth: usize, mut part: Object<'a>, left: &Left) -> Result<Part<'a>> {
     let kind = part.need("type", Raw::text)?;
     let said = match &*kind {
         "text" => Said::Text(part.need("text", Raw::text)?),
@@ -191,10 +207,12 @@ fn part<'a>(nth: usize, mut part: Object<'a>) -> Result<Part<'a>> {
             return Err(Fault::new(says).within("type"));
         }
     };
+    let cache = part.take("cache_control");
+    left.of_message(&part);
     Ok(Part {
         nth: Some(nth),
         said,
-        cache: part.take("cache_control"),
+        cache,
     })
 }
 
@@ -232,8 +250,9 @@ pub(crate) fn media(address: Cow<'_, str>) -> Result<Media<'_>> {
     })
 }
 
-fn tool_call(value: Raw<'_>) -> Result<ToolCall<'_>> {
+fn tool_call<'a>(value: Raw<'a>, left: &Left) -> Result<ToolCall<'a>> {
     let mut call = value.object()?;
+    let _place = call.take("index");
     let id = call.need("id", Raw::text)?;
     if let Some(kind) = call.text("type")?
         && kind != "function"
@@ -249,6 +268,7 @@ fn tool_call(value: Raw<'_>) -> Result<ToolCall<'_>> {
         Ok(google.flatten())
     })?;
     let mut function = call.need("function", Raw::object)?;
+    left.of_message(&call);
     let arguments = function
         .text("arguments")
         .map_err(|f| f.within("function"))?;
@@ -264,7 +284,7 @@ fn tool_call(value: Raw<'_>) -> Result<ToolCall<'_>> {
     })
 }
 
-fn tools(value: Raw<'_>) -> Result<Vec<Tool<'_>>> {
+fn tools<'a>(value: Raw<'a>, left: &Left) -> Result<Vec<Tool<'a>>> {
     value.each(|_, tool| {
         let mut tool = tool.object()?;
         let kind = tool.need("type", Raw::text)?;
@@ -275,14 +295,17 @@ fn tools(value: Raw<'_>) -> Result<Vec<Tool<'_>>> {
         let cache = tool.take("cache_control");
         let mut read = tool.need("function", |function| {
             let mut function = function.object()?;
-            Ok(Tool {
+            let read = Tool {
                 name: function.need("name", Raw::text)?,
                 description: function.text("description")?,
                 schema: function.read("parameters", an_object)?,
                 is_strict: function.read("strict", Raw::flag)?.unwrap_or(false),
                 cache: function.take("cache_control"),
-            })
+            };
+            left.of_tool(&function);
+            Ok(read)
         })?;
+        left.of_tool(&tool);
         read.cache = cache.or(read.cache);
         Ok(read)
     })

@@ -1,5 +1,7 @@
 //! Writes a chat completion, streamed or whole.
 
+use wire::filter::Stop;
+
 use crate::answer::{Error, Event, Finish, Usage, Writer};
 use crate::json::Json;
 
@@ -10,7 +12,6 @@ pub(crate) struct Chunks {
     /// What each chunk begins with, to the list of its choices.
     opening: Vec<u8>,
     wants_usage: bool,
-    calls: Vec<u32>,
 }
 
 /// What every chunk says of its answer.
@@ -34,7 +35,6 @@ impl Chunks {
             },
             opening: Vec::new(),
             wants_usage,
-            calls: Vec::new(),
         }
     }
 
@@ -88,20 +88,8 @@ impl Head {
     }
 }
 
-/// The place of a call among this answer's, by the provider's number.
-fn place(calls: &mut Vec<u32>, nth: u32) -> u64 {
-    let at = calls
-        .iter()
-        .position(|known| *known == nth)
-        .unwrap_or_else(|| {
-            calls.push(nth);
-            calls.len() - 1
-        });
-    at as u64
-}
-
 impl Writer for Chunks {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Stop> {
         match event {
             Event::Begin { id, model } => {
                 self.begin(id, model);
@@ -123,22 +111,20 @@ impl Writer for Chunks {
                 name,
                 signature,
             } => {
-                let place = place(&mut self.calls, nth);
                 self.chunk(out, |json| {
                     json.key("tool_calls").list(|json| {
                         json.object(|json| {
-                            json.key("index").whole(place);
+                            json.key("index").whole(nth.into());
                             call(id, name, "", signature, json);
                         });
                     });
                 });
             }
             Event::Arguments { nth, json: more } => {
-                let place = place(&mut self.calls, nth);
                 self.chunk(out, |json| {
                     json.key("tool_calls").list(|json| {
                         json.object(|json| {
-                            json.key("index").whole(place);
+                            json.key("index").whole(nth.into());
                             json.key("function")
                                 .object(|json| json.say("arguments", more));
                         });
@@ -148,6 +134,7 @@ impl Writer for Chunks {
             Event::End(finish, usage) => self.end(&finish, &usage, out),
             Event::Error(error) => write_error_event(&error, out),
         }
+        Ok(())
     }
 
     fn held(&self) -> usize {
@@ -224,7 +211,6 @@ pub(crate) struct Whole {
 
 #[derive(Debug)]
 struct Made {
-    nth: u32,
     id: String,
     name: String,
     arguments: String,
@@ -289,7 +275,7 @@ impl Whole {
 }
 
 impl Writer for Whole {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Stop> {
         match event {
             Event::Begin { id, model } => {
                 self.head.id = id.to_owned();
@@ -300,19 +286,18 @@ impl Writer for Whole {
             Event::Thinking(text) => self.thinking.push_str(text),
             Event::Signature(_) | Event::Redacted(_) => {}
             Event::Call {
-                nth,
                 id,
                 name,
                 signature,
+                ..
             } => self.calls.push(Made {
-                nth,
                 id: id.to_owned(),
                 name: name.to_owned(),
                 arguments: String::new(),
                 signature: signature.map(str::to_owned),
             }),
             Event::Arguments { nth, json } => {
-                if let Some(call) = self.calls.iter_mut().rfind(|call| call.nth == nth) {
+                if let Some(call) = self.calls.get_mut(nth as usize) {
                     call.arguments.push_str(json);
                 }
             }
@@ -323,6 +308,7 @@ impl Writer for Whole {
                 out.append(&mut json.into_bytes());
             }
         }
+        Ok(())
     }
 
     fn held(&self) -> usize {

@@ -14,6 +14,19 @@ pub(crate) const SPEAKS: &str = "openai";
 /// Writes the request that says this call.
 pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
     call.leave_others(SPEAKS)?;
+    let parts = call.messages.iter().flat_map(|message| &message.parts);
+    let mut results = parts.filter_map(|part| match &part.said {
+        Said::Result(result) => Some(result),
+        _ => None,
+    });
+    if results.any(|result| result.is_error) {
+        // The text of a failed result says what failed; there is no place that says that it did.
+        call.dropped.push("tool_result.is_error");
+    }
+    if call.thinking_budget == Some(0) {
+        // An engine thinks as it is made to.
+        call.dropped.push("thinking");
+    }
     let mut json = Json::with_capacity(1024);
     json.try_object(|json| {
         json.say("model", &call.model);

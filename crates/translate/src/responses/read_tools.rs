@@ -16,6 +16,8 @@ use crate::raw::{Object, Raw};
 
 /// Providers take no longer name of a function.
 const NAME_BYTES: usize = 64;
+/// No name of a namespace is longer: it is said again with each of its tools.
+const SPACE_BYTES: usize = 256;
 /// A tool that takes a text, as a function.
 const FREEFORM: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
 
@@ -124,7 +126,13 @@ fn each<'a>(value: Raw<'a>, tell: &mut Tell<'_, 'a>) -> Result<bool> {
         if kind != "namespace" {
             return tell(nth, &kind, None, tool);
         }
-        let space = tool.need("name", Raw::text)?;
+        let space = tool.need("name", |name| {
+            let name = name.text()?;
+            match name.len() <= SPACE_BYTES {
+                true => Ok(name),
+                false => Err(Fault::new(format!("is longer than {SPACE_BYTES} bytes"))),
+            }
+        })?;
         is_described |= tool
             .text("description")?
             .is_some_and(|text| !text.is_empty());

@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use wire::filter::Stop;
+
 use super::document::{Document, State};
 use super::made::{Call, Item, Status, What, What::*};
 use super::{made, sealed};
@@ -29,7 +31,7 @@ pub(crate) struct Response {
     stem: String,
     model: String,
     items: Vec<Item>,
-    /// The place of each call, by the provider's number of it.
+    /// The place of each call, by its number.
     calls: HashMap<u32, usize>,
     /// Bytes that have come of calls which are told as a whole.
     untold: usize,
@@ -278,29 +280,18 @@ impl Response {
     }
 
     fn call(&mut self, nth: u32, id: &str, name: &str, signature: Option<&str>, out: &mut Vec<u8>) {
-        if let Some((_, known)) = self.open_call(nth)
-            && known.called == name
-            && (known.id == id || id.is_empty() && !known.is_whole())
-        {
-            // Some engines say the name again with each piece, others give no ids.
-            return;
-        }
-        let id = match id.is_empty() {
-            true => format!("call_{}_{}", self.stem, self.items.len()),
-            false => id.to_owned(),
-        };
         if let Some(signature) = signature {
-            let sealed = sealed::of_call(self.asked.backend, &id, signature);
+            let sealed = sealed::of_call(self.asked.backend, id, signature);
             self.sealed(sealed, out);
         }
         let mut aliases = self.asked.aliases.iter();
         let alias = aliases.find(|alias| alias.called == name).cloned();
         self.kept += id.len() + name.len();
-        let at = self.add(Call(Box::new(Call::new(id, name, alias))), out);
+        let at = self.add(Call(Box::new(Call::new(id.to_owned(), name, alias))), out);
         self.calls.insert(nth, at);
     }
 
-    /// The call of the provider's number that is not done, and its place.
+    /// The call of this number that is not done, and its place.
     fn open_call(&mut self, nth: u32) -> Option<(usize, &mut Call)> {
         let at = *self.calls.get(&nth)?;
         let item = self.items.get_mut(at)?;
@@ -310,10 +301,9 @@ impl Response {
         }
     }
 
-    fn arguments(&mut self, nth: u32, more: &str, out: &mut Vec<u8>) {
-        let Some((at, call)) = self.open_call(nth) else {
-            return;
-        };
+    fn arguments(&mut self, nth: u32, more: &str, out: &mut Vec<u8>) -> Result<(), Stop> {
+        // What is done is not opened again.
+        let (at, call) = self.open_call(nth).ok_or(Stop::Malformed)?;
         let before = call.held();
         let told = call.push(more);
         let (events, held) = (call.events(), call.held());
@@ -322,6 +312,7 @@ impl Response {
         if let Some((delta, ..)) = events.filter(|_| !told.is_empty()) {
             self.emit_of(at, out, delta, |json| json.say("delta", &told));
         }
+        Ok(())
     }
 
     fn end(&mut self, finish: &Finish, usage: &Usage, out: &mut Vec<u8>) {
@@ -388,7 +379,7 @@ impl Response {
 }
 
 impl Writer for Response {
-    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+    fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Stop> {
         match event {
             Event::Begin { id, model } => self.begin(id, model, out),
             Event::Text(text) => self.say(made::TEXT, text, out),
@@ -413,10 +404,11 @@ impl Writer for Response {
                 name,
                 signature,
             } => self.call(nth, id, name, signature, out),
-            Event::Arguments { nth, json } => self.arguments(nth, json, out),
+            Event::Arguments { nth, json } => self.arguments(nth, json, out)?,
             Event::End(finish, usage) => self.end(&finish, &usage, out),
             Event::Error(error) => self.fail(&error, out),
         }
+        Ok(())
     }
 
     fn held(&self) -> usize {

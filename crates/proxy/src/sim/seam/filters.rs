@@ -122,14 +122,37 @@ fn the_second_attempt_of_a_call_speaks_another_dialect() {
 }
 
 #[test]
-fn a_call_that_a_dialect_cannot_say_is_the_clients_to_mend() {
-    let seen = in_two_dialects(r#"{"model":"m","messages":[{"image_url":""}]}"#);
+fn a_call_that_no_backend_can_be_told_is_the_clients_to_mend() {
+    let mut s = two_backends();
+    for backend in &mut s.backends {
+        backend.filters = vec![Arc::new(ToMessages)];
+    }
+    let seen = call(
+        s,
+        r#"{"model":"m","messages":[{"image_url":""}]}"#,
+        Vec::new(),
+    );
     assert_eq!(
         (seen.record.status, seen.record.code),
         (400, "call_not_translatable")
     );
     assert!(
         seen.body().contains("messages[0].image_url"),
+        "{}",
+        seen.body()
+    );
+    assert!(seen.arrived.is_empty(), "{:?}", seen.arrived);
+}
+
+#[test]
+fn a_call_that_one_backend_can_be_told_is_not_refused_for_another() {
+    let seen = in_two_dialects(r#"{"model":"m","messages":[{"image_url":""}]}"#);
+    assert_eq!(
+        (seen.record.status, seen.record.code),
+        (503, "upstream_status")
+    );
+    assert!(
+        !seen.body().contains("messages[0].image_url"),
         "{}",
         seen.body()
     );
