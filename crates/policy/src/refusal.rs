@@ -43,8 +43,15 @@ pub enum Refusal {
     #[error("the request did not arrive in time")]
     Slow,
     /// A body in an encoding that policy cannot read.
-    #[error("content-encoding is not supported here; send the body uncompressed")]
+    #[error(
+        "content-encoding is not supported here; send the body uncompressed, or in one of gzip, deflate, br and zstd"
+    )]
     ContentEncoding,
+    /// The body cannot be decoded, or comes to far more than was sent.
+    #[error(
+        "the body is not what its content-encoding says, is cut off, or expands beyond a hundred times its length"
+    )]
+    CodedBody,
     /// A body of a type that this call does not take.
     #[error("content-type must be application/json")]
     ContentType,
@@ -417,6 +424,7 @@ impl Refusal {
             Self::BodyTooLarge { .. } => (413, invalid, "request_too_large"),
             Self::Slow => (408, invalid, "request_timeout"),
             Self::ContentEncoding => (415, invalid, "unsupported_content_encoding"),
+            Self::CodedBody => (400, invalid, "invalid_content_encoding"),
             Self::ContentType => (415, invalid, "unsupported_content_type"),
             Self::NoSuchPath
             | Self::OtherPath {

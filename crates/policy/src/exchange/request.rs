@@ -233,7 +233,12 @@ impl<'a> AttemptRequest<'a> {
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
         let ours = &self.backend.headers;
-        let api = (self.path(), self.backend.withheld_headers);
+        let withheld = match self.record.operation.is_some_and(Operation::reads_body) {
+            // It was decoded.
+            true => self.backend.withheld_headers.with(Known::ContentEncoding),
+            false => self.backend.withheld_headers,
+        };
+        let api = (self.path(), withheld);
         let filtered = self.filtered;
         for field in self.head.fields.iter() {
             if let Some(filtered) = filtered {

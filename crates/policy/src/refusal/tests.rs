@@ -47,6 +47,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::BodyTooLarge { limit: 32 << 20 },
         Refusal::Slow,
         Refusal::ContentEncoding,
+        Refusal::CodedBody,
         Refusal::ContentType,
         Refusal::NoSuchPath,
         Refusal::OtherPath {
@@ -181,6 +182,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::BodyTooLarge { .. } => "BodyTooLarge",
         Refusal::Slow => "Slow",
         Refusal::ContentEncoding => "ContentEncoding",
+        Refusal::CodedBody => "CodedBody",
         Refusal::ContentType => "ContentType",
         Refusal::NoSuchPath => "NoSuchPath",
         Refusal::OtherPath { .. } => "OtherPath",
