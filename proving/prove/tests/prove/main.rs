@@ -3,6 +3,7 @@
 //! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
 mod answers;
+mod broken;
 mod campaign;
 mod copied;
 mod faults;
