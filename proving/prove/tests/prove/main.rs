@@ -13,6 +13,9 @@ mod overhead;
 #[path = "../../src/host/ports.rs"]
 #[expect(dead_code, reason = "the tests need some of it")]
 mod ports;
+#[path = "../recomputed/mod.rs"]
+#[expect(dead_code, reason = "the tests need some of it")]
+mod recomputed;
 mod schema;
 mod scrape;
 mod serving;
