@@ -352,6 +352,16 @@ fn generator(figures: &mut Figures<'_>, report: &Value, rows: &[&Row]) {
         1e-9,
     );
     figures.except(&["/certificate/cardinality/expected_hits"]);
+    let profiles = report["certificate"]["profiles"].as_array();
+    for (at, profile) in profiles.into_iter().flatten().enumerate() {
+        let name = profile["name"].as_str().expect("a name");
+        let told = |of: &str| report["profiles"][name][of].as_u64().expect("a count");
+        let [again, left] = [told("sent_again"), told("left")].map(usize::try_from);
+        let own = rows.iter().filter(|row| row.profile == name).count() - again.expect("a count");
+        let most = own + left.expect("a count");
+        let place = certificate(&format!("profiles/{at}/sends"));
+        figures.lies_between(&place, float(own), float(most));
+    }
 }
 
 /// How many sessions had a request.

@@ -229,6 +229,12 @@ impl Again<'_> {
         let sent = times(rows, |row| row.since_due(row.seconds("sent_ns")));
         self.figures.counts("/generator/lag/count", sent.len());
         self.figures.equals("/generator/rows_lost", 0.0);
+        let profiles = self.report["certificate"]["profiles"].as_array();
+        for (at, profile) in profiles.into_iter().flatten().enumerate() {
+            let own = rows.iter().filter(|row| profile["name"] == *row.profile);
+            let place = format!("/certificate/profiles/{at}/sends");
+            self.figures.counts(&place, own.count());
+        }
         let mut sorted = sent;
         sorted.sort_by(f64::total_cmp);
         for (name, share) in SHARES {
