@@ -3,6 +3,8 @@
 //! Not here: whether a reference may be followed (`reference`).
 
 use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -24,6 +26,8 @@ const FROM_FILE: &str = "substitution.aigw.run/file/";
 /// Objects by kind and name.
 pub(crate) struct Cluster<'n> {
     pub(crate) objects: Vec<Object<'n>>,
+    /// Where each is among them, by group, kind, namespace and name.
+    index: BTreeMap<[String; 4], usize>,
     grants: Vec<Grant>,
     given: RefCell<Vec<(Given, String)>>,
 }
@@ -50,20 +54,23 @@ impl Content {
 
 impl<'n> Cluster<'n> {
     pub(crate) fn new(objects: Vec<Object<'n>>, findings: &mut Findings) -> Self {
-        for (index, object) in objects.iter().enumerate() {
+        let mut index = BTreeMap::new();
+        for (place, object) in objects.iter().enumerate() {
             if object.group == CORE {
                 let mut top = object.top(findings);
                 top.skip(&["type", "immutable", "data", "stringData", "binaryData"]);
                 top.end(findings);
             }
-            let is_it = |other: &&Object<'_>| {
-                (other.group, other.kind, &other.namespace, &other.name)
-                    == (object.group, object.kind, &object.namespace, &object.name)
-            };
-            let before = objects.get(..index).unwrap_or_default();
-            if let Some(other) = before.iter().find(is_it) {
-                let says = format!("stands in {}, too", other.spot.file.display());
-                findings.fault(&object.spot, says, "keep one of them");
+            let id = [object.group, object.kind, &object.namespace, &object.name];
+            match index.entry(id.map(str::to_owned)) {
+                Entry::Vacant(free) => {
+                    free.insert(place);
+                }
+                Entry::Occupied(other) => {
+                    let other = objects.get(*other.get()).unwrap_or(object);
+                    let says = format!("stands in {}, too", other.spot.place());
+                    findings.fault(&object.spot, says, "keep one of them");
+                }
             }
         }
         let grants = objects
@@ -72,6 +79,7 @@ impl<'n> Cluster<'n> {
         let grants = grants.map(|object| Grant::of(object, findings)).collect();
         Self {
             objects,
+            index,
             grants,
             given: RefCell::default(),
         }
@@ -96,7 +104,9 @@ impl<'n> Cluster<'n> {
         if !is_granted(from, to, &self.grants, findings) {
             return None;
         }
-        let found = self.objects.iter().find(|object| to.is_to(object));
+        let id = [&to.group, &to.kind, &to.namespace, &to.name];
+        let found = self.index.get(&id.map(Clone::clone));
+        let found = found.and_then(|place| self.objects.get(*place));
         if found.is_none() {
             let there: Vec<&Object<'_>> = self.objects.iter().collect();
             is_missing(to, &there, findings);

@@ -17,7 +17,6 @@ use config::{Node, Shape, Value, parse_all};
 use self::callers::{Callers, DEFAULT};
 use self::routes::Made;
 use crate::cluster::Cluster;
-use crate::fields::Said;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{self, Door};
 use crate::object;
@@ -225,26 +224,25 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
     Tree::Map(document)
 }
 
-/// The hosts that routes to models are for: one list for all of them, as they are told apart by nothing else.
+/// The hosts that the gate answers for. Those of routes to models are one list for all of them, as they are told apart by nothing
+/// else.
 fn hosts(
     models: &[ModelRoute<'_, '_>],
     plain: &[PlainRoute<'_, '_>],
     door: &Door<'_, '_>,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let names = |said: &[Said<String>]| {
-        said.iter()
-            .map(|said| said.value.clone())
-            .collect::<Vec<_>>()
-    };
-    let first = models
-        .first()
-        .map(|route| names(&route.hostnames))
-        .unwrap_or_default();
-    for route in models {
-        let is_other =
-            names(&route.hostnames) != first || !plain.is_empty() && !route.hostnames.is_empty();
-        if let Some(said) = route.hostnames.first().filter(|_| is_other) {
+    let of_models = models.iter().map(|route| &route.hostnames);
+    let of_plain = plain.iter().map(|route| &route.hostnames);
+    let first = models.first().map(|route| door.hosts_of(&route.hostnames));
+    let has_one_host = door
+        .hostname
+        .as_ref()
+        .is_some_and(|(own, _)| !own.starts_with('*'));
+    for hostnames in of_models {
+        let is_other = Some(door.hosts_of(hostnames)) != first
+            || !plain.is_empty() && !hostnames.is_empty() && !has_one_host;
+        if let Some(said) = hostnames.first().filter(|_| is_other) {
             let says =
                 "is not what all routes say, and calls to models are not told apart by their host";
             findings.fault(
@@ -254,12 +252,30 @@ fn hosts(
             );
         }
     }
-    let of_plain = plain.iter().flat_map(|route| names(&route.hostnames));
-    let all: Vec<String> = first
-        .into_iter()
-        .chain(of_plain.filter(|_| door.is_loopback))
-        .collect();
-    (!all.is_empty()).then(|| Tree::texts(&all))
+    let Some((own, spot)) = &door.hostname else {
+        let of_plain = of_plain.flat_map(|hostnames| door.hosts_of(hostnames));
+        let all: Vec<String> = first
+            .unwrap_or_default()
+            .into_iter()
+            .chain(of_plain.filter(|_| door.is_loopback))
+            .collect();
+        return (!all.is_empty()).then(|| Tree::texts(&all));
+    };
+    let mut all = Vec::new();
+    for hostnames in models.iter().map(|route| &route.hostnames).chain(of_plain) {
+        let common = door.hosts_of(hostnames);
+        match hostnames.first() {
+            None => all.push(own.clone()),
+            Some(first) if common.is_empty() => {
+                let says = format!("is none of the listener's hosts, which are {own}");
+                findings.fault(&first.spot, says, "write one of those");
+            }
+            Some(_) => all.extend(common),
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    (!all.is_empty()).then(|| Tree::texts(&all).of(spot))
 }
 
 /// What counts calls of nobody in particular: who brings no header.

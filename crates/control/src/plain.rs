@@ -14,6 +14,8 @@ use crate::tree::Tree;
 pub(crate) struct PlainRoute<'c, 'n> {
     pub(crate) object: &'c Object<'n>,
     pub(crate) hostnames: Vec<Said<String>>,
+    /// Those of them that the listener has, too.
+    pub(crate) hosts: Vec<String>,
     pub(crate) rules: Vec<PlainRule>,
 }
 
@@ -54,6 +56,7 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
         spec.end(findings);
         is_held.then_some(Self {
             object,
+            hosts: door.hosts_of(&hostnames),
             hostnames,
             rules,
         })
@@ -143,7 +146,7 @@ impl PlainMatch {
     pub(crate) fn tree(
         &self,
         callers: Option<&str>,
-        hosts: &[Said<String>],
+        hosts: &[String],
         findings: &mut Findings,
     ) -> Tree {
         let mut wanted = Vec::new();
@@ -163,14 +166,13 @@ impl PlainMatch {
                 ),
             }
         }
-        let hosts: Vec<String> = hosts.iter().map(|said| said.value.clone()).collect();
         Tree::map([
             (
                 "path",
                 Some(self.path.clone().unwrap_or_else(|| Tree::text("/*"))),
             ),
             ("method", self.method.clone()),
-            ("host", (!hosts.is_empty()).then(|| Tree::texts(&hosts))),
+            ("host", (!hosts.is_empty()).then(|| Tree::texts(hosts))),
             ("headers", (!wanted.is_empty()).then_some(Tree::Map(wanted))),
         ])
         .of(&self.spot)

@@ -6,8 +6,8 @@
 use crate::cluster::{Cluster, Content};
 use crate::fields::Item;
 use crate::findings::{Findings, Spot};
-use crate::gateway::{Door, targets};
-use crate::object::{CORE, GATEWAY_API, Object};
+use crate::gateway::{Door, is_here, targets};
+use crate::object::{CORE, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
 
@@ -77,7 +77,12 @@ pub(crate) fn policies(
     if let Some(item) = spec.take("jwt") {
         let mut of = item.fields(findings);
         of.refuse(&[("optional", "who brings no token is refused")], findings);
-        for item in of.list("providers", findings) {
+        let providers = of.list("providers", findings);
+        if providers.is_empty() {
+            let says = "names nobody who signs tokens, and would let everybody in";
+            findings.fault(&item.spot, says, "write providers, or leave the policy out");
+        }
+        for item in providers {
             security
                 .issuers
                 .extend(issuer(cluster, policy, &item, findings));
@@ -125,7 +130,12 @@ pub(crate) fn policies(
         ],
         findings,
     );
+    let is_nothing = spec.has_only(&["targetRef", "targetRefs", "targetSelectors"]);
     spec.end(findings);
+    if is_nothing {
+        let says = "says nothing of who may call, and would let everybody in";
+        findings.fault(&policy.spot, says, "write jwt, or leave the policy out");
+    }
     security
 }
 
@@ -136,17 +146,15 @@ fn is_for_everything(
     targets: &[Reference],
     findings: &mut Findings,
 ) {
-    let mut is_for_all = false;
-    for target in targets {
-        if target.kind == "Gateway" && target.is_one_of(&[(GATEWAY_API, "Gateway")], findings) {
-            is_for_all |= target.is_to(door.gateway);
-        }
+    let here: Vec<&Reference> = targets
+        .iter()
+        .filter(|target| is_here(cluster, door, target, findings))
+        .collect();
+    if here.len() < targets.len() {
+        return;
     }
-    let is_named = |route: &&Object<'_>| {
-        targets.iter().any(|t| {
-            t.kind != "Gateway" && (&t.namespace, &t.name) == (&route.namespace, &route.name)
-        })
-    };
+    let is_for_all = here.iter().any(|target| target.is_to(door.gateway));
+    let is_named = |route: &&Object<'_>| here.iter().any(|target| target.is_to_route(route));
     let mut routes = cluster
         .objects
         .iter()
@@ -180,7 +188,8 @@ fn issuer(
     findings: &mut Findings,
 ) -> Option<Issuer> {
     let mut of = item.fields(findings);
-    of.skip(&["name"]);
+    // Callers are known before routes are chosen.
+    of.skip(&["name", "recomputeRoute"]);
     let issuer = of.needed_text("issuer", findings);
     let audiences = of.texts("audiences", findings);
     if audiences.is_empty() {
@@ -222,13 +231,7 @@ fn issuer(
         }
     }
     of.refuse(
-        &[
-            (
-                "recomputeRoute",
-                "leave it out: callers are known before routes are chosen",
-            ),
-            ("extractFrom", "a token comes as authorization: Bearer"),
-        ],
+        &[("extractFrom", "a token comes as authorization: Bearer")],
         findings,
     );
     of.end(findings);

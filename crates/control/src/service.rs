@@ -162,6 +162,8 @@ impl Target {
             ],
             findings,
         );
+        // A field of earlier versions, which their API servers leave out.
+        spec.pass_over(&[("timeouts", "a route's rule says its times")], findings);
         let backend = spec.need("backendRef", findings);
         let backend = backend.and_then(|item| {
             let mut of = item.fields(findings);

@@ -18,7 +18,7 @@ pub(crate) struct Trust {
 
 /// Policies, and what each is for.
 pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<(Reference, Trust)> {
-    let mut found = Vec::new();
+    let mut found: Vec<(Reference, Trust)> = Vec::new();
     for policy in cluster.of_kind("BackendTLSPolicy") {
         let mut spec = policy.spec(findings);
         let targets = targets(&mut spec, policy, findings);
@@ -47,9 +47,18 @@ pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<(R
             }
             let is_here =
                 target.kind == "Service" || cluster.resolve(policy, &target, findings).is_some();
-            if is_here {
-                found.push((target, trust.clone()));
+            if !is_here {
+                continue;
             }
+            let is_it = |(other, _): &(Reference, Trust)| other.is_as(&target);
+            if found.iter().any(is_it) {
+                findings.fault(
+                    &target.spot,
+                    "has its roots by another policy",
+                    "keep one of the policies",
+                );
+            }
+            found.push((target, trust.clone()));
         }
     }
     found
@@ -68,26 +77,14 @@ fn roots(
     if let Some(said) = well_known.as_ref().filter(|said| said.value != "System") {
         findings.fault(&said.spot, "is not known", "write System");
     }
-    match refs.as_slice() {
-        [] if well_known.is_none() => {
-            findings.fault(
-                &item.spot,
-                "says no roots to trust",
-                "write wellKnownCACertificates: System, or name a ConfigMap in caCertificateRefs",
-            );
-            None
-        }
-        [] => None,
-        [one] => authority_file(cluster, from, one, findings),
-        [_, second, ..] => {
-            findings.fault(
-                &second.spot,
-                "is a second bundle of roots, and there is one",
-                "write both into one ConfigMap",
-            );
-            None
-        }
+    if refs.is_empty() && well_known.is_none() {
+        findings.fault(
+            &item.spot,
+            "says no roots to trust",
+            "write wellKnownCACertificates: System, or name a ConfigMap in caCertificateRefs",
+        );
     }
+    authority_file(cluster, from, &refs, findings)
 }
 
 /// What a Backend says of TLS itself.

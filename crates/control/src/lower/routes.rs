@@ -252,7 +252,7 @@ impl<'m> Made<'m> {
                     let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
                         continue;
                     };
-                    let matched = one.tree(self.callers.header(), &route.hostnames, findings);
+                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
                     self.push(
                         &name,
                         &workloads,
