@@ -194,3 +194,23 @@ fn what_convert_writes_is_a_configuration_of_ours_whose_secrets_are_in_private_f
         )
     );
 }
+
+#[test]
+fn what_convert_writes_elsewhere_is_told_where_a_file_is_not_found_from_there() {
+    let upstream = completions();
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("a file");
+    let annotated = "apiVersion: v1\nkind: Secret\nmetadata: { name: key, annotations: { substitution.aigw.run/file/apiKey: key.txt } }\n";
+    write(
+        "all.yaml",
+        &[GATEWAY, "---", &route("one", &upstream), "---\n", annotated].concat(),
+    );
+    write("key.txt", "canary-key");
+    let run = |args: &[&str]| tollgate(dir.path(), args, &[WIDE]);
+    assert_eq!(run(&["check", "-c", "all.yaml"]).code, Some(0));
+    assert_eq!(run(&["convert", "all.yaml", "-o", "."]).code, Some(0));
+    let elsewhere = run(&["convert", "all.yaml", "-o", "out"]);
+    assert_eq!(elsewhere.code, Some(1));
+    let says = "out/tollgate.yaml, and 0 files that it names; it cannot be run as it is:\nout/tollgate.yaml:4: backends.one.credential.file: cannot read the file \"key.txt\": it does not exist";
+    assert!(elsewhere.err.starts_with(says), "{}", elsewhere.err);
+}
