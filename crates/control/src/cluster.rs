@@ -165,6 +165,27 @@ impl<'n> Cluster<'n> {
         None
     }
 
+    /// The same, where it has to be a file.
+    pub(crate) fn file(
+        &self,
+        from: &Object<'_>,
+        to: &Reference,
+        keys: &[&str],
+        findings: &mut Findings,
+    ) -> Option<Tree> {
+        match self.content(from, to, keys, findings)? {
+            Content::File(path) => Some(Tree::text(path.to_string_lossy()).of(&to.spot)),
+            Content::Variable(_) => {
+                let says = format!(
+                    "has its {} in a variable, and this is a file",
+                    keys.join(" or ")
+                );
+                findings.fault(&to.spot, says, format!("write it in the {}", to.kind));
+                None
+            }
+        }
+    }
+
     /// What a key holds: nothing where there is no such key, and no bytes where those are faulty.
     pub(crate) fn bytes(
         object: &Object<'_>,

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use config::quoted;
 
-use crate::cluster::{Cluster, Content};
+use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Findings, Spot};
 use crate::object::{AI, CORE, ENVOY, GATEWAY_API, Object};
@@ -226,19 +226,7 @@ impl<'c, 'n> Door<'c, 'n> {
             return None;
         };
         let secret = Reference::whole(one, (CORE, "Secret"), &self.gateway.namespace, findings)?;
-        let mut file = |key: &str| match cluster.content(self.gateway, &secret, &[key], findings)? {
-            Content::File(path) => Some(Tree::text(path.to_string_lossy()).of(&secret.spot)),
-            Content::Variable(_) => {
-                findings.fault(
-                    &secret.spot,
-                    "has its certificate in a variable",
-                    "write it in the Secret",
-                );
-                None
-            }
-        };
-        let certificate = file("tls.crt")?;
-        let key = file("tls.key")?;
+        let [certificate, key] = certificate_of(cluster, self.gateway, &secret, findings)?;
         let made = Tree::map([
             ("certificate", Some(certificate)),
             ("key", Some(key)),
@@ -423,17 +411,19 @@ pub(crate) fn authority_file(
         findings.fault(&second.spot, says, "write both into one ConfigMap");
     }
     let named = Reference::whole(item, (CORE, "ConfigMap"), &from.namespace, findings)?;
-    match cluster.content(from, &named, &["ca.crt"], findings)? {
-        Content::File(path) => Some(Tree::text(path.to_string_lossy()).of(&named.spot)),
-        Content::Variable(_) => {
-            findings.fault(
-                &named.spot,
-                "has its certificate in a variable",
-                "write it in the object",
-            );
-            None
-        }
-    }
+    cluster.file(from, &named, &["ca.crt"], findings)
+}
+
+/// A certificate and its key, as files.
+pub(crate) fn certificate_of(
+    cluster: &Cluster<'_>,
+    from: &Object<'_>,
+    secret: &Reference,
+    findings: &mut Findings,
+) -> Option<[Tree; 2]> {
+    let certificate = cluster.file(from, secret, &["tls.crt"], findings)?;
+    let key = cluster.file(from, secret, &["tls.key"], findings)?;
+    Some([certificate, key])
 }
 
 /// The EnvoyProxy that a Gateway or its class names.

@@ -11,6 +11,7 @@ mod backends;
 mod clients;
 mod cluster;
 mod credential;
+mod external;
 mod fields;
 mod findings;
 mod gateway;

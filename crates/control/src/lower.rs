@@ -149,7 +149,7 @@ fn whole(
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
     let traffic = traffic::policies(cluster, &door, findings);
-    let security = security::policies(cluster, &door, findings);
+    let security = security::policies(cluster, &door, &services, findings);
     let callers = Callers::of(&models, &plain, &traffic, findings);
     let mut made = Made::new(&callers, &traffic);
     made.sorted(&models, findings);
@@ -174,11 +174,19 @@ fn whole(
             "add an AIGatewayRoute or an HTTPRoute with this Gateway in its parentRefs",
         );
     }
+    let own = own.unwrap_or_default();
+    if own.iter().any(|(name, _)| name == "identity") {
+        for issuer in &security.issuers {
+            let says = "is left out: `identity` of a file of ours says who calls";
+            findings.warn(&issuer.spot, says, "");
+        }
+    }
     let identity = callers.identity(&security, &door, findings);
     let hosts = hosts(&models, &plain, &door, findings);
     let document = [
         ("listen", Some(door.listen(hosts))),
         ("identity", Some(identity)),
+        ("authority", security.asked),
         ("cors", security.cors),
         ("client_address", client_address),
         ("access_log", access_log),
@@ -195,7 +203,7 @@ fn whole(
     let there = document
         .into_iter()
         .filter_map(|(name, tree)| Some((name.to_owned(), tree?)));
-    Some(beside(there.collect(), own.unwrap_or_default()))
+    Some(beside(there.collect(), own))
 }
 
 /// The document with what a file of ours says beside.
@@ -206,7 +214,11 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
             continue;
         };
         match (name.as_str(), there.bare(), tree.bare()) {
-            ("listen" | "bounds" | "client_address", Tree::Map(lowered), Tree::Map(said)) => {
+            (
+                "listen" | "bounds" | "client_address" | "authority",
+                Tree::Map(lowered),
+                Tree::Map(said),
+            ) => {
                 let kept = lowered
                     .iter()
                     .filter(|(name, _)| !said.iter().any(|(own, _)| own == name));

@@ -1,14 +1,16 @@
-//! SecurityPolicy: who calls, by signed tokens; which web pages may.
+//! SecurityPolicy: who calls, by signed tokens; which web pages may; who is asked about each call (`external`).
 //!
 //! Invariant: a policy that would keep somebody out is honoured or a fault, never left out.
 //! Not here: callers by a header (`lower`).
 
-use crate::cluster::{Cluster, Content};
+use crate::cluster::Cluster;
+use crate::external;
 use crate::fields::Item;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{Door, is_here, targets};
 use crate::object::{CORE, Object};
 use crate::reference::Reference;
+use crate::service::Services;
 use crate::tree::Tree;
 
 /// What policies say of callers.
@@ -17,6 +19,8 @@ pub(crate) struct Security {
     /// Issuers of tokens, of which one has to have signed a caller's.
     pub(crate) issuers: Vec<Issuer>,
     pub(crate) cors: Option<Tree>,
+    /// Who is asked about each call.
+    pub(crate) asked: Option<Tree>,
 }
 
 /// One of them.
@@ -57,6 +61,7 @@ impl Issuer {
 pub(crate) fn policies(
     cluster: &Cluster<'_>,
     door: &Door<'_, '_>,
+    services: &Services,
     findings: &mut Findings,
 ) -> Security {
     let mut security = Security::default();
@@ -124,12 +129,14 @@ pub(crate) fn policies(
             ("apiKeyAuth", "the gate proves keys of its own, of which it has only hashes: `tollgate keys create`, and identity: { keys } in a file of ours beside"),
             ("basicAuth", "passwords are not taken: write jwt, or identity: { keys } in a file of ours beside"),
             ("oidc", "write identity: { login } in a file of ours beside"),
-            ("extAuth", "write authority: { ext_authz } in a file of ours beside"),
             ("authorization", "write authority: { rules } in a file of ours beside"),
             ("contextExtensions", "write authority: { rules } in a file of ours beside"),
         ],
         findings,
     );
+    if let Some(item) = spec.take("extAuth") {
+        security.asked = external::asked(cluster, policy, &item, services, findings);
+    }
     let is_nothing = spec.has_only(&["targetRef", "targetRefs", "targetSelectors"]);
     spec.end(findings);
     if is_nothing {
@@ -278,10 +285,6 @@ fn local_keys(
         );
     }
     let named = Reference::whole(&named?, (CORE, "ConfigMap"), &policy.namespace, findings)?;
-    match cluster.content(policy, &named, &["jwks"], findings)? {
-        Content::File(path) => {
-            Some(Tree::map([("file", Some(Tree::text(path.to_string_lossy())))]).of(&named.spot))
-        }
-        Content::Variable(_) => None,
-    }
+    let file = cluster.file(policy, &named, &["jwks"], findings)?;
+    Some(Tree::map([("file", Some(file))]).of(&named.spot))
 }

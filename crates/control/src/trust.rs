@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::Findings;
-use crate::gateway::{authority_file, targets};
+use crate::gateway::{authority_file, certificate_of, targets};
 use crate::object::{CORE, ENVOY, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -112,19 +112,9 @@ pub(crate) fn own(
     }
     if let Some(item) = of.take("clientCertificateRef") {
         let secret = Reference::whole(&item, (CORE, "Secret"), &backend.namespace, findings);
-        let mut file = |secret: &Reference, key: &str| {
-            let content = cluster.content(backend, secret, &[key], findings)?;
-            let crate::cluster::Content::File(path) = content else {
-                return None;
-            };
-            Some(Tree::text(path.to_string_lossy()).of(&secret.spot))
-        };
-        trust.client_certificate = secret.and_then(|secret| {
-            let pair = [
-                ("certificate", Some(file(&secret, "tls.crt")?)),
-                ("key", Some(file(&secret, "tls.key")?)),
-            ];
-            Some(Tree::map(pair).of(&item.spot))
+        let pair = secret.and_then(|secret| certificate_of(cluster, backend, &secret, findings));
+        trust.client_certificate = pair.map(|[certificate, key]| {
+            Tree::map([("certificate", Some(certificate)), ("key", Some(key))]).of(&item.spot)
         });
     }
     let chosen = "versions and ciphers are chosen by the gate";
