@@ -209,7 +209,7 @@ pub enum Unproven {
     Unavailable(Cow<'static, str>),
     /// The world has to be asked ([`Verifier::ask`]).
     Ask,
-    /// It is of an issuer that this source does not know, as it says: a later source may.
+    /// It is of an issuer, or a key, that this source does not know: a later source may.
     Elsewhere(Cow<'static, str>),
 }
 

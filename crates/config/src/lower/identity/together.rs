@@ -29,7 +29,8 @@ impl super::super::Lowering<'_> {
         let takes_all = |before: &IdentitySource| {
             !before.introspection.is_absent() || !before.token_review.is_absent()
         };
-        let takes_some = !source.keys.is_absent() || !source.jwt.is_absent();
+        let takes_some =
+            !source.keys.is_absent() || !source.static_keys.is_absent() || !source.jwt.is_absent();
         if (takes_some || takes_all(source)) && any(takes_all) {
             let says = "no token comes here: a source before it asks about every one";
             self.warn(place, says, "put this source before that");
