@@ -3,8 +3,8 @@
 //! Not here: whether a reference may be followed (`reference`).
 
 use std::cell::{Ref, RefCell};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -184,6 +184,30 @@ impl<'n> Cluster<'n> {
                 None
             }
         }
+    }
+
+    /// The names of all keys of a Secret or `ConfigMap`, and where they stand; those that stand elsewhere have no place of their own.
+    pub(crate) fn keys(object: &Object<'_>) -> Vec<(String, Spot)> {
+        let mut top = object.top(&mut Findings::default());
+        let mut keys: Vec<(String, Spot)> = Vec::new();
+        for member in ["stringData", "data", "binaryData"] {
+            let item = top.take(member);
+            let all = item.map(|item| item.fields(&mut Findings::default()).all());
+            keys.extend(
+                all.into_iter()
+                    .flatten()
+                    .map(|(name, item)| (name.to_owned(), item.spot)),
+            );
+        }
+        for (name, _) in &object.annotations {
+            let key = name
+                .strip_prefix(FROM_ENV)
+                .or_else(|| name.strip_prefix(FROM_FILE));
+            keys.extend(key.map(|key| (key.to_owned(), object.spot.clone())));
+        }
+        let mut seen = BTreeSet::new();
+        keys.retain(|(name, _)| seen.insert(name.clone()));
+        keys
     }
 
     /// What a key holds: nothing where there is no such key, and no bytes where those are faulty.

@@ -6,6 +6,7 @@
 //! Not here: what the document means, which every check of `config` says again; reading files (`tollgate`).
 
 mod access_log;
+mod api_keys;
 mod backend;
 mod backends;
 mod clients;

@@ -150,7 +150,7 @@ fn whole(
         .collect();
     let traffic = traffic::policies(cluster, &door, findings);
     let security = security::policies(cluster, &door, &services, findings);
-    let callers = Callers::of(&models, &plain, &traffic, findings);
+    let callers = Callers::of(&models, &plain, &traffic, &security, findings);
     let mut made = Made::new(&callers, &traffic);
     made.sorted(&models, findings);
     for route in &plain {
@@ -176,12 +176,16 @@ fn whole(
     }
     let own = own.unwrap_or_default();
     if own.iter().any(|(name, _)| name == "identity") {
-        for issuer in &security.issuers {
+        let issuers = security.issuers.iter().map(|issuer| &issuer.spot);
+        for spot in issuers.chain(security.keys.as_ref().map(|keys| &keys.spot)) {
             let says = "is left out: `identity` of a file of ours says who calls";
-            findings.warn(&issuer.spot, says, "");
+            findings.warn(spot, says, "");
         }
     }
     let identity = callers.identity(&security, &door, findings);
+    if !plain.is_empty() {
+        security.told_to_services(callers.header(), findings);
+    }
     let hosts = hosts(&models, &plain, &door, findings);
     let document = [
         ("listen", Some(door.listen(hosts))),

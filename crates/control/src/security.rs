@@ -1,8 +1,9 @@
-//! SecurityPolicy: who calls, by signed tokens; which web pages may; who is asked about each call (`external`).
+//! SecurityPolicy: who calls, by signed tokens or keys (`api_keys`); which web pages may; who is asked about each call (`external`).
 //!
 //! Invariant: a policy that would keep somebody out is honoured or a fault, never left out.
 //! Not here: callers by a header (`lower`).
 
+use crate::api_keys::{self, ApiKeys};
 use crate::cluster::Cluster;
 use crate::external;
 use crate::fields::Item;
@@ -18,6 +19,8 @@ use crate::tree::Tree;
 pub(crate) struct Security {
     /// Issuers of tokens, of which one has to have signed a caller's.
     pub(crate) issuers: Vec<Issuer>,
+    /// Keys, one of which a caller has to bring.
+    pub(crate) keys: Option<ApiKeys>,
     pub(crate) cors: Option<Tree>,
     /// Who is asked about each call.
     pub(crate) asked: Option<Tree>,
@@ -29,6 +32,8 @@ pub(crate) struct Issuer {
     members: Vec<(String, Tree)>,
     /// Claims by the header that they become.
     claims: Vec<(String, String)>,
+    /// Where each of those headers is named.
+    told: Vec<(String, Spot)>,
 }
 
 impl Issuer {
@@ -53,7 +58,34 @@ impl Issuer {
                 ("workload".into(), Tree::text(default))
             }
         });
-        Tree::map([("jwt", Some(Tree::Map(members)))]).of(&self.spot)
+        let jwt = Tree::Map(members);
+        Tree::map([("jwt", Some(jwt)), ("header", header.map(Tree::text))]).of(&self.spot)
+    }
+}
+
+impl Security {
+    /// The headers by which rules and services are told who calls.
+    fn headers(&self) -> impl Iterator<Item = &(String, Spot)> {
+        let of_keys = self.keys.iter().flat_map(|keys| &keys.header);
+        of_keys.chain(self.issuers.iter().flat_map(|issuer| &issuer.told))
+    }
+
+    /// Whether what a header says is proven.
+    pub(crate) fn proves(&self, header: &str) -> bool {
+        self.headers().any(|(name, _)| name == header)
+    }
+
+    /// Notes headers by which services would be told who calls. Here they are for rules alone: a client's own would reach the
+    /// services, but for the header of callers, which must not contradict what is proven.
+    pub(crate) fn told_to_services(&self, callers: Option<&str>, findings: &mut Findings) {
+        for (header, spot) in self.headers() {
+            if Some(header.as_str()) == callers {
+                findings.warn(spot, "is for rules here: services are not told by it", "");
+                continue;
+            }
+            let says = "is not told to services here, and one behind an HTTPRoute would have it from clients themselves";
+            findings.fault(spot, says, "leave it out, or the HTTPRoute");
+        }
     }
 }
 
@@ -126,14 +158,30 @@ pub(crate) fn policies(
     }
     spec.refuse(
         &[
-            ("apiKeyAuth", "the gate proves keys of its own, of which it has only hashes: `tollgate keys create`, and identity: { keys } in a file of ours beside"),
-            ("basicAuth", "passwords are not taken: write jwt, or identity: { keys } in a file of ours beside"),
+            (
+                "basicAuth",
+                "passwords are not taken: write jwt or apiKeyAuth",
+            ),
             ("oidc", "write identity: { login } in a file of ours beside"),
-            ("authorization", "write authority: { rules } in a file of ours beside"),
-            ("contextExtensions", "write authority: { rules } in a file of ours beside"),
+            (
+                "authorization",
+                "write authority: { rules } in a file of ours beside",
+            ),
+            (
+                "contextExtensions",
+                "write authority: { rules } in a file of ours beside",
+            ),
         ],
         findings,
     );
+    if let Some(item) = spec.take("apiKeyAuth") {
+        let is_second = !security.issuers.is_empty();
+        if is_second {
+            let says = "asks for a key beside a token, and a call brings one credential";
+            findings.fault(&item.spot, says, "keep jwt or apiKeyAuth");
+        }
+        security.keys = Some(api_keys::read(cluster, policy, &item, findings));
+    }
     if let Some(item) = spec.take("extAuth") {
         security.asked = external::asked(cluster, policy, &item, services, findings);
     }
@@ -227,14 +275,16 @@ fn issuer(
     if let Some(item) = of.take("localJWKS") {
         jwks = local_keys(cluster, policy, &item, findings);
     }
-    let mut claims = Vec::new();
+    let (mut claims, mut told) = (Vec::new(), Vec::new());
     for item in of.list("claimToHeaders", findings) {
         let mut inside = item.fields(findings);
         let header = inside.needed_text("header", findings);
         let claim = inside.needed_text("claim", findings);
         inside.end(findings);
         if let (Some(header), Some(claim)) = (header, claim) {
-            claims.push((header.value.to_ascii_lowercase(), claim.value));
+            let name = header.value.to_ascii_lowercase();
+            told.push((name.clone(), header.spot));
+            claims.push((name, claim.value));
         }
     }
     of.refuse(
@@ -259,6 +309,7 @@ fn issuer(
         spot: item.spot.clone(),
         members: there.collect(),
         claims,
+        told,
     })
 }
 

@@ -20,6 +20,10 @@ const NONE: &str = "x-tollgate-workload";
 pub(crate) struct Callers {
     header: Option<String>,
     named: Vec<String>,
+    /// Of them those that rules name.
+    routed: Vec<String>,
+    /// Whether some route takes calls whatever the header says.
+    is_open: bool,
     /// Whether some route takes calls without the header.
     has_default: bool,
 }
@@ -29,11 +33,14 @@ impl Callers {
         models: &[ModelRoute<'_, '_>],
         plain: &[PlainRoute<'_, '_>],
         traffic: &[Traffic],
+        security: &Security,
         findings: &mut Findings,
     ) -> Self {
         let mut callers = Self {
             header: None,
             named: Vec::new(),
+            routed: Vec::new(),
+            is_open: false,
             has_default: false,
         };
         let matches = models
@@ -50,7 +57,14 @@ impl Callers {
             .flat_map(|rule| &rule.headers)
             .filter(|header| header.name != MODEL)
             .collect();
-        for header in of_routes.iter().chain(&of_limits) {
+        let all_plain = plain.iter().flat_map(|route| &route.rules);
+        let all_plain = all_plain.flat_map(|rule| &rule.matches);
+        let all_plain: Vec<&HeaderMatch> = all_plain.flat_map(|one| &one.headers).collect();
+        // A rule for services goes by any header; one that a policy proves is never taken as a client says it.
+        let of_proven = all_plain
+            .iter()
+            .filter(|header| security.proves(&header.name));
+        for header in of_routes.iter().chain(&of_limits).chain(of_proven) {
             let known = callers.header.get_or_insert_with(|| header.name.clone());
             if *known != header.name {
                 let says =
@@ -62,12 +76,8 @@ impl Callers {
                 );
             }
         }
-        let of_plain = plain
-            .iter()
-            .flat_map(|route| &route.rules)
-            .flat_map(|rule| &rule.matches);
-        let of_plain: Vec<&HeaderMatch> = of_plain
-            .flat_map(|one| &one.headers)
+        let of_plain: Vec<&HeaderMatch> = all_plain
+            .into_iter()
             .filter(|header| Some(&header.name) == callers.header.as_ref())
             .collect();
         for header in of_routes.iter().chain(&of_limits).chain(&of_plain) {
@@ -76,6 +86,17 @@ impl Callers {
                 if !callers.named.contains(&value) {
                     callers.named.push(value);
                 }
+            }
+        }
+        let quiet = &mut Findings::default();
+        let of_routes = of_routes.iter().chain(&of_plain);
+        callers.routed = of_routes.flat_map(|header| header.values(quiet)).collect();
+        let clients = security.keys.as_ref().zip(callers.header.as_deref());
+        let clients = clients.and_then(|(keys, header)| keys.known_by(header));
+        let are_known = clients.is_some();
+        for client in clients.into_iter().flatten() {
+            if !callers.named.iter().any(|named| named == client) {
+                callers.named.push(client.to_owned());
             }
         }
         // Nobody would be counted, and everybody let in.
@@ -105,9 +126,12 @@ impl Callers {
             .flat_map(|rule| &rule.matches)
             .any(|one| is_open(&one.headers));
         let first = open.next().map(|(spot, _)| spot.clone());
-        callers.has_default = first.is_some() || open_plain;
+        callers.is_open = first.is_some() || open_plain;
+        // Where each client is known by name, nobody calls without one.
+        callers.has_default = callers.is_open && !are_known;
         if let (Some(spot), Some(header)) = (first, &callers.header)
             && !callers.named.is_empty()
+            && !are_known
         {
             let says = format!(
                 "takes calls of everybody; a call whose {header} says another value than those that are named in these files is refused (404)"
@@ -158,6 +182,12 @@ impl Callers {
                 1 => issuers.remove(0),
                 _ => Tree::List(issuers),
             };
+        }
+        if let Some(keys) = &security.keys {
+            let header = self.header().filter(|_| !self.named.is_empty());
+            let is_routed =
+                |client: &str| self.is_open || self.routed.iter().any(|named| named == client);
+            return keys.tree(header, DEFAULT, is_routed, findings);
         }
         let header = match &self.header {
             Some(header) if !self.named.is_empty() => header,
