@@ -62,6 +62,9 @@ impl super::Lowering<'_> {
             if let Some(at) = source.header.get() {
                 identity.header.clone_from(&at.value.0);
             }
+            if let Some(at) = source.user_header.get() {
+                identity.user_header = Some(at.value.0.clone());
+            }
             let position = identity.sources.len() + credentials.len();
             identity.users.push(users(source));
             let kind = if let Some(keys) = source.keys.get() {
@@ -208,6 +211,7 @@ impl super::Lowering<'_> {
         HeaderSource {
             default: default.and_then(|at| known.snapshot.workload_named(at.value.0.as_bytes())),
             from,
+            names_user: !source.user_header.is_absent(),
         }
     }
 
@@ -442,6 +446,7 @@ impl IdentitySource {
     /// Whether it says when a header is believed, or what its absence means.
     fn is_header_believed(&self) -> bool {
         !self.default.is_absent()
+            || !self.user_header.is_absent()
             || !self.from.is_absent()
             || !self.from_certificates.is_absent()
             || !self.trust.is_absent()

@@ -52,6 +52,8 @@ record! {
         optional certificates: MapOf<Text, At<Name>>,
         /// The request header that names the workload; beside another kind, one that must not contradict what is proven. Default x-workload-app.
         optional header: At<IdentityHeader>,
+        /// A request header that names the user, believed of the same peers.
+        optional user_header: At<IdentityHeader>,
         /// The workload of a call without that header; without this such a call is refused.
         optional default: At<Name>,
         /// Addresses or networks of the peers whose header is believed.

@@ -77,6 +77,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::HostNotAllowed,
         Refusal::OriginNotAllowed,
         Refusal::IdentityRepeated { header: header() },
+        Refusal::UserUnreadable {
+            header: "x-user".into(),
+        },
         Refusal::IdentityContradicted { header: header() },
         Refusal::CredentialMissing,
         Refusal::CredentialInvalid,
@@ -194,6 +197,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::HostNotAllowed => "HostNotAllowed",
         Refusal::OriginNotAllowed => "OriginNotAllowed",
         Refusal::IdentityRepeated { .. } => "IdentityRepeated",
+        Refusal::UserUnreadable { .. } => "UserUnreadable",
         Refusal::IdentityContradicted { .. } => "IdentityContradicted",
         Refusal::CredentialMissing => "CredentialMissing",
         Refusal::CredentialInvalid => "CredentialInvalid",
