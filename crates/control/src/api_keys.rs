@@ -43,11 +43,7 @@ impl ApiKeys {
         findings: &mut Findings,
     ) -> Tree {
         if let Some(header) = header.filter(|header| self.known_by(header).is_none()) {
-            let says = format!(
-                "proves callers, and rules go by the header {header}, of which its keys say nothing"
-            );
-            let hint = format!("write forwardClientIDHeader: {header}");
-            findings.fault(&self.spot, says, hint);
+            self.says_nothing_of(header, findings);
         }
         let mut members = Vec::new();
         for client in &self.clients {
@@ -119,6 +115,15 @@ pub(crate) fn read(
 }
 
 impl ApiKeys {
+    /// Notes that rules or limits go by a header that clients would say themselves.
+    pub(crate) fn says_nothing_of(&self, header: &str, findings: &mut Findings) {
+        let says = format!(
+            "proves callers, and rules go by the header {header}, of which its keys say nothing"
+        );
+        let hint = format!("write forwardClientIDHeader: {header}");
+        findings.fault(&self.spot, says, hint);
+    }
+
     fn of_secret(
         &mut self,
         cluster: &Cluster<'_>,

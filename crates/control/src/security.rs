@@ -41,20 +41,36 @@ impl Issuer {
     pub(crate) fn tree(
         &self,
         header: Option<&str>,
+        user_header: Option<&str>,
         default: &str,
         findings: &mut Findings,
     ) -> Tree {
         let mut members = self.members.clone();
-        let claim = self
-            .claims
-            .iter()
-            .find(|(to, _)| Some(to.as_str()) == header);
+        let claim_of = |header: Option<&str>| {
+            let mut claims = self.claims.iter();
+            claims.find(|(to, _)| Some(to.as_str()) == header)
+        };
+        let says_nothing_of = |header: &str, findings: &mut Findings| {
+            let says = format!(
+                "proves callers, and rules go by the header {header}, of which its tokens say nothing"
+            );
+            findings.fault(
+                &self.spot,
+                says,
+                format!("write claimToHeaders with header: {header}"),
+            );
+        };
+        let claim = claim_of(header);
+        match (claim_of(user_header), user_header) {
+            (Some((_, claim)), _) => members.push(("user_claim".into(), Tree::text(claim))),
+            (None, Some(header)) => says_nothing_of(header, findings),
+            (None, None) => {}
+        }
         members.push(match (claim, header) {
             (Some((_, claim)), _) => ("workload_claim".into(), Tree::text(claim)),
             (None, None) => ("workload".into(), Tree::text(default)),
             (None, Some(header)) => {
-                let says = format!("proves callers, and rules go by the header {header}, of which its tokens say nothing");
-                findings.fault(&self.spot, says, format!("write claimToHeaders with header: {header}"));
+                says_nothing_of(header, findings);
                 ("workload".into(), Tree::text(default))
             }
         });

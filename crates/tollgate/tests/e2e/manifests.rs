@@ -271,3 +271,43 @@ spec:
     let seen = [gate.log(), gate.admin("/config").text(), gate.metrics()].concat();
     assert!(!seen.contains("canary-"), "a secret is shown");
 }
+
+#[test]
+fn a_distinct_header_that_no_rule_names_says_the_user_and_each_has_the_amount() {
+    let upstream = completions();
+    let limits = "
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: { name: limits }
+spec:
+  targetRefs: [ { group: gateway.networking.k8s.io, kind: Gateway, name: door } ]
+  rateLimit: { type: Global, global: { rules: [ { clientSelectors: [ { headers: [ { name: x-user-id, type: Distinct } ] } ], limit: { requests: 2, unit: Hour } } ] } }
+";
+    let (one, key) = (route("one", &upstream), secret("upstream-canary-key"));
+    let gate = Gate::start_directory(&[
+        ("objects/a.yaml", GATEWAY.as_bytes()),
+        ("objects/b.yaml", one.as_bytes()),
+        ("objects/c.yaml", key.as_bytes()),
+        ("objects/d.yaml", limits.as_bytes()),
+    ]);
+    let three = |lines: &[&str]| {
+        [(); 3].map(|()| {
+            gate.call(&post("/v1/chat/completions", lines, &chat("one", false)))
+                .status
+        })
+    };
+    for user in ["x-user-id: ada", "x-user-id: bob", "x-user-id: c@d.example"] {
+        assert_eq!(three(&[user]), [200, 200, 429], "{user}");
+    }
+    assert_eq!(three(&[]), [200, 200, 429]);
+    assert_eq!(three(&["x-user-id: ada", "x-user-id: eve"]), [400; 3]);
+    let records = gate.records(9);
+    assert_eq!(records[0]["user"], "ada");
+    assert!(
+        upstream
+            .nth(0)
+            .expect("a call")
+            .header("x-user-id")
+            .is_empty()
+    );
+}
