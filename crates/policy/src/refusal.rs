@@ -135,6 +135,12 @@ pub enum Refusal {
         /// The identity header.
         header: String,
     },
+    /// A user whom nobody could read.
+    #[error("header {header} must name one user in at most 256 bytes, all of which can be seen")]
+    UserUnreadable {
+        /// The header that names users.
+        header: String,
+    },
     /// A header that names another workload than the one that is proven.
     #[error(
         "header {header} names another workload than the credential or certificate of this request \
@@ -451,6 +457,7 @@ impl Refusal {
             Self::IdentityUnavailable => (503, "server_error", "identity_unavailable"),
             Self::AuthorizerUnavailable => (503, "server_error", "authorizer_unavailable"),
             Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
+            Self::UserUnreadable { .. } => (400, invalid, "user_unreadable"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
             Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } => {

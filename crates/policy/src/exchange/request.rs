@@ -270,7 +270,9 @@ impl<'a> AttemptRequest<'a> {
         for field in self.head.fields.iter() {
             let is_replaced = ours.iter().any(|ours| *ours.name == *field.name);
             let passes = |trace| trace::forwards(trace, field.known);
-            if is_replaced || !self.record.trace.as_ref().is_none_or(passes) {
+            let user = s.identity.user_header.as_deref();
+            let names_user = user.is_some_and(|user| user.as_bytes() == field.name);
+            if names_user || is_replaced || !self.record.trace.as_ref().is_none_or(passes) {
                 continue;
             }
             if !fields::forwards(&field, &self.head.fields, s.identity.header.as_bytes()) {

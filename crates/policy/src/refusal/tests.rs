@@ -78,6 +78,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::HostNotAllowed,
         Refusal::OriginNotAllowed,
         Refusal::IdentityRepeated { header: header() },
+        Refusal::UserUnreadable {
+            header: "x-user".into(),
+        },
         Refusal::IdentityContradicted { header: header() },
         Refusal::CredentialMissing,
         Refusal::CredentialInvalid,
@@ -196,6 +199,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::HostNotAllowed => "HostNotAllowed",
         Refusal::OriginNotAllowed => "OriginNotAllowed",
         Refusal::IdentityRepeated { .. } => "IdentityRepeated",
+        Refusal::UserUnreadable { .. } => "UserUnreadable",
         Refusal::IdentityContradicted { .. } => "IdentityContradicted",
         Refusal::CredentialMissing => "CredentialMissing",
         Refusal::CredentialInvalid => "CredentialInvalid",
