@@ -215,6 +215,7 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
         "OpenAI" => (prefixed("v1"), "openai"),
         "Anthropic" => (prefixed("v1"), "anthropic"),
         "AWSOpenAI" => (prefixed("openai/v1"), "openai"),
+        "AWSBedrock" => (prefixed(""), "bedrock"),
         "AzureOpenAI" => {
             let Some(version) = &version else {
                 findings.fault(
@@ -229,13 +230,12 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
             }
             return Some((Path::Deployment(version.value.clone()), "openai"));
         }
-        other @ ("AWSBedrock" | "AWSAnthropic" | "GCPVertexAI" | "GCPAnthropic" | "Cohere"
-        | "TypeSafe") => {
+        other @ ("AWSAnthropic" | "GCPVertexAI" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
             let says = format!("the schema {other} is not spoken");
             findings.fault(
                 &name.spot,
                 says,
-                "write OpenAI, AzureOpenAI, Anthropic or AWSOpenAI, with an address that speaks it",
+                "write OpenAI, AzureOpenAI, Anthropic, AWSBedrock or AWSOpenAI, with an address that speaks it",
             );
             return None;
         }
