@@ -37,6 +37,16 @@ pub(crate) enum Event<'a> {
     Error(Error),
 }
 
+impl Event<'_> {
+    /// Whether it is more of what is said or thought.
+    pub(crate) const fn is_content(&self) -> bool {
+        matches!(
+            self,
+            Self::Text(_) | Self::Refusal(_) | Self::Thinking(_) | Self::Signature(_)
+        )
+    }
+}
+
 /// Why an answer is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finish {

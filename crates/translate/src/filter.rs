@@ -189,8 +189,16 @@ impl Pair {
         let (has_begun, has_ended) = (&mut self.has_begun, &mut self.has_ended);
         let (has_failed, mut told) = (&mut self.has_failed, Ok(()));
         let mut tell = |event: Event<'_>| {
+            if told.is_err() || *has_ended {
+                return;
+            }
+            if *has_begun && event.is_content() {
+                // Most of an answer.
+                told = writer.event(event, out);
+                return;
+            }
             let begins = matches!(event, Event::Begin { .. });
-            if told.is_err() || *has_ended || (begins && *has_begun) {
+            if begins && *has_begun {
                 return;
             }
             let fails = matches!(event, Event::Error(_));

@@ -20,6 +20,7 @@ mod gemini;
 mod json;
 mod openai;
 mod raw;
+mod report;
 mod responses;
 
 pub use dialect::Dialect;

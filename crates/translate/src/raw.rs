@@ -237,17 +237,6 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// What a report says, or nothing where that cannot be read: a report that is odd is no reason to lose an answer.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told<T>(pub(crate) Option<T>);
-
-impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for Told<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let value = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self(serde_json::from_str(value.get()).ok()))
-    }
-}
-
 /// A text, borrowed where it has no escape.
 #[derive(Debug, Default)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);

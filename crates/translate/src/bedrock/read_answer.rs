@@ -11,7 +11,8 @@ use wire::eventstream::{Kind, Message};
 use wire::filter::Stop;
 
 use crate::answer::{Ended, Error, Event, Finish, Reader, Usage};
-use crate::raw::{Text, Told, read_json};
+use crate::raw::{Text, read_json};
+use crate::report::{Count, List, Told, Word};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -103,7 +104,7 @@ struct End<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Fields {
-    stop_sequence: Option<String>,
+    stop_sequence: Word,
 }
 
 /// An event of a block: it begins, has more, or is over.
@@ -145,19 +146,19 @@ struct Reported {
 #[derive(Deserialize, Default, Debug)]
 #[serde(rename_all = "camelCase", default)]
 struct Counts {
-    input_tokens: Told<u64>,
-    output_tokens: Told<u64>,
-    cache_read_input_tokens: Told<u64>,
-    cache_write_input_tokens: Told<u64>,
-    cache_details: Told<Vec<Told<Written>>>,
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_read_input_tokens: Count,
+    cache_write_input_tokens: Count,
+    cache_details: List<Told<Written>>,
 }
 
 /// What was written to caches, by how long it is kept.
-#[derive(Deserialize, Debug)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default, Debug)]
+#[serde(rename_all = "camelCase", default)]
 struct Written {
-    ttl: String,
-    input_tokens: u64,
+    ttl: Word,
+    input_tokens: Count,
 }
 
 impl Counts {
@@ -169,9 +170,9 @@ impl Counts {
         );
         let cached = [read, written].into_iter().flatten();
         let cached = cached.fold(0, u64::saturating_add);
-        let details = self.cache_details.0.unwrap_or_default().into_iter();
+        let details = self.cache_details.0.into_iter();
         let mut details = details.filter_map(|detail| detail.0);
-        let hour = details.find(|detail| detail.ttl == "1h");
+        let hour = details.find(|detail| detail.ttl.0.as_deref() == Some("1h"));
         Usage {
             prompt: self
                 .input_tokens
@@ -179,7 +180,7 @@ impl Counts {
                 .map(|prompt| prompt.saturating_add(cached)),
             cache_read: read,
             cache_written: written,
-            cache_written_1h: hour.map(|hour| hour.input_tokens),
+            cache_written_1h: hour.and_then(|hour| hour.input_tokens.0),
             completion: self.output_tokens.0,
             reasoning: None,
         }
@@ -351,7 +352,7 @@ impl ConverseReader {
             "max_tokens" | "model_context_window_exceeded" => Finish::Length,
             "tool_use" => Finish::ToolCalls,
             "stop_sequence" => {
-                Finish::StopSequence(fields.0.and_then(|fields| fields.stop_sequence))
+                Finish::StopSequence(fields.0.and_then(|fields| fields.stop_sequence.0))
             }
             "guardrail_intervened" | "content_filtered" => Finish::Refused,
             // Output that the model did not get right, and what is to come: no success is made of it.
