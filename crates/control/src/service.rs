@@ -253,6 +253,7 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
         "OpenAI" => (prefixed("v1"), "openai"),
         "Anthropic" => (prefixed("v1"), "anthropic"),
         "AWSOpenAI" => (prefixed("openai/v1"), "openai"),
+        "AWSBedrock" => (prefixed(""), "bedrock"),
         "AzureOpenAI" => {
             let Some(version) = &version else {
                 findings.fault(
@@ -273,12 +274,12 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
             }
             (Path::Project, "vertex")
         }
-        other @ ("AWSBedrock" | "AWSAnthropic" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
+        other @ ("AWSAnthropic" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
             let says = format!("the schema {other} is not spoken");
             findings.fault(
                 &name.spot,
                 says,
-                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI or AWSOpenAI, with an address that speaks it",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI, with an address that speaks it",
             );
             return None;
         }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use wire::dialect::Operation;
 use wire::filter::Request;
+use wire::head::ResponseHead;
 
 use crate::answer::{Asked, Error, Reader, Writer};
 use crate::call::Call;
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
-use crate::{anthropic, gemini, openai, responses};
+use crate::{anthropic, bedrock, gemini, openai, responses};
 
 /// An API that backends speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,16 +26,19 @@ pub enum Dialect {
     Gemini,
     /// The same, as Google Cloud's Vertex AI has it.
     Vertex,
+    /// Amazon Bedrock's `Converse`. Calls are made into it.
+    Bedrock,
 }
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::OpenAi,
         Self::Anthropic,
         Self::Responses,
         Self::Gemini,
         Self::Vertex,
+        Self::Bedrock,
     ];
 
     /// Its name in a configuration.
@@ -46,6 +50,7 @@ impl Dialect {
             Self::Responses => responses::SPEAKS,
             Self::Gemini => gemini::Place::Studio.as_str(),
             Self::Vertex => gemini::Place::Vertex.as_str(),
+            Self::Bedrock => bedrock::SPEAKS,
         }
     }
 
@@ -53,18 +58,24 @@ impl Dialect {
     #[must_use]
     pub const fn key_header(self) -> &'static str {
         match self {
-            // Vertex AI takes the tokens of Google Cloud.
-            Self::OpenAi | Self::Responses | Self::Vertex => "authorization",
+            // Vertex AI takes the tokens of Google Cloud, Bedrock signatures and keys of its own.
+            Self::OpenAi | Self::Responses | Self::Vertex | Self::Bedrock => "authorization",
             Self::Anthropic => "x-api-key",
             Self::Gemini => "x-goog-api-key",
         }
+    }
+
+    /// Whether its API is at the root of the service's address.
+    #[must_use]
+    pub const fn is_at_root(self) -> bool {
+        matches!(self, Self::Bedrock)
     }
 
     /// The header that says which version of the API is spoken, where each call needs one.
     #[must_use]
     pub const fn version_header(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::OpenAi | Self::Responses | Self::Gemini | Self::Vertex => None,
+            Self::OpenAi | Self::Responses | Self::Gemini | Self::Vertex | Self::Bedrock => None,
             Self::Anthropic => Some(anthropic::VERSION),
         }
     }
@@ -87,6 +98,7 @@ impl Dialect {
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
             Operation::GenerateContent => self.is_of_google(),
+            Operation::Converse => self == Self::Bedrock,
             // Anthropic's and Responses' have one operation.
             Operation::CountTokens => matches!(self, Self::Anthropic | Self::Responses),
             _ => self == Self::OpenAi,
@@ -115,6 +127,7 @@ impl Dialect {
             Self::Anthropic => Operation::Messages,
             Self::Responses => Operation::Responses,
             Self::Gemini | Self::Vertex => Operation::GenerateContent,
+            Self::Bedrock => Operation::Converse,
         }
     }
 
@@ -123,7 +136,7 @@ impl Dialect {
             Self::OpenAi => openai::read_call::read(body),
             Self::Anthropic => anthropic::read_call::read(body),
             Self::Responses => responses::read_call::read(body),
-            Self::Gemini | Self::Vertex => {
+            Self::Gemini | Self::Vertex | Self::Bedrock => {
                 let speaks = self.as_str();
                 Err(Fault::new(format!("no call is read that speaks {speaks}")))
             }
@@ -136,6 +149,7 @@ impl Dialect {
             Self::Anthropic => anthropic::write_call::write(call, request),
             Self::Gemini => gemini::write_call::write(call, gemini::Place::Studio, request),
             Self::Vertex => gemini::write_call::write(call, gemini::Place::Vertex, request),
+            Self::Bedrock => bedrock::write_call::write(call, request),
             Self::Responses => {
                 let speaks = self.as_str();
                 let says =
@@ -145,13 +159,18 @@ impl Dialect {
         }
     }
 
-    /// A reader of its answers, where calls are made into it.
-    pub(crate) fn reader(self) -> Option<Box<dyn Reader>> {
+    /// A reader of the answer that begins with this head, where calls are made into it.
+    pub(crate) fn reader(self, head: &ResponseHead, asked: &Asked) -> Option<Box<dyn Reader>> {
         match self {
             Self::OpenAi => Some(Box::<openai::read_answer::ChatReader>::default()),
             Self::Anthropic => Some(Box::<anthropic::read_answer::MessagesReader>::default()),
             Self::Gemini | Self::Vertex => {
                 Some(Box::<gemini::read_answer::GenerateReader>::default())
+            }
+            Self::Bedrock => {
+                let id = bedrock::id_of(head);
+                let reader = bedrock::read_answer::ConverseReader::new(id, &asked.model);
+                Some(Box::new(reader))
             }
             Self::Responses => None,
         }
@@ -177,7 +196,7 @@ impl Dialect {
                 created,
                 asked,
             )),
-            (Self::Gemini | Self::Vertex, _) => return None,
+            (Self::Gemini | Self::Vertex | Self::Bedrock, _) => return None,
         })
     }
 
@@ -186,7 +205,39 @@ impl Dialect {
             Self::OpenAi | Self::Responses => openai::read_error(status, json),
             Self::Anthropic => anthropic::read_error(status, json),
             Self::Gemini | Self::Vertex => gemini::read_error(status, json),
+            Self::Bedrock => bedrock::read_error(status, json),
         }
+    }
+
+    /// Which error an answer with this head is, where its document does not say it.
+    pub(crate) fn error_of(self, head: &ResponseHead) -> Option<&str> {
+        match self {
+            Self::Bedrock => bedrock::error_of(head),
+            _ => None,
+        }
+    }
+
+    /// An error that its head names.
+    pub(crate) fn named(self, error: Error, kind: &str) -> Error {
+        match self {
+            Self::Bedrock => bedrock::named(error, kind),
+            _ => error,
+        }
+    }
+
+    /// The model of this call, where its answer will not tell it.
+    pub(crate) fn untold_model(self, call: &Call<'_>) -> String {
+        match self {
+            Self::Bedrock => call.model.clone().into_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Whether the client of this call is shown what signs a thought, to send it again.
+    pub(crate) fn shows_thinking(self, call: &Call<'_>) -> bool {
+        // Models of Anthropic's sign thoughts that they do not show.
+        let thinking = call.of_anthropic.and_then(|said| said.thinking);
+        call.shows_thinking || (self == Self::Bedrock && thinking.is_some())
     }
 
     pub(crate) fn write_error(self, error: &Error, json: &mut Json) {
@@ -194,6 +245,7 @@ impl Dialect {
             Self::OpenAi | Self::Responses => openai::write_error(error, json),
             Self::Anthropic => anthropic::write_error(error, json),
             Self::Gemini | Self::Vertex => gemini::write_error(error, json),
+            Self::Bedrock => bedrock::write_error(error, json),
         }
     }
 }

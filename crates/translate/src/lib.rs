@@ -10,6 +10,7 @@
 
 mod answer;
 mod anthropic;
+mod bedrock;
 mod call;
 mod calls;
 mod dialect;

@@ -16,10 +16,27 @@ pub(crate) struct Count(pub(crate) Option<u64>);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Told<T>(pub(crate) Option<T>);
 
+/// A text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) Option<String>);
+
+/// A list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
 /// What is made of a value, which may be of any kind.
 trait Lenient<'de>: Default {
     fn of_whole(_: u64) -> Self {
         Self::default()
+    }
+
+    fn of_text(_: &str) -> Self {
+        Self::default()
+    }
+
+    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
     }
 
     fn of_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
@@ -38,6 +55,34 @@ impl<'de, T: Deserialize<'de> + Default> Lenient<'de> for Told<T> {
     fn of_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
         let read = T::deserialize(MapAccessDeserializer::new(object))?;
         Ok(Self(Some(read)))
+    }
+}
+
+impl Lenient<'_> for Word {
+    fn of_text(text: &str) -> Self {
+        Self(Some(text.to_owned()))
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Default> Lenient<'de> for List<T> {
+    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Self(items))
+    }
+}
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Any(PhantomData))
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Any(PhantomData))
     }
 }
 
@@ -78,17 +123,16 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for Any<T> {
         Ok(T::default())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::of_text(text))
     }
 
     fn visit_unit<E>(self) -> Result<T, E> {
         Ok(T::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<T, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(T::default())
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::of_list(list)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {

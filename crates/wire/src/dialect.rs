@@ -7,6 +7,7 @@
 //! Not here: path hygiene (`http1`), what is made of a member (`call`, `usage`, `sse`).
 
 mod anthropic_messages;
+mod bedrock;
 mod count_tokens;
 mod description;
 mod embeddings;
@@ -16,6 +17,7 @@ mod openai_completions;
 mod openai_other;
 mod openai_responses;
 
+pub(crate) use bedrock::USAGE_EVENT;
 pub use description::ErrorFormat;
 pub(crate) use description::Name;
 use description::{Body, Dialect};
@@ -86,6 +88,8 @@ operations! {
     ImageEdits = openai_other::IMAGE_EDITS,
     /// Google's `generateContent`, which a backend may be asked for in place of what the client says.
     GenerateContent = gemini::DIALECT,
+    /// Amazon Bedrock's `Converse`, likewise.
+    Converse = bedrock::DIALECT,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.

@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use bytes::Bytes;
 
 use crate::dialect::Operation;
+use crate::eventstream;
 use crate::head::{Known, ResponseHead};
 
 /// Filters in the order in which a request passes them.
@@ -48,7 +49,9 @@ pub enum Content {
     Json,
     /// A stream of events as `text/event-stream` has them.
     Events,
-    /// Anything else, a binary stream of events among it.
+    /// Amazon's stream of binary events.
+    Frames,
+    /// Anything else, other binary streams among it.
     Other,
 }
 
@@ -61,6 +64,8 @@ impl Content {
             Self::Json
         } else if is_kind(value, b"text/event-stream") {
             Self::Events
+        } else if is_kind(value, eventstream::CONTENT_TYPE.as_bytes()) {
+            Self::Frames
         } else {
             Self::Other
         }

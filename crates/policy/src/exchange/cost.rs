@@ -73,6 +73,7 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Images
         | Operation::ImageEdits
         | Operation::GenerateContent
+        | Operation::Converse
         | Operation::Unread
         | Operation::Http => None,
     }
@@ -100,6 +101,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Images
         | Operation::ImageEdits
         | Operation::GenerateContent
+        | Operation::Converse
         | Operation::Unread
         | Operation::Http => None,
     }

@@ -2,6 +2,8 @@
 //!
 //! Not here: the invariants (`fuzz/checks`), finding new inputs (`cargo xtask fuzz`).
 
+#[path = "../../../../fuzz/checks/eventstream.rs"]
+mod eventstream;
 #[path = "../../../../fuzz/checks/http1_chunks.rs"]
 mod http1_chunks;
 #[path = "../../../../fuzz/checks/http1_response.rs"]
@@ -12,6 +14,11 @@ mod usage_stream;
 mod usage_unary;
 
 use testing::replay;
+
+#[test]
+fn the_corpus_of_eventstream_breaks_no_invariant() {
+    replay("eventstream", 13, eventstream::fuzz_one);
+}
 
 #[test]
 fn the_corpus_of_http1_chunks_breaks_no_invariant() {
