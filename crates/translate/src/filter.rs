@@ -84,7 +84,8 @@ impl Filter for Translation {
             [one] => Cow::Borrowed(&one[..]),
             several => Cow::Owned(several.concat()),
         };
-        let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
+        // What stands in it is read once, where it is taken apart.
+        let raw = Raw::unread(&body).ok_or_else(|| Fault::new("the body is no JSON object"))?;
         let mut call = client.read_call(raw)?;
         let answering = Translated {
             client,

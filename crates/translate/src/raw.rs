@@ -56,6 +56,12 @@ impl<'a> Raw<'a> {
         read.filter(|_| deepest <= LEVELS)
     }
 
+    /// A document that is an object at first sight; what it is comes out when it is taken apart.
+    pub(crate) fn unread(json: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(json).ok()?;
+        Some(Self(text.trim_ascii())).filter(|document| document.is_object())
+    }
+
     /// What is known to be JSON.
     pub(crate) const fn literal(json: &'a str) -> Self {
         Self(json)
