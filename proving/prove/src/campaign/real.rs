@@ -14,6 +14,7 @@ mod preparation;
 mod shown;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -57,6 +58,8 @@ const LAST_PAGE: Duration = Duration::from_secs(5);
 /// Rows of requests, and of what was scraped.
 const REQUESTS: &str = "requests.parquet";
 const SAMPLES: &str = "samples.parquet";
+/// What client and relay stamped of the same requests.
+const PAIRS: &str = "pairs.parquet";
 /// What a verdict says where no suite was run.
 const UNVERIFIED: &str = "policies were not verified";
 /// Notes of the host at most.
@@ -247,7 +250,7 @@ impl Campaign {
             self.broken.insert(SAMPLES, error.to_string());
             self.note(start.elapsed(), NoteKind::File, error.to_string());
         }
-        self.finish(run, pairing);
+        self.finish(run, pairing, &output.path(PAIRS));
         Ok(())
     }
 
@@ -367,7 +370,7 @@ impl Campaign {
     }
 
     /// Takes what the load came to. A client that failed takes nothing from what was seen until then.
-    fn finish(&mut self, run: SteeredRun, pairing: Pairing) {
+    fn finish(&mut self, run: SteeredRun, pairing: Pairing, pairs: &Path) {
         let at = run.running.start.elapsed();
         let (outcome, summed) = run.finish();
         let fault = match &summed {
@@ -392,12 +395,18 @@ impl Campaign {
             }
         };
         let span = self.measured_span();
-        match pairing.finish(span, &self.telemetry) {
-            Ok((overhead, series, missing)) => {
-                if let Some(says) = missing {
+        let profiles = self.prepared.steered.profiles.iter();
+        let profiles: Vec<String> = profiles.map(|profile| profile.name.clone()).collect();
+        match pairing.finish(span, &self.telemetry, (pairs, &profiles)) {
+            Ok(found) => {
+                if let Some(says) = found.missing {
                     self.note(at, NoteKind::Overhead, says);
                 }
-                (after.overhead, after.series) = (overhead, series);
+                if let Some(says) = found.fault {
+                    self.broken.insert(PAIRS, says.clone());
+                    self.note(at, NoteKind::File, says);
+                }
+                (after.overhead, after.series) = (found.overhead, found.series);
             }
             Err(says) => self.note(at, NoteKind::Overhead, says),
         }

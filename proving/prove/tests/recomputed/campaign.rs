@@ -1,10 +1,11 @@
-//! The figures of a campaign's report, from `requests.parquet` and `samples.parquet`.
+//! The figures of a campaign's report, from `requests.parquet`, `samples.parquet` and `pairs.parquet`.
 //!
 //! What the controller decided is taken as told: when phases and steps began and ended, and how many users there were.
-//! Not here: stamps of the relay between gateway and engine, which are in no file; what an objective of windows said.
+//! Not here: what an objective of windows said.
 
 mod client;
 mod pages;
+mod relay;
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ use super::samples::Samples;
 use super::{EXACT, Figures};
 
 /// What no file of a campaign has.
-const OF_NO_FILE: [&str; 26] = [
+const OF_NO_FILE: [&str; 18] = [
     "/version",
     "/scenario",
     "/reproduce",
@@ -30,17 +31,9 @@ const OF_NO_FILE: [&str; 26] = [
     "/steps/*/users",
     "/events",
     "/objectives/*/limit",
-    // Stamps of the relay.
-    "/overhead/upstream_s",
-    "/overhead/gate",
-    "/overhead/parts",
-    "/overhead/last_byte",
-    "/overhead/drawn_out",
+    // Of requests before the load.
     "/overhead/isolated",
     "/overhead/throttling/quota_cores",
-    "/overhead/cdf",
-    "/series/upstream_s",
-    "/series/gate_s",
     // The generator's own.
     "/certificate",
     "/generator/threads",
@@ -56,11 +49,13 @@ const TTFT: &str = "mean(engine:vllm:time_to_first_token_seconds)";
 /// What differs in the report of a campaign from what the files beside it come to.
 pub(crate) fn differences(report: &Value, dir: &Path) -> Vec<String> {
     let rows = dir.join("requests.parquet");
+    let pairs = dir.join("pairs.parquet");
     let mut again = Again {
         report,
         figures: Figures::of(report),
         rows: rows.is_file().then(|| read(&rows)),
         samples: Samples::read(&dir.join("samples.parquet")),
+        pairs: pairs.is_file().then(|| read(&pairs)),
         log: access_log(dir),
     };
     again.all();
@@ -75,6 +70,8 @@ struct Again<'a> {
     /// None of a campaign in virtual time.
     rows: Option<Vec<Row>>,
     samples: Samples,
+    /// What client and relay stamped of the same requests, where there was a relay.
+    pairs: Option<Vec<Row>>,
     /// The lines of the gateway's own record, where it keeps one.
     log: Vec<Value>,
 }

@@ -1,4 +1,4 @@
-//! The rows of `requests.parquet`, and of `--records`.
+//! The rows of `requests.parquet` and of `--records`, and those of `pairs.parquet`.
 //!
 //! Not here: what a figure is made of.
 
