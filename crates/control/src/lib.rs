@@ -16,6 +16,7 @@ mod external;
 mod fields;
 mod findings;
 mod gateway;
+mod gateway_config;
 mod load;
 mod lower;
 mod matching;

@@ -88,12 +88,7 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         &[],
         Is::Refused("write limits in a BackendTrafficPolicy, or budgets in a file of ours beside"),
     ),
-    (
-        AI,
-        "GatewayConfig",
-        &[],
-        Is::Refused("write llmRequestCosts in the AIGatewayRoute"),
-    ),
+    (AI, "GatewayConfig", &["v1beta1", "v1alpha1"], Is::Read),
     (ENVOY, "Backend", &["v1alpha1"], Is::Read),
     (ENVOY, "BackendTrafficPolicy", &["v1alpha1"], Is::Read),
     (ENVOY, "ClientTrafficPolicy", &["v1alpha1"], Is::Read),
@@ -285,6 +280,14 @@ pub(crate) fn objects<'n>(
         unknown(&spot, group, kind, findings);
         return Vec::new();
     };
+    if let Some(owner) = metadata
+        .and_then(|of| maker(of))
+        .filter(|_| MADE.contains(kind))
+    {
+        let says = format!("is left out: it is what a cluster makes of AIGatewayRoute {owner}");
+        findings.warn(&spot, says, "");
+        return Vec::new();
+    }
     match is {
         Is::Passed => return Vec::new(),
         Is::Refused(hint) => {
@@ -328,6 +331,21 @@ pub(crate) fn objects<'n>(
         annotations: annotations.map(pairs).unwrap_or_default(),
         node,
     }]
+}
+
+/// What Envoy AI Gateway's controller makes of an AIGatewayRoute, and who exports a cluster has beside it. None of it keeps anybody out.
+const MADE: [&str; 3] = ["HTTPRoute", "HTTPRouteFilter", "EnvoyExtensionPolicy"];
+
+/// The AIGatewayRoute that an object was made of.
+fn maker(metadata: &Node) -> Option<&str> {
+    let Value::List(owners) = &member(metadata, "ownerReferences")?.value else {
+        return None;
+    };
+    let owner = owners.iter().find(|owner| {
+        text(owner, "kind") == Some("AIGatewayRoute")
+            && text(owner, "apiVersion").is_some_and(|version| version.starts_with(AI))
+    });
+    owner.and_then(|owner| text(owner, "name"))
 }
 
 /// As Kubernetes has names: a DNS subdomain.

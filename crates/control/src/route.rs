@@ -188,7 +188,8 @@ fn times(of: &mut Fields<'_>, findings: &mut Findings) -> Times {
     times
 }
 
-fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
+/// What a cost counts, and under which key.
+pub(crate) fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
     let mut of = item.fields(findings);
     let key = of.needed_text("metadataKey", findings);
     let kind = of.needed_text("type", findings);

@@ -23,6 +23,8 @@ use crate::tree::Tree;
 pub(super) struct Made<'m> {
     callers: &'m Callers,
     traffic: &'m [Traffic],
+    /// On the way to models.
+    proxy: Option<Tree>,
     pub(super) backends: Backends,
     pub(super) routes: Vec<Tree>,
     names: Vec<String>,
@@ -41,10 +43,11 @@ struct Draft<'d> {
 }
 
 impl<'m> Made<'m> {
-    pub(super) fn new(callers: &'m Callers, traffic: &'m [Traffic]) -> Self {
+    pub(super) fn new(callers: &'m Callers, traffic: &'m [Traffic], proxy: Option<Tree>) -> Self {
         Self {
             callers,
             traffic,
+            proxy,
             backends: Backends::default(),
             routes: Vec::new(),
             names: Vec::new(),
@@ -187,6 +190,7 @@ impl<'m> Made<'m> {
                 .and_then(|models| models.iter().map(exact).collect());
             manner.models = named.unwrap_or_default();
             manner.is_model_said = is_one_model;
+            manner.proxy = self.proxy.clone();
             // An address with a deployment in it is of one model.
             let is_apart = manner.models.len() > 1
                 && refs
