@@ -24,6 +24,7 @@ mod object;
 mod origins;
 mod plain;
 mod quantity;
+mod quota;
 mod reference;
 mod route;
 mod security;

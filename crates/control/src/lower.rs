@@ -27,7 +27,7 @@ use crate::security;
 use crate::service::{Ref, Services};
 use crate::traffic;
 use crate::tree::Tree;
-use crate::{Input, Lowered, Refused, access_log, clients, gateway_config};
+use crate::{Input, Lowered, Refused, access_log, clients, gateway_config, quota};
 
 /// Lowers the objects of these files. One file of ours may lie beside them: what it says goes before what objects come to, and its
 /// backends and routes are added.
@@ -156,9 +156,10 @@ fn whole(
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
     let traffic = traffic::policies(cluster, &door, findings);
+    let quotas = quota::policies(cluster, findings);
     let security = security::policies(cluster, &door, &services, findings);
     let callers = Callers::of(&models, &plain, &traffic, &security, findings);
-    let mut made = Made::new(&callers, &traffic, config.proxy);
+    let mut made = Made::new(&callers, &traffic, quotas, config.proxy);
     made.sorted(&models, findings);
     for route in &plain {
         made.plain(route, findings);

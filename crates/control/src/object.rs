@@ -82,12 +82,7 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         Is::Read,
     ),
     (AI, "MCPRoute", &[], Is::Refused("MCP is not served")),
-    (
-        AI,
-        "QuotaPolicy",
-        &[],
-        Is::Refused("write limits in a BackendTrafficPolicy, or budgets in a file of ours beside"),
-    ),
+    (AI, "QuotaPolicy", &["v1alpha1"], Is::Read),
     (AI, "GatewayConfig", &["v1beta1", "v1alpha1"], Is::Read),
     (ENVOY, "Backend", &["v1alpha1"], Is::Read),
     (ENVOY, "BackendTrafficPolicy", &["v1alpha1"], Is::Read),
