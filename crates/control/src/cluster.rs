@@ -57,7 +57,7 @@ impl<'n> Cluster<'n> {
     pub(crate) fn new(objects: Vec<Object<'n>>, findings: &mut Findings) -> Self {
         let mut index = BTreeMap::new();
         for (place, object) in objects.iter().enumerate() {
-            if object.group == CORE {
+            if matches!(object.kind, "Secret" | "ConfigMap") {
                 let mut top = object.top(findings);
                 top.skip(&["type", "immutable", "data", "stringData", "binaryData"]);
                 top.end(findings);

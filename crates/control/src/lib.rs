@@ -17,6 +17,7 @@ mod fields;
 mod findings;
 mod gateway;
 mod gateway_config;
+mod gloo;
 mod load;
 mod lower;
 mod matching;

@@ -27,7 +27,7 @@ use crate::security;
 use crate::service::{Ref, Services};
 use crate::traffic;
 use crate::tree::Tree;
-use crate::{Input, Lowered, Refused, access_log, clients, gateway_config, quota};
+use crate::{Input, Lowered, Refused, access_log, clients, gateway_config, gloo, quota};
 
 /// Lowers the objects of these files. One file of ours may lie beside them: what it says goes before what objects come to, and its
 /// backends and routes are added.
@@ -125,7 +125,8 @@ fn whole(
     own: Option<Vec<(String, Tree)>>,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let Some(door) = Door::of(cluster, findings) else {
+    let door = Door::of(cluster, findings).or_else(|| gloo::door(cluster, findings));
+    let Some(door) = door else {
         if let Some(object) = cluster.objects.first() {
             findings.fault(
                 &object.spot,
@@ -151,10 +152,11 @@ fn whole(
         let more: Vec<_> = more.cloned().collect();
         route.costs.extend(more);
     }
-    let plain: Vec<PlainRoute<'_, '_>> = cluster
+    let mut plain: Vec<PlainRoute<'_, '_>> = cluster
         .of_kind("HTTPRoute")
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
+    plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
     let quotas = quota::policies(cluster, findings);
     let security = security::policies(cluster, &door, &services, findings);

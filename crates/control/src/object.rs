@@ -14,6 +14,8 @@ pub(crate) const CORE: &str = "";
 pub(crate) const GATEWAY_API: &str = "gateway.networking.k8s.io";
 pub(crate) const ENVOY: &str = "gateway.envoyproxy.io";
 pub(crate) const AI: &str = "aigateway.envoyproxy.io";
+pub(crate) const GLOO: &str = "gloo.solo.io";
+const GLOO_GATEWAY: &str = "gateway.solo.io";
 const INFERENCE: &str = "inference.networking.k8s.io";
 
 /// What becomes of a kind.
@@ -119,10 +121,18 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         &[],
         Is::Refused("requests have no priorities"),
     ),
+    (GLOO_GATEWAY, "VirtualService", &["v1"], Is::Read),
+    (GLOO, "Upstream", &["v1"], Is::Read),
+    (
+        GLOO_GATEWAY,
+        "RouteTable",
+        &[],
+        Is::Refused("write its routes in the VirtualService"),
+    ),
     (CORE, "Secret", &["v1"], Is::Read),
     (CORE, "ConfigMap", &["v1"], Is::Read),
     (CORE, "Namespace", &["v1"], Is::Passed),
-    (CORE, "Service", &["v1"], Is::Passed),
+    (CORE, "Service", &["v1"], Is::Read),
     (CORE, "ServiceAccount", &["v1"], Is::Passed),
     (CORE, "Pod", &["v1"], Is::Passed),
     (CORE, "PersistentVolumeClaim", &["v1"], Is::Passed),
