@@ -22,6 +22,7 @@ pub(crate) struct Backends {
 pub(crate) struct Manner {
     pub(crate) timeouts: Option<Tree>,
     pub(crate) ejection: Option<Tree>,
+    pub(crate) proxy: Option<Tree>,
     /// The models that arrive, where they are known by name.
     pub(crate) models: Vec<String>,
     /// Whether the route itself says the model that goes upstream.
@@ -168,6 +169,7 @@ fn common(of: &Ref, manner: &Manner) -> Vec<(String, Tree)> {
             "protocol",
             target.upstream.is_http2.then(|| Tree::text("http2")),
         ),
+        ("proxy", manner.proxy.clone()),
         ("timeouts", manner.timeouts.clone()),
         ("ejection", manner.ejection.clone()),
     ];

@@ -13,6 +13,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use config::Given;
 use policy::secret::Secret;
 
+use crate::fields::Item;
 use crate::file_of;
 use crate::findings::{Findings, Spot};
 use crate::object::{CORE, Object};
@@ -56,7 +57,7 @@ impl<'n> Cluster<'n> {
     pub(crate) fn new(objects: Vec<Object<'n>>, findings: &mut Findings) -> Self {
         let mut index = BTreeMap::new();
         for (place, object) in objects.iter().enumerate() {
-            if object.group == CORE {
+            if matches!(object.kind, "Secret" | "ConfigMap") {
                 let mut top = object.top(findings);
                 top.skip(&["type", "immutable", "data", "stringData", "binaryData"]);
                 top.end(findings);
@@ -151,6 +152,9 @@ impl<'n> Cluster<'n> {
             if let Some(file) = annotated(FROM_FILE) {
                 return Some(Content::File(file.into()));
             }
+            if let Some(variable) = Self::variable(object, key) {
+                return Some(Content::Variable(variable));
+            }
             if let Some(found) = Self::bytes(object, key, findings) {
                 return found.map(|bytes| Content::File(self.give(object, key, bytes)));
             }
@@ -212,50 +216,60 @@ impl<'n> Cluster<'n> {
 
     /// What a key holds: nothing where there is no such key, and no bytes where those are faulty.
     pub(crate) fn bytes(
-        object: &Object<'_>,
+        object: &Object<'n>,
         key: &str,
         findings: &mut Findings,
     ) -> Option<Option<Vec<u8>>> {
-        let is_secret = object.kind == "Secret";
+        let (item, is_encoded) = Self::item(object, key)?;
+        let Some(said) = item.text(findings) else {
+            return Some(None);
+        };
+        if object.kind == "Secret" && said.value.contains("${") {
+            let says = "holds a variable, and only one that is the whole of it is filled in here";
+            let hint = format!(
+                "write ${{NAME}} alone, the annotation {FROM_ENV}{key}: NAME, or the value"
+            );
+            findings.fault(&said.spot, says, hint);
+            return Some(None);
+        }
+        if !is_encoded {
+            return Some(Some(said.value.into_bytes()));
+        }
+        let padding =
+            GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+        let text: String = said.value.split_whitespace().collect();
+        let read = GeneralPurpose::new(&STANDARD, padding).decode(text);
+        if read.is_err() {
+            let hint = "write it under stringData as it is";
+            findings.fault(&said.spot, "is not base64", hint);
+        }
+        Some(read.ok())
+    }
+
+    /// Where a key stands, and whether it is encoded there.
+    fn item(object: &Object<'n>, key: &str) -> Option<(Item<'n>, bool)> {
         let mut top = object.top(&mut Findings::default());
         let members = [
             ("stringData", false),
-            ("data", is_secret),
+            ("data", object.kind == "Secret"),
             ("binaryData", true),
         ];
-        for (member, is_encoded) in members {
-            let Some(item) = top.take(member) else {
-                continue;
-            };
-            let mut entries = item.fields(&mut Findings::default());
+        members.into_iter().find_map(|(member, is_encoded)| {
+            let mut entries = top.take(member)?.fields(&mut Findings::default());
             let found = entries.all().into_iter().find(|(name, _)| *name == key);
-            let Some((_, item)) = found else { continue };
-            let Some(said) = item.text(findings) else {
-                return Some(None);
-            };
-            if is_secret && said.value.contains("${") {
-                let says = "holds a variable, and variables are not filled in here";
-                let hint = format!("write the annotation {FROM_ENV}{key}: NAME, or the value");
-                findings.fault(&said.spot, says, hint);
-                return Some(None);
-            }
-            if !is_encoded {
-                return Some(Some(said.value.into_bytes()));
-            }
-            let padding = GeneralPurposeConfig::new()
-                .with_decode_padding_mode(DecodePaddingMode::Indifferent);
-            let text: String = said.value.split_whitespace().collect();
-            let read = GeneralPurpose::new(&STANDARD, padding).decode(text);
-            if read.is_err() {
-                findings.fault(
-                    &said.spot,
-                    "is not base64",
-                    "write it under stringData as it is",
-                );
-            }
-            return Some(read.ok());
-        }
-        None
+            Some((found?.1, is_encoded))
+        })
+    }
+
+    /// The variable that is the whole of what a Secret says, as programs without a cluster fill it in.
+    fn variable(object: &Object<'n>, key: &str) -> Option<String> {
+        let (item, is_encoded) = Self::item(object, key)?;
+        let is_open = object.kind == "Secret" && !is_encoded;
+        let said = item.text(&mut Findings::default()).filter(|_| is_open)?;
+        let name = said.value.strip_prefix("${")?.strip_suffix('}')?;
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let is_whole = !name.is_empty() && name.bytes().all(is_name);
+        is_whole.then(|| name.to_owned())
     }
 
     /// Lays a key's content beside the document.

@@ -99,6 +99,21 @@ impl<'c, 'n> Door<'c, 'n> {
         Some(door)
     }
 
+    /// One on all of this machine's addresses, for routes of every namespace.
+    pub(crate) fn at(gateway: &'c Object<'n>, port: u16, tls: Option<Tree>) -> Self {
+        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).to_string();
+        Self {
+            gateway,
+            listener: String::new(),
+            port: port.into(),
+            takes_other_namespaces: true,
+            hostname: None,
+            is_loopback: false,
+            address: Some(Tree::text(address).of(&gateway.spot)),
+            tls,
+        }
+    }
+
     fn listener(
         &mut self,
         cluster: &Cluster<'_>,

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use config::{Node, Shape, Value, parse_all};
 
-use self::callers::{Callers, DEFAULT};
+use self::callers::Callers;
 use self::routes::Made;
 use crate::cluster::Cluster;
 use crate::findings::{Findings, Spot};
@@ -27,7 +27,7 @@ use crate::security;
 use crate::service::{Ref, Services};
 use crate::traffic;
 use crate::tree::Tree;
-use crate::{Input, Lowered, Refused, access_log, clients};
+use crate::{Input, Lowered, Refused, access_log, clients, gateway_config, gloo, quota};
 
 /// Lowers the objects of these files. One file of ours may lie beside them: what it says goes before what objects come to, and its
 /// backends and routes are added.
@@ -125,7 +125,8 @@ fn whole(
     own: Option<Vec<(String, Tree)>>,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let Some(door) = Door::of(cluster, findings) else {
+    let door = Door::of(cluster, findings).or_else(|| gloo::door(cluster, findings));
+    let Some(door) = door else {
         if let Some(object) = cluster.objects.first() {
             findings.fault(
                 &object.spot,
@@ -144,14 +145,23 @@ fn whole(
         .filter_map(|route| ModelRoute::of(cluster, route, &door, &services, findings))
         .collect();
     models.sort_by_key(|route| route.object.id());
-    let plain: Vec<PlainRoute<'_, '_>> = cluster
+    let config = gateway_config::read(cluster, &door, findings);
+    for route in &mut models {
+        let all = config.costs.iter();
+        let more = all.filter(|(key, _)| !route.costs.iter().any(|(own, _)| own == key));
+        let more: Vec<_> = more.cloned().collect();
+        route.costs.extend(more);
+    }
+    let mut plain: Vec<PlainRoute<'_, '_>> = cluster
         .of_kind("HTTPRoute")
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
+    plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
+    let quotas = quota::policies(cluster, findings);
     let security = security::policies(cluster, &door, &services, findings);
     let callers = Callers::of(&models, &plain, &traffic, &security, findings);
-    let mut made = Made::new(&callers, &traffic);
+    let mut made = Made::new(&callers, &traffic, quotas, config.proxy);
     made.sorted(&models, findings);
     for route in &plain {
         made.plain(route, findings);
@@ -292,9 +302,4 @@ fn hosts(
     all.sort_unstable();
     all.dedup();
     (!all.is_empty()).then(|| Tree::texts(&all).of(spot))
-}
-
-/// What counts calls of nobody in particular: who brings no header.
-fn is_named(workload: &str) -> bool {
-    workload != DEFAULT
 }

@@ -68,12 +68,7 @@ fn rule(
         findings,
         |item, findings| Ref::of_plain(cluster, route, item, services, home, findings),
         PlainMatch::of,
-        |spot| PlainMatch {
-            spot,
-            path: None,
-            method: None,
-            headers: Vec::new(),
-        },
+        PlainMatch::everything,
     );
     of.refuse(
         &[
@@ -88,6 +83,30 @@ fn rule(
 }
 
 impl PlainMatch {
+    pub(crate) fn new(
+        spot: Spot,
+        path: Tree,
+        method: Option<Tree>,
+        headers: Vec<HeaderMatch>,
+    ) -> Self {
+        Self {
+            spot,
+            path: Some(path),
+            method,
+            headers,
+        }
+    }
+
+    /// Every call.
+    pub(crate) fn everything(spot: Spot) -> Self {
+        Self {
+            spot,
+            path: None,
+            method: None,
+            headers: Vec::new(),
+        }
+    }
+
     fn of(item: &Item<'_>, findings: &mut Findings) -> Option<Self> {
         let mut of = item.fields(findings);
         let path = of.take("path");

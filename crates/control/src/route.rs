@@ -188,7 +188,19 @@ fn times(of: &mut Fields<'_>, findings: &mut Findings) -> Times {
     times
 }
 
-fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
+/// Whether an expression in CEL is the sum of all tokens.
+pub(crate) fn is_all_tokens(cel: &str) -> bool {
+    let text: String = cel.split_whitespace().collect();
+    let sums = [
+        "total_tokens",
+        "input_tokens+output_tokens",
+        "output_tokens+input_tokens",
+    ];
+    sums.contains(&text.as_str())
+}
+
+/// What a cost counts, and under which key.
+pub(crate) fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
     let mut of = item.fields(findings);
     let key = of.needed_text("metadataKey", findings);
     let kind = of.needed_text("type", findings);
@@ -198,13 +210,7 @@ fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
     let counted = match (kind.value.as_str(), cel) {
         ("TotalToken", _) => Counted::AllTokens,
         ("CEL", Some(cel)) => {
-            let text: String = cel.value.split_whitespace().collect();
-            let sums = [
-                "total_tokens",
-                "input_tokens+output_tokens",
-                "output_tokens+input_tokens",
-            ];
-            if sums.contains(&text.as_str()) {
+            if is_all_tokens(&cel.value) {
                 Counted::AllTokens
             } else {
                 Counted::Other

@@ -118,20 +118,12 @@ impl Services {
                 upstream
             }
         };
-        Some(Target {
-            name,
-            spot: named.spot.clone(),
-            upstream,
-            path: Path::Is(String::new()),
-            dialect: None,
-            headers: None,
-            credential: None,
-        })
+        Some(Target::plain(name, named.spot.clone(), upstream))
     }
 }
 
 /// What an object is called in our document.
-fn called(namespace: &str, name: &str, home: &str) -> String {
+pub(crate) fn called(namespace: &str, name: &str, home: &str) -> String {
     match namespace == home {
         true => name.to_owned(),
         false => format!("{namespace}.{name}"),
@@ -139,6 +131,19 @@ fn called(namespace: &str, name: &str, home: &str) -> String {
 }
 
 impl Target {
+    /// One of plain HTTP.
+    pub(crate) fn plain(name: String, spot: Spot, upstream: Upstream) -> Self {
+        Self {
+            name,
+            spot,
+            upstream,
+            path: Path::Is(String::new()),
+            dialect: None,
+            headers: None,
+            credential: None,
+        }
+    }
+
     fn of_service(
         cluster: &Cluster<'_>,
         service: &Object<'_>,

@@ -2,6 +2,7 @@
 //!
 //! Not here: callers that are proven (`security`).
 
+use crate::backends::free;
 use crate::findings::Findings;
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, MODEL};
@@ -11,8 +12,8 @@ use crate::security::Security;
 use crate::traffic::Traffic;
 use crate::tree::Tree;
 
-/// Who calls without the header.
-pub(super) const DEFAULT: &str = "default";
+/// Who calls without the header, unless a rule names somebody so.
+const DEFAULT: &str = "default";
 /// A header that nobody sends, where nothing goes by a header.
 const NONE: &str = "x-tollgate-workload";
 
@@ -20,6 +21,8 @@ const NONE: &str = "x-tollgate-workload";
 pub(crate) struct Callers {
     header: Option<String>,
     named: Vec<String>,
+    /// Who calls without the header.
+    default: String,
     /// A header whose values are not known: limits count each apart, so it names users.
     user_header: Option<String>,
     /// Of them those that rules name.
@@ -41,6 +44,7 @@ impl Callers {
         let mut callers = Self {
             header: None,
             named: Vec::new(),
+            default: String::new(),
             user_header: None,
             routed: Vec::new(),
             is_open: false,
@@ -118,6 +122,9 @@ impl Callers {
                 callers.named.push(client.to_owned());
             }
         }
+        callers.default = free(DEFAULT, |name| {
+            callers.named.iter().any(|named| named == name)
+        });
         let is_open = |headers: &[HeaderMatch]| {
             !headers
                 .iter()
@@ -159,6 +166,11 @@ impl Callers {
         }
     }
 
+    /// Whether it is somebody who says who it is.
+    pub(super) fn is_named(&self, workload: &str) -> bool {
+        workload != self.default
+    }
+
     /// The header that names users.
     pub(super) fn user_header(&self) -> Option<&str> {
         self.user_header.as_deref()
@@ -178,7 +190,7 @@ impl Callers {
             .iter()
             .find(|header| Some(&header.name) == self.header.as_ref());
         let Some(header) = of_callers else {
-            let default = self.has_default.then(|| DEFAULT.to_owned());
+            let default = self.has_default.then(|| self.default.clone());
             return Some(self.named.iter().cloned().chain(default).collect());
         };
         if matches!(header.how, How::Distinct) {
@@ -199,7 +211,7 @@ impl Callers {
             let issuers = security
                 .issuers
                 .iter()
-                .map(|issuer| issuer.tree(header, self.user_header(), DEFAULT, findings));
+                .map(|issuer| issuer.tree(header, self.user_header(), &self.default, findings));
             let mut issuers: Vec<Tree> = issuers.collect();
             return match issuers.len() {
                 1 => issuers.remove(0),
@@ -213,7 +225,7 @@ impl Callers {
             }
             let is_routed =
                 |client: &str| self.is_open || self.routed.iter().any(|named| named == client);
-            return keys.tree(header, DEFAULT, is_routed, findings);
+            return keys.tree(header, &self.default, is_routed, findings);
         }
         let header = match &self.header {
             Some(header) if !self.named.is_empty() => header,
@@ -222,7 +234,10 @@ impl Callers {
         Tree::map([
             ("header", Some(Tree::text(header))),
             ("user_header", self.user_header().map(Tree::text)),
-            ("default", self.has_default.then(|| Tree::text(DEFAULT))),
+            (
+                "default",
+                self.has_default.then(|| Tree::text(&self.default)),
+            ),
             ("trust", (!door.is_loopback).then(|| Tree::text("anyone"))),
         ])
         .of(&door.gateway.spot)

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use super::callers::Callers;
-use super::is_named;
 use crate::findings::Findings;
 use crate::matching::{How, MODEL, Wanted};
 use crate::route::Counted;
@@ -166,7 +165,7 @@ fn counts(rule: &LimitRule, workload: &str, callers: &Callers) -> bool {
         .filter(|header| Some(header.name.as_str()) == callers.header());
     of_callers.all(|header| match &header.how {
         How::Is(wanted) => wanted.contains(&Wanted::Exact(workload.to_owned())),
-        How::Distinct => is_named(workload),
+        How::Distinct => callers.is_named(workload),
     })
 }
 
