@@ -3,6 +3,8 @@
 //! Not here: whether a reference may be followed (`reference`).
 
 use std::cell::{Ref, RefCell};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -24,6 +26,8 @@ const FROM_FILE: &str = "substitution.aigw.run/file/";
 /// Objects by kind and name.
 pub(crate) struct Cluster<'n> {
     pub(crate) objects: Vec<Object<'n>>,
+    /// Where each is among them, by group, kind, namespace and name.
+    index: BTreeMap<[String; 4], usize>,
     grants: Vec<Grant>,
     given: RefCell<Vec<(Given, String)>>,
 }
@@ -50,20 +54,23 @@ impl Content {
 
 impl<'n> Cluster<'n> {
     pub(crate) fn new(objects: Vec<Object<'n>>, findings: &mut Findings) -> Self {
-        for (index, object) in objects.iter().enumerate() {
+        let mut index = BTreeMap::new();
+        for (place, object) in objects.iter().enumerate() {
             if object.group == CORE {
                 let mut top = object.top(findings);
                 top.skip(&["type", "immutable", "data", "stringData", "binaryData"]);
                 top.end(findings);
             }
-            let is_it = |other: &&Object<'_>| {
-                (other.group, other.kind, &other.namespace, &other.name)
-                    == (object.group, object.kind, &object.namespace, &object.name)
-            };
-            let before = objects.get(..index).unwrap_or_default();
-            if let Some(other) = before.iter().find(is_it) {
-                let says = format!("stands in {}, too", other.spot.file.display());
-                findings.fault(&object.spot, says, "keep one of them");
+            let id = [object.group, object.kind, &object.namespace, &object.name];
+            match index.entry(id.map(str::to_owned)) {
+                Entry::Vacant(free) => {
+                    free.insert(place);
+                }
+                Entry::Occupied(other) => {
+                    let other = objects.get(*other.get()).unwrap_or(object);
+                    let says = format!("stands in {}, too", other.spot.place());
+                    findings.fault(&object.spot, says, "keep one of them");
+                }
             }
         }
         let grants = objects
@@ -72,6 +79,7 @@ impl<'n> Cluster<'n> {
         let grants = grants.map(|object| Grant::of(object, findings)).collect();
         Self {
             objects,
+            index,
             grants,
             given: RefCell::default(),
         }
@@ -96,7 +104,9 @@ impl<'n> Cluster<'n> {
         if !is_granted(from, to, &self.grants, findings) {
             return None;
         }
-        let found = self.objects.iter().find(|object| to.is_to(object));
+        let id = [&to.group, &to.kind, &to.namespace, &to.name];
+        let found = self.index.get(&id.map(Clone::clone));
+        let found = found.and_then(|place| self.objects.get(*place));
         if found.is_none() {
             let there: Vec<&Object<'_>> = self.objects.iter().collect();
             is_missing(to, &there, findings);
@@ -153,6 +163,51 @@ impl<'n> Cluster<'n> {
         );
         findings.fault(&to.spot, says, "add it");
         None
+    }
+
+    /// The same, where it has to be a file.
+    pub(crate) fn file(
+        &self,
+        from: &Object<'_>,
+        to: &Reference,
+        keys: &[&str],
+        findings: &mut Findings,
+    ) -> Option<Tree> {
+        match self.content(from, to, keys, findings)? {
+            Content::File(path) => Some(Tree::text(path.to_string_lossy()).of(&to.spot)),
+            Content::Variable(_) => {
+                let says = format!(
+                    "has its {} in a variable, and this is a file",
+                    keys.join(" or ")
+                );
+                findings.fault(&to.spot, says, format!("write it in the {}", to.kind));
+                None
+            }
+        }
+    }
+
+    /// The names of all keys of a Secret or `ConfigMap`, and where they stand; those that stand elsewhere have no place of their own.
+    pub(crate) fn keys(object: &Object<'_>) -> Vec<(String, Spot)> {
+        let mut top = object.top(&mut Findings::default());
+        let mut keys: Vec<(String, Spot)> = Vec::new();
+        for member in ["stringData", "data", "binaryData"] {
+            let item = top.take(member);
+            let all = item.map(|item| item.fields(&mut Findings::default()).all());
+            keys.extend(
+                all.into_iter()
+                    .flatten()
+                    .map(|(name, item)| (name.to_owned(), item.spot)),
+            );
+        }
+        for (name, _) in &object.annotations {
+            let key = name
+                .strip_prefix(FROM_ENV)
+                .or_else(|| name.strip_prefix(FROM_FILE));
+            keys.extend(key.map(|key| (key.to_owned(), object.spot.clone())));
+        }
+        let mut seen = BTreeSet::new();
+        keys.retain(|(name, _)| seen.insert(name.clone()));
+        keys
     }
 
     /// What a key holds: nothing where there is no such key, and no bytes where those are faulty.

@@ -17,7 +17,6 @@ use config::{Node, Shape, Value, parse_all};
 use self::callers::{Callers, DEFAULT};
 use self::routes::Made;
 use crate::cluster::Cluster;
-use crate::fields::Said;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{self, Door};
 use crate::object;
@@ -150,8 +149,8 @@ fn whole(
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
     let traffic = traffic::policies(cluster, &door, findings);
-    let security = security::policies(cluster, &door, findings);
-    let callers = Callers::of(&models, &plain, &traffic, findings);
+    let security = security::policies(cluster, &door, &services, findings);
+    let callers = Callers::of(&models, &plain, &traffic, &security, findings);
     let mut made = Made::new(&callers, &traffic);
     made.sorted(&models, findings);
     for route in &plain {
@@ -175,11 +174,23 @@ fn whole(
             "add an AIGatewayRoute or an HTTPRoute with this Gateway in its parentRefs",
         );
     }
+    let own = own.unwrap_or_default();
+    if own.iter().any(|(name, _)| name == "identity") {
+        let issuers = security.issuers.iter().map(|issuer| &issuer.spot);
+        for spot in issuers.chain(security.keys.as_ref().map(|keys| &keys.spot)) {
+            let says = "is left out: `identity` of a file of ours says who calls";
+            findings.warn(spot, says, "");
+        }
+    }
     let identity = callers.identity(&security, &door, findings);
+    if !plain.is_empty() {
+        security.told_to_services(callers.header(), findings);
+    }
     let hosts = hosts(&models, &plain, &door, findings);
     let document = [
         ("listen", Some(door.listen(hosts))),
         ("identity", Some(identity)),
+        ("authority", security.asked),
         ("cors", security.cors),
         ("client_address", client_address),
         ("access_log", access_log),
@@ -196,7 +207,7 @@ fn whole(
     let there = document
         .into_iter()
         .filter_map(|(name, tree)| Some((name.to_owned(), tree?)));
-    Some(beside(there.collect(), own.unwrap_or_default()))
+    Some(beside(there.collect(), own))
 }
 
 /// The document with what a file of ours says beside.
@@ -207,7 +218,11 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
             continue;
         };
         match (name.as_str(), there.bare(), tree.bare()) {
-            ("listen" | "bounds" | "client_address", Tree::Map(lowered), Tree::Map(said)) => {
+            (
+                "listen" | "bounds" | "client_address" | "authority",
+                Tree::Map(lowered),
+                Tree::Map(said),
+            ) => {
                 let kept = lowered
                     .iter()
                     .filter(|(name, _)| !said.iter().any(|(own, _)| own == name));
@@ -225,26 +240,25 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
     Tree::Map(document)
 }
 
-/// The hosts that routes to models are for: one list for all of them, as they are told apart by nothing else.
+/// The hosts that the gate answers for. Those of routes to models are one list for all of them, as they are told apart by nothing
+/// else.
 fn hosts(
     models: &[ModelRoute<'_, '_>],
     plain: &[PlainRoute<'_, '_>],
     door: &Door<'_, '_>,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let names = |said: &[Said<String>]| {
-        said.iter()
-            .map(|said| said.value.clone())
-            .collect::<Vec<_>>()
-    };
-    let first = models
-        .first()
-        .map(|route| names(&route.hostnames))
-        .unwrap_or_default();
-    for route in models {
-        let is_other =
-            names(&route.hostnames) != first || !plain.is_empty() && !route.hostnames.is_empty();
-        if let Some(said) = route.hostnames.first().filter(|_| is_other) {
+    let of_models = models.iter().map(|route| &route.hostnames);
+    let of_plain = plain.iter().map(|route| &route.hostnames);
+    let first = models.first().map(|route| door.hosts_of(&route.hostnames));
+    let has_one_host = door
+        .hostname
+        .as_ref()
+        .is_some_and(|(own, _)| !own.starts_with('*'));
+    for hostnames in of_models {
+        let is_other = Some(door.hosts_of(hostnames)) != first
+            || !plain.is_empty() && !hostnames.is_empty() && !has_one_host;
+        if let Some(said) = hostnames.first().filter(|_| is_other) {
             let says =
                 "is not what all routes say, and calls to models are not told apart by their host";
             findings.fault(
@@ -254,12 +268,30 @@ fn hosts(
             );
         }
     }
-    let of_plain = plain.iter().flat_map(|route| names(&route.hostnames));
-    let all: Vec<String> = first
-        .into_iter()
-        .chain(of_plain.filter(|_| door.is_loopback))
-        .collect();
-    (!all.is_empty()).then(|| Tree::texts(&all))
+    let Some((own, spot)) = &door.hostname else {
+        let of_plain = of_plain.flat_map(|hostnames| door.hosts_of(hostnames));
+        let all: Vec<String> = first
+            .unwrap_or_default()
+            .into_iter()
+            .chain(of_plain.filter(|_| door.is_loopback))
+            .collect();
+        return (!all.is_empty()).then(|| Tree::texts(&all));
+    };
+    let mut all = Vec::new();
+    for hostnames in models.iter().map(|route| &route.hostnames).chain(of_plain) {
+        let common = door.hosts_of(hostnames);
+        match hostnames.first() {
+            None => all.push(own.clone()),
+            Some(first) if common.is_empty() => {
+                let says = format!("is none of the listener's hosts, which are {own}");
+                findings.fault(&first.spot, says, "write one of those");
+            }
+            Some(_) => all.extend(common),
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    (!all.is_empty()).then(|| Tree::texts(&all).of(spot))
 }
 
 /// What counts calls of nobody in particular: who brings no header.

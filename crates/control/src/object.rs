@@ -258,7 +258,11 @@ pub(crate) fn objects<'n>(
                 .iter()
                 .flat_map(|item| objects(file, item, findings))
                 .collect(),
-            _ => Vec::new(),
+            // A list whose items are not found may hold what keeps somebody out.
+            _ => {
+                findings.fault(&nowhere, format!("is a {kind} without a list of items"), "");
+                Vec::new()
+            }
         };
     }
     let metadata = member(node, "metadata");

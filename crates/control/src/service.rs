@@ -35,6 +35,8 @@ pub(crate) enum Path {
     Is(String),
     /// Azure's, which has the deployment in it, and its version in the query.
     Deployment(String),
+    /// Google's, which has the project and the region in it; the credential says them.
+    Project,
 }
 
 /// What is read once for all routes.
@@ -162,6 +164,8 @@ impl Target {
             ],
             findings,
         );
+        // A field of earlier versions, which their API servers leave out.
+        spec.pass_over(&[("timeouts", "a route's rule says its times")], findings);
         let backend = spec.need("backendRef", findings);
         let backend = backend.and_then(|item| {
             let mut of = item.fields(findings);
@@ -175,6 +179,10 @@ impl Target {
         cluster.resolve(service, &backend, findings)?;
         let upstream = upstreams.get(&(backend.namespace, backend.name)).cloned()?;
         let (path, dialect) = schema?;
+        let path = match path {
+            Path::Project => project(service, credential.as_ref(), findings)?,
+            Path::Is(_) | Path::Deployment(_) => path,
+        };
         Some(Self {
             name: called(&service.namespace, &service.name, home),
             spot: service.spot.clone(),
@@ -194,6 +202,36 @@ impl Target {
     pub(crate) fn needs_deployment(&self) -> bool {
         matches!(self.path, Path::Deployment(_))
     }
+}
+
+/// What stands before the paths of Vertex AI.
+fn project(
+    service: &Object<'_>,
+    credential: Option<&Credential>,
+    findings: &mut Findings,
+) -> Option<Path> {
+    let said = credential.and_then(|credential| credential.project.as_ref());
+    let Some([project, region]) = said else {
+        let says = "goes to a project of Google's, and which it is is not known";
+        let hint = "write projectName and region in gcpCredentials of a policy for it";
+        findings.fault(&service.spot, says, hint);
+        return None;
+    };
+    let is_odd = |b: u8| !b.is_ascii_alphanumeric() && !matches!(b, b'-' | b':' | b'.');
+    for part in [project, region] {
+        if part.value.is_empty() || part.value.starts_with('.') || part.value.bytes().any(is_odd) {
+            findings.fault(
+                &part.spot,
+                "is no name of Google's",
+                "write it as the console shows it",
+            );
+            return None;
+        }
+    }
+    let (project, region) = (&project.value, &region.value);
+    Some(Path::Is(format!(
+        "/v1/projects/{project}/locations/{region}"
+    )))
 }
 
 /// The API of a service, and what stands before its paths.
@@ -230,12 +268,18 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
             }
             return Some((Path::Deployment(version.value.clone()), "openai"));
         }
-        other @ ("AWSAnthropic" | "GCPVertexAI" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
+        "GCPVertexAI" => {
+            if let Some(prefix) = &prefix {
+                findings.fault(&prefix.spot, "is not of Google's API", "leave it out");
+            }
+            (Path::Project, "vertex")
+        }
+        other @ ("AWSAnthropic" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
             let says = format!("the schema {other} is not spoken");
             findings.fault(
                 &name.spot,
                 says,
-                "write OpenAI, AzureOpenAI, Anthropic, AWSBedrock or AWSOpenAI, with an address that speaks it",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI, with an address that speaks it",
             );
             return None;
         }
@@ -243,7 +287,7 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
             findings.fault(
                 &name.spot,
                 format!("the schema {} is not known", quoted(other)),
-                "write OpenAI, AzureOpenAI or Anthropic",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI or AWSOpenAI",
             );
             return None;
         }

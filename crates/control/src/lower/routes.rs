@@ -14,7 +14,7 @@ use crate::matching::{HeaderMatch, How, MODEL, Wanted};
 use crate::object::Object;
 use crate::plain::PlainRoute;
 use crate::quantity::span;
-use crate::route::{ModelRoute, Rule, Times};
+use crate::route::{ModelMatch, ModelRoute, Rule, Times};
 use crate::service::Ref;
 use crate::traffic::Traffic;
 use crate::tree::Tree;
@@ -96,7 +96,7 @@ impl<'m> Made<'m> {
     /// A rule's callers and models, by its matches of so many headers, as far as earlier rules leave them.
     fn drafts<'r>(
         &mut self,
-        rule: &'r Rule,
+        rule: &'r Rule<ModelMatch>,
         count: usize,
         findings: &mut Findings,
     ) -> Vec<Draft<'r>> {
@@ -153,7 +153,7 @@ impl<'m> Made<'m> {
     fn route_to_models(
         &mut self,
         route: &ModelRoute<'_, '_>,
-        rule: &Rule,
+        rule: &Rule<ModelMatch>,
         draft: Draft<'_>,
         name: &str,
         findings: &mut Findings,
@@ -252,7 +252,7 @@ impl<'m> Made<'m> {
                     let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
                         continue;
                     };
-                    let matched = one.tree(self.callers.header(), &route.hostnames, findings);
+                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
                     self.push(
                         &name,
                         &workloads,

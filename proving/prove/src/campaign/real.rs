@@ -14,9 +14,8 @@ mod preparation;
 mod shown;
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use experiment::campaign::{Controller, Ending, Phase};
@@ -53,6 +52,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const PERIOD: Duration = Duration::from_secs(1);
 /// What is under way at the end may take so long.
 const DRAIN: Duration = Duration::from_secs(60);
+/// And then the gateway's last page.
+const LAST_PAGE: Duration = Duration::from_secs(5);
 /// Rows of requests, and of what was scraped.
 const REQUESTS: &str = "requests.parquet";
 const SAMPLES: &str = "samples.parquet";
@@ -225,7 +226,7 @@ impl Campaign {
             }
         }
         self.apply_users(&run);
-        self.drain(&run, interrupt);
+        self.drain(&run, &heard, &mut store, interrupt);
         self.is_cut = interrupt.was_heard();
         self.lines
             .show(&mut self.now, &self.controller.course().events);
@@ -313,21 +314,42 @@ impl Campaign {
         }
     }
 
-    /// Answers under way may end, unless there is a reason for haste.
-    fn drain(&self, run: &SteeredRun, interrupt: &Interrupt) {
+    /// Answers under way may end, unless there is a reason for haste; the gateway's pages are heard until one has them all.
+    fn drain(
+        &mut self,
+        run: &SteeredRun,
+        heard: &Receiver<Heard>,
+        store: &mut Store,
+        interrupt: &Interrupt,
+    ) {
         let is_whole = matches!(self.controller.course().ending, Some(Ending::Completed));
-        let began = Instant::now();
+        let start = run.running.start;
+        let until = start.elapsed() + DRAIN;
         let is_under_way = |counters: &Counters| {
             let failed: u64 = counters.failures.iter().map(|(_, count)| count).sum();
             counters.sent > counters.answered + failed
         };
-        while is_whole
-            && began.elapsed() < DRAIN
-            && !interrupt.was_heard()
-            && run.running.counters().iter().any(is_under_way)
-        {
-            thread::sleep(LOOK);
+        let mut quiet = None;
+        while is_whole && start.elapsed() < until && !interrupt.was_heard() {
+            if quiet.is_none() && !run.running.counters().iter().any(is_under_way) {
+                quiet = Some(start.elapsed());
+            }
+            if quiet.is_some_and(|quiet| self.has_last_page(quiet, start.elapsed())) {
+                break;
+            }
+            match heard.recv_timeout(LOOK) {
+                Ok(heard) => self.hear(heard, store),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
+    }
+
+    /// Whether no page of the gateway is waited for any more, once nothing is under way since a moment.
+    fn has_last_page(&self, quiet: Duration, now: Duration) -> bool {
+        let last = self.gateway_pages.last_heard();
+        // An answer takes a period at most: one that is here after that was asked for when all was over.
+        last.is_none_or(|last| last > quiet + PERIOD) || now > quiet + LAST_PAGE
     }
 
     fn note(&mut self, at: Duration, kind: NoteKind, says: String) {
@@ -422,6 +444,7 @@ fn ended(row: &Record) -> Ended {
     let at = Duration::from_nanos;
     Ended {
         profile: usize::try_from(row.profile).unwrap_or(usize::MAX),
+        user: Some(row.user),
         session: Some(row.session),
         turn: Some(row.turn),
         due: at(row.intended_ns),
