@@ -171,8 +171,8 @@ impl<'c, 'a> Blocks<'c, 'a> {
         }
         let told = mark.object().and_then(|mut mark| mark.text("ttl"));
         let told = told.ok().flatten();
-        // Models of Anthropic's alone keep it for as long as is said.
-        let kept = told.filter(|_| self.maker == Maker::Anthropic);
+        // Models of Anthropic's alone keep it for as long as is said, and not all of them read what goes without saying.
+        let kept = told.filter(|kept| self.maker == Maker::Anthropic && kept != "5m");
         json.object(|json| {
             json.key("cachePoint").object(|json| {
                 json.say("type", "default");

@@ -7,6 +7,7 @@ use wire::filter::Request;
 use super::SPEAKS;
 use super::maker::Maker;
 use super::write_blocks::Blocks;
+use crate::anthropic;
 use crate::call::{Call, Format, Message, Part, Said, ToolChoice};
 use crate::fault::{Fault, Result};
 use crate::json::Json;
@@ -18,8 +19,8 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
     if call.user.is_some() {
         call.dropped.push("user");
     }
-    refuse(&call)?;
     let maker = Maker::of(&call.model);
+    refuse(&call, maker)?;
     let mut blocks = Blocks::new(&call, maker);
     let mut dropped = Vec::new();
     if !call.tools.is_empty() && !has_tools(&call) {
@@ -40,7 +41,9 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         if has_tools(&call) {
             json.key("toolConfig").object(|json| {
                 json.key("tools").list(|json| blocks.tools(json));
-                tool_choice(&call, json);
+                if own_choice(&call, maker).is_none() {
+                    tool_choice(&call, json);
+                }
             });
         }
         output(&call, maker, &mut dropped, json);
@@ -49,6 +52,11 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
     dropped.append(&mut blocks.dropped);
     call.dropped.append(&mut dropped);
     request.path = Some(super::path(&call.model, call.is_streamed));
+    // AWS reads no other type, whatever the client says of its own.
+    let json_type = b"application/json".as_slice();
+    request
+        .headers
+        .push(("content-type".into(), json_type.into()));
     if call.is_streamed {
         let stream = wire::eventstream::CONTENT_TYPE.as_bytes();
         request.headers.push(("accept".into(), stream.into()));
@@ -59,9 +67,9 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
 }
 
 /// Refuses what the API has no word for.
-fn refuse(call: &Call<'_>) -> Result<()> {
-    let may_call = !call.tools.is_empty() && call.tool_choice != Some(ToolChoice::None);
-    if call.parallel_calls == Some(false) && may_call {
+fn refuse(call: &Call<'_>, maker: Maker) -> Result<()> {
+    let has_own = own_choice(call, maker).is_some();
+    if is_single(call) && !has_own {
         let says = "a backend that speaks bedrock calls several tools at once if it likes";
         return Err(Fault::new(says).within(call.names.parallel));
     }
@@ -83,7 +91,7 @@ fn refuse(call: &Call<'_>) -> Result<()> {
         let says = "a backend that speaks bedrock reads calls of tools and what they gave beside the tools alone; say them";
         return Err(call.unsaid(message, part, says));
     }
-    if call.tool_choice == Some(ToolChoice::None) {
+    if call.tool_choice == Some(ToolChoice::None) && !has_own {
         let says = "a backend that speaks bedrock has no word for it, and wants tools that were called to be said";
         return Err(Fault::new(says).within("tool_choice"));
     }
@@ -103,9 +111,25 @@ fn of_a_tool<'c, 'a>(call: &'c Call<'a>) -> Option<(&'c Message<'a>, &'c Part<'a
     parts.find(|(_, part)| matches!(part.said, Said::Call(_) | Said::Result(_)))
 }
 
-/// Whether it is told of tools: there is no word for those that must not be called.
+/// Whether one tool at a time may be called.
+fn is_single(call: &Call<'_>) -> bool {
+    let may_call = !call.tools.is_empty() && call.tool_choice != Some(ToolChoice::None);
+    may_call && call.parallel_calls == Some(false)
+}
+
+/// Whether it is told of tools: of those that must not be called, where they were.
 fn has_tools(call: &Call<'_>) -> bool {
-    !call.tools.is_empty() && call.tool_choice != Some(ToolChoice::None)
+    let may_call = call.tool_choice != Some(ToolChoice::None);
+    !call.tools.is_empty() && (may_call || of_a_tool(call).is_some())
+}
+
+/// The choice of tools in the words of Anthropic's API, for its models, where this one has no word for it: one at a time, or none of
+/// those that were called. It is said once: with a second choice beside it the call would be refused.
+fn own_choice<'c, 'a>(call: &'c Call<'a>, maker: Maker) -> Option<&'c ToolChoice<'a>> {
+    let choice = call.tool_choice.as_ref();
+    let is_none = choice == Some(&ToolChoice::None) && has_tools(call);
+    let is_said = maker == Maker::Anthropic && (is_single(call) || is_none);
+    is_said.then(|| choice.unwrap_or(&ToolChoice::Auto))
 }
 
 fn inference(call: &Call<'_>, json: &mut Json) {
@@ -197,11 +221,15 @@ fn of_its_maker(
         dropped.push("thinking");
     }
     let thinking = thinking.filter(|_| is_told);
-    if thinking.is_some() || call.top_k.is_some() {
+    let choice = own_choice(call, maker);
+    if thinking.is_some() || call.top_k.is_some() || choice.is_some() {
         json.key("additionalModelRequestFields")
             .try_object(|json| {
                 if let Some(thinking) = thinking {
                     json.key("thinking").raw(thinking);
+                }
+                if let Some(choice) = choice {
+                    anthropic::write_call::write_choice(choice, is_single(call), json);
                 }
                 match call.top_k {
                     Some(top_k) if !maker.write_top_k(top_k, json) => {
