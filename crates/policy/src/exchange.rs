@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::{CallHead, CallScanner};
+use wire::dialect::gemini::Named;
 use wire::filter::Answering;
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
@@ -343,8 +344,11 @@ impl Exchange {
     /// What reads its body, where that is read; for a call whose body comes.
     #[inline]
     #[must_use]
-    pub fn scanner(&self) -> Option<CallScanner> {
+    pub fn scanner(&self, head: &RequestHead) -> Option<CallScanner> {
         let operation = self.record.operation.filter(|o| o.reads_body())?;
+        if operation.is_named_by_path() {
+            return Named::of(head.path()).map(|named| CallScanner::of_named(&named));
+        }
         Some(match &self.stage {
             Stage::Reading(reading) if reading.reads_user => CallScanner::with_user(operation),
             _ => CallScanner::new(),

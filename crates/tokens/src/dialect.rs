@@ -51,6 +51,8 @@ impl Counted {
             | Operation::Images
             | Operation::ImageEdits
             | Operation::GenerateContent
+            | Operation::CountContent
+            | Operation::EmbedContent
             | Operation::Unread
             | Operation::Http => None,
         }

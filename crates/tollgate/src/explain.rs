@@ -176,7 +176,7 @@ async fn once(
                 exchange.read_body(body.len(), env)
             }
             Verdict::Read { .. } => {
-                let mut scanner = exchange.scanner();
+                let mut scanner = exchange.scanner(head);
                 let read = scanner.as_mut().map(|scanner| {
                     scanner.push(body)?;
                     scanner.finish()

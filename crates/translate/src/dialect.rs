@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wire::dialect::Operation;
-use wire::filter::Request;
+use wire::filter::{Answering, Manner, Request};
 
 use crate::answer::{Asked, Error, Reader, Writer};
 use crate::call::Call;
@@ -11,6 +11,9 @@ use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
 use crate::{anthropic, gemini, openai, responses};
+
+/// What is made of a body before it is read: what a call says lies in the body, or here.
+pub(crate) type Prepared = gemini::schema::Schemas;
 
 /// An API that backends speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +24,7 @@ pub enum Dialect {
     Anthropic,
     /// OpenAI's Responses, which its kin does not all have. Calls are read in it, and made into others.
     Responses,
-    /// Google's, as its AI Studio has it. Calls are made into it.
+    /// Google's, as its AI Studio has it.
     Gemini,
     /// The same, as Google Cloud's Vertex AI has it.
     Vertex,
@@ -75,6 +78,7 @@ impl Dialect {
             Operation::Chat => Some(Self::OpenAi),
             Operation::Messages => Some(Self::Anthropic),
             Operation::Responses => Some(Self::Responses),
+            Operation::GenerateContent => Some(Self::Gemini),
             _ => None,
         }
     }
@@ -86,7 +90,7 @@ impl Dialect {
             Operation::Models | Operation::Unread | Operation::Http => true,
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
-            Operation::GenerateContent => self.is_of_google(),
+            named if named.is_named_by_path() => self.is_of_google(),
             // Anthropic's and Responses' have one operation.
             Operation::CountTokens => matches!(self, Self::Anthropic | Self::Responses),
             _ => self == Self::OpenAi,
@@ -97,10 +101,28 @@ impl Dialect {
         matches!(self, Self::Gemini | Self::Vertex)
     }
 
+    /// Whether a call that it has goes to another path than the client's.
+    pub(crate) fn moves(self, operation: Operation) -> bool {
+        self.is_of_google() && operation.is_named_by_path()
+    }
+
+    /// Moves such a call; what is left filters its response.
+    pub(crate) fn pass(
+        self,
+        asked: Operation,
+        request: &mut Request,
+    ) -> Option<Box<dyn Answering>> {
+        match self {
+            Self::Gemini => gemini::pass::pass(gemini::Place::Studio, asked, request),
+            Self::Vertex => gemini::pass::pass(gemini::Place::Vertex, asked, request),
+            Self::OpenAi | Self::Anthropic | Self::Responses => None,
+        }
+    }
+
     /// Whether clients speak it to the gate.
     #[cfg(test)]
-    pub(crate) const fn is_source(self) -> bool {
-        Self::of(self.operation()).is_some()
+    pub(crate) fn is_source(self) -> bool {
+        Self::of(self.operation()) == Some(self)
     }
 
     /// Whether calls of others are made into it.
@@ -118,14 +140,28 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn read_call(self, body: Raw<'_>) -> Result<Call<'_>> {
+    /// What is made of a body before it is read.
+    pub(crate) fn prepare(self, body: Raw<'_>) -> Result<Prepared> {
+        match self {
+            Self::Gemini | Self::Vertex => gemini::schema::Schemas::of(body),
+            Self::OpenAi | Self::Anthropic | Self::Responses => Ok(Prepared::default()),
+        }
+    }
+
+    pub(crate) fn read_call<'a>(
+        self,
+        body: Raw<'a>,
+        prepared: &'a Prepared,
+        request: &'a Request,
+    ) -> Result<Call<'a>> {
         match self {
             Self::OpenAi => openai::read_call::read(body),
             Self::Anthropic => anthropic::read_call::read(body),
             Self::Responses => responses::read_call::read(body),
             Self::Gemini | Self::Vertex => {
-                let speaks = self.as_str();
-                Err(Fault::new(format!("no call is read that speaks {speaks}")))
+                let model = request.model.as_deref().unwrap_or_default();
+                let is_streamed = request.manner != Manner::Whole;
+                gemini::read_call::read(body, model, is_streamed, prepared)
             }
         }
     }
@@ -157,14 +193,14 @@ impl Dialect {
         }
     }
 
-    /// A writer of an answer that was begun at this second of Unix time, where clients speak it.
+    /// A writer of an answer that was begun at this second of Unix time.
     pub(crate) fn writer(
         self,
         is_streamed: bool,
         created: u64,
         asked: &Arc<Asked>,
-    ) -> Option<Box<dyn Writer>> {
-        Some(match (self, is_streamed) {
+    ) -> Box<dyn Writer> {
+        match (self, is_streamed) {
             (Self::OpenAi, true) => Box::new(openai::write_answer::Chunks::new(
                 created,
                 asked.wants_usage,
@@ -177,8 +213,10 @@ impl Dialect {
                 created,
                 asked,
             )),
-            (Self::Gemini | Self::Vertex, _) => return None,
-        })
+            (Self::Gemini | Self::Vertex, _) => {
+                Box::new(gemini::write_answer::Generated::new(is_streamed, asked))
+            }
+        }
     }
 
     pub(crate) fn read_error(self, status: u16, json: &[u8]) -> Option<Error> {

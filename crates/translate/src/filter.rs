@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use wire::dialect::Operation;
-use wire::filter::{Answering, Content, Filter, Request, ResponseFilter, Shape, Stop, Unfit};
+use wire::filter::{
+    Answering, Content, Filter, Manner, Request, ResponseFilter, Shape, Stop, Unfit,
+};
 use wire::head::ResponseHead;
 use wire::sse::DataReader;
 
@@ -50,13 +52,21 @@ impl Translation {
     }
 }
 
+impl Translation {
+    /// The one that has a call as the client says it.
+    fn has(&self, asked: Operation) -> Option<Dialect> {
+        let mut speaks = self.speaks.iter().copied();
+        speaks.find(|dialect| dialect.has(asked))
+    }
+}
+
 impl Filter for Translation {
     fn applies(&self, asked: Operation) -> bool {
-        !self.speaks.iter().any(|dialect| dialect.has(asked))
+        self.has(asked).is_none_or(|dialect| dialect.moves(asked))
     }
 
     fn operation(&self, asked: Operation) -> Operation {
-        match self.applies(asked) && Dialect::of(asked).is_some() {
+        match self.has(asked).is_none() && Dialect::of(asked).is_some() {
             true => self.target().operation(),
             false => asked,
         }
@@ -67,8 +77,8 @@ impl Filter for Translation {
         asked: Operation,
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>, Unfit> {
-        if !self.applies(asked) {
-            return Ok(None);
+        if let Some(dialect) = self.has(asked) {
+            return Ok(dialect.pass(asked, request));
         }
         let target = self.target();
         let Some(client) = Dialect::of(asked) else {
@@ -84,7 +94,8 @@ impl Filter for Translation {
             several => Cow::Owned(several.concat()),
         };
         let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
-        let mut call = client.read_call(raw)?;
+        let prepared = client.prepare(raw)?;
+        let mut call = client.read_call(raw, &prepared, request)?;
         let answering = Translated {
             client,
             backend: target,
@@ -92,6 +103,7 @@ impl Filter for Translation {
                 backend: target.as_str(),
                 wants_usage: call.wants_usage,
                 shows_thinking: call.shows_thinking,
+                manner: request.manner,
                 aliases: std::mem::take(&mut call.aliases),
                 echo: std::mem::take(&mut call.echo),
             }),
@@ -128,13 +140,14 @@ impl Answering for Translated {
                 client,
                 backend,
                 status: head.status,
+                is_listed: self.asked.manner == Manner::List,
                 held: Vec::new(),
             }));
         }
         let reader = backend.reader()?;
         let is_streamed = content == Content::Events;
 
-        let writer = client.writer(is_streamed, unix_s, &self.asked)?;
+        let writer = client.writer(is_streamed, unix_s, &self.asked);
         let pair = Pair {
             reader,
             writer,
@@ -146,6 +159,7 @@ impl Answering for Translated {
         match content {
             Content::Events => Some(Box::new(Stream {
                 pair,
+                is_listed: self.asked.manner == Manner::List,
                 events: DataReader::new(),
             })),
             Content::Json | Content::Other => Some(Box::new(Document {
@@ -215,6 +229,8 @@ impl Pair {
 #[derive(Debug)]
 struct Stream {
     pair: Pair,
+    /// It is a list to the client, and no events.
+    is_listed: bool,
     events: DataReader,
 }
 
@@ -230,6 +246,9 @@ impl Stream {
 
 impl ResponseFilter for Stream {
     fn shape(&self) -> Option<Shape> {
+        if self.is_listed {
+            return Some(json_shape());
+        }
         Some(Shape {
             content: Content::Events,
             content_type: "text/event-stream".into(),
@@ -335,6 +354,8 @@ struct Failure {
     client: Dialect,
     backend: Dialect,
     status: u16,
+    /// The client gets a list.
+    is_listed: bool,
     held: Vec<u8>,
 }
 
@@ -359,7 +380,10 @@ impl ResponseFilter for Failure {
                 )
             });
             let mut json = Json::default();
-            self.client.write_error(&error, &mut json);
+            match self.is_listed {
+                true => json.list(|json| self.client.write_error(&error, json)),
+                false => self.client.write_error(&error, &mut json),
+            }
             out.push(json.into_bytes().into());
         }
         Ok(())

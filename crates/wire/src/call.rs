@@ -7,12 +7,14 @@
 
 mod fault;
 mod head;
+mod named;
 mod scan;
 mod splice;
 mod user;
 mod whole;
 
 pub use fault::{CallFault, CallFaultKind};
+pub(crate) use head::model_name;
 pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};

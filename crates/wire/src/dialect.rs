@@ -10,7 +10,7 @@ mod anthropic_messages;
 mod count_tokens;
 mod description;
 mod embeddings;
-mod gemini;
+pub mod gemini;
 mod openai_chat;
 mod openai_completions;
 mod openai_other;
@@ -84,8 +84,12 @@ operations! {
     Images = openai_other::IMAGES,
     /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form, not read.
     ImageEdits = openai_other::IMAGE_EDITS,
-    /// Google's `generateContent`, which a backend may be asked for in place of what the client says.
-    GenerateContent = gemini::DIALECT,
+    /// Google's `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`
+    GenerateContent = gemini::GENERATE,
+    /// Google's `POST /v1beta/models/{model}:countTokens`, which costs nothing.
+    CountContent = gemini::COUNT,
+    /// Google's `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`
+    EmbedContent = gemini::EMBED,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.
@@ -158,7 +162,14 @@ impl Operation {
     #[inline]
     #[must_use]
     pub fn reads_body(self) -> bool {
-        self.dialect().body == Body::Json
+        matches!(self.dialect().body, Body::Json | Body::NamedJson)
+    }
+
+    /// Whether the path names the model, and how the answer is to come.
+    #[inline]
+    #[must_use]
+    pub fn is_named_by_path(self) -> bool {
+        self.dialect().body == Body::NamedJson
     }
 
     /// Whether the body is a form, whose model policy does not read.
@@ -204,7 +215,12 @@ impl Operation {
     /// Whether its body may name what the upstream keeps of earlier calls.
     #[must_use]
     pub fn keeps_state(self) -> bool {
-        let kept = [Name::PreviousResponse, Name::Conversation, Name::Container];
+        let kept = [
+            Name::PreviousResponse,
+            Name::Conversation,
+            Name::Container,
+            Name::Cached,
+        ];
         kept.into_iter()
             .any(|name| self.dialect().name_of(name, 0).is_some())
     }
@@ -217,13 +233,22 @@ impl Operation {
     #[inline]
     pub fn of(method: Method, path: &str) -> Result<Self, Unknown> {
         let Some(rest) = path.strip_prefix("/v1/") else {
-            return Err(Unknown::Path);
+            return Self::of_named(method, path);
         };
         // The one that matters most, without a look through the others.
         if rest == CHAT && method == Method::Post {
             return Ok(Self::Chat);
         }
         Self::of_rest(method, rest)
+    }
+
+    #[cold]
+    fn of_named(method: Method, path: &str) -> Result<Self, Unknown> {
+        match gemini::Named::of(path) {
+            None => Err(Unknown::Path),
+            Some(named) if method == Method::Post => Ok(named.operation),
+            Some(_) => Err(Unknown::Method("POST")),
+        }
     }
 
     fn of_rest(method: Method, rest: &str) -> Result<Self, Unknown> {
@@ -281,8 +306,11 @@ impl ErrorFormat {
     /// What the callers of a path expect: that of the API whose path it is, or lies below.
     #[must_use]
     pub fn of(path: &str) -> Self {
-        path.strip_prefix("/v1/")
-            .map_or(Self::default(), Self::below_root)
+        match path.strip_prefix("/v1/") {
+            Some(rest) => Self::below_root(rest),
+            None if path.starts_with("/v1beta/") => Self::Google,
+            None => Self::default(),
+        }
     }
 
     /// The same of what follows `/v1/`.
@@ -301,7 +329,7 @@ impl ErrorFormat {
     #[must_use]
     pub fn opening(self) -> &'static str {
         match self {
-            Self::OpenAi => "{",
+            Self::OpenAi | Self::Google => "{",
             Self::Anthropic => "{\"type\":\"error\",",
         }
     }
@@ -312,6 +340,7 @@ impl ErrorFormat {
         match self {
             Self::OpenAi => kind,
             Self::Anthropic => anthropic_messages::error_type(status),
+            Self::Google => gemini::error_status(status),
         }
     }
 }

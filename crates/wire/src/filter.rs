@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use bytes::Bytes;
 
 use crate::dialect::Operation;
+pub use crate::dialect::gemini::Manner;
 use crate::head::{Known, ResponseHead};
 
 /// Filters in the order in which a request passes them.
@@ -28,6 +29,12 @@ pub struct Request {
     pub query: Option<String>,
     /// Fields that are added, names in lower case; each takes the place of the client's of that name.
     pub headers: Vec<(Box<str>, Box<[u8]>)>,
+    /// The model that the upstream is asked for, where the call names one.
+    pub model: Option<Box<str>>,
+    /// How the client wants the answer, where its path says it.
+    pub manner: Manner,
+    /// The last word of the client's path, where that names the model.
+    pub verb: Option<Box<str>>,
     /// The body, in pieces.
     pub body: Vec<Bytes>,
     /// Members of the client's body that are not said on, where their documentation allows that.

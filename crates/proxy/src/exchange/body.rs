@@ -35,7 +35,7 @@ pub(super) async fn read<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Verdict {
-    let mut scanner = active.exchange.scanner();
+    let mut scanner = active.exchange.scanner(head);
     let mut rope = Rope::default();
     let mut stint = Stint::default();
     let mut has_waited = false;

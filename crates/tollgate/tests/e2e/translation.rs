@@ -3,6 +3,8 @@
 //! Invariant: what is recorded is what the backend counted, whichever dialect it was asked in.
 //! Not here: what each member becomes (`vectors/translate`).
 
+mod google;
+
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use serde_json::{Value, json};
 use testing::eventually;

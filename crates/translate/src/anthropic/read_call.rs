@@ -13,7 +13,7 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
-    format: "output_config.format",
+    format: "output_config.format.type",
     effort: "output_config.effort",
     parallel: "tool_choice.disable_parallel_tool_use",
 };
