@@ -42,7 +42,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let mut request = Request {
         model: Some("m".into()),
         manner,
-        verb: Some("generateContent".into()),
+        below: "/models/m:generateContent".into(),
         body: vec![Bytes::copy_from_slice(call)],
         ..Request::default()
     };

@@ -18,6 +18,7 @@ use policy::refusal::{LocalReply, Refusal};
 use policy::revision::Revision;
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
+use wire::dialect::gemini::Named;
 use wire::head::RequestHead;
 use wire::http1::{Limits, Step, parse_request};
 
@@ -75,6 +76,7 @@ fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     let body = match (&asked.body, &asked.model) {
         (Some(file), _) => std::fs::read(file)
             .map_err(|error| format!("cannot read {}: {error}", file.display()))?,
+        (None, Some(_)) if names_model(&asked.path) => b"{}".to_vec(),
         (None, Some(model)) => serde_json::json!({ "model": model })
             .to_string()
             .into_bytes(),
@@ -105,6 +107,12 @@ fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     }
     head.push_str("\r\n");
     Ok((head.into_bytes(), body))
+}
+
+/// Whether a path names the model, and the body none.
+fn names_model(target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default();
+    Named::of(path).is_some()
 }
 
 async fn judged(

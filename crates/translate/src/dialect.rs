@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
-use crate::{anthropic, gemini, openai, responses};
+use crate::{anthropic, azure, gemini, openai, responses};
 
 /// What is made of a body before it is read: what a call says lies in the body, or here.
 pub(crate) type Prepared = gemini::schema::Schemas;
@@ -28,16 +28,19 @@ pub enum Dialect {
     Gemini,
     /// The same, as Google Cloud's Vertex AI has it.
     Vertex,
+    /// OpenAI's, as Azure has it: each deployment of a model has a path of its own.
+    Azure,
 }
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::OpenAi,
         Self::Anthropic,
         Self::Responses,
         Self::Gemini,
         Self::Vertex,
+        Self::Azure,
     ];
 
     /// Its name in a configuration.
@@ -49,6 +52,7 @@ impl Dialect {
             Self::Responses => responses::SPEAKS,
             Self::Gemini => gemini::Place::Studio.as_str(),
             Self::Vertex => gemini::Place::Vertex.as_str(),
+            Self::Azure => azure::SPEAKS,
         }
     }
 
@@ -60,6 +64,7 @@ impl Dialect {
             Self::OpenAi | Self::Responses | Self::Vertex => "authorization",
             Self::Anthropic => "x-api-key",
             Self::Gemini => "x-goog-api-key",
+            Self::Azure => azure::KEY_HEADER,
         }
     }
 
@@ -67,7 +72,7 @@ impl Dialect {
     #[must_use]
     pub const fn version_header(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::OpenAi | Self::Responses | Self::Gemini | Self::Vertex => None,
+            Self::OpenAi | Self::Responses | Self::Gemini | Self::Vertex | Self::Azure => None,
             Self::Anthropic => Some(anthropic::VERSION),
         }
     }
@@ -93,7 +98,7 @@ impl Dialect {
             named if named.is_named_by_path() => self.is_of_google(),
             // Anthropic's and Responses' have one operation.
             Operation::CountTokens => matches!(self, Self::Anthropic | Self::Responses),
-            _ => self == Self::OpenAi,
+            _ => matches!(self, Self::OpenAi | Self::Azure),
         }
     }
 
@@ -103,7 +108,10 @@ impl Dialect {
 
     /// Whether a call that it has goes to another path than the client's.
     pub(crate) fn moves(self, operation: Operation) -> bool {
-        self.is_of_google() && operation.is_named_by_path()
+        match self {
+            Self::Azure => azure::moves(operation),
+            _ => self.is_of_google() && operation.is_named_by_path(),
+        }
     }
 
     /// Moves such a call; what is left filters its response.
@@ -111,11 +119,12 @@ impl Dialect {
         self,
         asked: Operation,
         request: &mut Request,
-    ) -> Option<Box<dyn Answering>> {
+    ) -> Result<Option<Box<dyn Answering>>> {
         match self {
-            Self::Gemini => gemini::pass::pass(gemini::Place::Studio, asked, request),
-            Self::Vertex => gemini::pass::pass(gemini::Place::Vertex, asked, request),
-            Self::OpenAi | Self::Anthropic | Self::Responses => None,
+            Self::Gemini => Ok(gemini::pass::pass(gemini::Place::Studio, asked, request)),
+            Self::Vertex => Ok(gemini::pass::pass(gemini::Place::Vertex, asked, request)),
+            Self::Azure => azure::pass(asked, request).map(|()| None),
+            Self::OpenAi | Self::Anthropic | Self::Responses => Ok(None),
         }
     }
 
@@ -133,7 +142,7 @@ impl Dialect {
     /// Its call of a conversation.
     pub(crate) const fn operation(self) -> Operation {
         match self {
-            Self::OpenAi => Operation::Chat,
+            Self::OpenAi | Self::Azure => Operation::Chat,
             Self::Anthropic => Operation::Messages,
             Self::Responses => Operation::Responses,
             Self::Gemini | Self::Vertex => Operation::GenerateContent,
@@ -144,7 +153,9 @@ impl Dialect {
     pub(crate) fn prepare(self, body: Raw<'_>) -> Result<Prepared> {
         match self {
             Self::Gemini | Self::Vertex => gemini::schema::Schemas::of(body),
-            Self::OpenAi | Self::Anthropic | Self::Responses => Ok(Prepared::default()),
+            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses => {
+                Ok(Prepared::default())
+            }
         }
     }
 
@@ -155,7 +166,7 @@ impl Dialect {
         request: &'a Request,
     ) -> Result<Call<'a>> {
         match self {
-            Self::OpenAi => openai::read_call::read(body),
+            Self::OpenAi | Self::Azure => openai::read_call::read(body),
             Self::Anthropic => anthropic::read_call::read(body),
             Self::Responses => responses::read_call::read(body),
             Self::Gemini | Self::Vertex => {
@@ -169,6 +180,7 @@ impl Dialect {
     pub(crate) fn write_call(self, call: Call<'_>, request: &mut Request) -> Result<()> {
         match self {
             Self::OpenAi => openai::write_call::write(call, request),
+            Self::Azure => azure::write(call, request),
             Self::Anthropic => anthropic::write_call::write(call, request),
             Self::Gemini => gemini::write_call::write(call, gemini::Place::Studio, request),
             Self::Vertex => gemini::write_call::write(call, gemini::Place::Vertex, request),
@@ -184,7 +196,7 @@ impl Dialect {
     /// A reader of its answers, where calls are made into it.
     pub(crate) fn reader(self) -> Option<Box<dyn Reader>> {
         match self {
-            Self::OpenAi => Some(Box::<openai::read_answer::ChatReader>::default()),
+            Self::OpenAi | Self::Azure => Some(Box::<openai::read_answer::ChatReader>::default()),
             Self::Anthropic => Some(Box::<anthropic::read_answer::MessagesReader>::default()),
             Self::Gemini | Self::Vertex => {
                 Some(Box::<gemini::read_answer::GenerateReader>::default())
@@ -201,11 +213,13 @@ impl Dialect {
         asked: &Arc<Asked>,
     ) -> Box<dyn Writer> {
         match (self, is_streamed) {
-            (Self::OpenAi, true) => Box::new(openai::write_answer::Chunks::new(
+            (Self::OpenAi | Self::Azure, true) => Box::new(openai::write_answer::Chunks::new(
                 created,
                 asked.wants_usage,
             )),
-            (Self::OpenAi, false) => Box::new(openai::write_answer::Whole::new(created)),
+            (Self::OpenAi | Self::Azure, false) => {
+                Box::new(openai::write_answer::Whole::new(created))
+            }
             (Self::Anthropic, true) => Box::new(anthropic::write_answer::Events::new(asked)),
             (Self::Anthropic, false) => Box::new(anthropic::write_answer::Whole::new(asked)),
             (Self::Responses, _) => Box::new(responses::write_answer::Response::new(
@@ -221,7 +235,7 @@ impl Dialect {
 
     pub(crate) fn read_error(self, status: u16, json: &[u8]) -> Option<Error> {
         match self {
-            Self::OpenAi | Self::Responses => openai::read_error(status, json),
+            Self::OpenAi | Self::Azure | Self::Responses => openai::read_error(status, json),
             Self::Anthropic => anthropic::read_error(status, json),
             Self::Gemini | Self::Vertex => gemini::read_error(status, json),
         }
@@ -229,7 +243,7 @@ impl Dialect {
 
     pub(crate) fn write_error(self, error: &Error, json: &mut Json) {
         match self {
-            Self::OpenAi | Self::Responses => openai::write_error(error, json),
+            Self::OpenAi | Self::Azure | Self::Responses => openai::write_error(error, json),
             Self::Anthropic => anthropic::write_error(error, json),
             Self::Gemini | Self::Vertex => gemini::write_error(error, json),
         }

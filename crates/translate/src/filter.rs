@@ -78,7 +78,7 @@ impl Filter for Translation {
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>, Unfit> {
         if let Some(dialect) = self.has(asked) {
-            return Ok(dialect.pass(asked, request));
+            return Ok(dialect.pass(asked, request)?);
         }
         let target = self.target();
         let Some(client) = Dialect::of(asked) else {

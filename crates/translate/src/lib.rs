@@ -10,6 +10,7 @@
 
 mod answer;
 mod anthropic;
+mod azure;
 mod call;
 mod calls;
 mod dialect;

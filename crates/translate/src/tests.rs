@@ -105,7 +105,7 @@ fn asking(client: Dialect, asked: &str) -> Request {
     Request {
         model: Some((*named.model).into()),
         manner: named.manner(Some(query)),
-        verb: Some(named.verb.into()),
+        below: named.below.into(),
         body: body(asked),
         ..Request::default()
     }
@@ -258,7 +258,7 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"model","parts":[{"text":"21 degrees."}]}"#,
             r#"{"role":"user","parts":[{"text":"And now?"}]}"#,
         ],
-        Dialect::Vertex => unreachable!("no client speaks it"),
+        Dialect::Vertex | Dialect::Azure => unreachable!("no client speaks it"),
         // What a model made in one turn, and what tools gave for it, is one step.
         Dialect::Responses => vec![
             r#"{"role":"user","content":"How warm is it in Turin?"}"#,
@@ -277,7 +277,7 @@ fn call(client: Dialect, messages: &[&str]) -> String {
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
         Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
         Dialect::Gemini => format!(r#"{{"contents":[{messages}]}}"#),
-        Dialect::Vertex => unreachable!("no client speaks it"),
+        Dialect::Vertex | Dialect::Azure => unreachable!("no client speaks it"),
     }
 }
 
@@ -286,7 +286,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
     let members: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(body).expect("JSON");
     let name = match backend {
-        Dialect::OpenAi | Dialect::Anthropic => "messages",
+        Dialect::OpenAi | Dialect::Azure | Dialect::Anthropic => "messages",
         Dialect::Responses => "input",
         Dialect::Gemini | Dialect::Vertex => "contents",
     };
@@ -308,7 +308,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
 #[test]
 fn a_longer_history_has_the_same_bytes_at_its_front() {
     for (client, backend) in pairs().filter(|(_, backend)| backend.is_target()) {
-        if client == Dialect::Gemini && backend == Dialect::Vertex {
+        if is_moved(client, backend) {
             continue;
         }
         let history = history(client);
@@ -328,6 +328,14 @@ fn a_longer_history_has_the_same_bytes_at_its_front() {
     }
 }
 
+/// Whether a call passes to a backend that has it at another path.
+fn is_moved(client: Dialect, backend: Dialect) -> bool {
+    matches!(
+        (client, backend),
+        (Dialect::Gemini, Dialect::Vertex) | (Dialect::OpenAi, Dialect::Azure)
+    )
+}
+
 /// Every two dialects.
 fn pairs() -> impl Iterator<Item = (Dialect, Dialect)> {
     let all = Dialect::ALL.into_iter();
@@ -338,8 +346,9 @@ fn pairs() -> impl Iterator<Item = (Dialect, Dialect)> {
 
 #[test]
 fn a_call_in_a_dialect_that_the_backend_speaks_passes_as_it_came() {
-    // One of Google's goes to another path: its body passes (`passes_to_google`).
-    for (client, backend) in pairs().filter(|(client, _)| *client != Dialect::Gemini) {
+    let pairs = pairs()
+        .filter(|(client, backend)| *client != Dialect::Gemini && !is_moved(*client, *backend));
+    for (client, backend) in pairs {
         let operation = client.operation();
         assert!(Translation::new(backend, &[]).applies(operation));
         assert!(!Translation::new(backend, &[client]).applies(operation));
@@ -438,7 +447,7 @@ fn asked_again(client: Dialect, answer: Option<&Value>) -> String {
             });
             format!(r#"{{"model":"m","input":[{{"role":"user","content":"a"}}{rest}]}}"#)
         }
-        Dialect::Gemini | Dialect::Vertex => unreachable!("no client speaks it"),
+        Dialect::Gemini | Dialect::Vertex | Dialect::Azure => unreachable!("not asked here"),
     }
 }
 
@@ -485,6 +494,54 @@ fn passes_to_google_as_it_came_at_the_path_of_where_the_api_is() {
             asked == "/tunedModels/t:streamGenerateContent"
         );
     }
+}
+
+#[test]
+fn a_call_of_openai_passes_to_azure_as_it_came_below_the_deployment_of_its_model() {
+    let azure = Translation::new(Dialect::Azure, &[Dialect::Responses]);
+    let table = [
+        (
+            Operation::Chat,
+            "/chat/completions",
+            "/deployments/gpt-5/chat/completions",
+        ),
+        (
+            Operation::Embeddings,
+            "/embeddings",
+            "/deployments/gpt-5/embeddings",
+        ),
+        (
+            Operation::Transcriptions,
+            "/audio/translations",
+            "/deployments/gpt-5/audio/translations",
+        ),
+    ];
+    for (asked, below, path) in table {
+        assert!(azure.applies(asked));
+        assert_eq!(azure.operation(asked), asked);
+        let mut request = Request {
+            model: Some("gpt-5".into()),
+            below: below.into(),
+            body: vec![Bytes::from_static(b"{ }")],
+            ..Request::default()
+        };
+        let answering = azure.request(asked, &mut request).expect("it passes");
+        assert!(answering.is_none());
+        assert_eq!(request.path.as_deref(), Some(path));
+        assert_eq!(request.body.concat(), b"{ }");
+        // What nobody reads names no model, and no path.
+        let unfit = azure.request(asked, &mut Request::default()).map(|_| ());
+        assert!(
+            unfit
+                .expect_err("nowhere to go")
+                .what
+                .contains("names the model")
+        );
+    }
+    assert!(
+        !azure.applies(Operation::Responses),
+        "it has no deployment in its path"
+    );
 }
 
 #[test]

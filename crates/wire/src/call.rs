@@ -14,7 +14,6 @@ mod user;
 mod whole;
 
 pub use fault::{CallFault, CallFaultKind};
-pub(crate) use head::model_name;
 pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};

@@ -11,6 +11,7 @@ mod count_tokens;
 mod description;
 mod embeddings;
 pub mod gemini;
+mod model_name;
 mod openai_chat;
 mod openai_completions;
 mod openai_other;
@@ -19,6 +20,7 @@ mod openai_responses;
 pub use description::ErrorFormat;
 pub(crate) use description::Name;
 use description::{Body, Dialect};
+pub(crate) use model_name::model_name;
 
 use crate::head::{Method, percent_decoded};
 use crate::json::is_same;
@@ -136,8 +138,6 @@ const PATHS: usize = {
 const CHAT: &str = openai_chat::DIALECT.paths[0];
 /// The path of the models; one of them is named below it.
 pub const MODELS: &str = "models";
-/// Longest name of a model in a path, decoded.
-const MODEL_BYTES: usize = 256;
 
 /// The paths below `/v1/` that are known and take POST.
 pub fn posted_paths() -> impl Iterator<Item = &'static str> {
@@ -258,6 +258,7 @@ impl Operation {
         let posted = POSTED.iter().find(|(known, _)| *known == rest);
         match (method, posted) {
             (Method::Post, Some((_, operation))) => Ok(*operation),
+            (Method::Post, None) => Ok(named_below_root(rest).unwrap_or(Self::Unread)),
             (Method::Get | Method::Head, Some(_)) => Ok(Self::Unread),
             (_, Some(_)) => Err(Unknown::Method("POST")),
             (Method::Get | Method::Head, None) if is_models(rest) => Ok(Self::Models),
@@ -285,6 +286,16 @@ impl Operation {
     }
 }
 
+/// The call of Google's that stands below the root of both APIs.
+#[cold]
+fn named_below_root(rest: &str) -> Option<Operation> {
+    if !rest.contains(':') {
+        return None;
+    }
+    let below = format!("/{rest}");
+    gemini::Named::below_root(&below).map(|named| named.operation)
+}
+
 /// Whether this is the list of the models, or one of them.
 fn is_models(rest: &str) -> bool {
     let Some(name) = rest.strip_prefix(MODELS) else {
@@ -299,7 +310,9 @@ fn is_models(rest: &str) -> bool {
     let name = percent_decoded(name);
     let is_good =
         |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'/' | b'@' | b'-');
-    (1..=MODEL_BYTES).contains(&name.len()) && name.iter().all(is_good) && !name.ends_with(b"/")
+    (1..=model_name::BYTES_MAX).contains(&name.len())
+        && name.iter().all(is_good)
+        && !name.ends_with(b"/")
 }
 
 impl ErrorFormat {
@@ -320,8 +333,12 @@ impl ErrorFormat {
             let below = rest.strip_prefix(known);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
         };
-        let api = POSTED.iter().find(is_below);
-        api.map_or(Self::default(), |(_, operation)| operation.dialect().errors)
+        let api = POSTED
+            .iter()
+            .find(is_below)
+            .map(|(_, operation)| *operation);
+        let api = api.or_else(|| named_below_root(rest));
+        api.map_or(Self::default(), |operation| operation.dialect().errors)
     }
 
     /// What stands before the member `error`. Anthropic's body is OpenAI's with a `type` around it, so that either

@@ -33,8 +33,8 @@ pub struct Request {
     pub model: Option<Box<str>>,
     /// How the client wants the answer, where its path says it.
     pub manner: Manner,
-    /// The last word of the client's path, where that names the model.
-    pub verb: Option<Box<str>>,
+    /// What follows the API's root in the client's path, with its slash.
+    pub below: Box<str>,
     /// The body, in pieces.
     pub body: Vec<Bytes>,
     /// Members of the client's body that are not said on, where their documentation allows that.

@@ -92,6 +92,7 @@ words! {
         "anthropic" => Spoken::Anthropic,
         "gemini" => Spoken::Gemini,
         "vertex" => Spoken::Vertex,
+        "azure" => Spoken::Azure,
     }
 
     /// How a collector of spans is spoken to.

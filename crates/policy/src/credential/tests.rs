@@ -134,6 +134,8 @@ fn a_key_in_a_query_counts_where_google_has_it_and_nowhere_else() {
     assert_eq!(of(&format!("{path}?key="), &[]), own("unusable", true));
     assert_eq!(of(&format!("{path}?%6bey=abc"), &[]), own("nothing", true));
     assert!(!of(&format!("{path}?key=a&key=b"), &[]).1);
+    let other = "/v1/models/m:generateContent?key=abc";
+    assert_eq!(of(other, &[]), own("abc", true));
     let in_header = [("x-goog-api-key", "abc")];
     assert_eq!(of(path, &in_header), own("abc", true));
     assert_eq!(

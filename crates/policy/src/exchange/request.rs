@@ -96,14 +96,16 @@ fn pass<'f>(
         true => Named::of(head.path()),
         false => None,
     };
+    let below = named.as_ref().map(|named| named.below);
+    let below = below.or_else(|| head.path().strip_prefix("/v1"));
     let mut request = Box::new(filter::Request {
         model: backend
             .and_then(|backend| model_of(record, backend))
             .map(Box::from),
+        below: below.unwrap_or_default().into(),
         manner: named
             .as_ref()
             .map_or_else(Manner::default, |named| named.manner(head.query())),
-        verb: named.map(|named| named.verb.into()),
         body: body.to_vec(),
         ..filter::Request::default()
     });
@@ -130,13 +132,12 @@ fn model_of<'r>(record: &'r Record, backend: &'r Backend) -> Option<&'r str> {
 /// another name.
 #[cold]
 fn named_path<'a>(record: &Record, backend: &Backend, head: &'a RequestHead) -> Cow<'a, str> {
-    let path = head.path();
-    let model = model_of(record, backend);
-    match Named::of(path) {
-        Some(named) if model.is_some_and(|model| model != named.model) => {
-            gemini::path(model.unwrap_or_default(), named.verb).into()
-        }
-        _ => path.strip_prefix(gemini::ROOT).unwrap_or_default().into(),
+    let Some(named) = Named::of(head.path()) else {
+        return Cow::Borrowed("");
+    };
+    match model_of(record, backend).filter(|model| *model != named.model) {
+        Some(model) => gemini::path(model, named.verb).into(),
+        None => named.below.into(),
     }
 }
 

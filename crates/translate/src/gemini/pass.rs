@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use wire::dialect::Operation;
+use wire::dialect::gemini::Named;
 use wire::filter::{Answering, Content, Manner, Request, ResponseFilter, Shape, Stop};
 use wire::head::ResponseHead;
 use wire::sse::DataReader;
@@ -25,8 +26,8 @@ pub(crate) fn pass(
         return None;
     }
     let model = request.model.as_deref().unwrap_or_default();
-    let verb = request.verb.as_deref().unwrap_or_default();
-    request.path = Some(place.path(model, verb));
+    let named = Named::below_root(&request.below)?;
+    request.path = Some(place.path(model, named.verb));
     match request.manner {
         Manner::Whole => None,
         Manner::Events => {

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::fault::{CallFault, CallFaultKind};
-use crate::dialect::{Name, name, names};
+use crate::dialect::{Name, model_name, name, names};
 use crate::json::{Elements, Found, Interest, Interests, Kind, Member, Repeat, Want};
 
 const MODEL: usize = Name::Model as usize;
@@ -60,8 +60,6 @@ const ASKED_FOR: &[Interest] = &[
 const COUNTED: &[&str] = &names::<6>(Name::Counted);
 
 pub(super) static ASKED: Interests = Interests::with_others(ASKED_FOR, COUNTED);
-
-const MODEL_LIMIT_BYTES: usize = 256;
 
 /// What policy reads of a request body. Offsets are in bytes of the whole body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -244,26 +242,6 @@ fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {
         }
         _ => Err(wrong_type(MODEL, member, "a string")),
     }
-}
-
-/// The bytes that a model's name may have.
-static NAME_BYTES: [bool; 256] = {
-    let mut allowed = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let c = byte as u8;
-        allowed[byte] =
-            c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b':' | b'/' | b'@' | b'-');
-        byte += 1;
-    }
-    allowed
-};
-
-/// The text, if it can be a model's name.
-pub(crate) fn model_name(text: &[u8]) -> Option<&str> {
-    let is_good = |byte: &u8| NAME_BYTES.get(usize::from(*byte)) == Some(&true);
-    let is_name = (1..=MODEL_LIMIT_BYTES).contains(&text.len()) && text.iter().all(is_good);
-    is_name.then(|| std::str::from_utf8(text).ok()).flatten()
 }
 
 fn flag(found: &Found, interest: usize) -> Result<bool, CallFault> {

@@ -5,9 +5,9 @@
 //! Not here: faults and odd ways to write (`head`, over `json::Scanner`).
 
 use super::head::{
-    ASKED, CallHead, IncludeUsage, KEPT, Prompts, STREAM_OPTIONS, StreamOptions, is_set, model_name,
+    ASKED, CallHead, IncludeUsage, KEPT, Prompts, STREAM_OPTIONS, StreamOptions, is_set,
 };
-use crate::dialect::{Name, name};
+use crate::dialect::{Name, model_name, name};
 use crate::json::{Elements, Kind, Reader, split_path};
 
 /// Reads a whole body.

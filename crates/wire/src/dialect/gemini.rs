@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::Operation;
 use super::description::{Body, Dialect, ErrorFormat, Name};
-use crate::call::model_name;
+use super::model_name::model_name;
 use crate::head::percent_decoded;
 
 /// `generateContent` and `streamGenerateContent`.
@@ -61,8 +61,8 @@ const NAMED: Dialect = Dialect {
     ..Dialect::JSON
 };
 
-/// Where the gate has Google's API, as Google has it.
-pub const ROOT: &str = "/v1beta";
+/// Where the gate has Google's API, as Google has it: its SDKs use the one or the other.
+const ROOTS: [&str; 2] = ["/v1beta/", "/v1/"];
 const MODELS: &str = "models/";
 /// Models that somebody tuned are a collection of their own, which belongs to their names.
 const TUNED: &str = "tunedModels/";
@@ -82,6 +82,8 @@ pub enum Manner {
 /// What a path of Google's says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named<'p> {
+    /// What follows the API's root, with its slash.
+    pub below: &'p str,
     /// The model's name, without its collection unless that is the one of tuned models.
     pub model: Cow<'p, str>,
     /// What is asked for, as the path says it.
@@ -95,8 +97,14 @@ impl<'p> Named<'p> {
     #[must_use]
     #[cold]
     pub fn of(path: &'p str) -> Option<Self> {
-        let rest = path.strip_prefix(ROOT)?.strip_prefix('/')?;
-        let (name, verb) = rest.rsplit_once(':')?;
+        let root = ROOTS.iter().find(|root| path.starts_with(**root))?;
+        Self::below_root(path.get(root.len() - 1..)?)
+    }
+
+    /// Reads what follows the API's root in the path of a call.
+    #[must_use]
+    pub fn below_root(below: &'p str) -> Option<Self> {
+        let (name, verb) = below.strip_prefix('/')?.rsplit_once(':')?;
         let model = match name.strip_prefix(MODELS) {
             Some(model) => model,
             None => name.starts_with(TUNED).then_some(name)?,
@@ -113,6 +121,7 @@ impl<'p> Named<'p> {
         };
         let is_name = model_name(model.as_bytes()).is_some() && !model.ends_with('/');
         is_name.then_some(Self {
+            below,
             model,
             verb,
             operation,

@@ -108,7 +108,18 @@ fn every_path_and_method_has_one_meaning() {
             "/V1beta/models/m:generateContent",
             Err(Unknown::Path),
         ),
-        (Method::Post, "/v1/models/m:generateContent", Ok(Unread)),
+        (
+            Method::Post,
+            "/v1/models/m:generateContent",
+            Ok(GenerateContent),
+        ),
+        (
+            Method::Post,
+            "/v1/models/org%2Fm:generateContent",
+            Ok(GenerateContent),
+        ),
+        (Method::Get, "/v1/models/m:generateContent", Ok(Models)),
+        (Method::Post, "/v1/models/m:predict", Ok(Unread)),
         (
             Method::Post,
             "/v1beta/files/m:generateContent",
@@ -206,7 +217,11 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
     ] {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::Anthropic, "{path}");
     }
-    for path in ["/v1beta/models/m:generateContent", "/v1beta/models"] {
+    for path in [
+        "/v1beta/models/m:generateContent",
+        "/v1beta/models",
+        "/v1/models/m:generateContent",
+    ] {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::Google, "{path}");
     }
     for path in [
@@ -271,7 +286,7 @@ fn a_path_of_google_says_which_model_answers_and_how() {
             "{rest}"
         );
         let again = gemini::path(&named.model, named.verb);
-        let again = format!("/v1beta{again}").replace("%2F", "/");
-        assert_eq!(Named::of(&again), Some(named), "{again}");
+        let again = Named::below_root(&again).expect("a call");
+        assert_eq!((again.model, again.verb), (named.model, named.verb));
     }
 }
