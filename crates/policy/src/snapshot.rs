@@ -17,6 +17,7 @@ use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;
 use crate::client::Clients;
+use crate::counting::PromptCounter;
 use crate::credential::{KnownSet, UpstreamAuth};
 use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub budgets: Budgets,
     /// Which models are counted, the most specific pattern first.
     pub tokenizers: Vec<Tokenizer>,
+    /// Who counts prompts for callers that ask, where anybody does.
+    pub prompt_counter: Option<Arc<dyn PromptCounter>>,
     /// Bounds on what a client may send.
     pub bounds: Bounds,
     /// The hosts and the origins that are answered.

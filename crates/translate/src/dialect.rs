@@ -159,6 +159,36 @@ impl Dialect {
         }
     }
 
+    /// The one that a call is said in which asks what a prompt comes to; `below` is what follows the API's root in its path.
+    pub(crate) fn asking_for_count(asked: Operation, below: &str) -> Option<Self> {
+        match asked {
+            Operation::CountTokens if below == anthropic::COUNT_PATH => Some(Self::Anthropic),
+            Operation::CountContent => Some(Self::Gemini),
+            _ => None,
+        }
+    }
+
+    /// Of the body of a call that asks what a prompt comes to, the call with that prompt.
+    pub(crate) fn prompt_asked(self, body: Raw<'_>) -> Option<Raw<'_>> {
+        match self {
+            Self::Gemini => gemini::read_call::prompt_asked(body),
+            _ => Some(body),
+        }
+    }
+
+    /// Reads a call whose prompt alone counts.
+    pub(crate) fn read_prompt<'a>(
+        self,
+        body: Raw<'a>,
+        prepared: &'a Prepared,
+        request: &'a Request,
+    ) -> Result<Call<'a>> {
+        match self {
+            Self::Anthropic => anthropic::read_call::read_prompt(body),
+            _ => self.read_call(body, prepared, request),
+        }
+    }
+
     pub(crate) fn read_call<'a>(
         self,
         body: Raw<'a>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wire::dialect::Operation;
 use wire::filter::{
-    Answering, Content, Filter, Manner, Request, ResponseFilter, Shape, Stop, Unfit,
+    Answering, Content, Filter, Manner, Prompt, Request, ResponseFilter, Shape, Stop, Unfit,
 };
 use wire::head::ResponseHead;
 use wire::sse::DataReader;
@@ -72,6 +72,20 @@ impl Filter for Translation {
         }
     }
 
+    fn prompt_to_count(&self, asked: Operation, request: &Request) -> Option<Prompt> {
+        // What an engine of OpenAI's dialect is sent is what the gate's own count is held against.
+        let target = self.target();
+        let is_counted = self.has(asked).is_none() && target.operation() == Operation::Chat;
+        let client = Dialect::asking_for_count(asked, &request.below).filter(|_| is_counted)?;
+        let body = body_of(request);
+        let raw = client.prompt_asked(Raw::read(&body)?)?;
+        let prepared = client.prepare(raw).ok()?;
+        let call = client.read_prompt(raw, &prepared, request).ok()?;
+        let mut made = Request::default();
+        target.write_call(call, &mut made).ok()?;
+        Some((target.operation(), made.body))
+    }
+
     fn request(
         &self,
         asked: Operation,
@@ -89,10 +103,7 @@ impl Filter for Translation {
             );
             return Err(Unfit { what: what.into() });
         };
-        let body = match &request.body[..] {
-            [one] => Cow::Borrowed(&one[..]),
-            several => Cow::Owned(several.concat()),
-        };
+        let body = body_of(request);
         let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
         let prepared = client.prepare(raw)?;
         let mut call = client.read_call(raw, &prepared, request)?;
@@ -116,6 +127,14 @@ impl Filter for Translation {
         request.dropped.append(&mut made.dropped);
         request.body = made.body;
         Ok(Some(Box::new(answering)))
+    }
+}
+
+/// The body in one piece.
+fn body_of(request: &Request) -> Cow<'_, [u8]> {
+    match &request.body[..] {
+        [one] => Cow::Borrowed(&one[..]),
+        several => Cow::Owned(several.concat()),
     }
 }
 

@@ -117,6 +117,12 @@ pub trait Filter: Debug + Send + Sync {
         asked
     }
 
+    /// The prompt that this call asks the count of, as the upstream would be sent it, where the filter has no way to ask for that count.
+    fn prompt_to_count(&self, asked: Operation, request: &Request) -> Option<Prompt> {
+        let _nothing = (asked, request);
+        None
+    }
+
     /// Changes the request of one attempt. Its body has the model that the upstream is asked for. What it gives filters the response.
     ///
     /// # Errors
@@ -127,6 +133,9 @@ pub trait Filter: Debug + Send + Sync {
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>, Unfit>;
 }
+
+/// A prompt that an upstream would be sent: the call that it is of, and its body.
+pub type Prompt = (Operation, Vec<Bytes>);
 
 /// What an attempt's request leaves behind for its response.
 pub trait Answering: Debug {

@@ -65,7 +65,17 @@ impl Exchange {
         if first.is_empty() && last.is_empty() {
             return Ok(None);
         }
-        let passed = pass(&self.record, head, s, first.iter().chain(last), body)?;
+        let mut prompt = None;
+        let filters = first.iter().chain(last);
+        let passed = pass(&self.record, head, s, filters, body, &mut prompt);
+        if let (Some(prompt), Stage::Active(active)) = (prompt, &mut self.stage) {
+            let unsaid = active.unfit.get_or_insert_default();
+            unsaid.prompt = unsaid
+                .prompt
+                .take()
+                .or(self.record.backend.map(|id| (prompt, id)));
+        }
+        let passed = passed?;
         Ok(passed.map(|(request, answering)| {
             if let Stage::Active(active) = &mut self.stage {
                 active.answering = answering;
@@ -87,6 +97,7 @@ fn pass<'f>(
     s: &Snapshot,
     filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
     body: &[Bytes],
+    to_count: &mut Option<filter::Prompt>,
 ) -> Result<Option<Passed>, Unfit> {
     let Some(mut asked) = record.operation else {
         return Ok(None);
@@ -116,7 +127,13 @@ fn pass<'f>(
             continue;
         }
         is_filtered = true;
-        answering.extend(filter.request(asked, &mut request)?);
+        match filter.request(asked, &mut request) {
+            Ok(left) => answering.extend(left),
+            Err(unfit) => {
+                *to_count = filter.prompt_to_count(asked, &request);
+                return Err(unfit);
+            }
+        }
         asked = filter.operation(asked);
     }
     Ok(is_filtered.then_some((request, answering)))

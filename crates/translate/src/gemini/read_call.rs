@@ -75,6 +75,15 @@ fn asks_nothing(name: &str, value: Raw<'_>) -> bool {
     }
 }
 
+/// Of a body of `countTokens`, the call whose prompt is to be counted: in a member, or the body itself.
+pub(crate) fn prompt_asked(body: Raw<'_>) -> Option<Raw<'_>> {
+    let inner = Members::of(body)
+        .ok()?
+        .take("generateContentRequest")
+        .ok()?;
+    Some(inner.map_or(body, |(_, inner)| inner))
+}
+
 /// Reads a call of this model.
 pub(crate) fn read<'a>(
     body: Raw<'a>,
