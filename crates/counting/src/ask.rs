@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use policy::billing::BilledBy;
-use policy::counting::AskedPrompt;
+use policy::prompt_counter::AskedPrompt;
 
 use crate::counter::{AskEvent, CountEvent};
 use crate::exchange_id::{exchange_id, without_output};

@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::Bytes;
-use policy::counting::{AskedPrompt, Uncounted};
+use policy::counting::Uncounted;
 use policy::operation::Operation;
+use policy::prompt_counter::AskedPrompt;
 use policy::record::Tokens;
 use tokens::{Count, Counter as Tokenizer, Prompt, Shape, Uncountable};
 

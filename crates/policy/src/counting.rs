@@ -10,10 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::caller::Later;
 use crate::exchange::Settled;
 use crate::model::ModelPattern;
-use crate::operation::Operation;
 use crate::record::Record;
 use crate::revision::Revision;
 use crate::snapshot::{Snapshot, Tokenizer};
@@ -181,31 +179,6 @@ pub trait Counting {
         record: &Record,
         rest: Option<Box<Uncounted>>,
     ) -> Option<Box<Uncounted>>;
-}
-
-/// A prompt of which somebody asks what it comes to.
-#[derive(Debug)]
-pub struct AskedPrompt {
-    /// Its tokenizer's.
-    pub key: u64,
-    /// Its model, as it may be a label.
-    pub model: Arc<str>,
-    /// Who would be sent it.
-    pub backend: Arc<str>,
-    /// The number of the workload that asks.
-    pub workload: usize,
-    /// The call that it is of.
-    pub operation: Operation,
-    /// The body of that.
-    pub body: Vec<Bytes>,
-    /// The engine's clock, seconds since 1970.
-    pub clock_s: i64,
-}
-
-/// Counts prompts for who asks.
-pub trait PromptCounter: std::fmt::Debug + Send + Sync {
-    /// Its tokens, where they are known exactly.
-    fn count(&self, prompt: AskedPrompt) -> Later<Option<u64>>;
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use config::{LoginClient, MadeCredential};
 use counting::PromptDesk;
 use identity::jwt::IssuerKeys;
 use policy::caller::Later;
-use policy::counting::{AskedPrompt, PromptCounter};
 use policy::credential::Minter;
+use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
 

@@ -128,6 +128,15 @@ impl Dialect {
         }
     }
 
+    /// Where its API embeds texts for clients of another, if it does.
+    pub(crate) const fn embeds(self) -> Option<gemini::Place> {
+        match self {
+            Self::Gemini => Some(gemini::Place::Studio),
+            Self::Vertex => Some(gemini::Place::Vertex),
+            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses => None,
+        }
+    }
+
     /// Whether clients speak it to the gate.
     #[cfg(test)]
     pub(crate) fn is_source(self) -> bool {

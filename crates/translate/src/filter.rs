@@ -18,6 +18,7 @@ use crate::answer::{Asked, Error, Event, Reader, Writer};
 use crate::calls::Calls;
 use crate::dialect::Dialect;
 use crate::fault::Fault;
+use crate::gemini;
 use crate::json::Json;
 use crate::raw::Raw;
 
@@ -66,9 +67,13 @@ impl Filter for Translation {
     }
 
     fn operation(&self, asked: Operation) -> Operation {
-        match self.has(asked).is_none() && Dialect::of(asked).is_some() {
-            true => self.target().operation(),
-            false => asked,
+        match (self.has(asked), asked) {
+            (Some(_), _) => asked,
+            (None, Operation::Embeddings) if self.target().embeds().is_some() => {
+                Operation::EmbedContent
+            }
+            (None, _) if Dialect::of(asked).is_some() => self.target().operation(),
+            (None, _) => asked,
         }
     }
 
@@ -95,6 +100,9 @@ impl Filter for Translation {
             return Ok(dialect.pass(asked, request)?);
         }
         let target = self.target();
+        if let (Operation::Embeddings, Some(place)) = (asked, target.embeds()) {
+            return embeddings(target, place, request).map(Some);
+        }
         let Some(client) = Dialect::of(asked) else {
             let speaks = target.as_str();
             let what = format!(
@@ -121,12 +129,59 @@ impl Filter for Translation {
         };
         let mut made = Request::default();
         target.write_call(call, &mut made)?;
-        request.path = made.path;
-        request.query = made.query.or(Some(String::new()));
-        request.headers.append(&mut made.headers);
-        request.dropped.append(&mut made.dropped);
-        request.body = made.body;
+        put(made, request);
         Ok(Some(Box::new(answering)))
+    }
+}
+
+/// Puts what was made in the place of the client's.
+fn put(mut made: Request, request: &mut Request) {
+    request.path = made.path;
+    request.query = made.query.or(Some(String::new()));
+    request.headers.append(&mut made.headers);
+    request.dropped.append(&mut made.dropped);
+    request.body = made.body;
+}
+
+/// Embeddings of OpenAI's at a backend of Google's.
+fn embeddings(
+    backend: Dialect,
+    place: gemini::Place,
+    request: &mut Request,
+) -> Result<Box<dyn Answering>, Unfit> {
+    let body = body_of(request);
+    let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
+    let mut made = Request::default();
+    let asked = gemini::embeddings::write(raw, place, &mut made)?;
+    put(made, request);
+    Ok(Box::new(Embedding { backend, asked }))
+}
+
+/// Texts that are to be embedded.
+#[derive(Debug)]
+struct Embedding {
+    backend: Dialect,
+    asked: gemini::embeddings::Asked,
+}
+
+impl Answering for Embedding {
+    fn response(
+        &self,
+        head: &ResponseHead,
+        _content: Content,
+        _unix_s: u64,
+    ) -> Option<Box<dyn ResponseFilter>> {
+        if head.status >= 400 {
+            return Some(Box::new(Failure {
+                client: Dialect::OpenAi,
+                backend: self.backend,
+                status: head.status,
+                is_listed: false,
+                held: Vec::new(),
+            }));
+        }
+        let asked = self.asked.clone();
+        Some(Box::new(gemini::embeddings::Embedded::new(asked)))
     }
 }
 
@@ -359,7 +414,7 @@ impl ResponseFilter for Document {
     }
 }
 
-fn json_shape() -> Shape {
+pub(crate) fn json_shape() -> Shape {
     Shape {
         content: Content::Json,
         content_type: "application/json".into(),

@@ -2,6 +2,7 @@
 //! (<https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference>), whose bodies are the same but for the ids of calls.
 
 mod compact;
+pub(crate) mod embeddings;
 mod members;
 pub(crate) mod pass;
 pub(crate) mod read_answer;

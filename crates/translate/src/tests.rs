@@ -392,7 +392,11 @@ fn a_backend_of_google_is_asked_for_its_own_call_and_for_no_other() {
         for asked in [Operation::GenerateContent, Operation::CountContent] {
             assert_eq!(speaks.operation(asked), asked);
         }
-        for asked in [Operation::Embeddings, Operation::CountTokens] {
+        assert_eq!(
+            speaks.operation(Operation::Embeddings),
+            Operation::EmbedContent
+        );
+        for asked in [Operation::Images, Operation::CountTokens] {
             assert!(speaks.applies(asked), "{asked:?}");
             let mut request = Request::default();
             let unfit = speaks.request(asked, &mut request).map(|_| ());
@@ -493,6 +497,86 @@ fn passes_to_google_as_it_came_at_the_path_of_where_the_api_is() {
             answering.is_some(),
             asked == "/tunedModels/t:streamGenerateContent"
         );
+    }
+}
+
+/// A call of OpenAI's embeddings, and what becomes of this answer.
+fn embedded(backend: Dialect, body: &str, answer: &str) -> (Request, Option<String>) {
+    let translation = Translation::new(backend, &[]);
+    let mut request = Request {
+        body: vec![Bytes::copy_from_slice(body.as_bytes())],
+        ..Request::default()
+    };
+    let answering = translation.request(Operation::Embeddings, &mut request);
+    let made = Ok((request.clone(), answering.expect("it can be said")));
+    let told = response(&made, answer, 0, 1);
+    (request, told)
+}
+
+#[test]
+fn embeddings_of_openai_are_made_at_google_text_by_text_and_come_back_in_their_order() {
+    let body = r#"{"model":"gemini-embedding-001","input":["a","b\n"],"dimensions":2,"user":"u"}"#;
+    let answer = "200 application/json\n\n{\"embeddings\":[{\"values\":[0.10, -1]},{\"values\":[2,3e-1]}],\"usageMetadata\":{\"promptTokenCount\":5}}";
+    let (made, told) = embedded(Dialect::Gemini, body, answer);
+    assert_eq!(
+        made.path.as_deref(),
+        Some("/models/gemini-embedding-001:batchEmbedContents")
+    );
+    assert_eq!(made.dropped, ["user"]);
+    assert_eq!(
+        made.body.concat(),
+        br#"{"requests":[{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"a"}]},"outputDimensionality":2},{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"b\n"}]},"outputDimensionality":2}]}"#
+    );
+    let expected = r#"{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.10, -1]},{"object":"embedding","index":1,"embedding":[2,3e-1]}],"model":"gemini-embedding-001","usage":{"prompt_tokens":5,"total_tokens":5}}"#;
+    assert_eq!(told, Some(format!("200 application/json\n\n{expected}")));
+    // In binary, as OpenAI's SDKs ask for it.
+    let body = r#"{"model":"m","input":"a","encoding_format":"base64","dimensions":2}"#;
+    let answer = "200 application/json\n\n{\"embedding\":{\"values\":[1.0,-2.5]}}";
+    let (made, told) = embedded(Dialect::Vertex, body, answer);
+    assert_eq!(
+        made.path.as_deref(),
+        Some("/publishers/google/models/m:embedContent")
+    );
+    assert_eq!(
+        made.body.concat(),
+        br#"{"content":{"parts":[{"text":"a"}]},"embedContentConfig":{"outputDimensionality":2}}"#
+    );
+    let told = told.expect("an answer");
+    assert!(told.contains(r#""embedding":"AACAPwAAIMA=""#), "{told}");
+    // An answer that is short of one is none, and an error is one of the client's API.
+    let (_, short) = embedded(
+        Dialect::Gemini,
+        r#"{"model":"m","input":["a","b"]}"#,
+        answer,
+    );
+    assert!(short.expect("told").ends_with("(stopped: Malformed)"));
+    let failed = "429 application/json\n\n{\"error\":{\"code\":429,\"message\":\"Slow down.\",\"status\":\"RESOURCE_EXHAUSTED\"}}";
+    let (_, told) = embedded(Dialect::Gemini, body, failed);
+    assert!(told.expect("told").contains(r#""type":"rate_limit_error""#));
+}
+
+#[test]
+fn embeddings_that_google_cannot_be_told_are_refused_by_their_place() {
+    for (body, says) in [
+        (r#"{"model":"m","input":[1,2]}"#, "input[0]: is no text"),
+        (r#"{"model":"m","input":[[1]]}"#, "input[0]: is no text"),
+        (r#"{"input":"a"}"#, "model: is missing"),
+        (r#"{"model":"m","input":"a","odd":1}"#, "odd: is a member"),
+        (
+            r#"{"model":"m","input":"a","encoding_format":"int8"}"#,
+            "encoding_format: \"int8\" is no format",
+        ),
+    ] {
+        let mut request = Request {
+            body: vec![Bytes::copy_from_slice(body.as_bytes())],
+            ..Request::default()
+        };
+        let speaks = Translation::new(Dialect::Gemini, &[]);
+        let unfit = speaks
+            .request(Operation::Embeddings, &mut request)
+            .map(|_| ());
+        let what = unfit.expect_err("refused").what;
+        assert!(what.starts_with(says), "{body}: {what}");
     }
 }
 

@@ -1,13 +1,14 @@
 //! A call that asks what a prompt comes to, where no backend of its route can be asked: the gate's own count answers it, where that is
 //! exact.
 //!
-//! Not here: who counts ([`crate::counting`]), which prompt it is (`wire::filter`).
+//! Not here: who counts ([`crate::prompt_counter`]), which prompt it is (`wire::filter`).
 
 use std::sync::Arc;
 
 use super::{ANSWER_WITHIN, Ask, Env, OUT_OF_ORDER, Phase, Question, Running, Unsaid, Verdict};
-use crate::counting::{AskedPrompt, label, tokenizer};
+use crate::counting::{label, tokenizer};
 use crate::id::WorkloadId;
+use crate::prompt_counter::AskedPrompt;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 

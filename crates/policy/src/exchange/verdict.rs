@@ -14,12 +14,12 @@ use wire::meter::Form;
 
 use crate::attempt::Failure;
 use crate::authorizer::{Authorization, Authorizer};
-use crate::counting::{AskedPrompt, PromptCounter};
 use crate::credential::{Credential, Minter};
 use crate::id::EndpointId;
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::login::{Login, LoginReply, LoginStep};
 use crate::operation::Operation;
+use crate::prompt_counter::{AskedPrompt, PromptCounter};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::usage_ledger::Estimate;

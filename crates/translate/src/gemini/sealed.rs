@@ -21,15 +21,15 @@ pub(super) enum Opened {
 }
 
 pub(super) fn thinking(by: &str, text: &str, signature: &str) -> String {
-    encode(&format!("{MARK}{by}:{THINKING}:{signature}:{text}"))
+    encode(format!("{MARK}{by}:{THINKING}:{signature}:{text}").as_bytes())
 }
 
 pub(super) fn redacted(by: &str, data: &str) -> String {
-    encode(&format!("{MARK}{by}:{REDACTED}:{data}"))
+    encode(format!("{MARK}{by}:{REDACTED}:{data}").as_bytes())
 }
 
 pub(super) fn of_call(by: &str, signature: &str) -> String {
-    encode(&format!("{MARK}{by}:{CALL}:{signature}"))
+    encode(format!("{MARK}{by}:{CALL}:{signature}").as_bytes())
 }
 
 /// Opens what was sealed here.
@@ -60,9 +60,10 @@ pub(super) fn open(sealed: &str) -> Option<Opened> {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len().div_ceil(3) * 4);
-    for chunk in text.as_bytes().chunks(3) {
+/// Base64.
+pub(super) fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
         let at = |nth: usize| u32::from(chunk.get(nth).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
         for nth in 0..4 {
@@ -171,7 +172,7 @@ mod tests {
             ("foo", "Zm9v"),
             ("foob", "Zm9vYg=="),
         ] {
-            assert_eq!(encode(text), base64);
+            assert_eq!(encode(text.as_bytes()), base64);
             assert_eq!(decode(base64).as_deref(), Some(text.as_bytes()));
         }
         assert_eq!(decode("A"), None);

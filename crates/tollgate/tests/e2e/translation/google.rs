@@ -182,6 +182,42 @@ fn a_failover_of_a_client_of_google_crosses_dialects() {
     );
 }
 
+#[test]
+fn embeddings_of_openai_are_made_at_google_and_metered_as_it_reports_them() {
+    let google = Upstream::start(|_, _| {
+        let made = r#"{"embeddings":[{"values":[0.5,1]}],"usageMetadata":{"promptTokenCount":5}}"#;
+        vec![Step::Send(answer(200, made))]
+    });
+    let config = format!(
+        "backends: {{ google: {{ url: http://{}/v1beta, dialect: gemini, credential: {{ inline: goog-key }}, model_names: {{ m: gemini-embedding-001 }} }} }}\n\
+         routes: [ {{ workload: w, backend: google }} ]\n",
+        google.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let body = r#"{"model":"m","input":"a","encoding_format":"float"}"#;
+    let response = gate.call(&post("/v1/embeddings", &[WHO], body));
+    let told: Value = serde_json::from_slice(&response.body).expect("JSON");
+    assert_eq!(told["data"][0]["embedding"], json!([0.5, 1]), "{told}");
+    assert_eq!(told["usage"]["prompt_tokens"], 5);
+    let seen = google.seen().pop().expect("it arrived");
+    assert_eq!(
+        path_of(&seen),
+        "/v1beta/models/gemini-embedding-001:batchEmbedContents"
+    );
+    let [record] = &gate.records(1)[..] else {
+        panic!("one record")
+    };
+    assert_eq!(
+        (
+            &record["operation"],
+            &record["prompt_tokens"],
+            &record["prompt_source"]
+        ),
+        (&json!("embeddings"), &json!(5), &json!("reported")),
+        "{record}"
+    );
+}
+
 /// Makes a key of the gate's whose holder may ask for one model.
 fn key(dir: &Path) -> String {
     let config = dir.join("tollgate.yaml");
