@@ -414,7 +414,7 @@ impl ResponseFilter for Document {
     }
 }
 
-pub(crate) fn json_shape() -> Shape {
+fn json_shape() -> Shape {
     Shape {
         content: Content::Json,
         content_type: "application/json".into(),

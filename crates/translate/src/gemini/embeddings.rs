@@ -193,7 +193,7 @@ impl Embedded {
 
 impl ResponseFilter for Embedded {
     fn shape(&self) -> Option<Shape> {
-        Some(crate::filter::json_shape())
+        Some(super::pass::json_shape())
     }
 
     fn pass(

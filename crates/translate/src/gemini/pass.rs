@@ -41,6 +41,15 @@ pub(crate) fn pass(
     }
 }
 
+/// That of one JSON document.
+pub(super) fn json_shape() -> Shape {
+    Shape {
+        content: Content::Json,
+        content_type: "application/json".into(),
+        headers: Vec::new(),
+    }
+}
+
 /// A call whose answer shall be a list.
 #[derive(Debug)]
 struct Listed;
@@ -74,11 +83,7 @@ impl Items {
 
 impl ResponseFilter for Items {
     fn shape(&self) -> Option<Shape> {
-        Some(Shape {
-            content: Content::Json,
-            content_type: "application/json".into(),
-            headers: Vec::new(),
-        })
+        Some(json_shape())
     }
 
     fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
