@@ -2,8 +2,8 @@
 //!
 //! A call is refused, or becomes one JSON document. An answer becomes the same however it is cut: JSON where it is a document, events
 //! of JSON where it is a stream.
-//! The first byte of an input chooses the dialects and whether the answer is a stream; then come the call, a byte 0, the answer. Of a
-//! stream of binary events it has one in a line: its name and its payload, a failure with a mark.
+//! The first byte of an input chooses the dialects, whether the answer is a stream, and of Google's calls how the client wants it; then
+//! come the call, a byte 0, the answer. Of a stream of binary events it has one in a line: its name and its payload, a failure with a mark.
 //! Not here: what becomes of which member (`vectors/translate`).
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use testing::eventstream::{event, exception};
 use translate::{Dialect, Translation};
 use wire::dialect::Operation;
-use wire::filter::{Answering, Content, Filter, Request, Stop};
+use wire::filter::{Answering, Content, Filter, Manner, Request, Stop};
 use wire::head::ResponseHead;
 
 /// Panics when an invariant is broken.
@@ -23,20 +23,37 @@ pub(crate) fn fuzz_one(input: &[u8]) {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (rest, &[][..]),
     };
-    let operations = [Operation::Chat, Operation::Messages, Operation::Responses];
+    let operations = [
+        Operation::Chat,
+        Operation::Messages,
+        Operation::Responses,
+        Operation::GenerateContent,
+    ];
     let operation = operations[usize::from(choice & 3) % operations.len()];
     let backend = Dialect::ALL[usize::from(choice >> 2 & 7) % Dialect::ALL.len()];
     let translation = Translation::new(backend, &[]);
     if !translation.applies(operation) {
         return;
     }
+    let manners = [Manner::Whole, Manner::Events, Manner::List];
+    let manner = match operation {
+        Operation::GenerateContent => manners[usize::from(choice >> 5 & 3) % manners.len()],
+        _ => Manner::Whole,
+    };
     let mut request = Request {
+        model: Some("m".into()),
+        manner,
+        below: "/models/m:generateContent".into(),
         body: vec![Bytes::copy_from_slice(call)],
         ..Request::default()
     };
     let Ok(answering) = translation.request(operation, &mut request) else {
         return;
     };
+    let is_moved = answering.is_none() && operation == Operation::GenerateContent;
+    if is_moved {
+        return;
+    }
     let made: Result<Value, _> = serde_json::from_slice(&request.body.concat());
     assert!(made.is_ok_and(|made| made.is_object()), "no JSON object");
     let Some(answering) = answering else { return };
@@ -60,6 +77,10 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     }
     let text = String::from_utf8(whole.0).expect("UTF-8");
     match content {
+        Content::Events | Content::Frames if manner == Manner::List => {
+            let list: Result<Value, _> = serde_json::from_str(&text);
+            assert!(list.is_ok() || whole.1.is_err(), "{text}");
+        }
         Content::Events | Content::Frames => {
             let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
             for data in data.filter(|data| *data != "[DONE]") {

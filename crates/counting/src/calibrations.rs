@@ -2,7 +2,7 @@
 //!
 //! Calls that are reported feed it, and so does who asks engines; the mark of a prompt comes from it.
 //! Invariant: at most [`MODELS_MAX`] are told apart, and what is beyond is never exact. Only the thread that reconciles,
-//! one that asks engines and a scrape take its lock.
+//! one that asks engines, one that counts for who asks and a scrape take its lock.
 //! Not here: what follows from a comparison (`tokens::calibration`), asking engines (the host), the alarm (`metrics`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,6 +132,13 @@ impl Calibrations {
             .compare_prompt(&of.model, direction, tolerance, sides, heard);
         tell(of, &change);
         certainty
+    }
+
+    /// Whether a count of such a call is exact, as far as is known.
+    pub(crate) fn is_exact(&self, of: &CountedModel, count: Count, shape: Shape) -> bool {
+        let known = self.known();
+        let calibration = known.of.get(of);
+        calibration.is_some_and(|known| known.judge(count, shape) == Certainty::Exact)
     }
 
     /// Hands what an engine said of probes to what is known of a model, by `told`, and tells what is new of it.

@@ -12,12 +12,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use policy::counting::Uncounted;
 use policy::operation::Operation;
+use policy::prompt_counter::AskedPrompt;
 use policy::record::Tokens;
 use tokens::{Count, Counter as Tokenizer, Prompt, Shape, Uncountable};
 
 use crate::answer::{Answer, Output};
 use crate::cache::TokenizerCache;
-use crate::calibrations::CountedModel;
+use crate::calibrations::{Calibrations, CountedModel};
 use crate::memory::{EXCHANGE_BYTES, Permit};
 use crate::metrics::{DriftMetrics, Missed};
 use crate::queue::{Length, Turn};
@@ -30,6 +31,8 @@ pub(crate) enum CountEvent {
     /// What was forwarded next.
     More(Vec<u8>, Permit),
     End(Box<Ended>),
+    /// Somebody asks what a prompt comes to.
+    Ask(Box<AskEvent>),
 }
 
 impl Length for CountEvent {
@@ -37,6 +40,7 @@ impl Length for CountEvent {
         match self {
             Self::Begin(begun) => begun.request.iter().flatten().map(Bytes::len).sum(),
             Self::More(bytes, _) => bytes.len(),
+            Self::Ask(asked) => asked.prompt.body.iter().map(Bytes::len).sum(),
             Self::End(ended) => ended.last.as_ref().map_or(0, |(bytes, _)| bytes.len()),
         }
     }
@@ -75,11 +79,27 @@ pub(crate) struct Ended {
     pub(crate) rest: Option<Box<Uncounted>>,
 }
 
+/// A prompt that is asked about, and who waits for its count.
+pub(crate) struct AskEvent {
+    pub(crate) prompt: AskedPrompt,
+    pub(crate) tell: Box<dyn FnOnce(Option<u64>) + Send>,
+    pub(crate) permit: Permit,
+}
+
+impl std::fmt::Debug for AskEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AskEvent")
+            .field("prompt", &self.prompt)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Counts, on any number of threads.
 pub(crate) struct Counter<R> {
     pub(crate) cache: Arc<TokenizerCache>,
     pub(crate) reconciler: ToReconciler<R>,
     pub(crate) metrics: Arc<DriftMetrics>,
+    pub(crate) calibrations: Arc<Calibrations>,
     /// Of a request or an answer, bytes.
     pub(crate) longest: usize,
     /// The gate ends and waits no longer: what is left is passed on without a count.
@@ -127,10 +147,40 @@ impl<R> Counter<R> {
                     }
                     self.end(turn.id, open.take(), *ended);
                 }
+                CountEvent::Ask(asked) => self.asked(*asked),
             }
         }
         self.metrics.worked(began.elapsed());
         open
+    }
+
+    /// Tells what a prompt comes to, where the count would be marked as exact.
+    fn asked(&self, asked: AskEvent) {
+        let AskEvent {
+            prompt,
+            tell,
+            permit,
+        } = asked;
+        let body = prompt.body.concat();
+        let counted = self.cache.get(prompt.key).filter(|_| !self.is_hurried());
+        let counted = counted.and_then(|counter| {
+            let count = || {
+                let counted = counter.prompt(prompt.operation, &body, prompt.clock_s);
+                counted.map_err(|_| Missed::Unreadable)
+            };
+            guarded(count).ok()
+        });
+        let of = CountedModel {
+            backend: prompt.backend,
+            model: prompt.model,
+            tokenizer: prompt.key,
+        };
+        let exact = counted.filter(|counted| {
+            self.calibrations
+                .is_exact(&of, counted.count, counted.shape)
+        });
+        drop(permit);
+        tell(exact.map(|counted| counted.count.tokens));
     }
 
     fn is_hurried(&self) -> bool {

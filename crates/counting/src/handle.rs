@@ -191,7 +191,7 @@ impl Counting for CountHandle {
         };
         match self.inlet.send(tally.id, CountEvent::End(Box::new(ended))) {
             Err(CountEvent::End(ended)) => ended.rest,
-            Ok(()) | Err(CountEvent::Begin(_) | CountEvent::More(..)) => None,
+            Ok(()) | Err(CountEvent::Begin(_) | CountEvent::More(..) | CountEvent::Ask(_)) => None,
         }
     }
 }

@@ -13,6 +13,7 @@
 //! a worker copies (`policy::counting` and the host).
 
 mod answer;
+mod ask;
 mod bell;
 mod cache;
 mod calibrations;
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant};
 use policy::counting::{Counting, Settings};
 use policy::record::Sink;
 
+pub use ask::PromptDesk;
 use bell::Bell;
 pub use cache::{Counters, TokenizerCache, from_files};
 pub use calibrations::{Calibrations, CountedModel};
@@ -106,6 +108,7 @@ impl<R: Send + 'static> CountingPool<R> {
                 cache: Arc::clone(&pool.cache),
                 reconciler: pool.reconciler.clone(),
                 metrics: Arc::clone(&pool.metrics),
+                calibrations: Arc::clone(&pool.calibrations),
                 longest: settings.longest_bytes,
                 is_hurried: Arc::clone(&pool.is_hurried),
             };
@@ -151,6 +154,12 @@ impl<R: Send + 'static> CountingPool<R> {
             self.longest,
             self.backpressure,
         ))
+    }
+
+    /// Where it is asked what prompts come to; to be dropped before the pool is closed.
+    #[must_use]
+    pub fn desk(&self) -> PromptDesk {
+        PromptDesk::new(self.queue.inlet(), Arc::clone(&self.memory), self.longest)
     }
 
     /// Where rows wait for their counts.

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::dialect::{ErrorFormat, MODELS};
+use wire::dialect::{ErrorFormat, MODELS, gemini};
 use wire::head::{FieldRef, Head, RequestHead, percent_decoded};
 pub use wire::head::{Known, KnownSet};
 
@@ -111,7 +111,7 @@ pub struct Signable<'a> {
 /// What a request brings to prove who sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given<'h> {
-    /// Nothing, or a key in its query, which is no place for one.
+    /// Nothing, or a key in its query, which is no place for one but in Google's API.
     Nothing,
     /// A key or a token: visible ASCII, at most 16 KiB.
     Token(&'h [u8]),
@@ -123,7 +123,7 @@ pub enum Given<'h> {
 #[must_use]
 pub fn given(head: &RequestHead) -> Given<'_> {
     let Some(field) = head.fields.of_any(KEYS).next() else {
-        return Given::Nothing;
+        return given_in_query(head);
     };
     let mut token = field.value;
     if field.known == Known::Authorization {
@@ -132,11 +132,25 @@ pub fn given(head: &RequestHead) -> Given<'_> {
             _ => return Given::Unusable,
         }
     }
+    of_token(token)
+}
+
+fn of_token(token: &[u8]) -> Given<'_> {
     if !token.is_empty() && token.len() <= TOKEN_BYTES_MAX && is_graphic(token) {
         Given::Token(token)
     } else {
         Given::Unusable
     }
+}
+
+/// Google's clients may give a key in the query. As for all members there it is neither logged nor sent on.
+fn given_in_query(head: &RequestHead) -> Given<'_> {
+    if head.query().is_none() || gemini::Named::of(head.path()).is_none() {
+        return Given::Nothing;
+    }
+    let mut members = head.query().unwrap_or_default().split('&');
+    let key = members.find_map(|member| member.strip_prefix("key="));
+    key.map_or(Given::Nothing, |key| of_token(key.as_bytes()))
 }
 
 /// Whether it is visible ASCII throughout. All of it is looked at, so that many bytes are compared at once.
@@ -184,7 +198,8 @@ pub(crate) fn brought(head: &RequestHead) -> usize {
 
 /// The query of plain HTTP is its service's own, whatever its members are called.
 fn brought_in_query(head: &RequestHead) -> usize {
-    let query = head.query().filter(|_| head.path().starts_with("/v1/"));
+    let is_ours = |path: &str| path.starts_with("/v1/") || gemini::Named::of(path).is_some();
+    let query = head.query().filter(|_| is_ours(head.path()));
     query.map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count())
 }
 

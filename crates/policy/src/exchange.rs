@@ -10,6 +10,7 @@
 
 mod admission;
 mod answered;
+mod asked_count;
 mod asking;
 mod attempting;
 mod charged;
@@ -31,8 +32,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::call::{CallHead, CallScanner};
+use wire::dialect::gemini::Named;
 use wire::encoding::Coding;
-use wire::filter::Answering;
+use wire::filter::{self, Answering};
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
 
@@ -52,7 +54,7 @@ use crate::clock::Mono;
 use crate::credential::Credential;
 use crate::front::{self, Reservation};
 pub use crate::front::{Env, Settled};
-use crate::id::LimitId;
+use crate::id::{BackendId, LimitId};
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
 use crate::operation::Operation;
@@ -140,7 +142,7 @@ struct Active {
     /// Why an earlier attempt failed that could be told the call.
     failed: Option<Failure>,
     /// What a filter could not say of the call.
-    unfit: Option<Box<str>>,
+    unfit: Option<Box<Unsaid>>,
     /// The client asked for a stream.
     stream: bool,
     /// It may run twice.
@@ -164,6 +166,15 @@ struct Active {
     left: Option<Box<Disconnected>>,
 }
 
+/// A call that a filter could not say.
+#[derive(Debug, Default)]
+struct Unsaid {
+    /// What of it.
+    what: Box<str>,
+    /// The prompt whose count it asks for, and who would be sent it.
+    prompt: Option<(filter::Prompt, BackendId)>,
+}
+
 /// How far an admitted call has come.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
@@ -171,6 +182,8 @@ enum Phase {
     Entering,
     /// The credential of its next attempt is being minted.
     Minting(To),
+    /// The prompt that it asks about is being counted.
+    Counting,
     /// An attempt is under way.
     Trying,
     /// A response came.
@@ -219,6 +232,9 @@ impl Running<'_> {
         if let Phase::Minting(_) = self.call.phase {
             self.call.phase = Phase::Trying;
             return self.attempt_failed(Failure::Credential.into(), env);
+        }
+        if let Phase::Counting = self.call.phase {
+            return self.uncounted();
         }
         // The call does not run.
         if let Some(reservation) = self.call.reservation.take() {
@@ -344,8 +360,11 @@ impl Exchange {
     /// What reads its body, where that is read; for a call whose body comes.
     #[inline]
     #[must_use]
-    pub fn scanner(&self) -> Option<CallScanner> {
+    pub fn scanner(&self, head: &RequestHead) -> Option<CallScanner> {
         let operation = self.record.operation.filter(|o| o.reads_body())?;
+        if operation.is_named_by_path() {
+            return Named::of(head.path()).map(|named| CallScanner::of_named(&named));
+        }
         Some(match &self.stage {
             Stage::Reading(reading) if reading.reads_user => CallScanner::with_user(operation),
             _ => CallScanner::new(),

@@ -46,6 +46,7 @@ pub mod operation;
 pub mod plain;
 pub mod price;
 pub mod priced;
+pub mod prompt_counter;
 pub mod query;
 pub mod record;
 pub mod refusal;

@@ -11,6 +11,8 @@ use crate::snapshot::AddedMember;
 
 /// Of a posted call: what Anthropic's SDK says of beta calls, and Azure's version of the API.
 const POSTED: &[&str] = &["beta", "api-version"];
+/// Of one whose path names its model: how its answer comes.
+const NAMED: &[&str] = &["alt"];
 /// Of lists and of what is read back.
 const UNREAD: &[&str] = &[
     "after",
@@ -38,6 +40,7 @@ pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
         Operation::Http => return Some(query.to_owned()),
         Operation::Models => MODELS,
         Operation::Unread => UNREAD,
+        Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => NAMED,
         _ => POSTED,
     };
     let is_kept = |member: &&str| {
@@ -69,7 +72,7 @@ pub(crate) fn with(query: Option<String>, ours: &[AddedMember]) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::Operation::{Chat, Messages, Models, Unread};
+    use crate::operation::Operation::{Chat, GenerateContent, Messages, Models, Unread};
 
     #[test]
     fn only_members_on_the_list_go_upstream_byte_for_byte() {
@@ -82,6 +85,8 @@ mod tests {
                 Some("api-version=2024-10-21"),
             ),
             (Chat, "limit=5", None),
+            (GenerateContent, "alt=sse&key=k", Some("alt=sse")),
+            (GenerateContent, "%24alt=json", None),
             (Chat, "a=b&_method=GET&key=k", None),
             (Chat, "Beta=true&%62eta=true&beta =1", None),
             (Chat, "", None),

@@ -26,6 +26,7 @@ use crate::login::LoginSite;
 use crate::model::ModelPattern;
 use crate::plain;
 use crate::price::Prices;
+use crate::prompt_counter::PromptCounter;
 use crate::retry::{Ejection, Retries};
 use crate::secret::Secret;
 use crate::subject::Who;
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub budgets: Budgets,
     /// Which models are counted, the most specific pattern first.
     pub tokenizers: Vec<Tokenizer>,
+    /// Who counts prompts for callers that ask, where anybody does.
+    pub prompt_counter: Option<Arc<dyn PromptCounter>>,
     /// Bounds on what a client may send.
     pub bounds: Bounds,
     /// The hosts and the origins that are answered.

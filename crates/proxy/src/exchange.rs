@@ -95,6 +95,7 @@ pub(crate) async fn serve<D: Downstream>(
             Verdict::Finish => break,
             own @ (Verdict::Refuse(_)
             | Verdict::Models { .. }
+            | Verdict::Counted(..)
             | Verdict::Login(_)
             | Verdict::Preflight) => {
                 response = None;
@@ -141,6 +142,9 @@ async fn answer<D: Downstream>(
         }
         Verdict::Models { names, one } => {
             reply::models(client, names, one.as_ref(), id, &cors, patience).await
+        }
+        Verdict::Counted(asked, tokens) => {
+            reply::counted(client, *asked, *tokens, id, &cors, patience).await
         }
         Verdict::Login(told) => reply::login(client, told, id, &cors, patience).await,
         Verdict::Preflight => {

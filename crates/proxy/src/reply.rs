@@ -13,6 +13,7 @@ use policy::clock::Mono;
 use policy::exchange::Exchange;
 use policy::limit::{Kind, Level};
 use policy::login::LoginReply;
+use policy::operation::Operation;
 use policy::refusal::{ErrorFormat, LocalReply, escape};
 use policy::revision::Revision;
 use wire::head::RequestHead;
@@ -301,6 +302,32 @@ pub(crate) async fn models<D: Downstream>(
     cors.write(to);
     to.begun();
     whole(to, &body, patience).await
+}
+
+/// Answers what a prompt comes to, as the API of the call says it.
+///
+/// # Errors
+/// As [`refuse`].
+pub(crate) async fn counted<D: Downstream>(
+    to: &mut D,
+    asked: Operation,
+    tokens: u64,
+    id: &str,
+    cors: &Cors<'_>,
+    patience: Patience<'_>,
+) -> io::Result<u64> {
+    let name = match asked {
+        Operation::CountContent => "totalTokens",
+        _ => "input_tokens",
+    };
+    let body = format!("{{\"{name}\":{tokens}}}");
+    to.begin(200, BodyLength::Length(body.len() as u64));
+    to.date();
+    to.field(b"content-type", b"application/json");
+    to.field(b"x-request-id", id.as_bytes());
+    cors.write(to);
+    to.begun();
+    whole(to, body.as_bytes(), patience).await
 }
 
 fn list(names: &[Arc<str>], body: &mut Vec<u8>) {

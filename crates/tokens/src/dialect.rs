@@ -52,6 +52,8 @@ impl Counted {
             | Operation::ImageEdits
             | Operation::GenerateContent
             | Operation::Converse
+            | Operation::CountContent
+            | Operation::EmbedContent
             | Operation::Unread
             | Operation::Http => None,
         }

@@ -18,6 +18,7 @@ use policy::refusal::{LocalReply, Refusal};
 use policy::revision::Revision;
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
+use wire::dialect::gemini::Named;
 use wire::head::RequestHead;
 use wire::http1::{Limits, Step, parse_request};
 
@@ -75,6 +76,7 @@ fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     let body = match (&asked.body, &asked.model) {
         (Some(file), _) => std::fs::read(file)
             .map_err(|error| format!("cannot read {}: {error}", file.display()))?,
+        (None, Some(_)) if names_model(&asked.path) => b"{}".to_vec(),
         (None, Some(model)) => serde_json::json!({ "model": model })
             .to_string()
             .into_bytes(),
@@ -105,6 +107,12 @@ fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     }
     head.push_str("\r\n");
     Ok((head.into_bytes(), body))
+}
+
+/// Whether a path names the model, and the body none.
+fn names_model(target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default();
+    Named::of(path).is_some()
 }
 
 async fn judged(
@@ -176,7 +184,7 @@ async fn once(
                 exchange.read_body(body.len(), env)
             }
             Verdict::Read { .. } => {
-                let mut scanner = exchange.scanner();
+                let mut scanner = exchange.scanner(head);
                 let read = scanner.as_mut().map(|scanner| {
                     scanner.push(body)?;
                     scanner.finish()
@@ -202,7 +210,9 @@ async fn answered(
 ) -> Option<Answer> {
     match question {
         // A login is of a browser, and not explained.
-        Question::Enter { .. } | Question::Mint(..) | Question::LogIn(..) => None,
+        Question::Enter { .. } | Question::Mint(..) | Question::LogIn(..) | Question::Count(..) => {
+            None
+        }
         Question::Identify(verifier, credential) => {
             Some(Answer::Identified(verifier.ask(credential).await))
         }

@@ -189,6 +189,9 @@ pub(crate) fn publication(
     // Last, since it says which makers are kept.
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
+    if let Some(services) = moment.services() {
+        loaded.snapshot.prompt_counter = Some(Arc::clone(&services.prompts) as _);
+    }
     let revision = Arc::new(revision(loaded.snapshot));
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
     let current = Current {

@@ -189,6 +189,9 @@ pub(crate) fn start_with(
         pool::start(&settings, quota.time(), cache, intake, facts)
     });
     let counting = counting.transpose()?;
+    services
+        .prompts
+        .ask_at(counting.as_ref().map(pool::Pool::desk));
     let options = Options {
         listen: data,
         workers,
@@ -329,7 +332,12 @@ async fn watch_ledger(running: Arc<Running>) {
 pub(crate) fn end(ready: Ready) -> Option<Merged> {
     let running = Arc::into_inner(ready.running)?;
     let revision = running.current().revision;
-    let Running { gate, outlets, .. } = running;
+    let Running {
+        gate,
+        outlets,
+        services,
+        ..
+    } = running;
     let Outlets {
         log,
         ledger,
@@ -342,6 +350,7 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
         .into_iter()
         .filter_map(MetricsSnapshot::of)
         .collect();
+    services.prompts.ask_at(None);
     // Rows and lines wait there for their counts.
     if let Some(counting) = counting {
         copies.extend(MetricsSnapshot::of(counting.close()));

@@ -11,9 +11,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use callout::{Handle, OpenId, Questions, Service, Url};
 use config::{LoginClient, MadeCredential};
+use counting::PromptDesk;
 use identity::jwt::IssuerKeys;
+use policy::caller::Later;
 use policy::credential::Minter;
+use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
+use tokio::sync::oneshot;
 
 /// Who has a configuration completed.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +54,35 @@ pub(crate) struct Services {
     providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
     /// What seals sessions where nothing is configured for that.
     session_key: OnceLock<Secret>,
+    /// Who counts prompts for callers that ask.
+    pub(crate) prompts: Arc<Prompts>,
     asked: Mutex<BTreeMap<Asked, Arc<Questions>>>,
+}
+
+/// Counts prompts for callers that ask, while there is who counts.
+#[derive(Debug, Default)]
+pub(crate) struct Prompts(Mutex<Option<PromptDesk>>);
+
+impl Prompts {
+    /// From now on it is asked there; nowhere any more with `None`.
+    pub(crate) fn ask_at(&self, desk: Option<PromptDesk>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = desk;
+    }
+}
+
+impl PromptCounter for Prompts {
+    fn count(&self, prompt: AskedPrompt) -> Later<Option<u64>> {
+        let (tell, told) = oneshot::channel();
+        let desk = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(desk) = &*desk {
+            let tell = move |tokens| {
+                // Nobody listens any more when the client has left.
+                let _gone = tell.send(tokens);
+            };
+            desk.ask(prompt, Box::new(tell));
+        }
+        Box::pin(async move { told.await.ok().flatten() })
+    }
 }
 
 /// Who is asked: what for, and which host.

@@ -3,7 +3,7 @@
 //! Not here: how a dialect tells it (its directory), gathering and forwarding (`filter`).
 
 use wire::eventstream::Message;
-use wire::filter::Stop;
+use wire::filter::{Manner, Stop};
 
 use crate::call::{Alias, Echo};
 
@@ -150,6 +150,8 @@ pub(crate) struct Asked {
     pub(crate) wants_usage: bool,
     /// The client asks to be shown what was thought.
     pub(crate) shows_thinking: bool,
+    /// How the client wants it, where its path says it.
+    pub(crate) manner: Manner,
     pub(crate) aliases: Vec<Alias>,
     pub(crate) echo: Echo,
 }

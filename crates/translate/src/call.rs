@@ -85,6 +85,7 @@ pub(crate) struct Echo(pub(crate) String);
 pub(crate) struct Names {
     pub(crate) messages: &'static str,
     pub(crate) parts: &'static str,
+    /// What says that the answer shall be JSON.
     pub(crate) format: &'static str,
     pub(crate) effort: &'static str,
     /// What says that tools are called one at a time, or may not be.

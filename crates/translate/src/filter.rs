@@ -9,7 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wire::dialect::Operation;
 use wire::eventstream;
-use wire::filter::{Answering, Content, Filter, Request, ResponseFilter, Shape, Stop, Unfit};
+use wire::filter::{
+    Answering, Content, Filter, Manner, Prompt, Request, ResponseFilter, Shape, Stop, Unfit,
+};
 use wire::head::ResponseHead;
 use wire::sse::DataReader;
 
@@ -17,6 +19,7 @@ use crate::answer::{Asked, Error, Event, Reader, Writer};
 use crate::calls::Calls;
 use crate::dialect::Dialect;
 use crate::fault::Fault;
+use crate::gemini;
 use crate::json::Json;
 use crate::raw::Raw;
 
@@ -51,16 +54,42 @@ impl Translation {
     }
 }
 
+impl Translation {
+    /// The one that has a call as the client says it.
+    fn has(&self, asked: Operation) -> Option<Dialect> {
+        let mut speaks = self.speaks.iter().copied();
+        speaks.find(|dialect| dialect.has(asked))
+    }
+}
+
 impl Filter for Translation {
     fn applies(&self, asked: Operation) -> bool {
-        !self.speaks.iter().any(|dialect| dialect.has(asked))
+        self.has(asked).is_none_or(|dialect| dialect.moves(asked))
     }
 
     fn operation(&self, asked: Operation) -> Operation {
-        match self.applies(asked) && Dialect::of(asked).is_some() {
-            true => self.target().operation(),
-            false => asked,
+        match (self.has(asked), asked) {
+            (Some(_), _) => asked,
+            (None, Operation::Embeddings) if self.target().embeds().is_some() => {
+                Operation::EmbedContent
+            }
+            (None, _) if Dialect::of(asked).is_some() => self.target().operation(),
+            (None, _) => asked,
         }
+    }
+
+    fn prompt_to_count(&self, asked: Operation, request: &Request) -> Option<Prompt> {
+        // What an engine of OpenAI's dialect is sent is what the gate's own count is held against.
+        let target = self.target();
+        let is_counted = self.has(asked).is_none() && target.operation() == Operation::Chat;
+        let client = Dialect::asking_for_count(asked, &request.below).filter(|_| is_counted)?;
+        let body = body_of(request);
+        let raw = client.prompt_asked(Raw::read(&body)?)?;
+        let prepared = client.prepare(raw).ok()?;
+        let call = client.read_prompt(raw, &prepared, request).ok()?;
+        let mut made = Request::default();
+        target.write_call(call, &mut made).ok()?;
+        Some((target.operation(), made.body))
     }
 
     fn request(
@@ -68,10 +97,13 @@ impl Filter for Translation {
         asked: Operation,
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>, Unfit> {
-        if !self.applies(asked) {
-            return Ok(None);
+        if let Some(dialect) = self.has(asked) {
+            return Ok(dialect.pass(asked, request)?);
         }
         let target = self.target();
+        if let (Operation::Embeddings, Some(place)) = (asked, target.embeds()) {
+            return embeddings(target, place, request).map(Some);
+        }
         let Some(client) = Dialect::of(asked) else {
             let speaks = target.as_str();
             let what = format!(
@@ -80,13 +112,11 @@ impl Filter for Translation {
             );
             return Err(Unfit { what: what.into() });
         };
-        let body = match &request.body[..] {
-            [one] => Cow::Borrowed(&one[..]),
-            several => Cow::Owned(several.concat()),
-        };
+        let body = body_of(request);
         // What stands in it is read once, where it is taken apart.
         let raw = Raw::unread(&body).ok_or_else(|| Fault::new("the body is no JSON object"))?;
-        let mut call = client.read_call(raw)?;
+        let prepared = client.prepare(raw)?;
+        let mut call = client.read_call(raw, &prepared, request)?;
         let answering = Translated {
             client,
             backend: target,
@@ -95,18 +125,75 @@ impl Filter for Translation {
                 model: target.untold_model(&call),
                 wants_usage: call.wants_usage,
                 shows_thinking: target.shows_thinking(&call),
+                manner: request.manner,
                 aliases: std::mem::take(&mut call.aliases),
                 echo: std::mem::take(&mut call.echo),
             }),
         };
         let mut made = Request::default();
         target.write_call(call, &mut made)?;
-        request.path = made.path;
-        request.query = made.query.or(Some(String::new()));
-        request.headers.append(&mut made.headers);
-        request.dropped.append(&mut made.dropped);
-        request.body = made.body;
+        put(made, request);
         Ok(Some(Box::new(answering)))
+    }
+}
+
+/// Puts what was made in the place of the client's.
+fn put(mut made: Request, request: &mut Request) {
+    request.path = made.path;
+    request.query = made.query.or(Some(String::new()));
+    request.headers.append(&mut made.headers);
+    request.dropped.append(&mut made.dropped);
+    request.body = made.body;
+}
+
+/// Embeddings of OpenAI's at a backend of Google's.
+fn embeddings(
+    backend: Dialect,
+    place: gemini::Place,
+    request: &mut Request,
+) -> Result<Box<dyn Answering>, Unfit> {
+    let body = body_of(request);
+    let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
+    let mut made = Request::default();
+    let asked = gemini::embeddings::write(raw, place, &mut made)?;
+    put(made, request);
+    Ok(Box::new(Embedding { backend, asked }))
+}
+
+/// Texts that are to be embedded.
+#[derive(Debug)]
+struct Embedding {
+    backend: Dialect,
+    asked: gemini::embeddings::Asked,
+}
+
+impl Answering for Embedding {
+    fn response(
+        &self,
+        head: &ResponseHead,
+        _content: Content,
+        _unix_s: u64,
+    ) -> Option<Box<dyn ResponseFilter>> {
+        if head.status >= 400 {
+            return Some(Box::new(Failure {
+                client: Dialect::OpenAi,
+                backend: self.backend,
+                status: head.status,
+                kind: None,
+                is_listed: false,
+                held: Vec::new(),
+            }));
+        }
+        let asked = self.asked.clone();
+        Some(Box::new(gemini::embeddings::Embedded::new(asked)))
+    }
+}
+
+/// The body in one piece.
+fn body_of(request: &Request) -> Cow<'_, [u8]> {
+    match &request.body[..] {
+        [one] => Cow::Borrowed(&one[..]),
+        several => Cow::Owned(several.concat()),
     }
 }
 
@@ -132,6 +219,7 @@ impl Answering for Translated {
                 backend,
                 status: head.status,
                 kind: backend.error_of(head).map(str::to_owned),
+                is_listed: self.asked.manner == Manner::List,
                 held: Vec::new(),
             }));
         }
@@ -149,10 +237,12 @@ impl Answering for Translated {
         match content {
             Content::Events => Some(Box::new(Stream {
                 pair,
+                is_listed: self.asked.manner == Manner::List,
                 events: Events::Lines(DataReader::new()),
             })),
             Content::Frames => Some(Box::new(Stream {
                 pair,
+                is_listed: self.asked.manner == Manner::List,
                 events: Events::Frames(eventstream::Reader::default()),
             })),
             Content::Json | Content::Other => Some(Box::new(Document {
@@ -230,6 +320,8 @@ impl Pair {
 #[derive(Debug)]
 struct Stream {
     pair: Pair,
+    /// It is a list to the client, and no events.
+    is_listed: bool,
     events: Events,
 }
 
@@ -299,6 +391,9 @@ impl Stream {
 
 impl ResponseFilter for Stream {
     fn shape(&self) -> Option<Shape> {
+        if self.is_listed {
+            return Some(json_shape());
+        }
         Some(Shape {
             content: Content::Events,
             content_type: "text/event-stream".into(),
@@ -398,6 +493,8 @@ struct Failure {
     status: u16,
     /// Which error it is, where its head says that.
     kind: Option<String>,
+    /// The client gets a list.
+    is_listed: bool,
     held: Vec<u8>,
 }
 
@@ -426,7 +523,10 @@ impl ResponseFilter for Failure {
                 None => error,
             };
             let mut json = Json::default();
-            self.client.write_error(&error, &mut json);
+            match self.is_listed {
+                true => json.list(|json| self.client.write_error(&error, json)),
+                false => self.client.write_error(&error, &mut json),
+            }
             out.push(json.into_bytes().into());
         }
         Ok(())

@@ -2,12 +2,22 @@
 //! (<https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference>), whose bodies are the same but for the ids of calls.
 
 mod compact;
+pub(crate) mod embeddings;
+mod members;
+pub(crate) mod pass;
 pub(crate) mod read_answer;
+pub(crate) mod read_call;
+mod read_contents;
+pub(crate) mod schema;
+mod sealed;
 mod thinking;
+pub(crate) mod write_answer;
 pub(crate) mod write_call;
 mod write_contents;
 
 use std::borrow::Cow;
+
+use wire::dialect::gemini::error_status;
 
 use crate::answer::Error;
 use crate::json::Json;
@@ -31,35 +41,22 @@ impl Place {
     }
 
     /// What follows the API's root.
-    fn path(self, model: &str, is_streamed: bool) -> String {
-        let verb = match is_streamed {
-            true => "streamGenerateContent",
-            false => "generateContent",
-        };
-        let collection = match self {
-            Self::Studio if model.starts_with(TUNED) => TUNED,
-            Self::Studio => "models/",
-            Self::Vertex => "publishers/google/models/",
-        };
-        let name = model.strip_prefix(collection).unwrap_or(bare(model));
-        let mut path = format!("/{collection}");
-        for byte in name.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'@' => {
-                    path.push(byte.into());
-                }
-                // A name goes nowhere else.
-                other => path.push_str(&format!("%{other:02X}")),
+    fn path(self, model: &str, verb: &str) -> String {
+        match self {
+            Self::Studio => wire::dialect::gemini::path(model, verb),
+            Self::Vertex => {
+                let name = model.strip_prefix(PUBLISHED).unwrap_or(bare(model));
+                let name = wire::dialect::gemini::escaped(name);
+                format!("/{PUBLISHED}{name}:{verb}")
             }
         }
-        path.push(':');
-        path.push_str(verb);
-        path
     }
 }
 
-/// Models that somebody tuned are a collection of their own.
-const TUNED: &str = "tunedModels/";
+/// Google's own models at Vertex AI.
+const PUBLISHED: &str = "publishers/google/models/";
+/// What asks for a stream of events.
+const EVENTS: &str = "alt=sse";
 
 /// The name of a model without its collection.
 fn bare(model: &str) -> &str {
@@ -90,23 +87,13 @@ pub(crate) fn read_error(status: u16, json: &[u8]) -> Option<Error> {
 
 /// Writes an error's document.
 pub(crate) fn write_error(error: &Error, json: &mut Json) {
-    let status = match error.status {
-        400 => "INVALID_ARGUMENT",
-        401 => "UNAUTHENTICATED",
-        403 => "PERMISSION_DENIED",
-        404 => "NOT_FOUND",
-        409 => "ABORTED",
-        429 => "RESOURCE_EXHAUSTED",
-        503 | 529 => "UNAVAILABLE",
-        504 => "DEADLINE_EXCEEDED",
-        500.. => "INTERNAL",
-        _ => "FAILED_PRECONDITION",
-    };
-    json.object(|json| {
-        json.key("error").object(|json| {
-            json.key("code").whole(error.status.into());
-            json.say("message", &error.message);
-            json.say("status", status);
-        });
+    json.object(|json| write_error_members(error, json));
+}
+
+fn write_error_members(error: &Error, json: &mut Json) {
+    json.key("error").object(|json| {
+        json.key("code").whole(error.status.into());
+        json.say("message", &error.message);
+        json.say("status", error_status(error.status));
     });
 }

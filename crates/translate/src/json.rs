@@ -25,6 +25,11 @@ impl Json {
         }
     }
 
+    /// Bytes that are written.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.out
     }
@@ -100,6 +105,13 @@ impl Json {
         self.out.extend_from_slice(b"\":");
         self.is_comma_due = false;
         self
+    }
+
+    /// The name of the member whose value follows, whatever it is.
+    pub(crate) fn name(&mut self, name: &str) {
+        self.text(name);
+        self.out.push(b':');
+        self.is_comma_due = false;
     }
 
     /// A text with nothing to escape.

@@ -10,6 +10,7 @@
 
 mod answer;
 mod anthropic;
+mod azure;
 mod bedrock;
 mod call;
 mod calls;

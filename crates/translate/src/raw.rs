@@ -204,6 +204,11 @@ impl<'a> Object<'a> {
         self.0.iter().any(|(_, value)| !value.is_null())
     }
 
+    /// The members that are left.
+    pub(crate) fn all(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> {
+        self.0.into_iter()
+    }
+
     /// The members that are left, but those that are null.
     pub(crate) fn rest(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> {
         self.0.into_iter().filter(|(_, value)| !value.is_null())

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use testing::eventstream::{event, exception};
 use wire::dialect::Operation;
+use wire::dialect::gemini::Named;
 use wire::filter::{Content, Filter, Request, ResponseFilter, Stop};
 use wire::head::{Known, ResponseHead};
 
@@ -115,14 +116,38 @@ type Made = Result<(Request, Option<Box<dyn wire::filter::Answering>>), String>;
 
 fn request(client: Dialect, backend: Dialect, body: &str) -> Made {
     let translation = Translation::new(backend, &[]);
-    let mut request = Request {
-        body: vec![Bytes::copy_from_slice(body.as_bytes())],
-        ..Request::default()
-    };
+    let mut request = asking(client, body);
     let asked = client.operation();
     match translation.request(asked, &mut request) {
         Ok(answering) => Ok((request, answering)),
         Err(unfit) => Err(unfit.what.into_owned()),
+    }
+}
+
+/// A request of a client's, as policy gives it. Clients of Google's say in its path, a line before the body, what others say in there.
+fn asking(client: Dialect, asked: &str) -> Request {
+    let body = |body: &str| vec![Bytes::copy_from_slice(body.as_bytes())];
+    if client != Dialect::Gemini {
+        return Request {
+            body: body(asked),
+            ..Request::default()
+        };
+    }
+    let (line, asked) = asked.split_once("\n\n").unwrap_or(("", asked));
+    let target = line
+        .strip_prefix("POST ")
+        .unwrap_or("/models/m:generateContent");
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let path = format!("/v1beta{path}");
+    let fallback = "/v1beta/models/m:generateContent";
+    let named = Named::of(&path).or_else(|| Named::of(fallback));
+    let named = named.expect("a path of Google's");
+    Request {
+        model: Some((*named.model).into()),
+        manner: named.manner(Some(query)),
+        below: named.below.into(),
+        body: body(asked),
+        ..Request::default()
     }
 }
 
@@ -262,9 +287,14 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"assistant","content":[{"type":"text","text":"21 degrees."}]}"#,
             r#"{"role":"user","content":"And now?"}"#,
         ],
-        Dialect::Gemini | Dialect::Vertex | Dialect::Bedrock => {
-            unreachable!("no client speaks it")
-        }
+        Dialect::Gemini => vec![
+            r#"{"role":"user","parts":[{"text":"How warm is it in Turin?"}]}"#,
+            r#"{"role":"model","parts":[{"functionCall":{"name":"warmth","args":{"city":"Turin"}}}]}"#,
+            r#"{"role":"user","parts":[{"functionResponse":{"name":"warmth","response":{"output":"21"}}}]}"#,
+            r#"{"role":"model","parts":[{"text":"21 degrees."}]}"#,
+            r#"{"role":"user","parts":[{"text":"And now?"}]}"#,
+        ],
+        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => unreachable!("no client speaks it"),
         // What a model made in one turn, and what tools gave for it, is one step.
         Dialect::Responses => vec![
             r#"{"role":"user","content":"How warm is it in Turin?"}"#,
@@ -282,14 +312,19 @@ fn call(client: Dialect, messages: &[&str]) -> String {
         Dialect::OpenAi => format!(r#"{{"model":"m","messages":[{messages}]}}"#),
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
         Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
-        Dialect::Gemini | Dialect::Vertex | Dialect::Bedrock => {
-            unreachable!("no client speaks it")
-        }
+        Dialect::Gemini => format!(r#"{{"contents":[{messages}]}}"#),
+        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => unreachable!("no client speaks it"),
     }
 }
 
 /// The same call, with the tools of the conversations here.
 fn with_tools(client: Dialect, body: &str) -> String {
+    if client == Dialect::Gemini {
+        let tools = ["warmth", "note", "now"].map(|name| format!(r#"{{"name":"{name}"}}"#));
+        let tools = tools.join(",");
+        let tools = format!(r#"{{"tools":[{{"functionDeclarations":[{tools}]}}],"#);
+        return body.replacen('{', &tools, 1);
+    }
     let tools = ["warmth", "note", "now"].map(|name| match client {
         Dialect::OpenAi => format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#),
         Dialect::Anthropic => format!(r#"{{"name":"{name}","input_schema":{{"type":"object"}}}}"#),
@@ -303,7 +338,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
     let members: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(body).expect("JSON");
     let name = match backend {
-        Dialect::OpenAi | Dialect::Anthropic | Dialect::Bedrock => "messages",
+        Dialect::OpenAi | Dialect::Azure | Dialect::Anthropic | Dialect::Bedrock => "messages",
         Dialect::Responses => "input",
         Dialect::Gemini | Dialect::Vertex => "contents",
     };
@@ -325,6 +360,9 @@ fn list(backend: Dialect, body: &[u8]) -> String {
 #[test]
 fn a_longer_history_has_the_same_bytes_at_its_front() {
     for (client, backend) in pairs().filter(|(_, backend)| backend.is_target()) {
+        if is_moved(client, backend) {
+            continue;
+        }
         let history = history(client);
         let lists: Vec<String> = (1..=history.len())
             .map(|length| {
@@ -343,6 +381,14 @@ fn a_longer_history_has_the_same_bytes_at_its_front() {
     }
 }
 
+/// Whether a call passes to a backend that has it at another path.
+fn is_moved(client: Dialect, backend: Dialect) -> bool {
+    matches!(
+        (client, backend),
+        (Dialect::Gemini, Dialect::Vertex) | (Dialect::OpenAi, Dialect::Azure)
+    )
+}
+
 /// Every two dialects.
 fn pairs() -> impl Iterator<Item = (Dialect, Dialect)> {
     let all = Dialect::ALL.into_iter();
@@ -353,7 +399,9 @@ fn pairs() -> impl Iterator<Item = (Dialect, Dialect)> {
 
 #[test]
 fn a_call_in_a_dialect_that_the_backend_speaks_passes_as_it_came() {
-    for (client, backend) in pairs() {
+    let pairs = pairs()
+        .filter(|(client, backend)| *client != Dialect::Gemini && !is_moved(*client, *backend));
+    for (client, backend) in pairs {
         let operation = client.operation();
         assert!(Translation::new(backend, &[]).applies(operation));
         assert!(!Translation::new(backend, &[client]).applies(operation));
@@ -398,7 +446,16 @@ fn a_backend_of_google_or_amazon_is_asked_for_its_own_call_and_for_no_other() {
         for asked in [Operation::Chat, Operation::Messages, Operation::Responses] {
             assert_eq!(speaks.operation(asked), call);
         }
-        for asked in [Operation::Embeddings, Operation::CountTokens] {
+        if backend != Dialect::Bedrock {
+            for asked in [Operation::GenerateContent, Operation::CountContent] {
+                assert_eq!(speaks.operation(asked), asked);
+            }
+            assert_eq!(
+                speaks.operation(Operation::Embeddings),
+                Operation::EmbedContent
+            );
+        }
+        for asked in [Operation::Images, Operation::CountTokens] {
             assert!(speaks.applies(asked), "{asked:?}");
             let mut request = Request::default();
             let unfit = speaks.request(asked, &mut request).map(|_| ());
@@ -453,10 +510,216 @@ fn asked_again(client: Dialect, answer: Option<&Value>) -> String {
             });
             format!(r#"{{"model":"m","input":[{{"role":"user","content":"a"}}{rest}]}}"#)
         }
-        Dialect::Gemini | Dialect::Vertex | Dialect::Bedrock => {
-            unreachable!("no client speaks it")
+        Dialect::Gemini | Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => {
+            unreachable!("not asked here")
         }
     }
+}
+
+#[test]
+fn passes_to_google_as_it_came_at_the_path_of_where_the_api_is() {
+    let body = "{ \"contents\" : [] , \"odd\":1}";
+    let table = [
+        (
+            Dialect::Gemini,
+            "/models/m:generateContent",
+            "/models/m:generateContent",
+            None,
+        ),
+        (
+            Dialect::Gemini,
+            "/models/org/m:streamGenerateContent?alt=sse",
+            "/models/org%2Fm:streamGenerateContent",
+            Some("alt=sse"),
+        ),
+        (
+            Dialect::Gemini,
+            "/tunedModels/t:streamGenerateContent",
+            "/tunedModels/t:streamGenerateContent",
+            Some("alt=sse"),
+        ),
+        (
+            Dialect::Vertex,
+            "/models/m:generateContent",
+            "/publishers/google/models/m:generateContent",
+            None,
+        ),
+    ];
+    for (backend, asked, path, query) in table {
+        let (made, answering) =
+            request(Dialect::Gemini, backend, &format!("POST {asked}\n\n{body}"))
+                .expect("it passes");
+        assert_eq!(made.body.concat(), body.as_bytes());
+        assert_eq!(
+            (made.path.as_deref(), made.query.as_deref()),
+            (Some(path), query)
+        );
+        assert_eq!(
+            answering.is_some(),
+            asked == "/tunedModels/t:streamGenerateContent"
+        );
+    }
+}
+
+/// A call of OpenAI's embeddings, and what becomes of this answer.
+fn embedded(backend: Dialect, body: &str, answer: &str) -> (Request, Option<String>) {
+    let translation = Translation::new(backend, &[]);
+    let mut request = Request {
+        body: vec![Bytes::copy_from_slice(body.as_bytes())],
+        ..Request::default()
+    };
+    let answering = translation.request(Operation::Embeddings, &mut request);
+    let made = Ok((request.clone(), answering.expect("it can be said")));
+    let told = response(&made, answer, 0, 1);
+    (request, told)
+}
+
+#[test]
+fn embeddings_of_openai_are_made_at_google_text_by_text_and_come_back_in_their_order() {
+    let body = r#"{"model":"gemini-embedding-001","input":["a","b\n"],"dimensions":2,"user":"u"}"#;
+    let answer = "200 application/json\n\n{\"embeddings\":[{\"values\":[0.10, -1]},{\"values\":[2,3e-1]}],\"usageMetadata\":{\"promptTokenCount\":5}}";
+    let (made, told) = embedded(Dialect::Gemini, body, answer);
+    assert_eq!(
+        made.path.as_deref(),
+        Some("/models/gemini-embedding-001:batchEmbedContents")
+    );
+    assert_eq!(made.dropped, ["user"]);
+    assert_eq!(
+        made.body.concat(),
+        br#"{"requests":[{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"a"}]},"outputDimensionality":2},{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"b\n"}]},"outputDimensionality":2}]}"#
+    );
+    let expected = r#"{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.10, -1]},{"object":"embedding","index":1,"embedding":[2,3e-1]}],"model":"gemini-embedding-001","usage":{"prompt_tokens":5,"total_tokens":5}}"#;
+    assert_eq!(told, Some(format!("200 application/json\n\n{expected}")));
+    // In binary, as OpenAI's SDKs ask for it.
+    let body = r#"{"model":"m","input":"a","encoding_format":"base64","dimensions":2}"#;
+    let answer = "200 application/json\n\n{\"embedding\":{\"values\":[1.0,-2.5]}}";
+    let (made, told) = embedded(Dialect::Vertex, body, answer);
+    assert_eq!(
+        made.path.as_deref(),
+        Some("/publishers/google/models/m:embedContent")
+    );
+    assert_eq!(
+        made.body.concat(),
+        br#"{"content":{"parts":[{"text":"a"}]},"embedContentConfig":{"outputDimensionality":2}}"#
+    );
+    let told = told.expect("an answer");
+    assert!(told.contains(r#""embedding":"AACAPwAAIMA=""#), "{told}");
+    // An answer that is short of one is none, and an error is one of the client's API.
+    let (_, short) = embedded(
+        Dialect::Gemini,
+        r#"{"model":"m","input":["a","b"]}"#,
+        answer,
+    );
+    assert!(short.expect("told").ends_with("(stopped: Malformed)"));
+    let failed = "429 application/json\n\n{\"error\":{\"code\":429,\"message\":\"Slow down.\",\"status\":\"RESOURCE_EXHAUSTED\"}}";
+    let (_, told) = embedded(Dialect::Gemini, body, failed);
+    assert!(told.expect("told").contains(r#""type":"rate_limit_error""#));
+}
+
+#[test]
+fn embeddings_that_google_cannot_be_told_are_refused_by_their_place() {
+    for (body, says) in [
+        (r#"{"model":"m","input":[1,2]}"#, "input[0]: is no text"),
+        (r#"{"model":"m","input":[[1]]}"#, "input[0]: is no text"),
+        (r#"{"input":"a"}"#, "model: is missing"),
+        (r#"{"model":"m","input":"a","odd":1}"#, "odd: is a member"),
+        (
+            r#"{"model":"m","input":"a","encoding_format":"int8"}"#,
+            "encoding_format: \"int8\" is no format",
+        ),
+    ] {
+        let mut request = Request {
+            body: vec![Bytes::copy_from_slice(body.as_bytes())],
+            ..Request::default()
+        };
+        let speaks = Translation::new(Dialect::Gemini, &[]);
+        let unfit = speaks
+            .request(Operation::Embeddings, &mut request)
+            .map(|_| ());
+        let what = unfit.expect_err("refused").what;
+        assert!(what.starts_with(says), "{body}: {what}");
+    }
+}
+
+#[test]
+fn a_call_of_openai_passes_to_azure_as_it_came_below_the_deployment_of_its_model() {
+    let azure = Translation::new(Dialect::Azure, &[Dialect::Responses]);
+    let table = [
+        (
+            Operation::Chat,
+            "/chat/completions",
+            "/deployments/gpt-5/chat/completions",
+        ),
+        (
+            Operation::Embeddings,
+            "/embeddings",
+            "/deployments/gpt-5/embeddings",
+        ),
+        (
+            Operation::Transcriptions,
+            "/audio/translations",
+            "/deployments/gpt-5/audio/translations",
+        ),
+    ];
+    for (asked, below, path) in table {
+        assert!(azure.applies(asked));
+        assert_eq!(azure.operation(asked), asked);
+        let mut request = Request {
+            model: Some("gpt-5".into()),
+            below: below.into(),
+            body: vec![Bytes::from_static(b"{ }")],
+            ..Request::default()
+        };
+        let answering = azure.request(asked, &mut request).expect("it passes");
+        assert!(answering.is_none());
+        assert_eq!(request.path.as_deref(), Some(path));
+        assert_eq!(request.body.concat(), b"{ }");
+        // What nobody reads names no model, and no path.
+        let unfit = azure.request(asked, &mut Request::default()).map(|_| ());
+        assert!(
+            unfit
+                .expect_err("nowhere to go")
+                .what
+                .contains("names the model")
+        );
+    }
+    assert!(
+        !azure.applies(Operation::Responses),
+        "it has no deployment in its path"
+    );
+}
+
+#[test]
+fn a_stream_that_its_client_wants_as_a_list_is_one_of_the_same_items() {
+    let made = request(
+        Dialect::Gemini,
+        Dialect::Gemini,
+        "POST /models/m:streamGenerateContent\n\n{\"contents\":[]}",
+    );
+    let items = [r#"{"a": 1}"#, r#"{"b":[2]}"#];
+    let events = format!(
+        "200 text/event-stream\n\ndata: {}\r\n\r\ndata: {}\r\n\r\n",
+        items[0], items[1]
+    );
+    let whole = format!("200 application/json\n\n[{}]", items.join(",\r\n"));
+    for first in 0..events.len() {
+        assert_eq!(
+            response(&made, &events, first, usize::MAX).as_ref(),
+            Some(&whole)
+        );
+    }
+    let broken = format!(
+        "200 text/event-stream\n\ndata: {}\r\n\r\n(broken off)",
+        items[0]
+    );
+    assert_eq!(
+        response(&made, &broken, 0, 1),
+        Some(format!("200 application/json\n\n[{}", items[0]))
+    );
+    assert_eq!(
+        response(&made, "200 text/event-stream\n\n", 0, 1),
+        Some("200 application/json\n\n[]".to_owned())
+    );
 }
 
 #[test]

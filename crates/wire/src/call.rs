@@ -7,6 +7,7 @@
 
 mod fault;
 mod head;
+mod named;
 mod scan;
 mod splice;
 mod user;

@@ -11,7 +11,8 @@ mod bedrock;
 mod count_tokens;
 mod description;
 mod embeddings;
-mod gemini;
+pub mod gemini;
+mod model_name;
 mod openai_chat;
 mod openai_completions;
 mod openai_other;
@@ -21,6 +22,7 @@ pub(crate) use bedrock::USAGE_EVENT;
 pub use description::ErrorFormat;
 pub(crate) use description::Name;
 use description::{Body, Dialect};
+pub(crate) use model_name::model_name;
 
 use crate::head::{Method, percent_decoded};
 use crate::json::is_same;
@@ -86,9 +88,13 @@ operations! {
     Images = openai_other::IMAGES,
     /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form, not read.
     ImageEdits = openai_other::IMAGE_EDITS,
-    /// Google's `generateContent`, which a backend may be asked for in place of what the client says.
-    GenerateContent = gemini::DIALECT,
-    /// Amazon Bedrock's `Converse`, likewise.
+    /// Google's `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`
+    GenerateContent = gemini::GENERATE,
+    /// Google's `POST /v1beta/models/{model}:countTokens`, which costs nothing.
+    CountContent = gemini::COUNT,
+    /// Google's `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`
+    EmbedContent = gemini::EMBED,
+    /// Amazon Bedrock's `Converse`, which a backend may be asked for in place of what the client says.
     Converse = bedrock::DIALECT,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
@@ -136,8 +142,6 @@ const PATHS: usize = {
 const CHAT: &str = openai_chat::DIALECT.paths[0];
 /// The path of the models; one of them is named below it.
 pub const MODELS: &str = "models";
-/// Longest name of a model in a path, decoded.
-const MODEL_BYTES: usize = 256;
 
 /// The paths below `/v1/` that are known and take POST.
 pub fn posted_paths() -> impl Iterator<Item = &'static str> {
@@ -162,7 +166,14 @@ impl Operation {
     #[inline]
     #[must_use]
     pub fn reads_body(self) -> bool {
-        self.dialect().body == Body::Json
+        matches!(self.dialect().body, Body::Json | Body::NamedJson)
+    }
+
+    /// Whether the path names the model, and how the answer is to come.
+    #[inline]
+    #[must_use]
+    pub fn is_named_by_path(self) -> bool {
+        self.dialect().body == Body::NamedJson
     }
 
     /// Whether the body is a form, whose model policy does not read.
@@ -208,7 +219,12 @@ impl Operation {
     /// Whether its body may name what the upstream keeps of earlier calls.
     #[must_use]
     pub fn keeps_state(self) -> bool {
-        let kept = [Name::PreviousResponse, Name::Conversation, Name::Container];
+        let kept = [
+            Name::PreviousResponse,
+            Name::Conversation,
+            Name::Container,
+            Name::Cached,
+        ];
         kept.into_iter()
             .any(|name| self.dialect().name_of(name, 0).is_some())
     }
@@ -221,13 +237,22 @@ impl Operation {
     #[inline]
     pub fn of(method: Method, path: &str) -> Result<Self, Unknown> {
         let Some(rest) = path.strip_prefix("/v1/") else {
-            return Err(Unknown::Path);
+            return Self::of_named(method, path);
         };
         // The one that matters most, without a look through the others.
         if rest == CHAT && method == Method::Post {
             return Ok(Self::Chat);
         }
         Self::of_rest(method, rest)
+    }
+
+    #[cold]
+    fn of_named(method: Method, path: &str) -> Result<Self, Unknown> {
+        match gemini::Named::of(path) {
+            None => Err(Unknown::Path),
+            Some(named) if method == Method::Post => Ok(named.operation),
+            Some(_) => Err(Unknown::Method("POST")),
+        }
     }
 
     fn of_rest(method: Method, rest: &str) -> Result<Self, Unknown> {
@@ -237,6 +262,7 @@ impl Operation {
         let posted = POSTED.iter().find(|(known, _)| *known == rest);
         match (method, posted) {
             (Method::Post, Some((_, operation))) => Ok(*operation),
+            (Method::Post, None) => Ok(named_below_root(rest).unwrap_or(Self::Unread)),
             (Method::Get | Method::Head, Some(_)) => Ok(Self::Unread),
             (_, Some(_)) => Err(Unknown::Method("POST")),
             (Method::Get | Method::Head, None) if is_models(rest) => Ok(Self::Models),
@@ -264,6 +290,16 @@ impl Operation {
     }
 }
 
+/// The call of Google's that stands below the root of both APIs.
+#[cold]
+fn named_below_root(rest: &str) -> Option<Operation> {
+    if !rest.contains(':') {
+        return None;
+    }
+    let below = format!("/{rest}");
+    gemini::Named::below_root(&below).map(|named| named.operation)
+}
+
 /// Whether this is the list of the models, or one of them.
 fn is_models(rest: &str) -> bool {
     let Some(name) = rest.strip_prefix(MODELS) else {
@@ -278,15 +314,20 @@ fn is_models(rest: &str) -> bool {
     let name = percent_decoded(name);
     let is_good =
         |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'/' | b'@' | b'-');
-    (1..=MODEL_BYTES).contains(&name.len()) && name.iter().all(is_good) && !name.ends_with(b"/")
+    (1..=model_name::BYTES_MAX).contains(&name.len())
+        && name.iter().all(is_good)
+        && !name.ends_with(b"/")
 }
 
 impl ErrorFormat {
     /// What the callers of a path expect: that of the API whose path it is, or lies below.
     #[must_use]
     pub fn of(path: &str) -> Self {
-        path.strip_prefix("/v1/")
-            .map_or(Self::default(), Self::below_root)
+        match path.strip_prefix("/v1/") {
+            Some(rest) => Self::below_root(rest),
+            None if path.starts_with("/v1beta/") => Self::Google,
+            None => Self::default(),
+        }
     }
 
     /// The same of what follows `/v1/`.
@@ -296,8 +337,12 @@ impl ErrorFormat {
             let below = rest.strip_prefix(known);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
         };
-        let api = POSTED.iter().find(is_below);
-        api.map_or(Self::default(), |(_, operation)| operation.dialect().errors)
+        let api = POSTED
+            .iter()
+            .find(is_below)
+            .map(|(_, operation)| *operation);
+        let api = api.or_else(|| named_below_root(rest));
+        api.map_or(Self::default(), |operation| operation.dialect().errors)
     }
 
     /// What stands before the member `error`. Anthropic's body is OpenAI's with a `type` around it, so that either
@@ -305,7 +350,7 @@ impl ErrorFormat {
     #[must_use]
     pub fn opening(self) -> &'static str {
         match self {
-            Self::OpenAi => "{",
+            Self::OpenAi | Self::Google => "{",
             Self::Anthropic => "{\"type\":\"error\",",
         }
     }
@@ -316,6 +361,7 @@ impl ErrorFormat {
         match self {
             Self::OpenAi => kind,
             Self::Anthropic => anthropic_messages::error_type(status),
+            Self::Google => gemini::error_status(status),
         }
     }
 }

@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use bytes::Bytes;
 
 use crate::dialect::Operation;
+pub use crate::dialect::gemini::Manner;
 use crate::eventstream;
 use crate::head::{Known, ResponseHead};
 
@@ -29,6 +30,12 @@ pub struct Request {
     pub query: Option<String>,
     /// Fields that are added, names in lower case; each takes the place of the client's of that name.
     pub headers: Vec<(Box<str>, Box<[u8]>)>,
+    /// The model that the upstream is asked for, where the call names one.
+    pub model: Option<Box<str>>,
+    /// How the client wants the answer, where its path says it.
+    pub manner: Manner,
+    /// What follows the API's root in the client's path, with its slash.
+    pub below: Box<str>,
     /// The body, in pieces.
     pub body: Vec<Bytes>,
     /// Members of the client's body that are not said on, where their documentation allows that.
@@ -115,6 +122,12 @@ pub trait Filter: Debug + Send + Sync {
         asked
     }
 
+    /// The prompt that this call asks the count of, as the upstream would be sent it, where the filter has no way to ask for that count.
+    fn prompt_to_count(&self, asked: Operation, request: &Request) -> Option<Prompt> {
+        let _nothing = (asked, request);
+        None
+    }
+
     /// Changes the request of one attempt. Its body has the model that the upstream is asked for. What it gives filters the response.
     ///
     /// # Errors
@@ -125,6 +138,9 @@ pub trait Filter: Debug + Send + Sync {
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>, Unfit>;
 }
+
+/// A prompt that an upstream would be sent: the call that it is of, and its body.
+pub type Prompt = (Operation, Vec<Bytes>);
 
 /// What an attempt's request leaves behind for its response.
 pub trait Answering: Debug {

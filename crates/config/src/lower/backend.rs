@@ -9,7 +9,7 @@ use std::sync::Arc;
 use policy::credential::{KnownSet, OF_APIS, UpstreamAuth};
 use policy::id::{BackendId, EndpointId};
 use policy::snapshot::{self, AskUsage, Chain, Origin, Protocol, Snapshot, Timeouts};
-use translate::Translation;
+use translate::{Dialect, Translation};
 
 use super::proxy::Way;
 use super::set;
@@ -63,6 +63,7 @@ impl super::Lowering<'_> {
         let certificate = self.client_certificate(name, written, &addresses);
         let headers = self.added_headers(written);
         let key_header = key_header(written);
+        let filters = self.translation(name, written, &addresses);
         let several = addresses.len() > 1;
         let mut exchanges_tokens = false;
         let mut endpoints = Vec::new();
@@ -149,7 +150,7 @@ impl super::Lowering<'_> {
             endpoints,
             models: self.models(written),
             model_names: self.model_names(written),
-            filters: translation(written),
+            filters,
             timeouts: timeouts(written),
             ejection: self.ejection(written),
             pool: self.pool(written),
@@ -162,6 +163,61 @@ impl super::Lowering<'_> {
                 .map_or_else(AskUsage::default, |at| at.value.0),
             query: self.added_query(written),
         });
+    }
+
+    /// What translates its calls, where it says what it speaks.
+    fn translation(
+        &mut self,
+        name: &At<Name>,
+        written: &Backend,
+        addresses: &[Address<'_>],
+    ) -> Chain {
+        let spoken = written.dialect.items().iter();
+        let mut spoken: Vec<_> = spoken.map(|at| at.value.0).collect();
+        if spoken.contains(&Dialect::Azure) {
+            let has_deployments = self.deployments(name, written, addresses);
+            let azure = spoken.iter_mut().filter(|of| **of == Dialect::Azure);
+            azure
+                .filter(|_| !has_deployments)
+                .for_each(|of| *of = Dialect::OpenAi);
+        }
+        let first = spoken.split_first();
+        first
+            .map(|(first, others)| Arc::new(Translation::new(*first, others)) as _)
+            .into_iter()
+            .collect()
+    }
+
+    /// Whether a backend of Azure's is asked at a path for each deployment: its newer API has none, and an address may name one.
+    fn deployments(
+        &mut self,
+        name: &At<Name>,
+        written: &Backend,
+        addresses: &[Address<'_>],
+    ) -> bool {
+        let has = |address: &Address<'_>| {
+            let root = &address.target.value.base_path;
+            !root.ends_with("/v1") && !root.contains("/deployments/")
+        };
+        let mut forms = addresses.iter().map(has);
+        let first = forms.next().unwrap_or(false);
+        if forms.any(|form| form != first) {
+            let says = format!(
+                "the addresses of {} are of two forms of Azure's API",
+                name.shown
+            );
+            let hint = "end all with /openai, or all with /openai/v1";
+            self.fault(&name.place, says, hint);
+        }
+        let names = written.query.items();
+        let says_version = names.iter().any(|(name, _)| name.value.0 == "api-version");
+        if first && !says_version && !addresses.is_empty() {
+            let says = format!("no version of Azure's API is said for {}", name.shown);
+            let hint =
+                "write query: { api-version: 2024-10-21 }, or an address that ends with /openai/v1";
+            self.warn(&name.place, says, hint);
+        }
+        first
     }
 
     /// The one `url` or the several `endpoints`, and never both.
@@ -329,18 +385,6 @@ fn withheld_headers(written: &Backend) -> KnownSet {
     passed
         .filter_map(|at| at.value.0)
         .fold(OF_APIS, KnownSet::without)
-}
-
-/// What translates its calls, where it says what it speaks.
-fn translation(written: &Backend) -> Chain {
-    let mut spoken = written.dialect.items().iter().map(|at| at.value.0);
-    let first = spoken.next();
-    let translation = |first| Translation::new(first, &spoken.collect::<Vec<_>>());
-    first
-        .map(translation)
-        .map(|it| Arc::new(it) as _)
-        .into_iter()
-        .collect()
 }
 
 /// The path at which Bedrock speaks another dialect.

@@ -93,6 +93,7 @@ words! {
         "gemini" => Spoken::Gemini,
         "vertex" => Spoken::Vertex,
         "bedrock" => Spoken::Bedrock,
+        "azure" => Spoken::Azure,
     }
 
     /// How a collector of spans is spoken to.

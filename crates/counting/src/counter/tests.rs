@@ -18,6 +18,7 @@ fn counter() -> (Counter<()>, Inbox<()>) {
         cache: Arc::new(cache),
         reconciler,
         metrics: Arc::default(),
+        calibrations: Arc::new(Calibrations::new(Arc::default())),
         longest: 1 << 20,
         is_hurried: Arc::default(),
     };

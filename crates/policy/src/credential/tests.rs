@@ -114,6 +114,39 @@ fn a_token_is_visible_ascii_at_every_place() {
     assert!(!given_of(format!("{longest}a").as_bytes()));
 }
 
+#[test]
+fn a_key_in_a_query_counts_where_google_has_it_and_nowhere_else() {
+    let path = "/v1beta/models/m:generateContent";
+    let of = |target: &str, fields: &[(&str, &str)]| {
+        let head = request("POST", target, fields);
+        let found = match given(&head) {
+            Given::Token(token) => String::from_utf8_lossy(token).into_owned(),
+            Given::Nothing => "nothing".to_owned(),
+            Given::Unusable => "unusable".to_owned(),
+        };
+        (found, check(&head).is_ok())
+    };
+    let own = |text: &str, is_good| (text.to_owned(), is_good);
+    assert_eq!(
+        of(&format!("{path}?alt=sse&key=abc"), &[]),
+        own("abc", true)
+    );
+    assert_eq!(of(&format!("{path}?key="), &[]), own("unusable", true));
+    assert_eq!(of(&format!("{path}?%6bey=abc"), &[]), own("nothing", true));
+    assert!(!of(&format!("{path}?key=a&key=b"), &[]).1);
+    let other = "/v1/models/m:generateContent?key=abc";
+    assert_eq!(of(other, &[]), own("abc", true));
+    let in_header = [("x-goog-api-key", "abc")];
+    assert_eq!(of(path, &in_header), own("abc", true));
+    assert_eq!(
+        of(&format!("{path}?key=abc"), &in_header),
+        own("abc", false)
+    );
+    for elsewhere in ["/v1/models?key=abc", "/v1beta/models?key=abc", "/x?key=abc"] {
+        assert_eq!(of(elsewhere, &[]), own("nothing", true), "{elsewhere}");
+    }
+}
+
 fn conflicts(target: &str, fields: &[(&str, &str)]) -> bool {
     match check(&request("POST", target, fields)) {
         Ok(()) => false,

@@ -255,8 +255,8 @@ impl Running<'_> {
         // A call that any backend could be told is not the client's to mend: why that one failed is told.
         let (unfit, failed) = (self.call.unfit.take(), self.call.failed);
         match (unfit, failed) {
-            (Some(what), None) if failure == Failure::Untranslatable => {
-                self.refuse(Refusal::Unfit { what })
+            (Some(unsaid), None) if failure == Failure::Untranslatable => {
+                self.count_or_refuse(unsaid, env)
             }
             (_, Some(failed)) if failure == Failure::Untranslatable => {
                 self.refuse(Refusal::Upstream(failed))

@@ -60,11 +60,14 @@ pub(super) fn demand(
 pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Option<u64> {
     let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
     match operation {
-        Operation::Chat | Operation::Completions | Operation::Messages => demand
+        Operation::Chat
+        | Operation::Completions
+        | Operation::Messages
+        | Operation::GenerateContent => demand
             .is_bounded
             .then(|| prompt.saturating_add(demand.completion)),
-        Operation::Embeddings | Operation::Moderations => Some(prompt),
-        Operation::CountTokens => Some(0),
+        Operation::Embeddings | Operation::EmbedContent | Operation::Moderations => Some(prompt),
+        Operation::CountTokens | Operation::CountContent => Some(0),
         Operation::Responses
         | Operation::Models
         | Operation::Rerank
@@ -72,7 +75,6 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
-        | Operation::GenerateContent
         | Operation::Converse
         | Operation::Unread
         | Operation::Http => None,
@@ -90,8 +92,10 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         }
         Operation::Completions => call.max_tokens.max(call.n_predict),
         Operation::Messages => call.max_tokens,
-        Operation::Responses => call.max_output_tokens,
+        Operation::Responses | Operation::GenerateContent => call.max_output_tokens,
         Operation::Embeddings
+        | Operation::EmbedContent
+        | Operation::CountContent
         | Operation::Models
         | Operation::CountTokens
         | Operation::Moderations
@@ -100,7 +104,6 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
-        | Operation::GenerateContent
         | Operation::Converse
         | Operation::Unread
         | Operation::Http => None,
@@ -111,7 +114,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
 fn answers(operation: Operation, call: &CallHead) -> u64 {
     let each = u64::from(call.n.max(call.best_of).unwrap_or(1));
     match operation {
-        Operation::Chat => each,
+        Operation::Chat | Operation::GenerateContent => each,
         Operation::Completions => each.saturating_mul(call.prompts.count),
         _ => 1,
     }

@@ -8,7 +8,7 @@ use wire::filter::{Stop, Unfit};
 use wire::head::{RequestHead, ResponseHead};
 
 use super::ending::Ending;
-use super::{Answer, Env, Exchange, Look, Lost, OUT_OF_ORDER, Stage, Verdict};
+use super::{Answer, Env, Exchange, Look, Lost, OUT_OF_ORDER, Stage, Unsaid, Verdict};
 use crate::attempt::Failure;
 use crate::caller::Peer;
 use crate::record::Outcome;
@@ -77,6 +77,7 @@ impl Exchange {
             Answer::Identified(answer) => self.told_who(head, peer, answer, env),
             Answer::Authorized(answer) => self.told_whether(head, answer, env),
             Answer::Minted(credential) => self.of_a_call(|call| call.minted(credential, env)),
+            Answer::Counted(tokens) => self.of_a_call(|call| call.counted(tokens)),
             Answer::LoggedIn(reply) if matches!(self.stage, Stage::LoggingIn) => {
                 Ok(self.logged_in(reply, env.snapshot))
             }
@@ -125,7 +126,9 @@ impl Exchange {
     #[cold]
     pub fn unfit(&mut self, unfit: Unfit, env: &mut Env<'_>) -> Verdict {
         if let Some(call) = self.running() {
-            call.call.unfit = Some(unfit.what.into());
+            let what = unfit.what.into();
+            let prompt = call.call.unfit.take().and_then(|before| before.prompt);
+            call.call.unfit = Some(Box::new(Unsaid { what, prompt }));
         }
         self.attempt_failed(Failure::Untranslatable.into(), env)
     }

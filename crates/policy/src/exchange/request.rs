@@ -4,10 +4,12 @@
 //! given apart and come last.
 //! Not here: framing (`proxy`), which headers pass ([`crate::credential`]), edits of the body ([`wire::call`]).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::filter::{self, Answering, Filter, Unfit};
+use wire::dialect::gemini::{self, Named};
+use wire::filter::{self, Answering, Filter, Manner, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
 use super::attempting::filters;
@@ -31,7 +33,7 @@ pub struct AttemptRequest<'a> {
     /// The same as text.
     pub method_text: &'a str,
     /// What follows the endpoint's base path, as the client asked for it: `/chat/completions`; of plain HTTP all of it.
-    path: &'a str,
+    path: Cow<'a, str>,
     is_plain: bool,
     /// The query, with its `?`; empty where there is none.
     query: String,
@@ -55,6 +57,7 @@ impl Exchange {
     #[inline]
     pub fn filtered(
         &mut self,
+        head: &RequestHead,
         s: &Snapshot,
         body: &[Bytes],
     ) -> Result<Option<Box<filter::Request>>, Unfit> {
@@ -62,7 +65,17 @@ impl Exchange {
         if first.is_empty() && last.is_empty() {
             return Ok(None);
         }
-        let passed = pass(&self.record, first.iter().chain(last), body)?;
+        let mut prompt = None;
+        let filters = first.iter().chain(last);
+        let passed = pass(&self.record, head, s, filters, body, &mut prompt);
+        if let (Some(prompt), Stage::Active(active)) = (prompt, &mut self.stage) {
+            let unsaid = active.unfit.get_or_insert_default();
+            unsaid.prompt = unsaid
+                .prompt
+                .take()
+                .or(self.record.backend.map(|id| (prompt, id)));
+        }
+        let passed = passed?;
         Ok(passed.map(|(request, answering)| {
             if let Stage::Active(active) = &mut self.stage {
                 active.answering = answering;
@@ -80,13 +93,30 @@ type Passed = (Box<filter::Request>, Vec<Box<dyn Answering>>);
 #[cold]
 fn pass<'f>(
     record: &Record,
+    head: &RequestHead,
+    s: &Snapshot,
     filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
     body: &[Bytes],
+    to_count: &mut Option<filter::Prompt>,
 ) -> Result<Option<Passed>, Unfit> {
     let Some(mut asked) = record.operation else {
         return Ok(None);
     };
+    let backend = record.backend.and_then(|id| s.backend(id));
+    let named = match asked.is_named_by_path() {
+        true => Named::of(head.path()),
+        false => None,
+    };
+    let below = named.as_ref().map(|named| named.below);
+    let below = below.or_else(|| head.path().strip_prefix("/v1"));
     let mut request = Box::new(filter::Request {
+        model: backend
+            .and_then(|backend| model_of(record, backend))
+            .map(Box::from),
+        below: below.unwrap_or_default().into(),
+        manner: named
+            .as_ref()
+            .map_or_else(Manner::default, |named| named.manner(head.query())),
         body: body.to_vec(),
         ..filter::Request::default()
     });
@@ -97,10 +127,35 @@ fn pass<'f>(
             continue;
         }
         is_filtered = true;
-        answering.extend(filter.request(asked, &mut request)?);
+        match filter.request(asked, &mut request) {
+            Ok(left) => answering.extend(left),
+            Err(unfit) => {
+                *to_count = filter.prompt_to_count(asked, &request);
+                return Err(unfit);
+            }
+        }
         asked = filter.operation(asked);
     }
     Ok(is_filtered.then_some((request, answering)))
+}
+
+/// The model that a backend is asked for, where the call names one.
+fn model_of<'r>(record: &'r Record, backend: &'r Backend) -> Option<&'r str> {
+    let model = record.model_sent.as_deref()?;
+    Some(backend.model_name(model))
+}
+
+/// What follows the endpoint's base path, of a call whose path names its model: as it came, unless the backend knows the model by
+/// another name.
+#[cold]
+fn named_path<'a>(record: &Record, backend: &Backend, head: &'a RequestHead) -> Cow<'a, str> {
+    let Some(named) = Named::of(head.path()) else {
+        return Cow::Borrowed("");
+    };
+    match model_of(record, backend).filter(|model| *model != named.model) {
+        Some(model) => gemini::path(model, named.verb).into(),
+        None => named.below.into(),
+    }
 }
 
 impl<'a> AttemptRequest<'a> {
@@ -131,9 +186,10 @@ impl<'a> AttemptRequest<'a> {
             endpoint,
             method: head.method,
             method_text: head.method_text(),
-            path: match is_plain {
-                false => head.path().strip_prefix("/v1").unwrap_or_default(),
-                true => head.path(),
+            path: match record.operation {
+                Some(Operation::Http) => head.path().into(),
+                Some(named) if named.is_named_by_path() => named_path(record, backend, head),
+                _ => head.path().strip_prefix("/v1").unwrap_or_default().into(),
             },
             is_plain,
             query: query.map_or_else(String::new, |query| format!("?{query}")),
@@ -153,7 +209,7 @@ impl<'a> AttemptRequest<'a> {
     #[must_use]
     pub fn path(&self) -> &str {
         let filtered = self.filtered.and_then(|filtered| filtered.path.as_deref());
-        filtered.unwrap_or(self.path)
+        filtered.unwrap_or(&self.path)
     }
 
     /// The query, with its `?`; empty where there is none.

@@ -18,6 +18,8 @@ use crate::credential::{Credential, Minter};
 use crate::id::EndpointId;
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::login::{Login, LoginReply, LoginStep};
+use crate::operation::Operation;
+use crate::prompt_counter::{AskedPrompt, PromptCounter};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::usage_ledger::Estimate;
@@ -70,6 +72,8 @@ pub enum Verdict {
         /// The one that was asked for.
         one: Option<Arc<str>>,
     },
+    /// Answer with the count of a prompt.
+    Counted(Operation, u64),
     /// Tell a browser how its login goes on.
     Login(Box<LoginReply>),
     /// The gate answers itself. Boxed: rare, and every verdict would be as large.
@@ -125,6 +129,8 @@ pub enum Question {
     Authorize(Arc<dyn Authorizer>),
     /// Which credential does the next attempt take? With the caller's own token, where it is given for that.
     Mint(Arc<dyn Minter>, Option<Secret>),
+    /// What does this prompt come to?
+    Count(Arc<dyn PromptCounter>, Box<AskedPrompt>),
 }
 
 /// What the world said.
@@ -140,6 +146,8 @@ pub enum Answer {
     LoggedIn(Box<LoginReply>),
     /// The credential of one attempt.
     Minted(Arc<Credential>),
+    /// What a prompt comes to, where that is known.
+    Counted(Option<u64>),
     /// Nobody could answer.
     Unanswered,
 }

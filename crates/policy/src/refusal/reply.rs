@@ -33,6 +33,9 @@ impl LocalReply {
     /// The body in the format of an API.
     #[must_use]
     pub fn body(&self, format: ErrorFormat) -> Vec<u8> {
+        if format == ErrorFormat::Google {
+            return self.google_body();
+        }
         let mut out = Vec::with_capacity(176 + self.message.len());
         out.extend_from_slice(format.opening().as_bytes());
         out.extend_from_slice(b"\"error\":{\"message\":\"");
@@ -51,6 +54,33 @@ impl LocalReply {
         out.extend_from_slice(b",\"code\":\"");
         out.extend_from_slice(self.code.as_bytes());
         out.extend_from_slice(b"\"}}");
+        out
+    }
+
+    /// The same as Google's clients read it (<https://google.aip.dev/193>): the code stands in its details, in capital letters.
+    #[cold]
+    fn google_body(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256 + self.message.len());
+        out.extend_from_slice(b"{\"error\":{\"code\":");
+        out.extend_from_slice(self.status.to_string().as_bytes());
+        out.extend_from_slice(b",\"message\":\"");
+        escape(&self.message, &mut out);
+        out.extend_from_slice(b"\",\"status\":\"");
+        let status = ErrorFormat::Google.error_type(self.status, self.kind);
+        out.extend_from_slice(status.as_bytes());
+        out.extend_from_slice(
+            b"\",\"details\":[{\"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":\"",
+        );
+        out.extend_from_slice(self.code.to_ascii_uppercase().as_bytes());
+        out.extend_from_slice(b"\",\"domain\":\"tollgate\"}");
+        if let Some(wait) = self.retry_after {
+            let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            let retry = format!(
+                ",{{\"@type\":\"type.googleapis.com/google.rpc.RetryInfo\",\"retryDelay\":\"{whole}s\"}}"
+            );
+            out.extend_from_slice(retry.as_bytes());
+        }
+        out.extend_from_slice(b"]}}");
         out
     }
 }

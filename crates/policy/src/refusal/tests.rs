@@ -378,3 +378,33 @@ fn callers_of_messages_find_anthropics_shape_and_ours() {
         assert_eq!(json["error"]["message"], refusal.to_string());
     }
 }
+
+#[test]
+fn callers_of_google_find_its_shape_with_our_code_in_the_details() {
+    for (refusal, status) in [
+        (Refusal::NoSuchPath, "NOT_FOUND"),
+        (Refusal::ModelRequired, "INVALID_ARGUMENT"),
+        (Refusal::CredentialMissing, "UNAUTHENTICATED"),
+        (Refusal::Overloaded, "UNAVAILABLE"),
+        (
+            Refusal::Upstream(Failure::FirstByteTimeout),
+            "DEADLINE_EXCEEDED",
+        ),
+    ] {
+        let reply = refusal.reply();
+        let json: serde_json::Value =
+            serde_json::from_slice(&reply.body(ErrorFormat::Google)).expect("JSON");
+        let error = &json["error"];
+        assert_eq!(
+            (&error["code"], &error["status"]),
+            (&reply.status.into(), &status.into())
+        );
+        assert_eq!(error["message"], refusal.to_string());
+        assert_eq!(
+            error["details"][0]["reason"],
+            reply.code.to_ascii_uppercase()
+        );
+        let delay = error["details"][1]["retryDelay"].as_str();
+        assert_eq!(delay.is_some(), reply.retry_after.is_some(), "{refusal:?}");
+    }
+}

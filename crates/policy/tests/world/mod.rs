@@ -112,7 +112,7 @@ impl World {
             exchange.read_body(call.length(), env)
         });
         if let Verdict::Read { .. } = asked.verdict {
-            let mut read = asked.exchange.scanner().map(|mut scanner| {
+            let mut read = asked.exchange.scanner(&asked.head).map(|mut scanner| {
                 scanner.push(call.body.as_bytes()).expect("JSON");
                 scanner.finish().expect("a call").clone()
             });

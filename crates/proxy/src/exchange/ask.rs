@@ -110,6 +110,10 @@ fn begin(
             let asked = minter.mint(caller.as_ref());
             Box::pin(async { asked.await.map_or(Answer::Unanswered, Answer::Minted) })
         }
+        Question::Count(counter, prompt) => {
+            let asked = counter.count(*prompt);
+            Box::pin(async { Answer::Counted(asked.await) })
+        }
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn run<D: Downstream>(
         edited = apply(body, &plan.edits);
         body = &edited;
     }
-    let filtered = match active.exchange.filtered(view.snapshot(), body) {
+    let filtered = match active.exchange.filtered(head, view.snapshot(), body) {
         Ok(filtered) => filtered,
         Err(unfit) => return active.tell(|exchange, env| exchange.unfit(unfit, env)),
     };

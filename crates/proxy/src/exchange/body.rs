@@ -36,7 +36,7 @@ pub(super) async fn read<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Verdict {
-    let mut scanner = active.exchange.scanner();
+    let mut scanner = active.exchange.scanner(head);
     // Boxed: rare, and its state would make every exchange larger.
     let mut coded = active
         .exchange

@@ -430,3 +430,77 @@ fn nothing_but_questions_goes_to_an_engine_and_only_where_it_may_be_asked() {
     assert_eq!(page.status, 200, "{}", page.text());
     assert!(!page.text().contains("canary"));
 }
+
+#[test]
+fn who_asks_what_a_prompt_counts_is_told_by_the_gate_where_its_count_is_exact() {
+    let engine = serving(TOKENIZER, TEMPLATE, any_port());
+    let asked_at = engine.addr();
+    let config =
+        config(asked_at, "").replace("models: own }", "models: [own, other], dialect: openai }");
+    let gate = Gate::start(&config, &files());
+    let ask = |path: &str, body: &Value| {
+        gate.call(&post(path, &["x-workload-app: w"], &body.to_string()))
+    };
+    let prompt = |model: &str| {
+        json!({"model": model, "system": "Be brief.",
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "Why does the build fail?"}]}]})
+    };
+    testing::eventually("the engine is asked, and counts alike", || {
+        ask("/v1/messages/count_tokens", &prompt("own")).status == 200
+    });
+    let told = ask("/v1/messages/count_tokens", &prompt("own"));
+    let told: Value = serde_json::from_slice(&told.body).expect("JSON");
+    // As many as the engine reports of the same prompt.
+    let mut call = prompt("own");
+    call["max_tokens"] = json!(1);
+    let answer = ask("/v1/messages", &call);
+    let answer: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    assert_eq!(
+        told["input_tokens"], answer["usage"]["input_tokens"],
+        "{told} {answer}"
+    );
+    assert_eq!(
+        told.as_object().map(serde_json::Map::len),
+        Some(1),
+        "{told}"
+    );
+    let google = json!({
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [{"role": "user", "parts": [{"text": "Why does the build fail?"}]}],
+    });
+    let path = "/v1beta/models/own:countTokens";
+    for body in [google.clone(), json!({"generateContentRequest": google})] {
+        let counted = ask(path, &body);
+        let counted: Value = serde_json::from_slice(&counted.body).expect("JSON");
+        assert_eq!(counted, json!({"totalTokens": told["input_tokens"]}));
+    }
+    // Of a model without a tokenizer nothing is known, nor of a prompt that cannot be said.
+    let mut unsaid = prompt("own");
+    unsaid["messages"][0]["content"] = json!([{"type": "search_result"}]);
+    for (body, what) in [
+        (prompt("other"), "no tokenizer"),
+        (unsaid, "no counterpart"),
+    ] {
+        let refused = ask("/v1/messages/count_tokens", &body);
+        assert_eq!(refused.status, 400, "{what}: {}", refused.text());
+        assert!(
+            refused.text().contains("call_not_translatable"),
+            "{}",
+            refused.text()
+        );
+    }
+    let counts = || {
+        let records = gate.records(1).into_iter();
+        let counts = records.filter(|r| r["operation"] == "count_tokens" && r["status"] == 200);
+        counts.collect::<Vec<_>>()
+    };
+    testing::eventually("it is recorded", || counts().len() >= 2);
+    for record in counts() {
+        assert_eq!(record["outcome"], "completed", "{record}");
+        assert!(
+            record["prompt_tokens"].is_null(),
+            "it costs nothing: {record}"
+        );
+    }
+    stop(gate);
+}

@@ -4,6 +4,7 @@
 //! Not here: what each member becomes (`vectors/translate`).
 
 mod bedrock;
+mod google;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use serde_json::{Value, json};
@@ -314,6 +315,58 @@ fn calls_of_three_apis_reach_a_backend_that_speaks_gemini_and_are_metered_in_its
         let counts = counts.map(|name| record[name].as_u64());
         assert_eq!(counts, [Some(12), Some(4), Some(23), Some(20)], "{record}");
         assert_eq!(record["prompt_source"], "reported");
+    }
+}
+
+#[test]
+fn azure_is_asked_at_the_deployment_of_a_model_with_its_version_and_its_key() {
+    let completion = crate::harness::answer::COMPLETION;
+    let azure = Upstream::start(move |_, _| vec![Step::Send(answer(200, completion))]);
+    let config = format!(
+        "backends:\n  classic: {{ url: http://{0}/openai, dialect: azure, query: {{ api-version: 2024-10-21 }}, credential: {{ inline: azure-key }}, model_names: {{ m: mine }} }}\n  \
+         newer: {{ url: http://{0}/openai/v1, dialect: azure, credential: {{ inline: azure-key }} }}\n\
+         routes: [ {{ workload: w, match: {{ model: m }}, backend: classic }}, {{ workload: w, backend: newer }} ]\n",
+        azure.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let body = |model: &str| {
+        format!(
+            r#"{{ "model" : "{model}", "max_tokens":9, "messages":[{{"role":"user","content":"Hello"}}] }}"#
+        )
+    };
+    let table = [
+        (
+            "/v1/chat/completions",
+            "m",
+            "/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+        ),
+        (
+            "/v1/messages",
+            "m",
+            "/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+        ),
+        (
+            "/v1/chat/completions",
+            "other",
+            "/openai/v1/chat/completions",
+        ),
+        ("/v1/messages", "other", "/openai/v1/chat/completions"),
+    ];
+    for (path, model, expected) in table {
+        let response = gate.call(&post(path, &[WHO], &body(model)));
+        assert_eq!(response.status, 200, "{}", response.text());
+        let seen = azure.seen().pop().expect("it arrived");
+        let line = format!("POST {expected} HTTP/1.1\r\n");
+        assert!(seen.head.starts_with(&line), "{}", seen.head);
+        assert_eq!(seen.header("api-key"), ["azure-key"]);
+        assert!(seen.header("authorization").is_empty(), "{}", seen.head);
+        if path == "/v1/chat/completions" {
+            let expected = body(model).replace("\"m\"", "\"mine\"");
+            assert_eq!(String::from_utf8_lossy(&seen.body), expected);
+        }
+    }
+    for record in gate.records(table.len()) {
+        assert_eq!(record["prompt_source"], "reported", "{record}");
     }
 }
 

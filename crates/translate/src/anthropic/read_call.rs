@@ -13,7 +13,7 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
-    format: "output_config.format",
+    format: "output_config.format.type",
     effort: "output_config.effort",
     parallel: "tool_choice.disable_parallel_tool_use",
 };
@@ -32,13 +32,25 @@ const OTHERS: [(&str, bool); 8] = [
 
 pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
     let mut body = body.object()?;
+    let max_tokens = body.need("max_tokens", Raw::number)?;
+    let mut call = read_object(body)?;
+    call.max_tokens = Some(max_tokens);
+    Ok(call)
+}
+
+/// Reads a call that asks what its prompt comes to, and is answered with nothing else.
+pub(crate) fn read_prompt(body: Raw<'_>) -> Result<Call<'_>> {
+    read_object(body.object()?)
+}
+
+#[inline]
+fn read_object(mut body: Object<'_>) -> Result<Call<'_>> {
     let left = Left::default();
     let mut call = Call {
         model: body.need("model", Raw::text)?,
         is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
         // Its streams always tell it.
         wants_usage: true,
-        max_tokens: Some(body.need("max_tokens", Raw::number)?),
         temperature: body.read("temperature", Raw::number)?,
         top_p: body.read("top_p", Raw::number)?,
         top_k: body.read("top_k", Raw::number)?,

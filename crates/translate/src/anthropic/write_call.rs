@@ -29,6 +29,8 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
     if call.effort.is_some() {
         // Its models differ in how they are asked to think, and its own endpoint for OpenAI's SDK drops this too.
         call.dropped.push("reasoning_effort");
+    } else if call.thinking_budget.is_some_and(|tokens| tokens > 0) {
+        call.dropped.push("thinking");
     }
     if let Some(hot) = call.temperature.filter(|given| is_above_one(*given)) {
         let says = format!(
@@ -75,7 +77,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
             }),
             Some(Format::Json) => {
                 let says = "\"json_object\" has no counterpart at a backend that speaks anthropic; give a json_schema";
-                return Err(Fault::new(says).within("type").within(call.names.format));
+                return Err(Fault::new(says).within(call.names.format));
             }
         }
         if let Some(user) = &call.user {

@@ -82,7 +82,7 @@ fn refuse(call: &Call<'_>, maker: Maker) -> Result<()> {
     }
     if let Some(Format::Json) = call.format {
         let says = "\"json_object\" has no counterpart at a backend that speaks bedrock; give a json_schema";
-        return Err(Fault::new(says).within("type").within(call.names.format));
+        return Err(Fault::new(says).within(call.names.format));
     }
     let Some((message, part)) = of_a_tool(call) else {
         return Ok(());

@@ -70,8 +70,12 @@ pub(crate) fn write(mut call: Call<'_>, place: Place, request: &mut Request) -> 
             .try_list(|json| write_contents::write(&mut call, place, json))?;
         generation(&mut call, &renamed, json)
     })?;
-    request.path = Some(place.path(&call.model, call.is_streamed));
-    request.query = call.is_streamed.then(|| "alt=sse".to_owned());
+    let verb = match call.is_streamed {
+        true => "streamGenerateContent",
+        false => "generateContent",
+    };
+    request.path = Some(place.path(&call.model, verb));
+    request.query = call.is_streamed.then(|| super::EVENTS.to_owned());
     request.dropped = call.dropped;
     request.body = vec![json.into_bytes().into()];
     Ok(())

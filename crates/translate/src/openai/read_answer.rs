@@ -157,7 +157,10 @@ impl ChatReader {
                 None => {}
             }
         }
-        if !std::mem::replace(&mut self.has_begun, true) {
+        // Azure's first chunk tells of its filters alone, and has no id.
+        let is_blank =
+            said(&document.id).is_empty() && document.choices.as_ref().is_some_and(Vec::is_empty);
+        if !is_blank && !std::mem::replace(&mut self.has_begun, true) {
             let text = |text: &'_ Option<Text<'_>>| {
                 text.as_ref().map_or(String::new(), |t| t.0.to_string())
             };

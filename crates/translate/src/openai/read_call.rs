@@ -12,7 +12,7 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "messages",
     parts: "content",
-    format: "response_format",
+    format: "response_format.type",
     effort: "reasoning_effort",
     parallel: "parallel_tool_calls",
 };

@@ -11,8 +11,22 @@ use crate::raw::Raw;
 
 pub(crate) const SPEAKS: &str = "openai";
 
+/// Members that the API has, and that not all dialects have.
+const RENAMED: [(&str, &str); 3] = [
+    ("generationConfig.seed", "seed"),
+    ("generationConfig.presencePenalty", "presence_penalty"),
+    ("generationConfig.frequencyPenalty", "frequency_penalty"),
+];
+
 /// Writes the request that says this call.
 pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
+    let mut renamed: Vec<(&'static str, Raw<'_>)> = Vec::new();
+    for (name, ours) in RENAMED {
+        if let Some(at) = call.others.iter().position(|other| other.name == name) {
+            let value = call.others.remove(at).value;
+            renamed.push((ours, value.number().map_err(|fault| fault.within(name))?));
+        }
+    }
     call.leave_others(SPEAKS)?;
     let parts = call.messages.iter().flat_map(|message| &message.parts);
     let mut results = parts.filter_map(|part| match &part.said {
@@ -53,6 +67,9 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
             if let Some(number) = number {
                 json.key(name).raw(number);
             }
+        }
+        for (name, number) in &renamed {
+            json.key(name).raw(*number);
         }
         if let Some(top_k) = call.top_k {
             // vLLM's and its kin's.

@@ -9,7 +9,7 @@ use crate::raw::{Object, Raw};
 const NAMES: Names = Names {
     messages: "input",
     parts: "content",
-    format: "text.format",
+    format: "text.format.type",
     effort: "reasoning.effort",
     parallel: "parallel_tool_calls",
 };

@@ -53,6 +53,9 @@ pub enum CallFaultKind {
     /// The model's name cannot be one.
     #[error("the member `model` must be 1 to 256 characters of A-Z a-z 0-9 . _ : / @ -")]
     BadModelName,
+    /// The body names a model, and the path does.
+    #[error("the model is named in the path: leave the member `model` out")]
+    ModelIsInPath,
 }
 
 impl CallFault {
@@ -65,6 +68,7 @@ impl CallFault {
             CallFaultKind::WrongType { .. } => "wrong_type",
             CallFaultKind::OutOfRange(_) => "out_of_range",
             CallFaultKind::BadModelName => "bad_model_name",
+            CallFaultKind::ModelIsInPath => "ambiguous_member",
         }
     }
 

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::fault::{CallFault, CallFaultKind};
-use crate::dialect::{Name, name, names};
+use crate::dialect::{Name, model_name, name, names};
 use crate::json::{Elements, Found, Interest, Interests, Kind, Member, Repeat, Want};
 
 const MODEL: usize = Name::Model as usize;
@@ -61,8 +61,6 @@ const COUNTED: &[&str] = &names::<6>(Name::Counted);
 
 pub(super) static ASKED: Interests = Interests::with_others(ASKED_FOR, COUNTED);
 
-const MODEL_LIMIT_BYTES: usize = 256;
-
 /// What policy reads of a request body. Offsets are in bytes of the whole body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallHead {
@@ -95,6 +93,8 @@ pub struct CallHead {
     pub user: Option<Box<str>>,
     /// Length of the body in bytes.
     pub length: usize,
+    /// Its path names the model, and the body no member of it.
+    pub is_named_by_path: bool,
     pub(super) model_at: Option<Range<usize>>,
     pub(super) open: usize,
     pub(super) empty: bool,
@@ -210,6 +210,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         prompts: prompts(found),
         user: None,
         length: found.length,
+        is_named_by_path: false,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
         open,
         empty: found.empty,
@@ -241,26 +242,6 @@ fn model(found: &Found) -> Result<Option<Box<str>>, CallFault> {
         }
         _ => Err(wrong_type(MODEL, member, "a string")),
     }
-}
-
-/// The bytes that a model's name may have.
-static NAME_BYTES: [bool; 256] = {
-    let mut allowed = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let c = byte as u8;
-        allowed[byte] =
-            c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b':' | b'/' | b'@' | b'-');
-        byte += 1;
-    }
-    allowed
-};
-
-/// The text, if it can be a model's name.
-pub(super) fn model_name(text: &[u8]) -> Option<&str> {
-    let is_good = |byte: &u8| NAME_BYTES.get(usize::from(*byte)) == Some(&true);
-    let is_name = (1..=MODEL_LIMIT_BYTES).contains(&text.len()) && text.iter().all(is_good);
-    is_name.then(|| std::str::from_utf8(text).ok()).flatten()
 }
 
 fn flag(found: &Found, interest: usize) -> Result<bool, CallFault> {
@@ -298,17 +279,26 @@ fn stream_options(found: &Found) -> Result<StreamOptions, CallFault> {
 }
 
 fn count(found: &Found, interest: usize) -> Result<Option<u32>, CallFault> {
+    count_of(found, interest, path_of(interest))
+}
+
+/// The number that the member at this place of a list of interests says, which faults call so.
+pub(super) fn count_of(
+    found: &Found,
+    interest: usize,
+    name: &'static str,
+) -> Result<Option<u32>, CallFault> {
     let Some(member) = found.member(interest) else {
         return Ok(None);
     };
     let digits = match member.kind {
         Kind::Null => return Ok(None),
         Kind::Number => found.raw(member),
-        _ => return Err(wrong_type(interest, member, "an integer")),
+        _ => return Err(wrong_type_of(name, member, "an integer")),
     };
     if digits.iter().any(|b| matches!(b, b'.' | b'e' | b'E')) {
-        return Err(wrong_type(
-            interest,
+        return Err(wrong_type_of(
+            name,
             member,
             "an integer written in plain digits",
         ));
@@ -317,10 +307,9 @@ fn count(found: &Found, interest: usize) -> Result<Option<u32>, CallFault> {
         .ok()
         .filter(|d| !d.starts_with('-'))
         .and_then(|d| d.parse().ok());
-    number.map(Some).ok_or_else(|| {
-        let name = path_of(interest);
-        CallFault::at(name, member.value.start, CallFaultKind::OutOfRange(name))
-    })
+    number
+        .map(Some)
+        .ok_or_else(|| CallFault::at(name, member.value.start, CallFaultKind::OutOfRange(name)))
 }
 
 /// The same of a member of which a negative number says that there is no end.
@@ -343,15 +332,20 @@ fn prompts(found: &Found) -> Prompts {
 }
 
 fn wrong_type(interest: usize, member: &Member, wanted: &'static str) -> CallFault {
-    let member_name = path_of(interest);
-    CallFault::at(
-        member_name,
-        member.value.start,
-        CallFaultKind::WrongType {
-            member: member_name,
-            wanted,
-        },
-    )
+    wrong_type_of(path_of(interest), member, wanted)
+}
+
+/// The same of a member that faults call so.
+pub(super) fn wrong_type_of(
+    name: &'static str,
+    member: &Member,
+    wanted: &'static str,
+) -> CallFault {
+    let kind = CallFaultKind::WrongType {
+        member: name,
+        wanted,
+    };
+    CallFault::at(name, member.value.start, kind)
 }
 
 /// How faults call what is asked for at this place.

@@ -5,9 +5,11 @@
 
 use super::fault::CallFault;
 use super::head::{ASKED, CallHead, of_found};
+use super::named::NamedScanner;
 use super::user::UserScanner;
 use super::whole::read_whole;
 use crate::dialect::Operation;
+use crate::dialect::gemini::Named;
 use crate::json::{JsonFault, JsonFaultKind, Scanner, after_blanks, may_be_whole};
 
 /// Reads a request body as it arrives.
@@ -37,6 +39,8 @@ enum Progress {
     /// The first piece was a whole call.
     Whole,
     Parts(Box<Scanner>),
+    /// Of a call whose path names its model.
+    Named(Box<NamedScanner>),
     Refused(CallFault),
 }
 
@@ -51,6 +55,15 @@ impl CallScanner {
     pub fn with_user(operation: Operation) -> Self {
         Self {
             user: UserScanner::of(operation).map(Box::new),
+            ..Self::default()
+        }
+    }
+
+    /// The same for a call whose path says this.
+    #[cold]
+    pub fn of_named(named: &Named<'_>) -> Self {
+        Self {
+            progress: Progress::Named(Box::new(NamedScanner::of(named))),
             ..Self::default()
         }
     }
@@ -100,6 +113,7 @@ impl CallScanner {
                 pushed.map_err(CallFault::from)
             }
             Progress::Parts(scanner) => scanner.push(chunk).map_err(CallFault::from),
+            Progress::Named(scanner) => scanner.push(chunk),
             Progress::Refused(fault) => Err(fault.clone()),
             Progress::Whole => {
                 let blanks = after_blanks(chunk, 0);
@@ -126,6 +140,7 @@ impl CallScanner {
         match std::mem::take(&mut self.progress) {
             Progress::Whole => {}
             Progress::Parts(mut scanner) => self.head = of_found(scanner.finish()?)?,
+            Progress::Named(scanner) => self.head = scanner.finish()?,
             Progress::Refused(fault) => return Err(fault),
             Progress::Start => self.head = of_found(Scanner::new(&ASKED).finish()?)?,
         }

@@ -28,6 +28,9 @@ pub fn splices(
     force_include_usage: bool,
 ) -> Vec<Splice> {
     let mut edits = Vec::new();
+    if head.is_named_by_path {
+        return edits;
+    }
     let mut first_members: Vec<String> = Vec::new();
     if let Some(model) = model_override {
         match &head.model_at {

@@ -5,9 +5,9 @@
 //! Not here: faults and odd ways to write (`head`, over `json::Scanner`).
 
 use super::head::{
-    ASKED, CallHead, IncludeUsage, KEPT, Prompts, STREAM_OPTIONS, StreamOptions, is_set, model_name,
+    ASKED, CallHead, IncludeUsage, KEPT, Prompts, STREAM_OPTIONS, StreamOptions, is_set,
 };
-use crate::dialect::{Name, name};
+use crate::dialect::{Name, model_name, name};
 use crate::json::{Elements, Kind, Reader, split_path};
 
 /// Reads a whole body.
@@ -29,6 +29,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         prompts: Prompts::ONE,
         user: None,
         length: body.len(),
+        is_named_by_path: false,
         model_at: None,
         open: body.iter().position(|&byte| byte == b'{')? + 1,
         empty: !more,

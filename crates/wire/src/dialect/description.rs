@@ -27,6 +27,8 @@ pub(crate) struct Dialect {
 pub(crate) enum Body {
     /// JSON that is read.
     Json,
+    /// The same of a call whose path names its model.
+    NamedJson,
     /// A form, whose model is not read.
     Form,
     /// Nothing, or something that is not read.
@@ -58,6 +60,8 @@ pub(crate) enum Name {
     Counted,
     /// Who is behind the call, as the call itself says; read where that is asked for.
     User,
+    /// What the provider keeps of earlier calls, as Google's calls name it.
+    Cached,
 
     // Of an answer that is one document: where its usage stands.
     Usage,
@@ -111,6 +115,8 @@ pub enum ErrorFormat {
     OpenAi,
     /// Anthropic's: theirs know an error by its `type`, of a list of their own.
     Anthropic,
+    /// Google's: theirs know an error by its `status`, of a list of their own.
+    Google,
 }
 
 impl Dialect {

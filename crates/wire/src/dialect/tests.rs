@@ -3,9 +3,11 @@
 use crate::head::{ID_BEGINS, Method};
 
 use super::Operation::{
-    Chat, Completions, CountTokens, Embeddings, ImageEdits, Images, Messages, Models, Moderations,
-    Rerank, Responses, Speech, Transcriptions, Unread,
+    Chat, Completions, CountContent, CountTokens, EmbedContent, Embeddings, GenerateContent,
+    ImageEdits, Images, Messages, Models, Moderations, Rerank, Responses, Speech, Transcriptions,
+    Unread,
 };
+use super::gemini::{self, Manner, Named};
 use super::{ErrorFormat, MODELS, Name, Operation, POSTED, Unknown, names};
 
 #[test]
@@ -58,6 +60,71 @@ fn every_path_and_method_has_one_meaning() {
         (Method::Post, "/V1/chat/completions", Err(Unknown::Path)),
         (Method::Post, "/v2/chat/completions", Err(Unknown::Path)),
         (Method::Post, "/v1x/chat/completions", Err(Unknown::Path)),
+        (
+            Method::Post,
+            "/v1beta/models/gemini-3-flash:generateContent",
+            Ok(GenerateContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta/models/org/m:latest:streamGenerateContent",
+            Ok(GenerateContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta/tunedModels/t:generateContent",
+            Ok(GenerateContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta/models/m:countTokens",
+            Ok(CountContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta/models/m:batchEmbedContents",
+            Ok(EmbedContent),
+        ),
+        (Method::Get, "/v1beta/models/m:generateContent", Err(post)),
+        (Method::Get, "/v1beta/models", Err(Unknown::Path)),
+        (Method::Post, "/v1beta/models/m:predict", Err(Unknown::Path)),
+        (
+            Method::Post,
+            "/v1beta/models/:generateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1beta/models/a%3Fb:generateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1beta/models/m:GenerateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/V1beta/models/m:generateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1/models/m:generateContent",
+            Ok(GenerateContent),
+        ),
+        (
+            Method::Post,
+            "/v1/models/org%2Fm:generateContent",
+            Ok(GenerateContent),
+        ),
+        (Method::Get, "/v1/models/m:generateContent", Ok(Models)),
+        (Method::Post, "/v1/models/m:predict", Ok(Unread)),
+        (
+            Method::Post,
+            "/v1beta/files/m:generateContent",
+            Err(Unknown::Path),
+        ),
     ];
     for (method, path, expected) in table {
         assert_eq!(Operation::of(*method, path), *expected, "{method:?} {path}");
@@ -151,6 +218,13 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::Anthropic, "{path}");
     }
     for path in [
+        "/v1beta/models/m:generateContent",
+        "/v1beta/models",
+        "/v1/models/m:generateContent",
+    ] {
+        assert_eq!(ErrorFormat::of(path), ErrorFormat::Google, "{path}");
+    }
+    for path in [
         "/v1/messagesx",
         "/messages",
         "/v1/responses/input_tokens",
@@ -164,4 +238,55 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
 #[test]
 fn an_id_in_a_path_begins_where_a_model_is_named() {
     assert_eq!(ID_BEGINS, format!("v1/{MODELS}/").as_bytes());
+}
+
+#[test]
+fn a_path_of_google_says_which_model_answers_and_how() {
+    let table = [
+        ("models/m:generateContent", None, "m", Manner::Whole),
+        ("models/m:streamGenerateContent", None, "m", Manner::List),
+        (
+            "models/m:streamGenerateContent",
+            Some("key=k&alt=sse"),
+            "m",
+            Manner::Events,
+        ),
+        (
+            "models/m:streamGenerateContent",
+            Some("alt=json"),
+            "m",
+            Manner::List,
+        ),
+        ("models/m:countTokens", Some("alt=sse"), "m", Manner::Whole),
+        (
+            "models/org/m:free:generateContent",
+            None,
+            "org/m:free",
+            Manner::Whole,
+        ),
+        (
+            "models/m%3Afree:generateContent",
+            None,
+            "m:free",
+            Manner::Whole,
+        ),
+        (
+            "tunedModels/t:generateContent",
+            None,
+            "tunedModels/t",
+            Manner::Whole,
+        ),
+    ];
+    for (rest, query, model, manner) in table {
+        let path = format!("/v1beta/{rest}");
+        let named = Named::of(&path).expect("a call");
+        assert_eq!(
+            (&*named.model, named.manner(query)),
+            (model, manner),
+            "{rest}"
+        );
+        let again = gemini::path(&named.model, named.verb);
+        let again = Named::below_root(&again).expect("a call");
+        assert_eq!((again.model, again.verb), (named.model, named.verb));
+    }
 }

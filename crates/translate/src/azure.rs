@@ -1,0 +1,58 @@
+//! OpenAI's API as Azure has it: the same bodies, at a path for each deployment of a model
+//! (<https://learn.microsoft.com/azure/ai-services/openai/reference>).
+//!
+//! Not here: its form without deployments (`/openai/v1`), which is OpenAI's own, and the version in the query (`config`).
+
+use wire::dialect::Operation;
+use wire::dialect::gemini::escaped;
+use wire::filter::Request;
+
+use crate::call::Call;
+use crate::fault::{Fault, Result};
+use crate::openai;
+
+pub(crate) const SPEAKS: &str = "azure";
+/// The header in which it takes keys.
+pub(crate) const KEY_HEADER: &str = "api-key";
+
+/// Whether a call stands below a deployment.
+pub(crate) const fn moves(asked: Operation) -> bool {
+    matches!(
+        asked,
+        Operation::Chat
+            | Operation::Completions
+            | Operation::Embeddings
+            | Operation::Images
+            | Operation::ImageEdits
+            | Operation::Speech
+            | Operation::Transcriptions
+    )
+}
+
+/// Moves a call to its deployment; the body passes as it came.
+pub(crate) fn pass(asked: Operation, request: &mut Request) -> Result<()> {
+    if !moves(asked) {
+        return Ok(());
+    }
+    let Some(model) = request.model.as_deref() else {
+        let says = format!(
+            "the backend speaks azure, where a path names the model, and nothing tells the model of this call of {}",
+            asked.as_str()
+        );
+        return Err(Fault::new(says));
+    };
+    request.path = Some(deployed(model, &request.below));
+    Ok(())
+}
+
+/// Writes the request that says this call.
+pub(crate) fn write(call: Call<'_>, request: &mut Request) -> Result<()> {
+    let path = deployed(&call.model, openai::PATH);
+    openai::write_call::write(call, request)?;
+    request.path = Some(path);
+    Ok(())
+}
+
+fn deployed(model: &str, below: &str) -> String {
+    format!("/deployments/{}{below}", escaped(model))
+}

@@ -1,0 +1,180 @@
+//! What another provider signed, as clients of Google's API carry it: in a `thoughtSignature`, which is base64.
+//!
+//! Invariant: what is opened is what was sealed, byte for byte, whichever alphabet of base64 a client writes it in again; what another
+//! hand made (Google's own) is not opened.
+
+use std::borrow::Cow;
+
+use crate::call::{Said, Signature};
+
+const MARK: &str = "tollgate:";
+const THINKING: &str = "thinking";
+const REDACTED: &str = "redacted";
+const CALL: &str = "call";
+
+/// What a signature of ours carries.
+pub(super) enum Opened {
+    /// What was thought.
+    Said(Said<'static>),
+    /// What its provider wants to see again beside the call that it stands at.
+    OfCall(Signature<'static>),
+}
+
+pub(super) fn thinking(by: &str, text: &str, signature: &str) -> String {
+    encode(format!("{MARK}{by}:{THINKING}:{signature}:{text}").as_bytes())
+}
+
+pub(super) fn redacted(by: &str, data: &str) -> String {
+    encode(format!("{MARK}{by}:{REDACTED}:{data}").as_bytes())
+}
+
+pub(super) fn of_call(by: &str, signature: &str) -> String {
+    encode(format!("{MARK}{by}:{CALL}:{signature}").as_bytes())
+}
+
+/// Opens what was sealed here.
+pub(super) fn open(sealed: &str) -> Option<Opened> {
+    let sealed = String::from_utf8(decode(sealed)?).ok()?;
+    let (by, rest) = sealed.strip_prefix(MARK)?.split_once(':')?;
+    let (kind, rest) = rest.split_once(':')?;
+    let own = |text: &str| Cow::Owned(text.to_owned());
+    let said = |said| Opened::Said(Said::Of(own(by), Box::new(said)));
+    match kind {
+        THINKING => {
+            // Signatures are base64, which has no colon.
+            let (signature, text) = rest.split_once(':')?;
+            let signature = Some(signature).filter(|text| !text.is_empty());
+            Some(said(Said::Thinking {
+                text: own(text),
+                signature: signature.map(own),
+            }))
+        }
+        REDACTED => Some(said(Said::Redacted(own(rest)))),
+        CALL => Some(Opened::OfCall(Signature {
+            by: Some(own(by)),
+            text: own(rest),
+        })),
+        _ => None,
+    }
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Base64.
+pub(super) fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let at = |nth: usize| u32::from(chunk.get(nth).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for nth in 0..4 {
+            let six = (bits >> (18 - 6 * nth) & 0x3f) as usize;
+            let letter = ALPHABET.get(six).copied().unwrap_or(b'A');
+            out.push(if nth > chunk.len() {
+                '='
+            } else {
+                letter.into()
+            });
+        }
+    }
+    out
+}
+
+/// Either alphabet, with or without what fills its end.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=').as_bytes();
+    let mut out = Vec::with_capacity(text.len() * 3 / 4);
+    for chunk in text.chunks(4) {
+        let mut bits = 0_u32;
+        for nth in 0..4 {
+            let six = match chunk.get(nth) {
+                Some(b'-') => 62,
+                Some(b'_') => 63,
+                Some(letter) => ALPHABET.iter().position(|known| known == letter)?,
+                None => 0,
+            };
+            bits = bits << 6 | u32::try_from(six).ok()?;
+        }
+        let [_, bytes @ ..] = bits.to_be_bytes();
+        let whole = chunk.len().checked_sub(1).filter(|whole| *whole > 0)?;
+        out.extend_from_slice(bytes.get(..whole)?);
+    }
+    Some(out)
+}
+
+/// Base64 in its plain alphabet, which others take alone: some clients of Google's write the one of addresses.
+pub(super) fn plain(data: Cow<'_, str>) -> Cow<'_, str> {
+    match data.contains(['-', '_']) {
+        false => data,
+        true => Cow::Owned(data.replace('-', "+").replace('_', "/")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Signatures that are sealed, and such as look like it.
+
+    use super::*;
+
+    #[test]
+    fn a_signature_gives_back_what_was_sealed_in_it_in_either_alphabet() {
+        for (signature, text) in [("EqQB+/a==", "Ask: why?>~ü"), ("A", ""), ("", "b")] {
+            let sealed = thinking("anthropic", text, signature);
+            let of_addresses = sealed.replace('+', "-").replace('/', "_");
+            for sealed in [
+                &sealed,
+                &of_addresses,
+                &of_addresses.trim_end_matches('=').to_owned(),
+            ] {
+                let Some(Opened::Said(Said::Of(by, said))) = open(sealed) else {
+                    panic!("{sealed}");
+                };
+                let Said::Thinking {
+                    text: t,
+                    signature: s,
+                } = *said
+                else {
+                    panic!("{sealed}");
+                };
+                assert_eq!(
+                    (&*by, &*t, s.as_deref().unwrap_or("")),
+                    ("anthropic", text, signature)
+                );
+            }
+        }
+        let sealed = of_call("openai", "Zm9v+/==");
+        assert!(
+            matches!(open(&sealed), Some(Opened::OfCall(own)) if own.of("openai") == Some("Zm9v+/==") && own.of("gemini").is_none())
+        );
+        let sealed = redacted("anthropic", "EmwK");
+        assert!(matches!(open(&sealed), Some(Opened::Said(Said::Of(..)))));
+    }
+
+    #[test]
+    fn what_google_signed_is_not_opened() {
+        for signature in [
+            "EjQK-_==",
+            "",
+            "A",
+            "CvcBAdHtim9",
+            "dG9sbGdhdGU6",
+            "no base64!",
+        ] {
+            assert!(open(signature).is_none(), "{signature}");
+        }
+    }
+
+    #[test]
+    fn base64_has_the_lengths_that_it_is_to_have() {
+        for (text, base64) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
+            assert_eq!(encode(text.as_bytes()), base64);
+            assert_eq!(decode(base64).as_deref(), Some(text.as_bytes()));
+        }
+        assert_eq!(decode("A"), None);
+    }
+}
