@@ -301,8 +301,12 @@ spec:
     }
     assert_eq!(three(&[]), [200, 200, 429]);
     assert_eq!(three(&["x-user-id: ada", "x-user-id: eve"]), [400; 3]);
-    let records = gate.records(9);
-    assert_eq!(records[0]["user"], "ada");
+    // Workers write in turns of their own.
+    let records = gate.records(15);
+    assert!(
+        records.iter().any(|record| record["user"] == "ada"),
+        "{records:?}"
+    );
     assert!(
         upstream
             .nth(0)
