@@ -233,6 +233,10 @@ fn replays_at_an_engine_that_fails_now_and_then_have_the_figures_of_their_rows()
             ("status=429, retry-after=1", &["--heed-retry-after", "2s"]),
             ("reset=5", &["--rate", "4"]),
             ("usage=huge", &["--requests", "60"]),
+            // Some are never sent, some never end.
+            ("split=7", &["--connections", "2", "--rate", "20"]),
+            ("stall=5:9000", &["--drain", "200ms"]),
+            ("stall-head=700", &["--timeout", "500ms"]),
         ] {
             let (corpus, preset, dir) = (&corpus, &preset, dir.path());
             scope.spawn(move || {

@@ -1,5 +1,6 @@
 //! The figures of `prove load`, from its rows.
 //!
+//! What was left without an end has no row: where there was such, figures that count it may be so much greater.
 //! Not here: what rows do not tell: when each event came, sessions whose first turn was never sent, the generator's CPU.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,29 +131,29 @@ fn these(figures: &mut Figures<'_>, at: &str, told: &Value, (rows, window): (&[&
     });
     let tokens = tokens.sum::<f64>() / seconds;
     figures.is(&place("output_tokens_per_s"), Some(tokens), 1e-6);
-    came(figures, (&place("events"), "events"), rows, window);
-    came(
-        figures,
-        (&place("bytes_received"), "bytes_down"),
-        rows,
-        window,
-    );
+    let left = count_of(told, "left");
+    for (name, column) in [("events", "events"), ("bytes_received", "bytes_down")] {
+        let (least, most) = came(column, rows, window);
+        let most = if left > 0 { f64::MAX } else { most };
+        figures.lies_between(&place(name), least, most);
+    }
     let events = told["events"].as_f64().map(|events| events / seconds);
     figures.equals(&place("events_per_s"), events);
 
     sums(figures, &place("tokens"), rows, window);
-    sessions(figures, at, rows);
+    sessions(figures, at, rows, left);
     goodput(figures, at, told, &due);
-    latencies(figures, at, &due, &good);
+    latencies(figures, at, &good);
+    if left == 0 {
+        between_events(figures, at, &due);
+        lag(figures, at, &due);
+    } else {
+        figures.except(&[&place("itl_ms"), &place("lag_ms")]);
+    }
 }
 
 /// What came of a thing while it was measured: all of rows that began and ended then, and no more than of those that touch it.
-fn came(
-    figures: &mut Figures<'_>,
-    (place, column): (&str, &'static str),
-    rows: &[&Row],
-    window: Window,
-) {
+fn came(column: &'static str, rows: &[&Row], window: Window) -> (f64, f64) {
     let sum = |rows: &mut dyn Iterator<Item = &&Row>| {
         let counts = rows.filter_map(|row| row.number(column));
         int(counts.sum::<i64>())
@@ -163,8 +164,12 @@ fn came(
     };
     let touch = |row: &&&Row| row.due() < window.to && row.ended() >= window.from;
     let least = sum(&mut rows.iter().filter(inside));
-    let most = sum(&mut rows.iter().filter(touch));
-    figures.lies_between(place, least, most);
+    (least, sum(&mut rows.iter().filter(touch)))
+}
+
+fn count_of(told: &Value, name: &str) -> usize {
+    let count = told[name].as_u64().expect("a count");
+    usize::try_from(count).expect("a count")
 }
 
 /// Tokens as good answers reported them, of what was due after the warm-up.
@@ -190,7 +195,7 @@ fn sums(figures: &mut Figures<'_>, at: &str, rows: &[&Row], window: Window) {
     figures.counts(&format!("{at}/reported"), said.len());
 }
 
-fn sessions(figures: &mut Figures<'_>, at: &str, rows: &[&Row]) {
+fn sessions(figures: &mut Figures<'_>, at: &str, rows: &[&Row], left: usize) {
     let mut last: BTreeMap<(&str, Option<i64>), &Row> = BTreeMap::new();
     let (mut again, mut begun, mut given_up) = (0, 0, 0);
     for row in rows {
@@ -202,9 +207,11 @@ fn sessions(figures: &mut Figures<'_>, at: &str, rows: &[&Row]) {
         given_up += usize::from(!row.is_good());
     }
     figures.counts(&format!("{at}/sent_again"), again);
-    figures.counts(&format!("{at}/sessions/started"), begun);
+    let started = format!("{at}/sessions/started");
+    figures.lies_between(&started, float(begun), float(begun + left));
     figures.counts(&format!("{at}/sessions/abandoned"), given_up - again);
-    figures.counts(&format!("{at}/sessions/repeated"), begun - unique(rows));
+    let (repeated, again) = (format!("{at}/sessions/repeated"), begun - unique(rows));
+    figures.lies_between(&repeated, float(again), float(again + left));
     figures.except(&[&format!("{at}/sessions/turns_skipped")]);
     let reopened = rows
         .iter()
@@ -230,8 +237,7 @@ fn goodput(figures: &mut Figures<'_>, at: &str, told: &Value, due: &[&Row]) {
             (name, limit.trim_end_matches('s').parse().expect("seconds"))
         })
         .collect();
-    let lost = ["unsent", "left"].map(|name| told[name].as_u64().expect("a count"));
-    let lost = usize::try_from(lost.iter().sum::<u64>()).expect("a count");
+    let lost = count_of(told, "unsent") + count_of(told, "left");
     let (mut good, mut missed) = (0, BTreeMap::<&str, usize>::new());
     for row in due.iter().filter(|row| row.is_good()) {
         let mut is_good = true;
@@ -259,7 +265,7 @@ fn goodput(figures: &mut Figures<'_>, at: &str, told: &Value, due: &[&Row]) {
     figures.equals(&place("share"), float(good) / float(due.len() + lost));
 }
 
-fn latencies(figures: &mut Figures<'_>, at: &str, due: &[&Row], good: &[&Row]) {
+fn latencies(figures: &mut Figures<'_>, at: &str, good: &[&Row]) {
     type Of = fn(&Row) -> Option<f64>;
     let of: [(&str, Of); 6] = [
         ("e2e_ms", |row| Some(row.ended() - row.due())),
@@ -282,6 +288,10 @@ fn latencies(figures: &mut Figures<'_>, at: &str, due: &[&Row], good: &[&Row]) {
             MS,
         );
     }
+}
+
+/// Times between events with output.
+fn between_events(figures: &mut Figures<'_>, at: &str, due: &[&Row]) {
     // From the first event with output to the last are all times between two; a failed stream had some, too.
     let span = |row: &Row| Some(row.seconds("last_token_ns")? - row.seconds("first_token_ns")?);
     let spans: f64 = times(due.iter().copied(), span).iter().sum();
@@ -304,7 +314,10 @@ fn latencies(figures: &mut Figures<'_>, at: &str, due: &[&Row], good: &[&Row]) {
         }
         None => figures.equals(&format!("{at}/itl_ms"), None),
     }
-    // The generator's turn to a request lies between its due and its first byte.
+}
+
+/// The generator's turn to a request lies between its due and its first byte.
+fn lag(figures: &mut Figures<'_>, at: &str, due: &[&Row]) {
     let mut sent = times(due.iter().copied(), |row| {
         row.since_due(row.seconds("sent_ns"))
     });
@@ -342,10 +355,14 @@ fn generator(figures: &mut Figures<'_>, report: &Value, rows: &[&Row]) {
         .count();
     figures.lies_between(&certificate("leaving/sends"), 0.0, float(sent));
     figures.except(&["/certificate/leaving"]);
-    let again = report["sent_again"].as_u64().expect("a count");
-    let sends = rows.len() - usize::try_from(again).expect("a count");
-    figures.counts(&certificate("cardinality/sends"), sends);
-    figures.counts(&certificate("cardinality/unique_sessions"), unique(rows));
+    let left = count_of(report, "left");
+    for (name, own) in [
+        ("sends", rows.len() - count_of(report, "sent_again")),
+        ("unique_sessions", unique(rows)),
+    ] {
+        let place = certificate(&format!("cardinality/{name}"));
+        figures.lies_between(&place, float(own), float(own + left));
+    }
     figures.is(
         &certificate("cardinality/sessions"),
         report["sessions"]["started"].as_f64(),
@@ -355,10 +372,9 @@ fn generator(figures: &mut Figures<'_>, report: &Value, rows: &[&Row]) {
     let profiles = report["certificate"]["profiles"].as_array();
     for (at, profile) in profiles.into_iter().flatten().enumerate() {
         let name = profile["name"].as_str().expect("a name");
-        let told = |of: &str| report["profiles"][name][of].as_u64().expect("a count");
-        let [again, left] = [told("sent_again"), told("left")].map(usize::try_from);
-        let own = rows.iter().filter(|row| row.profile == name).count() - again.expect("a count");
-        let most = own + left.expect("a count");
+        let told = |of: &str| count_of(&report["profiles"][name], of);
+        let own = rows.iter().filter(|row| row.profile == name).count() - told("sent_again");
+        let most = own + told("left");
         let place = certificate(&format!("profiles/{at}/sends"));
         figures.lies_between(&place, float(own), float(most));
     }
