@@ -86,10 +86,21 @@ impl Callers {
         };
         let (of_limits, of_users): (Vec<&HeaderMatch>, Vec<&HeaderMatch>) =
             of_limits.iter().partition(|header| is_known(header));
+        // Services have neither of the two headers from the gate, and neither from clients.
+        let mut told = said.iter().chain(&of_limits).chain(&of_users);
+        if let Some(header) = told.find(|header| !security.proves(&header.name))
+            && !plain.is_empty()
+        {
+            let says = format!(
+                "goes by {}, which services behind HTTPRoutes do not get",
+                header.name
+            );
+            findings.warn(&header.spot, says, "");
+        }
         for header in said.iter().chain(&of_limits) {
             callers.note(header, findings);
         }
-        for header in of_users {
+        for header in &of_users {
             let known = callers
                 .user_header
                 .get_or_insert_with(|| header.name.clone());
