@@ -6,6 +6,7 @@
 //! Not here: single objects (`gateway`, `route`, `service`, `traffic`, `security`).
 
 mod callers;
+mod headers;
 mod limits;
 mod routes;
 
