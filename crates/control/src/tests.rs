@@ -385,6 +385,10 @@ fn a_field_that_says_no_is_no_fault_and_hosts_are_those_of_listener_and_route() 
     let jwt = "jwt: { optional: false, providers: [ { issuer: https://a, audiences: [b], recomputeRoute: true } ] }";
     let policy = object("SecurityPolicy", &format!("{target}, {jwt}"));
     outcome(&[BASE, &policy].concat()).unwrap();
+    let service =
+        "---\napiVersion: v1\nkind: Service\nmetadata: { name: s }\nspec: { odd: true }\n";
+    let unnamed = service.replace("name: s", "generateName: S_");
+    outcome(&[BASE, service, service, &unnamed].concat()).unwrap();
     let hosts = |listener: &str, route: &str| {
         let text = BASE
             .replace(
