@@ -67,6 +67,7 @@ impl<'n> Cluster<'n> {
                 Entry::Vacant(free) => {
                     free.insert(place);
                 }
+                Entry::Occupied(_) if object.kind == "Service" => {}
                 Entry::Occupied(other) => {
                     let other = objects.get(*other.get()).unwrap_or(object);
                     let says = format!("stands in {}, too", other.spot.place());

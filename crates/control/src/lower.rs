@@ -6,6 +6,7 @@
 //! Not here: single objects (`gateway`, `route`, `service`, `traffic`, `security`).
 
 mod callers;
+mod headers;
 mod limits;
 mod routes;
 
@@ -174,7 +175,9 @@ fn whole(
             .flat_map(|route| &route.rules)
             .any(|rule| rule.refs.iter().any(|r| is_it(&r)))
     });
-    for service in unused {
+    // What a route names and is faulty is not among its targets.
+    let is_sound = findings.faults.is_empty();
+    for service in unused.filter(|_| is_sound) {
         findings.warn(&service.spot, "no route goes to this", "");
     }
     if made.routes.is_empty() && findings.faults.is_empty() {

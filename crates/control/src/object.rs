@@ -310,6 +310,10 @@ pub(crate) fn objects<'n>(
         }
         Is::Read => {}
     }
+    // It says nothing to a gate but that it is there.
+    if *kind == "Service" && !(is_name(&name) && is_name(&namespace)) {
+        return Vec::new();
+    }
     if name.is_empty() {
         findings.fault(&spot, "has no metadata.name", "");
         return Vec::new();

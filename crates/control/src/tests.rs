@@ -385,6 +385,10 @@ fn a_field_that_says_no_is_no_fault_and_hosts_are_those_of_listener_and_route() 
     let jwt = "jwt: { optional: false, providers: [ { issuer: https://a, audiences: [b], recomputeRoute: true } ] }";
     let policy = object("SecurityPolicy", &format!("{target}, {jwt}"));
     outcome(&[BASE, &policy].concat()).unwrap();
+    let service =
+        "---\napiVersion: v1\nkind: Service\nmetadata: { name: s }\nspec: { odd: true }\n";
+    let unnamed = service.replace("name: s", "generateName: S_");
+    outcome(&[BASE, service, service, &unnamed].concat()).unwrap();
     let hosts = |listener: &str, route: &str| {
         let text = BASE
             .replace(
@@ -425,4 +429,81 @@ fn a_text_is_of_objects_however_it_is_written() {
     assert!(is_manifest("'kind': Gateway\n'apiVersion': v1\n"));
     assert!(is_manifest("apiVersion: v1\nkind: [\n"));
     assert!(!is_manifest("# kind apiVersion\nbackends: {}\n"));
+}
+
+/// How many times a document says who may call, and how often.
+fn guards(document: &str) -> [usize; 5] {
+    let words = [
+        "static_keys:",
+        "jwt:",
+        "ext_authz:",
+        "limits:",
+        "client_ca:",
+    ];
+    words.map(|word| document.matches(word).count())
+}
+
+/// Whatever is written in the place of a value of a policy, a Gateway or a Secret: no door is open that was closed, unless that is said.
+#[test]
+fn no_value_of_a_policy_opens_a_door_in_silence() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/manifests");
+    let closing = ["Policy\n", "kind: Gateway\n", "kind: Secret\n"];
+    let (mut tried, mut taken) = (0, 0);
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let (files, world, _) = read(&text);
+        let place = Path::new("manifests");
+        let Ok(whole) = lower(&inputs(&files)) else {
+            continue;
+        };
+        let before = guards(&whole.document);
+        if before == [0; 5] {
+            continue;
+        }
+        for (index, (_, file)) in files.iter().enumerate() {
+            for (start, end) in values(file) {
+                let object = file[..start].rsplit("---\n").next().unwrap_or_default();
+                if !closing.iter().any(|kind| object.contains(kind)) {
+                    continue;
+                }
+                for value in ["~", "[]", "{}", "\"\"", "false", "x"] {
+                    tried += 1;
+                    let mut changed = files.clone();
+                    changed[index].1 = [&file[..start], value, &file[end..]].concat();
+                    let Ok(loaded) = load(place, place, &inputs(&changed), &world) else {
+                        continue;
+                    };
+                    taken += 1;
+                    let now = guards(&lower(&inputs(&changed)).unwrap().document);
+                    let is_weaker = now.iter().zip(before).any(|(now, before)| *now < before);
+                    let more = loaded.warnings.len() > whole.warnings.len();
+                    assert!(
+                        !is_weaker || more,
+                        "{value} in place of {:?} of\n{object}",
+                        &file[start..end]
+                    );
+                }
+            }
+        }
+    }
+    assert!(tried > 1000 && taken > 50, "{tried} tried, {taken} taken");
+}
+
+/// Where values stand in a text of YAML: what follows a colon, to the end of its line, mapping or list, or a whole one of those.
+fn values(text: &str) -> Vec<(usize, usize)> {
+    let starts = text.match_indices(": ").map(|(at, _)| at + 2);
+    let end = |start: usize| {
+        let rest = &text[start..];
+        let close = match rest.chars().next() {
+            Some('{') => Some('}'),
+            Some('[') => Some(']'),
+            _ => None,
+        };
+        let found = match close {
+            Some(close) => rest.find(close).map(|at| at + 1),
+            None => rest.find([',', '}', ']', '\n']),
+        };
+        (start, found.map_or(text.len(), |at| start + at))
+    };
+    starts.map(end).collect()
 }

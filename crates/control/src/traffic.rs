@@ -88,6 +88,9 @@ impl Traffic {
             connect: None,
             first_byte: None,
         };
+        if spec.has_only(&["targetRef", "targetRefs", "targetSelectors"]) {
+            findings.warn(&policy.spot, "says nothing", "");
+        }
         if let Some(item) = spec.take("rateLimit") {
             traffic.limits(&item, findings);
         }
@@ -158,6 +161,9 @@ impl Traffic {
             inside.end(findings);
         }
         of.end(findings);
+        if self.limits.is_empty() {
+            findings.warn(&item.spot, "limits nothing: it has no rule", "");
+        }
     }
 
     fn retry(&mut self, item: &Item<'_>, findings: &mut Findings) {

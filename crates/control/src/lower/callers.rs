@@ -2,10 +2,11 @@
 //!
 //! Not here: callers that are proven (`security`).
 
+use super::headers::Headers;
 use crate::backends::free;
 use crate::findings::Findings;
 use crate::gateway::Door;
-use crate::matching::{HeaderMatch, How, MODEL};
+use crate::matching::{HeaderMatch, How};
 use crate::plain::PlainRoute;
 use crate::route::ModelRoute;
 use crate::security::Security;
@@ -41,6 +42,7 @@ impl Callers {
         security: &Security,
         findings: &mut Findings,
     ) -> Self {
+        let headers = Headers::of(models, plain, traffic, security);
         let mut callers = Self {
             header: None,
             named: Vec::new(),
@@ -50,110 +52,90 @@ impl Callers {
             is_open: false,
             has_default: false,
         };
-        let matches = models
-            .iter()
-            .flat_map(|route| &route.rules)
-            .flat_map(|rule| &rule.matches);
-        let of_routes: Vec<&HeaderMatch> = matches
-            .flat_map(|(_, headers)| headers)
-            .filter(|header| header.name != MODEL)
-            .collect();
-        let of_limits: Vec<&HeaderMatch> = traffic
-            .iter()
-            .flat_map(|policy| &policy.limits)
-            .flat_map(|rule| &rule.headers)
-            .filter(|header| header.name != MODEL)
-            .collect();
-        let all_plain = plain.iter().flat_map(|route| &route.rules);
-        let all_plain = all_plain.flat_map(|rule| &rule.matches);
-        let all_plain: Vec<&HeaderMatch> = all_plain.flat_map(|one| &one.headers).collect();
-        // A rule for services goes by any header; one that a policy proves is never taken as a client says it.
-        let of_proven = all_plain
-            .iter()
-            .filter(|header| security.proves(&header.name));
-        let said: Vec<&HeaderMatch> = of_routes
-            .iter()
-            .copied()
-            .chain(of_proven.copied())
-            .collect();
-        let is_known = |header: &HeaderMatch| {
-            let says = |other: &&&HeaderMatch| {
-                other.name == header.name && !matches!(other.how, How::Distinct)
-            };
-            let keys = security.keys.as_ref();
-            said.iter().chain(&of_limits).any(|other| says(&other))
-                || keys.is_some_and(|keys| keys.known_by(&header.name).is_some())
-        };
-        let (of_limits, of_users): (Vec<&HeaderMatch>, Vec<&HeaderMatch>) =
-            of_limits.iter().partition(|header| is_known(header));
-        for header in said.iter().chain(&of_limits) {
+        if !plain.is_empty() {
+            headers.told_to_services(security, findings);
+        }
+        for header in headers.rules.iter().chain(&headers.limits) {
             callers.note(header, findings);
         }
-        for header in of_users {
-            let known = callers
-                .user_header
-                .get_or_insert_with(|| header.name.clone());
-            if *known != header.name {
-                let says = format!("counts apart by a second header, beside {known}");
-                let hint = "users are known by one: use the same in all limits";
-                findings.fault(&header.spot, says, hint);
-            }
+        for header in &headers.users {
+            callers.note_user(header, findings);
         }
-        let of_plain: Vec<&HeaderMatch> = all_plain
-            .into_iter()
-            .filter(|header| Some(&header.name) == callers.header.as_ref())
-            .collect();
-        for header in of_routes.iter().chain(&of_limits).chain(&of_plain) {
-            let quiet = &mut Findings::default();
-            for value in header.values(quiet) {
-                if !callers.named.contains(&value) {
-                    callers.named.push(value);
-                }
-            }
-        }
+        let are_known = callers.name(&headers, security);
+        callers.open(models, plain, are_known, findings);
+        callers
+    }
+
+    /// Names them by what rules, limits and keys say; whether keys name them all.
+    fn name(&mut self, headers: &Headers<'_>, security: &Security) -> bool {
         let quiet = &mut Findings::default();
-        let of_routes = of_routes.iter().chain(&of_plain);
-        callers.routed = of_routes.flat_map(|header| header.values(quiet)).collect();
-        let clients = security.keys.as_ref().zip(callers.header.as_deref());
-        let clients = clients.and_then(|(keys, header)| keys.known_by(header));
+        let services = headers.services.iter();
+        let services = services.filter(|header| Some(&header.name) == self.header.as_ref());
+        let of_rules = headers.rules.iter().chain(services);
+        self.routed = of_rules.flat_map(|header| header.values(quiet)).collect();
+        let of_limits = headers
+            .limits
+            .iter()
+            .flat_map(|header| header.values(quiet));
+        let keys = security.keys.as_ref().zip(self.header.as_deref());
+        let clients = keys.and_then(|(keys, header)| keys.known_by(header));
         let are_known = clients.is_some();
-        for client in clients.into_iter().flatten() {
-            if !callers.named.iter().any(|named| named == client) {
-                callers.named.push(client.to_owned());
+        let clients = clients.into_iter().flatten().map(str::to_owned);
+        let mut named: Vec<String> = Vec::new();
+        for name in self.routed.iter().cloned().chain(of_limits).chain(clients) {
+            if !named.contains(&name) {
+                named.push(name);
             }
         }
-        callers.default = free(DEFAULT, |name| {
-            callers.named.iter().any(|named| named == name)
-        });
+        self.default = free(DEFAULT, |name| named.iter().any(|named| named == name));
+        self.named = named;
+        are_known
+    }
+
+    /// Notes rules that take calls whatever the header of callers says.
+    fn open(
+        &mut self,
+        models: &[ModelRoute<'_, '_>],
+        plain: &[PlainRoute<'_, '_>],
+        are_known: bool,
+        findings: &mut Findings,
+    ) {
         let is_open = |headers: &[HeaderMatch]| {
             !headers
                 .iter()
-                .any(|header| Some(&header.name) == callers.header.as_ref())
+                .any(|header| Some(&header.name) == self.header.as_ref())
         };
-        let mut open = models
+        let mut of_models = models
             .iter()
             .flat_map(|route| &route.rules)
-            .flat_map(|rule| &rule.matches)
-            .filter(|(_, headers)| is_open(headers));
-        let open_plain = plain
+            .flat_map(|rule| &rule.matches);
+        let mut of_services = plain
             .iter()
             .flat_map(|route| &route.rules)
-            .flat_map(|rule| &rule.matches)
-            .any(|one| is_open(&one.headers));
-        let first = open.next().map(|(spot, _)| spot.clone());
-        callers.is_open = first.is_some() || open_plain;
+            .flat_map(|rule| &rule.matches);
+        let first = of_models.find(|(_, headers)| is_open(headers));
+        self.is_open = first.is_some() || of_services.any(|one| is_open(&one.headers));
         // Where each client is known by name, nobody calls without one.
-        callers.has_default = callers.is_open && !are_known;
-        if let (Some(spot), Some(header)) = (first, &callers.header)
-            && !callers.named.is_empty()
+        self.has_default = self.is_open && !are_known;
+        if let (Some((spot, _)), Some(header)) = (first, &self.header)
+            && !self.named.is_empty()
             && !are_known
         {
             let says = format!(
                 "takes calls of everybody; a call whose {header} says another value than those that are named in these files is refused (404)"
             );
-            findings.warn(&spot, says, "");
+            findings.warn(spot, says, "");
         }
-        callers
+    }
+
+    /// Notes a header by which users are told apart.
+    fn note_user(&mut self, header: &HeaderMatch, findings: &mut Findings) {
+        let known = self.user_header.get_or_insert_with(|| header.name.clone());
+        if *known != header.name {
+            let says = format!("counts apart by a second header, beside {known}");
+            let hint = "users are known by one: use the same in all limits";
+            findings.fault(&header.spot, says, hint);
+        }
     }
 
     /// Notes a header by which callers are told apart.
