@@ -3,11 +3,12 @@
 //! A call is refused, or becomes one JSON document. An answer becomes the same however it is cut: JSON where it is a document, events
 //! of JSON where it is a stream.
 //! The first byte of an input chooses the dialects, whether the answer is a stream, and of Google's calls how the client wants it; then
-//! come the call, a byte 0, the answer.
+//! come the call, a byte 0, the answer. Of a stream of binary events it has one in a line: its name and its payload, a failure with a mark.
 //! Not here: what becomes of which member (`vectors/translate`).
 
 use bytes::Bytes;
 use serde_json::Value;
+use testing::eventstream::{event, exception};
 use translate::{Dialect, Translation};
 use wire::dialect::Operation;
 use wire::filter::{Answering, Content, Filter, Manner, Request, Stop};
@@ -56,10 +57,18 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     let made: Result<Value, _> = serde_json::from_slice(&request.body.concat());
     assert!(made.is_ok_and(|made| made.is_object()), "no JSON object");
     let Some(answering) = answering else { return };
-    let content = if choice & 128 == 0 {
-        Content::Json
-    } else {
-        Content::Events
+    let content = match (choice & 128, backend) {
+        (0, _) => Content::Json,
+        (_, Dialect::Bedrock) => Content::Frames,
+        _ => Content::Events,
+    };
+    let binary;
+    let answer = match content {
+        Content::Frames => {
+            binary = frames(answer);
+            &binary
+        }
+        _ => answer,
     };
     let whole = answered(&*answering, content, answer, usize::MAX);
     for size in [1, 3, 17] {
@@ -68,11 +77,11 @@ pub(crate) fn fuzz_one(input: &[u8]) {
     }
     let text = String::from_utf8(whole.0).expect("UTF-8");
     match content {
-        Content::Events if manner == Manner::List => {
+        Content::Events | Content::Frames if manner == Manner::List => {
             let list: Result<Value, _> = serde_json::from_str(&text);
             assert!(list.is_ok() || whole.1.is_err(), "{text}");
         }
-        Content::Events => {
+        Content::Events | Content::Frames => {
             let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
             for data in data.filter(|data| *data != "[DONE]") {
                 let event: Result<Value, _> = serde_json::from_str(data);
@@ -84,6 +93,21 @@ pub(crate) fn fuzz_one(input: &[u8]) {
             assert!(document.is_ok() || whole.1.is_err(), "{text}");
         }
     }
+}
+
+/// Binary events of these lines.
+fn frames(lines: &[u8]) -> Vec<u8> {
+    let lines = String::from_utf8_lossy(lines);
+    let messages = lines.lines().map(|line| {
+        let (name, payload) = line.split_once(' ').unwrap_or((line, ""));
+        // It is no longer than a message can say.
+        let name: String = name.chars().take(1_000).collect();
+        match name.strip_prefix('!') {
+            Some(name) => exception(name, payload),
+            None => event(&name, payload),
+        }
+    });
+    messages.collect::<Vec<_>>().concat()
 }
 
 fn answered(

@@ -4,6 +4,7 @@
 //! takes. `cargo xtask tidy` keeps clocks and sleeps out of other tests, so that this holds for them too.
 //! Not here: what one crate's tests share among themselves, assertions about a product.
 
+pub mod eventstream;
 mod read;
 mod replay;
 mod seed;

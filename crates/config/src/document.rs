@@ -5,6 +5,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::catalogue::{BUILT_IN, BUILT_IN_NAME, CatalogueModel};
 use crate::fault::{Fault, Faults};
 use crate::lower::{self, Loaded};
 use crate::node::{self, Node, Value};
@@ -20,6 +21,21 @@ const DOCUMENT_BYTES_MAX: usize = 4 << 20;
 pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
     let bytes = bytes_of(path, sources)?;
     parse_document(path, &bytes, sources)
+}
+
+/// The models of a file's catalogue, or of the one that is built in; by provider, in the order written.
+///
+/// # Errors
+/// [`Faults`], all that can be found at once.
+pub fn catalogue(
+    file: Option<&Path>,
+    sources: &dyn Sources,
+) -> Result<Vec<CatalogueModel>, Faults> {
+    let (path, bytes) = match file {
+        Some(path) => (path, bytes_of(path, sources)?),
+        None => (Path::new(BUILT_IN_NAME), BUILT_IN.into()),
+    };
+    lower::catalogue(path, &bytes, sources)
 }
 
 /// What a file holds, where it is none too large.

@@ -145,6 +145,8 @@ pub struct CredentialSource {
 pub enum CredentialKind {
     /// The gate's own keys, from this file.
     Keys(PathBuf),
+    /// Keys that somebody else made.
+    Static(Vec<StaticKey>),
     /// Tokens that an issuer signs.
     Jwt(Box<JwtSource>),
     /// Tokens that somebody is asked about.
@@ -153,6 +155,17 @@ pub enum CredentialKind {
     Login(Box<LoginSource>),
     /// Tokens that an API server of Kubernetes is asked about.
     TokenReview(Box<TokenReviewSource>),
+}
+
+/// A key that somebody else made.
+#[derive(Debug, Clone)]
+pub struct StaticKey {
+    /// Whom it was given to.
+    pub user: String,
+    /// The workload that brings it.
+    pub workload: String,
+    /// What is brought.
+    pub secret: Secret,
 }
 
 /// Tokens that somebody is asked about.

@@ -6,8 +6,9 @@
 //! can be found, with line and path; no message quotes a secret.
 //! Not here: watching files, swapping snapshots (`tollgate`), what a reload carries over (`policy::revision`).
 
+pub use catalogue::{BUILT_IN as BUILT_IN_CATALOGUE, CatalogueModel};
 pub use decode::nearest;
-pub use document::{load, parse_document};
+pub use document::{catalogue, load, parse_document};
 pub use environment::from_environment;
 pub use fault::{Fault, Faults, Located};
 pub use host::{
@@ -16,9 +17,9 @@ pub use host::{
     ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EngineStart,
     ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host,
     IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource,
-    MadeCredential, MadeKind, OtlpProtocol, Piece, ReviewedAction, Tls, TokenReviewSource,
-    TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
-    WrittenRule,
+    MadeCredential, MadeKind, OtlpProtocol, Piece, ReviewedAction, StaticKey, Tls,
+    TokenReviewSource, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary,
+    WorkloadFrom, WrittenRule,
 };
 pub use import::{Imported, import_litellm};
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};
@@ -29,6 +30,7 @@ pub use schema::json_schema;
 pub use sources::Sources;
 pub use starter::{FoundEngine, Starter, starter};
 
+mod catalogue;
 mod decode;
 mod document;
 mod environment;

@@ -11,6 +11,7 @@ use policy::secret::Secret;
 use policy::snapshot::{Bounds, Snapshot};
 
 use self::identity::Known;
+use crate::catalogue::CatalogueModel;
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, OneOrMany, Place};
 use crate::fault::{Fault, Faults};
 use crate::host::{AskedAt, ClientCertificate, Host, UpstreamCredential};
@@ -98,15 +99,7 @@ struct Made {
 pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Result<Loaded, Faults> {
     let mut unset = Vec::new();
     vars::fill(&mut root, "", sources, &mut unset);
-    let watched = vec![file.to_owned()];
-    let mut cx = Lowering {
-        file,
-        sources,
-        findings: Findings::default(),
-        watched,
-        key_files: Vec::new(),
-        made: Made::default(),
-    };
+    let mut cx = Lowering::new(file, sources);
     let document = Document::decode(&root, "", &mut cx.findings);
     cx.findings.faults.append(&mut unset);
     let parts = document.map(|document| cx.document(&document));
@@ -134,10 +127,43 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
     })
 }
 
+/// The models of a catalogue.
+pub(crate) fn catalogue(
+    file: &Path,
+    bytes: &[u8],
+    sources: &dyn Sources,
+) -> Result<Vec<CatalogueModel>, Faults> {
+    let mut cx = Lowering::new(file, sources);
+    let models = cx.models_of(file, bytes);
+    match cx.findings.faults.is_empty() {
+        true => Ok(models),
+        false => Err(Faults {
+            file: file.into(),
+            faults: ordered(cx.findings.faults),
+            warnings: Vec::new(),
+            watched: vec![file.into()],
+            key_files: Vec::new(),
+        }),
+    }
+}
+
 fn ordered(mut faults: Vec<Fault>) -> Vec<Fault> {
     faults.sort_by(|a, b| (a.line, &a.path).cmp(&(b.line, &b.path)));
     faults.dedup();
     faults
+}
+
+impl<'a> Lowering<'a> {
+    fn new(file: &'a Path, sources: &'a dyn Sources) -> Self {
+        Self {
+            file,
+            sources,
+            findings: Findings::default(),
+            watched: vec![file.to_owned()],
+            key_files: Vec::new(),
+            made: Made::default(),
+        }
+    }
 }
 
 impl Lowering<'_> {

@@ -1,7 +1,7 @@
 //! The document as it may be shown, and the version made from it.
 //!
 //! Invariant: values stand as they were written, so nothing that a variable or a file held is
-//! shown; below `credential`, `bearer`, `bearers`, `client_secret` and keys of sessions an inline secret is `***`, and so
+//! shown; below `credential`, `bearer`, `bearers`, `static_keys`, `client_secret` and keys of sessions an inline secret is `***`, and so
 //! is whatever mentions a variable.
 //! Not here: the admin endpoint that shows it.
 
@@ -44,6 +44,7 @@ fn shown(node: &Node, in_credential: bool) -> Json {
                         "credential"
                             | "bearer"
                             | "bearers"
+                            | "static_keys"
                             | "client_secret"
                             | "session_key"
                             | "previous_session_key"

@@ -5,6 +5,7 @@
 
 pub(crate) use admin::AdminRole;
 pub(crate) use call::{Call, Flag};
+pub(crate) use catalogue::{CatalogueAt, Day, Page};
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme, SecretHeader};
 pub(crate) use network::{Address, Network};
 pub(crate) use number::{
@@ -30,6 +31,7 @@ pub(crate) use word::{
 
 mod admin;
 mod call;
+mod catalogue;
 mod header;
 mod network;
 mod number;

@@ -9,6 +9,7 @@ pub(crate) mod authority;
 pub(crate) mod backend;
 pub(crate) mod budget;
 pub(crate) mod calibration;
+pub(crate) mod catalogue;
 pub(crate) mod credential;
 pub(crate) mod identity;
 pub(crate) mod ledger;
@@ -28,15 +29,14 @@ pub(crate) use self::calibration::{Calibration, EngineStart};
 use self::credential::ClientCertificate;
 use self::identity::Identity;
 pub(crate) use self::ledger::Ledger;
-pub(crate) use self::price::{Price, PriceFor};
+pub(crate) use self::price::{Price, PriceFor, PriceList};
 pub(crate) use self::proxy::ProxyAt;
 pub(crate) use self::route::{Limit, Retries, Route, Unread};
 pub(crate) use self::traces::Traces;
-use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull, record};
+use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
-    Address, Brief, BuiltIn, ClientCertificates, Count, File, Hold, Host, Inline, LogTarget, Model,
-    Name, Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span,
-    Variable,
+    Address, Brief, BuiltIn, ClientCertificates, Count, File, Hold, Host, Inline, LogTarget, Name,
+    Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span, Variable,
 };
 
 record! {
@@ -66,8 +66,8 @@ record! {
         required backends: MapOf<Name, Backend>,
         /// From workload and model to backend; the first that fits is taken.
         required routes: ListOf<Route>,
-        /// What tokens cost, by model.
-        optional prices: MapOf<Model, OneOrList<Price>>,
+        /// What tokens cost, by model, and with `catalogue` what the models of providers cost at their own addresses.
+        optional prices: PriceList,
         /// Workloads that pay together, by the group's name; a workload is in one group at most.
         optional groups: MapOf<Name, OneOrMany<Name>>,
         /// Amounts of tokens or money over calendar periods, by name; they need a ledger.

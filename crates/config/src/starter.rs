@@ -59,7 +59,7 @@ ledger: { path: usage.db }
 
 # Prices of a million tokens, an amount for a month, and the gate's own count beside the engine's
 # (`tollgate usage drift`). A route may have `limits: [ { requests: 60, per: 1m } ]`.
-# prices: { MODEL: { input: 0.10, output: 0.40 } }
+# prices: { catalogue: builtin, MODEL: { input: 0.10, output: 0.40 } }
 # budgets: { all: { tokens: 100M, per: month } }
 # tokenizers: { \"*\": o200k }
 ";

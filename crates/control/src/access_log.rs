@@ -68,10 +68,10 @@ fn access_log_of(item: &Item<'_>, findings: &mut Findings) -> Option<Tree> {
             &[
                 ("format", "lines are the gate's own"),
                 ("type", "a line is of a call"),
+                ("matches", "every call has its line"),
             ],
             findings,
         );
-        setting.refuse(&[("matches", "every call has its line")], findings);
         for sink in setting.list("sinks", findings) {
             let mut inside = sink.fields(findings);
             let kind = inside.needed_text("type", findings);
@@ -91,18 +91,19 @@ fn access_log_of(item: &Item<'_>, findings: &mut Findings) -> Option<Tree> {
             let path = file.needed_text("path", findings);
             file.end(findings);
             let Some(path) = path else { continue };
-            if found.is_some() {
+            let place = if path.value == "/dev/stdout" {
+                "stdout"
+            } else {
+                &path.value
+            };
+            let there = found.as_ref().map(Tree::flow);
+            if there.is_some_and(|there| there != Tree::text(place).flow()) {
                 findings.fault(
                     &path.spot,
                     "is a second place for the access log, and there is one",
                     "keep one",
                 );
             }
-            let place = if path.value == "/dev/stdout" {
-                "stdout"
-            } else {
-                &path.value
-            };
             found = Some(Tree::text(place).of(&path.spot));
         }
         setting.end(findings);

@@ -5,6 +5,7 @@ use crate::fields::Item;
 use crate::findings::{Findings, Spot};
 use crate::object::Object;
 use crate::reference::Reference;
+use crate::tree::Tree;
 use crate::trust::{self, Trust};
 
 /// Addresses of one Backend.
@@ -82,6 +83,25 @@ impl Upstream {
         upstream.is_checked_by_its_name(findings);
         spec.end(findings);
         upstream
+    }
+
+    /// An address of it, with a path.
+    pub(crate) fn url(&self, at: &Address, path: &str) -> Tree {
+        let scheme = if self.trust.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let host = if at.host.contains(':') {
+            format!("[{}]", at.host)
+        } else {
+            at.host.clone()
+        };
+        let port = match (scheme, at.port) {
+            ("https", 443) | ("http", 80) => String::new(),
+            (_, port) => format!(":{port}"),
+        };
+        Tree::text(format!("{scheme}://{host}{port}{path}")).of(&at.spot)
     }
 
     /// A certificate is checked by the name that is dialled; another one cannot be said.

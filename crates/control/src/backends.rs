@@ -22,6 +22,7 @@ pub(crate) struct Backends {
 pub(crate) struct Manner {
     pub(crate) timeouts: Option<Tree>,
     pub(crate) ejection: Option<Tree>,
+    pub(crate) proxy: Option<Tree>,
     /// The models that arrive, where they are known by name.
     pub(crate) models: Vec<String>,
     /// Whether the route itself says the model that goes upstream.
@@ -121,24 +122,10 @@ fn addresses(
     let mut endpoints = Vec::new();
     for of in refs {
         let path = path(&of.target.path, of, manner, findings)?;
-        let scheme = if of.target.upstream.trust.is_some() {
-            "https"
-        } else {
-            "http"
-        };
         let weight = (!is_equal).then(|| Tree::number(share(of) / divisor));
         let credential = of.credential().filter(|_| !is_one_credential);
         for at in &of.target.upstream.endpoints {
-            let host = if at.host.contains(':') {
-                format!("[{}]", at.host)
-            } else {
-                at.host.clone()
-            };
-            let port = match (scheme, at.port) {
-                ("https", 443) | ("http", 80) => String::new(),
-                (_, port) => format!(":{port}"),
-            };
-            let url = Tree::text(format!("{scheme}://{host}{port}{path}")).of(&at.spot);
+            let url = of.target.upstream.url(at, &path);
             endpoints.push([
                 ("url", Some(url)),
                 ("weight", weight.clone()),
@@ -182,6 +169,7 @@ fn common(of: &Ref, manner: &Manner) -> Vec<(String, Tree)> {
             "protocol",
             target.upstream.is_http2.then(|| Tree::text("http2")),
         ),
+        ("proxy", manner.proxy.clone()),
         ("timeouts", manner.timeouts.clone()),
         ("ejection", manner.ejection.clone()),
     ];
@@ -221,6 +209,8 @@ fn query(path: &Path) -> Option<Tree> {
 fn path(path: &Path, of: &Ref, manner: &Manner, findings: &mut Findings) -> Option<String> {
     match (path, &of.model, manner.models.as_slice()) {
         (Path::Is(path), ..) => Some(path.clone()),
+        // It is known by now.
+        (Path::Project, ..) => None,
         (Path::Deployment(_), Some(model), _) => Some(format!("/openai/deployments/{model}")),
         (Path::Deployment(_), None, [model]) => Some(format!("/openai/deployments/{model}")),
         (Path::Deployment(_), None, _) => {

@@ -3,6 +3,8 @@
 //! Not here: whether a reference may be followed (`reference`).
 
 use std::cell::{Ref, RefCell};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -11,6 +13,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use config::Given;
 use policy::secret::Secret;
 
+use crate::fields::Item;
 use crate::file_of;
 use crate::findings::{Findings, Spot};
 use crate::object::{CORE, Object};
@@ -24,6 +27,8 @@ const FROM_FILE: &str = "substitution.aigw.run/file/";
 /// Objects by kind and name.
 pub(crate) struct Cluster<'n> {
     pub(crate) objects: Vec<Object<'n>>,
+    /// Where each is among them, by group, kind, namespace and name.
+    index: BTreeMap<[String; 4], usize>,
     grants: Vec<Grant>,
     given: RefCell<Vec<(Given, String)>>,
 }
@@ -50,20 +55,23 @@ impl Content {
 
 impl<'n> Cluster<'n> {
     pub(crate) fn new(objects: Vec<Object<'n>>, findings: &mut Findings) -> Self {
-        for (index, object) in objects.iter().enumerate() {
-            if object.group == CORE {
+        let mut index = BTreeMap::new();
+        for (place, object) in objects.iter().enumerate() {
+            if matches!(object.kind, "Secret" | "ConfigMap") {
                 let mut top = object.top(findings);
                 top.skip(&["type", "immutable", "data", "stringData", "binaryData"]);
                 top.end(findings);
             }
-            let is_it = |other: &&Object<'_>| {
-                (other.group, other.kind, &other.namespace, &other.name)
-                    == (object.group, object.kind, &object.namespace, &object.name)
-            };
-            let before = objects.get(..index).unwrap_or_default();
-            if let Some(other) = before.iter().find(is_it) {
-                let says = format!("stands in {}, too", other.spot.file.display());
-                findings.fault(&object.spot, says, "keep one of them");
+            let id = [object.group, object.kind, &object.namespace, &object.name];
+            match index.entry(id.map(str::to_owned)) {
+                Entry::Vacant(free) => {
+                    free.insert(place);
+                }
+                Entry::Occupied(other) => {
+                    let other = objects.get(*other.get()).unwrap_or(object);
+                    let says = format!("stands in {}, too", other.spot.place());
+                    findings.fault(&object.spot, says, "keep one of them");
+                }
             }
         }
         let grants = objects
@@ -72,6 +80,7 @@ impl<'n> Cluster<'n> {
         let grants = grants.map(|object| Grant::of(object, findings)).collect();
         Self {
             objects,
+            index,
             grants,
             given: RefCell::default(),
         }
@@ -96,7 +105,9 @@ impl<'n> Cluster<'n> {
         if !is_granted(from, to, &self.grants, findings) {
             return None;
         }
-        let found = self.objects.iter().find(|object| to.is_to(object));
+        let id = [&to.group, &to.kind, &to.namespace, &to.name];
+        let found = self.index.get(&id.map(Clone::clone));
+        let found = found.and_then(|place| self.objects.get(*place));
         if found.is_none() {
             let there: Vec<&Object<'_>> = self.objects.iter().collect();
             is_missing(to, &there, findings);
@@ -141,6 +152,9 @@ impl<'n> Cluster<'n> {
             if let Some(file) = annotated(FROM_FILE) {
                 return Some(Content::File(file.into()));
             }
+            if let Some(variable) = Self::variable(object, key) {
+                return Some(Content::Variable(variable));
+            }
             if let Some(found) = Self::bytes(object, key, findings) {
                 return found.map(|bytes| Content::File(self.give(object, key, bytes)));
             }
@@ -155,52 +169,107 @@ impl<'n> Cluster<'n> {
         None
     }
 
+    /// The same, where it has to be a file.
+    pub(crate) fn file(
+        &self,
+        from: &Object<'_>,
+        to: &Reference,
+        keys: &[&str],
+        findings: &mut Findings,
+    ) -> Option<Tree> {
+        match self.content(from, to, keys, findings)? {
+            Content::File(path) => Some(Tree::text(path.to_string_lossy()).of(&to.spot)),
+            Content::Variable(_) => {
+                let says = format!(
+                    "has its {} in a variable, and this is a file",
+                    keys.join(" or ")
+                );
+                findings.fault(&to.spot, says, format!("write it in the {}", to.kind));
+                None
+            }
+        }
+    }
+
+    /// The names of all keys of a Secret or `ConfigMap`, and where they stand; those that stand elsewhere have no place of their own.
+    pub(crate) fn keys(object: &Object<'_>) -> Vec<(String, Spot)> {
+        let mut top = object.top(&mut Findings::default());
+        let mut keys: Vec<(String, Spot)> = Vec::new();
+        for member in ["stringData", "data", "binaryData"] {
+            let item = top.take(member);
+            let all = item.map(|item| item.fields(&mut Findings::default()).all());
+            keys.extend(
+                all.into_iter()
+                    .flatten()
+                    .map(|(name, item)| (name.to_owned(), item.spot)),
+            );
+        }
+        for (name, _) in &object.annotations {
+            let key = name
+                .strip_prefix(FROM_ENV)
+                .or_else(|| name.strip_prefix(FROM_FILE));
+            keys.extend(key.map(|key| (key.to_owned(), object.spot.clone())));
+        }
+        let mut seen = BTreeSet::new();
+        keys.retain(|(name, _)| seen.insert(name.clone()));
+        keys
+    }
+
     /// What a key holds: nothing where there is no such key, and no bytes where those are faulty.
     pub(crate) fn bytes(
-        object: &Object<'_>,
+        object: &Object<'n>,
         key: &str,
         findings: &mut Findings,
     ) -> Option<Option<Vec<u8>>> {
-        let is_secret = object.kind == "Secret";
+        let (item, is_encoded) = Self::item(object, key)?;
+        let Some(said) = item.text(findings) else {
+            return Some(None);
+        };
+        if object.kind == "Secret" && said.value.contains("${") {
+            let says = "holds a variable, and only one that is the whole of it is filled in here";
+            let hint = format!(
+                "write ${{NAME}} alone, the annotation {FROM_ENV}{key}: NAME, or the value"
+            );
+            findings.fault(&said.spot, says, hint);
+            return Some(None);
+        }
+        if !is_encoded {
+            return Some(Some(said.value.into_bytes()));
+        }
+        let padding =
+            GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+        let text: String = said.value.split_whitespace().collect();
+        let read = GeneralPurpose::new(&STANDARD, padding).decode(text);
+        if read.is_err() {
+            let hint = "write it under stringData as it is";
+            findings.fault(&said.spot, "is not base64", hint);
+        }
+        Some(read.ok())
+    }
+
+    /// Where a key stands, and whether it is encoded there.
+    fn item(object: &Object<'n>, key: &str) -> Option<(Item<'n>, bool)> {
         let mut top = object.top(&mut Findings::default());
         let members = [
             ("stringData", false),
-            ("data", is_secret),
+            ("data", object.kind == "Secret"),
             ("binaryData", true),
         ];
-        for (member, is_encoded) in members {
-            let Some(item) = top.take(member) else {
-                continue;
-            };
-            let mut entries = item.fields(&mut Findings::default());
+        members.into_iter().find_map(|(member, is_encoded)| {
+            let mut entries = top.take(member)?.fields(&mut Findings::default());
             let found = entries.all().into_iter().find(|(name, _)| *name == key);
-            let Some((_, item)) = found else { continue };
-            let Some(said) = item.text(findings) else {
-                return Some(None);
-            };
-            if is_secret && said.value.contains("${") {
-                let says = "holds a variable, and variables are not filled in here";
-                let hint = format!("write the annotation {FROM_ENV}{key}: NAME, or the value");
-                findings.fault(&said.spot, says, hint);
-                return Some(None);
-            }
-            if !is_encoded {
-                return Some(Some(said.value.into_bytes()));
-            }
-            let padding = GeneralPurposeConfig::new()
-                .with_decode_padding_mode(DecodePaddingMode::Indifferent);
-            let text: String = said.value.split_whitespace().collect();
-            let read = GeneralPurpose::new(&STANDARD, padding).decode(text);
-            if read.is_err() {
-                findings.fault(
-                    &said.spot,
-                    "is not base64",
-                    "write it under stringData as it is",
-                );
-            }
-            return Some(read.ok());
-        }
-        None
+            Some((found?.1, is_encoded))
+        })
+    }
+
+    /// The variable that is the whole of what a Secret says, as programs without a cluster fill it in.
+    fn variable(object: &Object<'n>, key: &str) -> Option<String> {
+        let (item, is_encoded) = Self::item(object, key)?;
+        let is_open = object.kind == "Secret" && !is_encoded;
+        let said = item.text(&mut Findings::default()).filter(|_| is_open)?;
+        let name = said.value.strip_prefix("${")?.strip_suffix('}')?;
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let is_whole = !name.is_empty() && name.bytes().all(is_name);
+        is_whole.then(|| name.to_owned())
     }
 
     /// Lays a key's content beside the document.

@@ -3,7 +3,7 @@
 //! Invariant: no secret stands in what is made here, only where it is.
 
 use crate::cluster::{Cluster, Content};
-use crate::fields::{Fields, Item};
+use crate::fields::{Fields, Item, Said};
 use crate::findings::{Findings, Spot};
 use crate::gateway::targets;
 use crate::object::{AI, CORE, Object};
@@ -15,6 +15,8 @@ use crate::tree::Tree;
 pub(crate) struct Credential {
     members: Vec<(String, Tree)>,
     header: Option<&'static str>,
+    /// The project of Google's, and the region, where it says them.
+    pub(crate) project: Option<[Said<String>; 2]>,
     spot: Spot,
 }
 
@@ -116,6 +118,7 @@ fn credential(
     let made = |name: &str, tree: Tree| Credential {
         members: vec![(name.to_owned(), tree)],
         header: None,
+        project: None,
         spot: item.spot.clone(),
     };
     match wanted {
@@ -124,20 +127,19 @@ fn credential(
         }
         "awsCredentials" => aws(cluster, policy, &item, findings).map(|tree| made("aws", tree)),
         "gcpCredentials" => {
-            google(cluster, policy, &item, findings).map(|tree| made("google", tree))
+            let (project, tree) = google(cluster, policy, &item, findings);
+            Some(Credential {
+                project,
+                ..made("google", tree?)
+            })
         }
         _ => {
             let mut of = item.fields(findings);
-            let secret = secret(
-                cluster,
-                policy,
-                of.need("secretRef", findings),
-                &["apiKey"],
-                findings,
-            );
+            let named = secret(policy, of.need("secretRef", findings), findings);
             of.end(findings);
-            let (content, spot) = secret?;
-            let Tree::Map(members) = content.source(&spot) else {
+            let named = named?;
+            let content = cluster.content(policy, &named, &["apiKey"], findings)?;
+            let Tree::Map(members) = content.source(&named.spot) else {
                 return None;
             };
             Some(Credential {
@@ -147,26 +149,23 @@ fn credential(
                     "azureAPIKey" => "api-key",
                     _ => "authorization",
                 }),
+                project: None,
                 spot: item.spot.clone(),
             })
         }
     }
 }
 
+/// The Secret that is named.
 fn secret(
-    cluster: &Cluster<'_>,
     policy: &Object<'_>,
     item: Option<Item<'_>>,
-    keys: &[&str],
     findings: &mut Findings,
-) -> Option<(Content, Spot)> {
-    let item = item?;
-    let named = Reference::whole(&item, (CORE, "Secret"), &policy.namespace, findings)?;
-    if !named.is_one_of(&[(CORE, "Secret")], findings) {
-        return None;
-    }
-    let content = cluster.content(policy, &named, keys, findings)?;
-    Some((content, named.spot))
+) -> Option<Reference> {
+    let named = Reference::whole(&item?, (CORE, "Secret"), &policy.namespace, findings)?;
+    named
+        .is_one_of(&[(CORE, "Secret")], findings)
+        .then_some(named)
 }
 
 fn azure(
@@ -179,32 +178,28 @@ fn azure(
     let client = of.needed_text("clientID", findings);
     let tenant = of.needed_text("tenantID", findings);
     of.refuse(&[("oidcExchangeToken", "write credential: { azure: { federated_token_file } } in a file of ours, or a clientSecretRef")], findings);
-    let secret = secret(
-        cluster,
-        policy,
-        of.need("clientSecretRef", findings),
-        &["client-secret"],
-        findings,
-    );
+    let named = secret(policy, of.need("clientSecretRef", findings), findings);
     of.end(findings);
-    let (secret, spot) = secret?;
+    let named = named?;
+    let secret = cluster.content(policy, &named, &["client-secret"], findings)?;
     let (client, tenant) = (client?, tenant?);
     Some(Tree::map([
         ("tenant", Some(Tree::text(tenant.value).of(&tenant.spot))),
         ("client_id", Some(Tree::text(client.value).of(&client.spot))),
-        ("client_secret", Some(secret.source(&spot))),
+        ("client_secret", Some(secret.source(&named.spot))),
     ]))
 }
 
+/// The project and region that a policy says, and what the gate brings.
 fn google(
     cluster: &Cluster<'_>,
     policy: &Object<'_>,
     item: &Item<'_>,
     findings: &mut Findings,
-) -> Option<Tree> {
+) -> (Option<[Said<String>; 2]>, Option<Tree>) {
     let mut of = item.fields(findings);
-    // Where the models are is said by the address.
-    of.skip(&["projectName", "region"]);
+    let project = of.text("projectName", findings);
+    let region = of.text("region", findings);
     of.refuse(
         &[(
             "workloadIdentityFederationConfig",
@@ -214,37 +209,21 @@ fn google(
     );
     let file = of.take("credentialsFile");
     of.end(findings);
+    let project = project
+        .zip(region)
+        .map(|(project, region)| [project, region]);
     let Some(file) = file else {
-        findings.warn(
-            &item.spot,
-            "names no key: the service account of the machine is used",
-            "",
-        );
-        return Some(Tree::map([("metadata", Some(Tree::Plain("true".into())))]));
+        let says = "names no key: the service account of the machine is used";
+        findings.warn(&item.spot, says, "");
+        let machine = Tree::map([("metadata", Some(Tree::Plain("true".into())))]);
+        return (project, Some(machine));
     };
     let mut of = file.fields(findings);
-    let found = secret(
-        cluster,
-        policy,
-        of.need("secretRef", findings),
-        &["service_account.json"],
-        findings,
-    );
+    let named = secret(policy, of.need("secretRef", findings), findings);
     of.end(findings);
-    match found? {
-        (Content::File(path), spot) => Some(Tree::map([(
-            "key_file",
-            Some(Tree::text(path.to_string_lossy()).of(&spot)),
-        )])),
-        (Content::Variable(_), spot) => {
-            findings.fault(
-                &spot,
-                "is in a variable, and a service account is a file",
-                "write it in the Secret",
-            );
-            None
-        }
-    }
+    let key =
+        named.and_then(|named| cluster.file(policy, &named, &["service_account.json"], findings));
+    (project, key.map(|key| Tree::map([("key_file", Some(key))])))
 }
 
 fn aws(
@@ -273,7 +252,7 @@ fn aws(
     let profile = of
         .text("profile", findings)
         .map_or_else(|| "default".to_owned(), |said| said.value);
-    let named = of.need("secretRef", findings);
+    let named = secret(policy, of.need("secretRef", findings), findings);
     of.end(findings);
     // It becomes part of the name of a file.
     if !profile
@@ -284,7 +263,7 @@ fn aws(
         findings.fault(&file.spot, says, "give the profile another name");
         return None;
     }
-    let named = Reference::whole(&named?, (CORE, "Secret"), &policy.namespace, findings)?;
+    let named = named?;
     let object = cluster.resolve(policy, &named, findings)?;
     let Some(Some(bytes)) = Cluster::bytes(object, "credentials", findings) else {
         findings.fault(

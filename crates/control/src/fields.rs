@@ -94,6 +94,11 @@ impl<'n> Item<'n> {
         }
     }
 
+    fn is_false(&self) -> bool {
+        matches!(&self.node.value, Value::Scalar(scalar)
+            if scalar.shape() == Shape::Boolean && scalar.raw.starts_with(['f', 'F']))
+    }
+
     fn said<T>(&self, value: T) -> Said<T> {
         Said {
             value,
@@ -191,10 +196,10 @@ impl<'n> Fields<'n> {
             .collect()
     }
 
-    /// Members that change what happens, and are not honoured.
+    /// Members that change what happens, and are not honoured; one that says `false` asks for nothing.
     pub(crate) fn refuse(&mut self, names: &[(&'static str, &str)], findings: &mut Findings) {
         for (name, hint) in names {
-            if let Some(item) = self.take(name) {
+            if let Some(item) = self.take(name).filter(|item| !item.is_false()) {
                 findings.fault(&item.spot, "is not honoured here", *hint);
             }
         }
@@ -212,6 +217,15 @@ impl<'n> Fields<'n> {
     /// Members that say nothing to a gate.
     pub(crate) fn skip(&mut self, names: &[&'static str]) {
         self.taken.extend(names);
+    }
+
+    /// Whether there is no member but those of these names.
+    pub(crate) fn has_only(&self, names: &[&str]) -> bool {
+        let is_nothing =
+            |node: &Node| matches!(&node.value, Value::Scalar(s) if s.shape() == Shape::Nothing);
+        self.entries
+            .iter()
+            .all(|entry| names.contains(&entry.key.as_str()) || is_nothing(&entry.node))
     }
 
     /// What nobody took.

@@ -43,6 +43,11 @@ impl Spot {
         }
     }
 
+    /// Its file and line.
+    pub(crate) fn place(&self) -> String {
+        format!("{}:{}", self.file.display(), self.line)
+    }
+
     fn fault(&self, says: impl Into<String>, hint: impl Into<String>) -> Fault {
         let space = if self.path.is_empty() || self.object.is_empty() {
             ""

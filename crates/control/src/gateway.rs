@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use config::quoted;
 
-use crate::cluster::{Cluster, Content};
-use crate::fields::{Fields, Item};
+use crate::cluster::Cluster;
+use crate::fields::{Fields, Item, Said};
 use crate::findings::{Findings, Spot};
-use crate::object::{CORE, ENVOY, GATEWAY_API, Object};
+use crate::object::{AI, CORE, ENVOY, GATEWAY_API, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
 
@@ -99,6 +99,21 @@ impl<'c, 'n> Door<'c, 'n> {
         Some(door)
     }
 
+    /// One on all of this machine's addresses, for routes of every namespace.
+    pub(crate) fn at(gateway: &'c Object<'n>, port: u16, tls: Option<Tree>) -> Self {
+        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).to_string();
+        Self {
+            gateway,
+            listener: String::new(),
+            port: port.into(),
+            takes_other_namespaces: true,
+            hostname: None,
+            is_loopback: false,
+            address: Some(Tree::text(address).of(&gateway.spot)),
+            tls,
+        }
+    }
+
     fn listener(
         &mut self,
         cluster: &Cluster<'_>,
@@ -119,11 +134,11 @@ impl<'c, 'n> Door<'c, 'n> {
         if let Some(port) = port {
             self.port = port.value;
             match u16::try_from(port.value) {
-                Ok(number) => {
+                Ok(number) if number > 0 => {
                     let address = SocketAddr::new(ip, number).to_string();
                     self.address = Some(Tree::text(address).of(&port.spot));
                 }
-                Err(_) => findings.fault(&port.spot, "is no port", ""),
+                Ok(_) | Err(_) => findings.fault(&port.spot, "is no port", ""),
             }
         }
         let tls = of.take("tls");
@@ -154,7 +169,7 @@ impl<'c, 'n> Door<'c, 'n> {
         }
         if let Some(allowed) = of.take("allowedRoutes") {
             let mut allowed = allowed.fields(findings);
-            allowed.skip(&["kinds"]);
+            kinds(&mut allowed, findings);
             if let Some(namespaces) = allowed.take("namespaces") {
                 let mut of = namespaces.fields(findings);
                 let from = of.text("from", findings);
@@ -202,10 +217,18 @@ impl<'c, 'n> Door<'c, 'n> {
         let mut client_ca = None;
         if let Some(validation) = of.take("frontendValidation") {
             let mut inside = validation.fields(findings);
-            for item in inside.list("caCertificateRefs", findings) {
-                client_ca = authority_file(cluster, self.gateway, &item, findings);
+            let roots = inside.list("caCertificateRefs", findings);
+            if roots.is_empty() {
+                let says =
+                    "names no roots for clients' certificates, and would let in who has none";
+                findings.fault(&validation.spot, says, "write caCertificateRefs");
             }
-            inside.refuse(&[("mode", "clients' certificates are required")], findings);
+            client_ca = authority_file(cluster, self.gateway, &roots, findings);
+            let mode = inside.text("mode", findings);
+            if let Some(mode) = mode.filter(|mode| mode.value != "AllowValidOnly") {
+                let hint = "clients' certificates are required";
+                findings.fault(&mode.spot, "is not honoured here", hint);
+            }
             inside.end(findings);
         }
         of.end(findings);
@@ -218,19 +241,7 @@ impl<'c, 'n> Door<'c, 'n> {
             return None;
         };
         let secret = Reference::whole(one, (CORE, "Secret"), &self.gateway.namespace, findings)?;
-        let mut file = |key: &str| match cluster.content(self.gateway, &secret, &[key], findings)? {
-            Content::File(path) => Some(Tree::text(path.to_string_lossy()).of(&secret.spot)),
-            Content::Variable(_) => {
-                findings.fault(
-                    &secret.spot,
-                    "has its certificate in a variable",
-                    "write it in the Secret",
-                );
-                None
-            }
-        };
-        let certificate = file("tls.crt")?;
-        let key = file("tls.key")?;
+        let [certificate, key] = certificate_of(cluster, self.gateway, &secret, findings)?;
         let made = Tree::map([
             ("certificate", Some(certificate)),
             ("key", Some(key)),
@@ -241,16 +252,33 @@ impl<'c, 'n> Door<'c, 'n> {
 
     /// Where the gate listens; routes may say which hosts it is for.
     pub(crate) fn listen(&self, hosts: Option<Tree>) -> Tree {
-        let host = self
-            .hostname
-            .as_ref()
-            .map(|(name, spot)| Tree::text(name).of(spot));
         let members = [
             ("data", self.address.clone()),
-            ("hosts", host.or(hosts)),
+            ("hosts", hosts),
             ("tls", self.tls.clone()),
         ];
         Tree::map(members).of(&self.gateway.spot)
+    }
+
+    /// The hosts that the listener and a route have in common: none where the route is not attached. A listener without a host
+    /// name leaves those of the route.
+    pub(crate) fn hosts_of(&self, route: &[Said<String>]) -> Vec<String> {
+        let route = route.iter().map(|said| said.value.to_ascii_lowercase());
+        let Some((own, _)) = &self.hostname else {
+            return route.collect();
+        };
+        let own = own.to_ascii_lowercase();
+        let mut common: Vec<String> = route
+            .filter_map(
+                |host| match (is_below(&host, &own), is_below(&own, &host)) {
+                    (true, _) => Some(host),
+                    (false, true) => Some(own.clone()),
+                    (false, false) => None,
+                },
+            )
+            .collect();
+        common.dedup();
+        common
     }
 
     /// Whether a route is attached here; a fault where it cannot be.
@@ -326,6 +354,34 @@ impl<'c, 'n> Door<'c, 'n> {
     }
 }
 
+/// Whether a host is one of those that a name stands for, `*.` standing for whatever is before.
+fn is_below(host: &str, name: &str) -> bool {
+    let end = name.strip_prefix('*');
+    host == name || end.is_some_and(|end| host.len() > end.len() && host.ends_with(end))
+}
+
+/// Which kinds of routes a listener lets in: an AIGatewayRoute is an HTTPRoute to it.
+fn kinds(allowed: &mut Fields<'_>, findings: &mut Findings) {
+    let kinds = allowed.list("kinds", findings);
+    let mut has_http = kinds.is_empty();
+    for item in &kinds {
+        let mut of = item.fields(findings);
+        let group = of.text("group", findings);
+        let kind = of.needed_text("kind", findings);
+        of.end(findings);
+        has_http |= group.is_none_or(|group| group.value == GATEWAY_API)
+            && kind.is_some_and(|kind| kind.value == "HTTPRoute");
+    }
+    if let Some(first) = kinds.first().filter(|_| !has_http) {
+        let says = "lets in no route that is served";
+        findings.fault(
+            &first.spot,
+            says,
+            "write kind: HTTPRoute, or leave kinds out",
+        );
+    }
+}
+
 /// The address that the Gateway asks for; all of this machine's unless said.
 fn bound(addresses: &[Item<'_>], findings: &mut Findings) -> IpAddr {
     let mut found = None;
@@ -355,25 +411,34 @@ fn bound(addresses: &[Item<'_>], findings: &mut Findings) -> IpAddr {
     found.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// A bundle of roots, as a file.
+/// The one bundle of roots that is named, as a file.
 pub(crate) fn authority_file(
     cluster: &Cluster<'_>,
     from: &Object<'_>,
-    item: &Item<'_>,
+    refs: &[Item<'_>],
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let named = Reference::whole(item, (CORE, "ConfigMap"), &from.namespace, findings)?;
-    match cluster.content(from, &named, &["ca.crt"], findings)? {
-        Content::File(path) => Some(Tree::text(path.to_string_lossy()).of(&named.spot)),
-        Content::Variable(_) => {
-            findings.fault(
-                &named.spot,
-                "has its certificate in a variable",
-                "write it in the object",
-            );
-            None
-        }
+    let [item, rest @ ..] = refs else {
+        return None;
+    };
+    if let Some(second) = rest.first() {
+        let says = "is a second bundle of roots, and there is one";
+        findings.fault(&second.spot, says, "write both into one ConfigMap");
     }
+    let named = Reference::whole(item, (CORE, "ConfigMap"), &from.namespace, findings)?;
+    cluster.file(from, &named, &["ca.crt"], findings)
+}
+
+/// A certificate and its key, as files.
+pub(crate) fn certificate_of(
+    cluster: &Cluster<'_>,
+    from: &Object<'_>,
+    secret: &Reference,
+    findings: &mut Findings,
+) -> Option<[Tree; 2]> {
+    let certificate = cluster.file(from, secret, &["tls.crt"], findings)?;
+    let key = cluster.file(from, secret, &["tls.key"], findings)?;
+    Some([certificate, key])
 }
 
 /// The EnvoyProxy that a Gateway or its class names.
@@ -417,6 +482,33 @@ pub(crate) fn classes(cluster: &Cluster<'_>, findings: &mut Findings) {
         }
         spec.end(findings);
     }
+}
+
+/// Whether what a policy for calls names is here: the Gateway, or a route; a fault where it is not.
+pub(crate) fn is_here(
+    cluster: &Cluster<'_>,
+    door: &Door<'_, '_>,
+    target: &Reference,
+    findings: &mut Findings,
+) -> bool {
+    let kinds = [
+        (GATEWAY_API, "Gateway"),
+        (GATEWAY_API, "HTTPRoute"),
+        (AI, "AIGatewayRoute"),
+    ];
+    if !target.is_one_of(&kinds, findings) {
+        return false;
+    }
+    let is_here = target.is_to(door.gateway)
+        || cluster
+            .objects
+            .iter()
+            .any(|object| target.is_to_route(object));
+    if !is_here {
+        let says = format!("there is no {}", target.shown());
+        findings.fault(&target.spot, says, "add it to these files");
+    }
+    is_here
 }
 
 /// What a policy is for.

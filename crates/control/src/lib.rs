@@ -6,14 +6,18 @@
 //! Not here: what the document means, which every check of `config` says again; reading files (`tollgate`).
 
 mod access_log;
+mod api_keys;
 mod backend;
 mod backends;
 mod clients;
 mod cluster;
 mod credential;
+mod external;
 mod fields;
 mod findings;
 mod gateway;
+mod gateway_config;
+mod gloo;
 mod load;
 mod lower;
 mod matching;
@@ -21,6 +25,7 @@ mod object;
 mod origins;
 mod plain;
 mod quantity;
+mod quota;
 mod reference;
 mod route;
 mod security;
@@ -70,18 +75,18 @@ pub struct Refused {
     pub warnings: Vec<Fault>,
 }
 
-/// Whether a text is of Kubernetes' objects: its first document says `apiVersion` and `kind`.
+/// Whether a text is of Kubernetes' objects: one of its documents says `apiVersion` and `kind`.
 #[must_use]
 pub fn is_manifest(text: &str) -> bool {
-    let said = |name: &str| {
-        text.lines()
-            .any(|line| line.trim_start_matches(['{', ' ', '"']).starts_with(name))
-    };
-    if !said("apiVersion") {
+    // Most texts that are not are known without being read.
+    if !text.contains("apiVersion") || !text.contains("kind") {
         return false;
     }
-    let documents = config::parse_all(text).unwrap_or_default();
-    documents.iter().any(object::is_object)
+    match config::parse_all(text) {
+        Ok(documents) => documents.iter().any(object::is_object),
+        // What is wrong with it is told of it as of objects.
+        Err(_) => text.lines().any(|line| line.starts_with("apiVersion:")),
+    }
 }
 
 /// Where a key of an object stands as a file, as seen from the document. No two have the same place: names have no `/`.

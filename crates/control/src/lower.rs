@@ -14,10 +14,9 @@ use std::rc::Rc;
 
 use config::{Node, Shape, Value, parse_all};
 
-use self::callers::{Callers, DEFAULT};
+use self::callers::Callers;
 use self::routes::Made;
 use crate::cluster::Cluster;
-use crate::fields::Said;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{self, Door};
 use crate::object;
@@ -28,7 +27,7 @@ use crate::security;
 use crate::service::{Ref, Services};
 use crate::traffic;
 use crate::tree::Tree;
-use crate::{Input, Lowered, Refused, access_log, clients};
+use crate::{Input, Lowered, Refused, access_log, clients, gateway_config, gloo, quota};
 
 /// Lowers the objects of these files. One file of ours may lie beside them: what it says goes before what objects come to, and its
 /// backends and routes are added.
@@ -126,7 +125,8 @@ fn whole(
     own: Option<Vec<(String, Tree)>>,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let Some(door) = Door::of(cluster, findings) else {
+    let door = Door::of(cluster, findings).or_else(|| gloo::door(cluster, findings));
+    let Some(door) = door else {
         if let Some(object) = cluster.objects.first() {
             findings.fault(
                 &object.spot,
@@ -145,14 +145,23 @@ fn whole(
         .filter_map(|route| ModelRoute::of(cluster, route, &door, &services, findings))
         .collect();
     models.sort_by_key(|route| route.object.id());
-    let plain: Vec<PlainRoute<'_, '_>> = cluster
+    let config = gateway_config::read(cluster, &door, findings);
+    for route in &mut models {
+        let all = config.costs.iter();
+        let more = all.filter(|(key, _)| !route.costs.iter().any(|(own, _)| own == key));
+        let more: Vec<_> = more.cloned().collect();
+        route.costs.extend(more);
+    }
+    let mut plain: Vec<PlainRoute<'_, '_>> = cluster
         .of_kind("HTTPRoute")
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
+    plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
-    let security = security::policies(cluster, &door, findings);
-    let callers = Callers::of(&models, &plain, &traffic, findings);
-    let mut made = Made::new(&callers, &traffic);
+    let quotas = quota::policies(cluster, findings);
+    let security = security::policies(cluster, &door, &services, findings);
+    let callers = Callers::of(&models, &plain, &traffic, &security, findings);
+    let mut made = Made::new(&callers, &traffic, quotas, config.proxy);
     made.sorted(&models, findings);
     for route in &plain {
         made.plain(route, findings);
@@ -175,11 +184,23 @@ fn whole(
             "add an AIGatewayRoute or an HTTPRoute with this Gateway in its parentRefs",
         );
     }
+    let own = own.unwrap_or_default();
+    if own.iter().any(|(name, _)| name == "identity") {
+        let issuers = security.issuers.iter().map(|issuer| &issuer.spot);
+        for spot in issuers.chain(security.keys.as_ref().map(|keys| &keys.spot)) {
+            let says = "is left out: `identity` of a file of ours says who calls";
+            findings.warn(spot, says, "");
+        }
+    }
     let identity = callers.identity(&security, &door, findings);
+    if !plain.is_empty() {
+        security.told_to_services(callers.header(), findings);
+    }
     let hosts = hosts(&models, &plain, &door, findings);
     let document = [
         ("listen", Some(door.listen(hosts))),
         ("identity", Some(identity)),
+        ("authority", security.asked),
         ("cors", security.cors),
         ("client_address", client_address),
         ("access_log", access_log),
@@ -196,7 +217,7 @@ fn whole(
     let there = document
         .into_iter()
         .filter_map(|(name, tree)| Some((name.to_owned(), tree?)));
-    Some(beside(there.collect(), own.unwrap_or_default()))
+    Some(beside(there.collect(), own))
 }
 
 /// The document with what a file of ours says beside.
@@ -207,7 +228,11 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
             continue;
         };
         match (name.as_str(), there.bare(), tree.bare()) {
-            ("listen" | "bounds" | "client_address", Tree::Map(lowered), Tree::Map(said)) => {
+            (
+                "listen" | "bounds" | "client_address" | "authority",
+                Tree::Map(lowered),
+                Tree::Map(said),
+            ) => {
                 let kept = lowered
                     .iter()
                     .filter(|(name, _)| !said.iter().any(|(own, _)| own == name));
@@ -225,26 +250,25 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
     Tree::Map(document)
 }
 
-/// The hosts that routes to models are for: one list for all of them, as they are told apart by nothing else.
+/// The hosts that the gate answers for. Those of routes to models are one list for all of them, as they are told apart by nothing
+/// else.
 fn hosts(
     models: &[ModelRoute<'_, '_>],
     plain: &[PlainRoute<'_, '_>],
     door: &Door<'_, '_>,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let names = |said: &[Said<String>]| {
-        said.iter()
-            .map(|said| said.value.clone())
-            .collect::<Vec<_>>()
-    };
-    let first = models
-        .first()
-        .map(|route| names(&route.hostnames))
-        .unwrap_or_default();
-    for route in models {
-        let is_other =
-            names(&route.hostnames) != first || !plain.is_empty() && !route.hostnames.is_empty();
-        if let Some(said) = route.hostnames.first().filter(|_| is_other) {
+    let of_models = models.iter().map(|route| &route.hostnames);
+    let of_plain = plain.iter().map(|route| &route.hostnames);
+    let first = models.first().map(|route| door.hosts_of(&route.hostnames));
+    let has_one_host = door
+        .hostname
+        .as_ref()
+        .is_some_and(|(own, _)| !own.starts_with('*'));
+    for hostnames in of_models {
+        let is_other = Some(door.hosts_of(hostnames)) != first
+            || !plain.is_empty() && !hostnames.is_empty() && !has_one_host;
+        if let Some(said) = hostnames.first().filter(|_| is_other) {
             let says =
                 "is not what all routes say, and calls to models are not told apart by their host";
             findings.fault(
@@ -254,15 +278,28 @@ fn hosts(
             );
         }
     }
-    let of_plain = plain.iter().flat_map(|route| names(&route.hostnames));
-    let all: Vec<String> = first
-        .into_iter()
-        .chain(of_plain.filter(|_| door.is_loopback))
-        .collect();
-    (!all.is_empty()).then(|| Tree::texts(&all))
-}
-
-/// What counts calls of nobody in particular: who brings no header.
-fn is_named(workload: &str) -> bool {
-    workload != DEFAULT
+    let Some((own, spot)) = &door.hostname else {
+        let of_plain = of_plain.flat_map(|hostnames| door.hosts_of(hostnames));
+        let all: Vec<String> = first
+            .unwrap_or_default()
+            .into_iter()
+            .chain(of_plain.filter(|_| door.is_loopback))
+            .collect();
+        return (!all.is_empty()).then(|| Tree::texts(&all));
+    };
+    let mut all = Vec::new();
+    for hostnames in models.iter().map(|route| &route.hostnames).chain(of_plain) {
+        let common = door.hosts_of(hostnames);
+        match hostnames.first() {
+            None => all.push(own.clone()),
+            Some(first) if common.is_empty() => {
+                let says = format!("is none of the listener's hosts, which are {own}");
+                findings.fault(&first.spot, says, "write one of those");
+            }
+            Some(_) => all.extend(common),
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    (!all.is_empty()).then(|| Tree::texts(&all).of(spot))
 }

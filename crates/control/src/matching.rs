@@ -68,11 +68,20 @@ impl HeaderMatch {
             );
         }
         of.end(findings);
-        let how = how(kind.as_ref(), value, &item.spot, findings);
+        let how = how(kind.as_ref(), value, &item.spot, findings)?;
+        let name = name?.value.to_ascii_lowercase();
+        // In our document it would stand for the rest of a name.
+        let is_wide = |one: &Wanted| matches!(one, Wanted::Exact(value) if value.contains('*'));
+        if matches!(&how, How::Is(wanted) if wanted.iter().any(is_wide)) && name == MODEL {
+            let says = "is the name of one model, and no model has a * in its name";
+            let hint = "write type: RegularExpression, and .* for the rest of a name";
+            findings.fault(&item.spot, says, hint);
+            return None;
+        }
         Some(Self {
             spot: item.spot.clone(),
-            name: name?.value.to_ascii_lowercase(),
-            how: how?,
+            name,
+            how,
         })
     }
 

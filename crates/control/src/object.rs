@@ -14,6 +14,8 @@ pub(crate) const CORE: &str = "";
 pub(crate) const GATEWAY_API: &str = "gateway.networking.k8s.io";
 pub(crate) const ENVOY: &str = "gateway.envoyproxy.io";
 pub(crate) const AI: &str = "aigateway.envoyproxy.io";
+pub(crate) const GLOO: &str = "gloo.solo.io";
+const GLOO_GATEWAY: &str = "gateway.solo.io";
 const INFERENCE: &str = "inference.networking.k8s.io";
 
 /// What becomes of a kind.
@@ -82,18 +84,8 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         Is::Read,
     ),
     (AI, "MCPRoute", &[], Is::Refused("MCP is not served")),
-    (
-        AI,
-        "QuotaPolicy",
-        &[],
-        Is::Refused("write limits in a BackendTrafficPolicy, or budgets in a file of ours beside"),
-    ),
-    (
-        AI,
-        "GatewayConfig",
-        &[],
-        Is::Refused("write llmRequestCosts in the AIGatewayRoute"),
-    ),
+    (AI, "QuotaPolicy", &["v1alpha1"], Is::Read),
+    (AI, "GatewayConfig", &["v1beta1", "v1alpha1"], Is::Read),
     (ENVOY, "Backend", &["v1alpha1"], Is::Read),
     (ENVOY, "BackendTrafficPolicy", &["v1alpha1"], Is::Read),
     (ENVOY, "ClientTrafficPolicy", &["v1alpha1"], Is::Read),
@@ -129,10 +121,18 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         &[],
         Is::Refused("requests have no priorities"),
     ),
+    (GLOO_GATEWAY, "VirtualService", &["v1"], Is::Read),
+    (GLOO, "Upstream", &["v1"], Is::Read),
+    (
+        GLOO_GATEWAY,
+        "RouteTable",
+        &[],
+        Is::Refused("write its routes in the VirtualService"),
+    ),
     (CORE, "Secret", &["v1"], Is::Read),
     (CORE, "ConfigMap", &["v1"], Is::Read),
     (CORE, "Namespace", &["v1"], Is::Passed),
-    (CORE, "Service", &["v1"], Is::Passed),
+    (CORE, "Service", &["v1"], Is::Read),
     (CORE, "ServiceAccount", &["v1"], Is::Passed),
     (CORE, "Pod", &["v1"], Is::Passed),
     (CORE, "PersistentVolumeClaim", &["v1"], Is::Passed),
@@ -258,7 +258,11 @@ pub(crate) fn objects<'n>(
                 .iter()
                 .flat_map(|item| objects(file, item, findings))
                 .collect(),
-            _ => Vec::new(),
+            // A list whose items are not found may hold what keeps somebody out.
+            _ => {
+                findings.fault(&nowhere, format!("is a {kind} without a list of items"), "");
+                Vec::new()
+            }
         };
     }
     let metadata = member(node, "metadata");
@@ -281,6 +285,14 @@ pub(crate) fn objects<'n>(
         unknown(&spot, group, kind, findings);
         return Vec::new();
     };
+    if let Some(owner) = metadata
+        .and_then(|of| maker(of))
+        .filter(|_| MADE.contains(kind))
+    {
+        let says = format!("is left out: it is what a cluster makes of AIGatewayRoute {owner}");
+        findings.warn(&spot, says, "");
+        return Vec::new();
+    }
     match is {
         Is::Passed => return Vec::new(),
         Is::Refused(hint) => {
@@ -324,6 +336,21 @@ pub(crate) fn objects<'n>(
         annotations: annotations.map(pairs).unwrap_or_default(),
         node,
     }]
+}
+
+/// What Envoy AI Gateway's controller makes of an AIGatewayRoute, and who exports a cluster has beside it. None of it keeps anybody out.
+const MADE: [&str; 3] = ["HTTPRoute", "HTTPRouteFilter", "EnvoyExtensionPolicy"];
+
+/// The AIGatewayRoute that an object was made of.
+fn maker(metadata: &Node) -> Option<&str> {
+    let Value::List(owners) = &member(metadata, "ownerReferences")?.value else {
+        return None;
+    };
+    let owner = owners.iter().find(|owner| {
+        text(owner, "kind") == Some("AIGatewayRoute")
+            && text(owner, "apiVersion").is_some_and(|version| version.starts_with(AI))
+    });
+    owner.and_then(|owner| text(owner, "name"))
 }
 
 /// As Kubernetes has names: a DNS subdomain.

@@ -6,7 +6,7 @@ use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, Wanted};
 use crate::object::Object;
-use crate::route::{Times, times};
+use crate::route::Rule;
 use crate::service::{Ref, Services};
 use crate::tree::Tree;
 
@@ -14,16 +14,9 @@ use crate::tree::Tree;
 pub(crate) struct PlainRoute<'c, 'n> {
     pub(crate) object: &'c Object<'n>,
     pub(crate) hostnames: Vec<Said<String>>,
-    pub(crate) rules: Vec<PlainRule>,
-}
-
-/// A rule of it.
-pub(crate) struct PlainRule {
-    pub(crate) spot: Spot,
-    pub(crate) name: Option<String>,
-    pub(crate) refs: Vec<Ref>,
-    pub(crate) matches: Vec<PlainMatch>,
-    pub(crate) times: Times,
+    /// Those of them that the listener has, too.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) rules: Vec<Rule<PlainMatch>>,
 }
 
 /// What a rule takes, but for its header of callers.
@@ -49,74 +42,71 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
         let home = &door.gateway.namespace;
         let rules = rules
             .iter()
-            .map(|item| PlainRule::of(cluster, object, item, services, home, findings))
+            .map(|item| rule(cluster, object, item, services, home, findings))
             .collect();
         spec.end(findings);
         is_held.then_some(Self {
             object,
+            hosts: door.hosts_of(&hostnames),
             hostnames,
             rules,
         })
     }
 }
 
-impl PlainRule {
-    fn of(
-        cluster: &Cluster<'_>,
-        route: &Object<'_>,
-        item: &Item<'_>,
-        services: &Services,
-        home: &str,
-        findings: &mut Findings,
-    ) -> Self {
-        let mut of = item.fields(findings);
-        let name = of.text("name", findings).map(|said| said.value);
-        let refs = of.list("backendRefs", findings);
-        if refs.is_empty() {
-            findings.fault(
-                &item.spot,
-                "goes nowhere",
-                "name a Service or a Backend in backendRefs",
-            );
-        }
-        let refs = refs
-            .iter()
-            .filter_map(|item| Ref::of_plain(cluster, route, item, services, home, findings));
-        let refs = refs.collect();
-        let matches = of.list("matches", findings);
-        let mut matches: Vec<PlainMatch> = matches
-            .iter()
-            .filter_map(|item| PlainMatch::of(item, findings))
-            .collect();
-        if matches.is_empty() {
-            matches.push(PlainMatch {
-                spot: item.spot.clone(),
-                path: None,
-                method: None,
-                headers: Vec::new(),
-            });
-        }
-        let times = times(&mut of, findings);
-        of.refuse(
-            &[
-                ("filters", "calls of plain HTTP pass as they are"),
-                ("sessionPersistence", "calls go to the addresses in turn"),
-                ("retry", "write it in a BackendTrafficPolicy"),
-            ],
-            findings,
-        );
-        of.end(findings);
-        Self {
-            spot: item.spot.clone(),
-            name,
-            refs,
-            matches,
-            times,
-        }
-    }
+/// A rule for calls of plain HTTP.
+fn rule(
+    cluster: &Cluster<'_>,
+    route: &Object<'_>,
+    item: &Item<'_>,
+    services: &Services,
+    home: &str,
+    findings: &mut Findings,
+) -> Rule<PlainMatch> {
+    let (rule, mut of) = Rule::read(
+        item,
+        findings,
+        |item, findings| Ref::of_plain(cluster, route, item, services, home, findings),
+        PlainMatch::of,
+        PlainMatch::everything,
+    );
+    of.refuse(
+        &[
+            ("filters", "calls of plain HTTP pass as they are"),
+            ("sessionPersistence", "calls go to the addresses in turn"),
+            ("retry", "write it in a BackendTrafficPolicy"),
+        ],
+        findings,
+    );
+    of.end(findings);
+    rule
 }
 
 impl PlainMatch {
+    pub(crate) fn new(
+        spot: Spot,
+        path: Tree,
+        method: Option<Tree>,
+        headers: Vec<HeaderMatch>,
+    ) -> Self {
+        Self {
+            spot,
+            path: Some(path),
+            method,
+            headers,
+        }
+    }
+
+    /// Every call.
+    pub(crate) fn everything(spot: Spot) -> Self {
+        Self {
+            spot,
+            path: None,
+            method: None,
+            headers: Vec::new(),
+        }
+    }
+
     fn of(item: &Item<'_>, findings: &mut Findings) -> Option<Self> {
         let mut of = item.fields(findings);
         let path = of.take("path");
@@ -143,7 +133,7 @@ impl PlainMatch {
     pub(crate) fn tree(
         &self,
         callers: Option<&str>,
-        hosts: &[Said<String>],
+        hosts: &[String],
         findings: &mut Findings,
     ) -> Tree {
         let mut wanted = Vec::new();
@@ -163,14 +153,13 @@ impl PlainMatch {
                 ),
             }
         }
-        let hosts: Vec<String> = hosts.iter().map(|said| said.value.clone()).collect();
         Tree::map([
             (
                 "path",
                 Some(self.path.clone().unwrap_or_else(|| Tree::text("/*"))),
             ),
             ("method", self.method.clone()),
-            ("host", (!hosts.is_empty()).then(|| Tree::texts(&hosts))),
+            ("host", (!hosts.is_empty()).then(|| Tree::texts(hosts))),
             ("headers", (!wanted.is_empty()).then_some(Tree::Map(wanted))),
         ])
         .of(&self.spot)

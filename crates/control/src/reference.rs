@@ -65,7 +65,21 @@ impl Reference {
             && self.name == object.name
     }
 
-    fn shown(&self) -> String {
+    /// Whether both are to the same.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        (&self.group, &self.kind, &self.namespace, &self.name)
+            == (&other.group, &other.kind, &other.namespace, &other.name)
+    }
+
+    /// Whether it is to a route. What Envoy makes of an AIGatewayRoute is an HTTPRoute of its name, so both words name either.
+    pub(crate) fn is_to_route(&self, route: &Object<'_>) -> bool {
+        let is_route = |kind: &str| matches!(kind, "HTTPRoute" | "AIGatewayRoute");
+        is_route(&self.kind)
+            && is_route(route.kind)
+            && (&self.namespace, &self.name) == (&route.namespace, &route.name)
+    }
+
+    pub(crate) fn shown(&self) -> String {
         format!("{} {}/{}", self.kind, self.namespace, self.name)
     }
 

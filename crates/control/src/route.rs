@@ -14,7 +14,7 @@ use crate::service::{Ref, Services};
 /// A route whose rules go to models.
 pub(crate) struct ModelRoute<'c, 'n> {
     pub(crate) object: &'c Object<'n>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule<ModelMatch>>,
     /// What is counted under which key.
     pub(crate) costs: Vec<(String, Counted)>,
     pub(crate) hostnames: Vec<Said<String>>,
@@ -29,14 +29,17 @@ pub(crate) enum Counted {
     Other,
 }
 
-/// A rule of a route.
-pub(crate) struct Rule {
+/// A rule of a route, and what it takes.
+pub(crate) struct Rule<M> {
     pub(crate) spot: Spot,
     pub(crate) name: Option<String>,
     pub(crate) refs: Vec<Ref>,
-    pub(crate) matches: Vec<(Spot, Vec<HeaderMatch>)>,
+    pub(crate) matches: Vec<M>,
     pub(crate) times: Times,
 }
+
+/// A match of a rule for models.
+pub(crate) type ModelMatch = (Spot, Vec<HeaderMatch>);
 
 /// How long a call may take, in milliseconds.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +89,47 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
     }
 }
 
-impl Rule {
+impl<M> Rule<M> {
+    /// What rules of all kinds of routes say; what else its kind says is left in what comes beside it.
+    pub(crate) fn read<'n>(
+        item: &Item<'n>,
+        findings: &mut Findings,
+        target: impl Fn(&Item<'n>, &mut Findings) -> Option<Ref>,
+        one: impl Fn(&Item<'n>, &mut Findings) -> Option<M>,
+        everything: impl Fn(Spot) -> M,
+    ) -> (Self, Fields<'n>) {
+        let mut of = item.fields(findings);
+        let name = of.text("name", findings).map(|said| said.value);
+        let refs = of.list("backendRefs", findings);
+        if refs.is_empty() {
+            let hint = "name what it goes to in backendRefs";
+            findings.fault(&item.spot, "goes nowhere", hint);
+        }
+        let refs = refs
+            .iter()
+            .filter_map(|item| target(item, findings))
+            .collect();
+        let matches = of.list("matches", findings);
+        let mut matches: Vec<M> = matches
+            .iter()
+            .filter_map(|item| one(item, findings))
+            .collect();
+        if matches.is_empty() {
+            matches.push(everything(item.spot.clone()));
+        }
+        let times = times(&mut of, findings);
+        let rule = Self {
+            spot: item.spot.clone(),
+            name,
+            refs,
+            matches,
+            times,
+        };
+        (rule, of)
+    }
+}
+
+impl Rule<ModelMatch> {
     fn of(
         cluster: &Cluster<'_>,
         route: &Object<'_>,
@@ -94,58 +137,37 @@ impl Rule {
         services: &Services,
         findings: &mut Findings,
     ) -> Self {
-        let mut of = item.fields(findings);
-        let name = of.text("name", findings).map(|said| said.value);
-        let refs = of.list("backendRefs", findings);
-        if refs.is_empty() {
-            findings.fault(
-                &item.spot,
-                "goes nowhere",
-                "name an AIServiceBackend in backendRefs",
-            );
-        }
-        let refs = refs
-            .iter()
-            .filter_map(|item| Ref::of_model(cluster, route, item, services, findings));
-        let refs = refs.collect();
-        let mut matches = Vec::new();
-        for item in of.list("matches", findings) {
-            let mut inside = item.fields(findings);
-            let headers = HeaderMatch::all(&mut inside, findings);
-            inside.end(findings);
-            matches.push((item.spot, headers));
-        }
-        if matches.is_empty() {
-            matches.push((item.spot.clone(), Vec::new()));
-        }
-        let mut times = times(&mut of, findings);
+        let (mut rule, mut of) = Self::read(
+            item,
+            findings,
+            |item, findings| Ref::of_model(cluster, route, item, services, findings),
+            |item, findings| {
+                let mut inside = item.fields(findings);
+                let headers = HeaderMatch::all(&mut inside, findings);
+                inside.end(findings);
+                Some((item.spot.clone(), headers))
+            },
+            |spot| (spot, Vec::new()),
+        );
         if let Some(item) = of.take("streamIdleTimeout") {
-            times.idle = quantity::millis(&item, findings).map(|ms| (ms, item.spot));
+            rule.times.idle = quantity::millis(&item, findings).map(|ms| (ms, item.spot));
         }
+        let listed = "a list of models is what backends say";
         of.pass_over(
             &[
-                ("modelsOwnedBy", "a list of models is what backends say"),
-                ("modelsCreatedAt", "a list of models is what backends say"),
-                (
-                    "excludeFromModelsEndpoint",
-                    "a list of models is what backends say",
-                ),
+                ("modelsOwnedBy", listed),
+                ("modelsCreatedAt", listed),
+                ("excludeFromModelsEndpoint", listed),
             ],
             findings,
         );
         of.end(findings);
-        Self {
-            spot: item.spot.clone(),
-            name,
-            refs,
-            matches,
-            times,
-        }
+        rule
     }
 }
 
 /// What a rule says of times, as the Gateway API has them.
-pub(crate) fn times(of: &mut Fields<'_>, findings: &mut Findings) -> Times {
+fn times(of: &mut Fields<'_>, findings: &mut Findings) -> Times {
     let mut times = Times::default();
     let Some(item) = of.take("timeouts") else {
         return times;
@@ -166,7 +188,19 @@ pub(crate) fn times(of: &mut Fields<'_>, findings: &mut Findings) -> Times {
     times
 }
 
-fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
+/// Whether an expression in CEL is the sum of all tokens.
+pub(crate) fn is_all_tokens(cel: &str) -> bool {
+    let text: String = cel.split_whitespace().collect();
+    let sums = [
+        "total_tokens",
+        "input_tokens+output_tokens",
+        "output_tokens+input_tokens",
+    ];
+    sums.contains(&text.as_str())
+}
+
+/// What a cost counts, and under which key.
+pub(crate) fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
     let mut of = item.fields(findings);
     let key = of.needed_text("metadataKey", findings);
     let kind = of.needed_text("type", findings);
@@ -176,13 +210,7 @@ fn cost(item: &Item<'_>, findings: &mut Findings) -> Option<(String, Counted)> {
     let counted = match (kind.value.as_str(), cel) {
         ("TotalToken", _) => Counted::AllTokens,
         ("CEL", Some(cel)) => {
-            let text: String = cel.value.split_whitespace().collect();
-            let sums = [
-                "total_tokens",
-                "input_tokens+output_tokens",
-                "output_tokens+input_tokens",
-            ];
-            if sums.contains(&text.as_str()) {
+            if is_all_tokens(&cel.value) {
                 Counted::AllTokens
             } else {
                 Counted::Other

@@ -1,14 +1,17 @@
-//! SecurityPolicy: who calls, by signed tokens; which web pages may.
+//! SecurityPolicy: who calls, by signed tokens or keys (`api_keys`); which web pages may; who is asked about each call (`external`).
 //!
 //! Invariant: a policy that would keep somebody out is honoured or a fault, never left out.
 //! Not here: callers by a header (`lower`).
 
-use crate::cluster::{Cluster, Content};
+use crate::api_keys::{self, ApiKeys};
+use crate::cluster::Cluster;
+use crate::external;
 use crate::fields::Item;
 use crate::findings::{Findings, Spot};
-use crate::gateway::{Door, targets};
-use crate::object::{CORE, GATEWAY_API, Object};
+use crate::gateway::{Door, is_here, targets};
+use crate::object::{CORE, Object};
 use crate::reference::Reference;
+use crate::service::Services;
 use crate::tree::Tree;
 
 /// What policies say of callers.
@@ -16,7 +19,11 @@ use crate::tree::Tree;
 pub(crate) struct Security {
     /// Issuers of tokens, of which one has to have signed a caller's.
     pub(crate) issuers: Vec<Issuer>,
+    /// Keys, one of which a caller has to bring.
+    pub(crate) keys: Option<ApiKeys>,
     pub(crate) cors: Option<Tree>,
+    /// Who is asked about each call.
+    pub(crate) asked: Option<Tree>,
 }
 
 /// One of them.
@@ -25,6 +32,8 @@ pub(crate) struct Issuer {
     members: Vec<(String, Tree)>,
     /// Claims by the header that they become.
     claims: Vec<(String, String)>,
+    /// Where each of those headers is named.
+    told: Vec<(String, Spot)>,
 }
 
 impl Issuer {
@@ -32,24 +41,67 @@ impl Issuer {
     pub(crate) fn tree(
         &self,
         header: Option<&str>,
+        user_header: Option<&str>,
         default: &str,
         findings: &mut Findings,
     ) -> Tree {
         let mut members = self.members.clone();
-        let claim = self
-            .claims
-            .iter()
-            .find(|(to, _)| Some(to.as_str()) == header);
+        let claim_of = |header: Option<&str>| {
+            let mut claims = self.claims.iter();
+            claims.find(|(to, _)| Some(to.as_str()) == header)
+        };
+        let says_nothing_of = |header: &str, findings: &mut Findings| {
+            let says = format!(
+                "proves callers, and rules go by the header {header}, of which its tokens say nothing"
+            );
+            findings.fault(
+                &self.spot,
+                says,
+                format!("write claimToHeaders with header: {header}"),
+            );
+        };
+        let claim = claim_of(header);
+        match (claim_of(user_header), user_header) {
+            (Some((_, claim)), _) => members.push(("user_claim".into(), Tree::text(claim))),
+            (None, Some(header)) => says_nothing_of(header, findings),
+            (None, None) => {}
+        }
         members.push(match (claim, header) {
             (Some((_, claim)), _) => ("workload_claim".into(), Tree::text(claim)),
             (None, None) => ("workload".into(), Tree::text(default)),
             (None, Some(header)) => {
-                let says = format!("proves callers, and rules go by the header {header}, of which its tokens say nothing");
-                findings.fault(&self.spot, says, format!("write claimToHeaders with header: {header}"));
+                says_nothing_of(header, findings);
                 ("workload".into(), Tree::text(default))
             }
         });
-        Tree::map([("jwt", Some(Tree::Map(members)))]).of(&self.spot)
+        let jwt = Tree::Map(members);
+        Tree::map([("jwt", Some(jwt)), ("header", header.map(Tree::text))]).of(&self.spot)
+    }
+}
+
+impl Security {
+    /// The headers by which rules and services are told who calls.
+    fn headers(&self) -> impl Iterator<Item = &(String, Spot)> {
+        let of_keys = self.keys.iter().flat_map(|keys| &keys.header);
+        of_keys.chain(self.issuers.iter().flat_map(|issuer| &issuer.told))
+    }
+
+    /// Whether what a header says is proven.
+    pub(crate) fn proves(&self, header: &str) -> bool {
+        self.headers().any(|(name, _)| name == header)
+    }
+
+    /// Notes headers by which services would be told who calls. Here they are for rules alone: a client's own would reach the
+    /// services, but for the header of callers, which must not contradict what is proven.
+    pub(crate) fn told_to_services(&self, callers: Option<&str>, findings: &mut Findings) {
+        for (header, spot) in self.headers() {
+            if Some(header.as_str()) == callers {
+                findings.warn(spot, "is for rules here: services are not told by it", "");
+                continue;
+            }
+            let says = "is not told to services here, and one behind an HTTPRoute would have it from clients themselves";
+            findings.fault(spot, says, "leave it out, or the HTTPRoute");
+        }
     }
 }
 
@@ -57,6 +109,7 @@ impl Issuer {
 pub(crate) fn policies(
     cluster: &Cluster<'_>,
     door: &Door<'_, '_>,
+    services: &Services,
     findings: &mut Findings,
 ) -> Security {
     let mut security = Security::default();
@@ -77,7 +130,12 @@ pub(crate) fn policies(
     if let Some(item) = spec.take("jwt") {
         let mut of = item.fields(findings);
         of.refuse(&[("optional", "who brings no token is refused")], findings);
-        for item in of.list("providers", findings) {
+        let providers = of.list("providers", findings);
+        if providers.is_empty() {
+            let says = "names nobody who signs tokens, and would let everybody in";
+            findings.fault(&item.spot, says, "write providers, or leave the policy out");
+        }
+        for item in providers {
             security
                 .issuers
                 .extend(issuer(cluster, policy, &item, findings));
@@ -116,16 +174,39 @@ pub(crate) fn policies(
     }
     spec.refuse(
         &[
-            ("apiKeyAuth", "the gate proves keys of its own, of which it has only hashes: `tollgate keys create`, and identity: { keys } in a file of ours beside"),
-            ("basicAuth", "passwords are not taken: write jwt, or identity: { keys } in a file of ours beside"),
+            (
+                "basicAuth",
+                "passwords are not taken: write jwt or apiKeyAuth",
+            ),
             ("oidc", "write identity: { login } in a file of ours beside"),
-            ("extAuth", "write authority: { ext_authz } in a file of ours beside"),
-            ("authorization", "write authority: { rules } in a file of ours beside"),
-            ("contextExtensions", "write authority: { rules } in a file of ours beside"),
+            (
+                "authorization",
+                "write authority: { rules } in a file of ours beside",
+            ),
+            (
+                "contextExtensions",
+                "write authority: { rules } in a file of ours beside",
+            ),
         ],
         findings,
     );
+    if let Some(item) = spec.take("apiKeyAuth") {
+        let is_second = !security.issuers.is_empty();
+        if is_second {
+            let says = "asks for a key beside a token, and a call brings one credential";
+            findings.fault(&item.spot, says, "keep jwt or apiKeyAuth");
+        }
+        security.keys = Some(api_keys::read(cluster, policy, &item, findings));
+    }
+    if let Some(item) = spec.take("extAuth") {
+        security.asked = external::asked(cluster, policy, &item, services, findings);
+    }
+    let is_nothing = spec.has_only(&["targetRef", "targetRefs", "targetSelectors"]);
     spec.end(findings);
+    if is_nothing {
+        let says = "says nothing of who may call, and would let everybody in";
+        findings.fault(&policy.spot, says, "write jwt, or leave the policy out");
+    }
     security
 }
 
@@ -136,17 +217,15 @@ fn is_for_everything(
     targets: &[Reference],
     findings: &mut Findings,
 ) {
-    let mut is_for_all = false;
-    for target in targets {
-        if target.kind == "Gateway" && target.is_one_of(&[(GATEWAY_API, "Gateway")], findings) {
-            is_for_all |= target.is_to(door.gateway);
-        }
+    let here: Vec<&Reference> = targets
+        .iter()
+        .filter(|target| is_here(cluster, door, target, findings))
+        .collect();
+    if here.len() < targets.len() {
+        return;
     }
-    let is_named = |route: &&Object<'_>| {
-        targets.iter().any(|t| {
-            t.kind != "Gateway" && (&t.namespace, &t.name) == (&route.namespace, &route.name)
-        })
-    };
+    let is_for_all = here.iter().any(|target| target.is_to(door.gateway));
+    let is_named = |route: &&Object<'_>| here.iter().any(|target| target.is_to_route(route));
     let mut routes = cluster
         .objects
         .iter()
@@ -180,7 +259,8 @@ fn issuer(
     findings: &mut Findings,
 ) -> Option<Issuer> {
     let mut of = item.fields(findings);
-    of.skip(&["name"]);
+    // Callers are known before routes are chosen.
+    of.skip(&["name", "recomputeRoute"]);
     let issuer = of.needed_text("issuer", findings);
     let audiences = of.texts("audiences", findings);
     if audiences.is_empty() {
@@ -211,24 +291,20 @@ fn issuer(
     if let Some(item) = of.take("localJWKS") {
         jwks = local_keys(cluster, policy, &item, findings);
     }
-    let mut claims = Vec::new();
+    let (mut claims, mut told) = (Vec::new(), Vec::new());
     for item in of.list("claimToHeaders", findings) {
         let mut inside = item.fields(findings);
         let header = inside.needed_text("header", findings);
         let claim = inside.needed_text("claim", findings);
         inside.end(findings);
         if let (Some(header), Some(claim)) = (header, claim) {
-            claims.push((header.value.to_ascii_lowercase(), claim.value));
+            let name = header.value.to_ascii_lowercase();
+            told.push((name.clone(), header.spot));
+            claims.push((name, claim.value));
         }
     }
     of.refuse(
-        &[
-            (
-                "recomputeRoute",
-                "leave it out: callers are known before routes are chosen",
-            ),
-            ("extractFrom", "a token comes as authorization: Bearer"),
-        ],
+        &[("extractFrom", "a token comes as authorization: Bearer")],
         findings,
     );
     of.end(findings);
@@ -249,6 +325,7 @@ fn issuer(
         spot: item.spot.clone(),
         members: there.collect(),
         claims,
+        told,
     })
 }
 
@@ -275,10 +352,6 @@ fn local_keys(
         );
     }
     let named = Reference::whole(&named?, (CORE, "ConfigMap"), &policy.namespace, findings)?;
-    match cluster.content(policy, &named, &["jwks"], findings)? {
-        Content::File(path) => {
-            Some(Tree::map([("file", Some(Tree::text(path.to_string_lossy())))]).of(&named.spot))
-        }
-        Content::Variable(_) => None,
-    }
+    let file = cluster.file(policy, &named, &["jwks"], findings)?;
+    Some(Tree::map([("file", Some(file))]).of(&named.spot))
 }

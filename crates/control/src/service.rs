@@ -35,6 +35,8 @@ pub(crate) enum Path {
     Is(String),
     /// Azure's, which has the deployment in it, and its version in the query.
     Deployment(String),
+    /// Google's, which has the project and the region in it; the credential says them.
+    Project,
 }
 
 /// What is read once for all routes.
@@ -116,20 +118,12 @@ impl Services {
                 upstream
             }
         };
-        Some(Target {
-            name,
-            spot: named.spot.clone(),
-            upstream,
-            path: Path::Is(String::new()),
-            dialect: None,
-            headers: None,
-            credential: None,
-        })
+        Some(Target::plain(name, named.spot.clone(), upstream))
     }
 }
 
 /// What an object is called in our document.
-fn called(namespace: &str, name: &str, home: &str) -> String {
+pub(crate) fn called(namespace: &str, name: &str, home: &str) -> String {
     match namespace == home {
         true => name.to_owned(),
         false => format!("{namespace}.{name}"),
@@ -137,6 +131,19 @@ fn called(namespace: &str, name: &str, home: &str) -> String {
 }
 
 impl Target {
+    /// One of plain HTTP.
+    pub(crate) fn plain(name: String, spot: Spot, upstream: Upstream) -> Self {
+        Self {
+            name,
+            spot,
+            upstream,
+            path: Path::Is(String::new()),
+            dialect: None,
+            headers: None,
+            credential: None,
+        }
+    }
+
     fn of_service(
         cluster: &Cluster<'_>,
         service: &Object<'_>,
@@ -162,6 +169,8 @@ impl Target {
             ],
             findings,
         );
+        // A field of earlier versions, which their API servers leave out.
+        spec.pass_over(&[("timeouts", "a route's rule says its times")], findings);
         let backend = spec.need("backendRef", findings);
         let backend = backend.and_then(|item| {
             let mut of = item.fields(findings);
@@ -175,6 +184,10 @@ impl Target {
         cluster.resolve(service, &backend, findings)?;
         let upstream = upstreams.get(&(backend.namespace, backend.name)).cloned()?;
         let (path, dialect) = schema?;
+        let path = match path {
+            Path::Project => project(service, credential.as_ref(), findings)?,
+            Path::Is(_) | Path::Deployment(_) => path,
+        };
         Some(Self {
             name: called(&service.namespace, &service.name, home),
             spot: service.spot.clone(),
@@ -196,6 +209,36 @@ impl Target {
     }
 }
 
+/// What stands before the paths of Vertex AI.
+fn project(
+    service: &Object<'_>,
+    credential: Option<&Credential>,
+    findings: &mut Findings,
+) -> Option<Path> {
+    let said = credential.and_then(|credential| credential.project.as_ref());
+    let Some([project, region]) = said else {
+        let says = "goes to a project of Google's, and which it is is not known";
+        let hint = "write projectName and region in gcpCredentials of a policy for it";
+        findings.fault(&service.spot, says, hint);
+        return None;
+    };
+    let is_odd = |b: u8| !b.is_ascii_alphanumeric() && !matches!(b, b'-' | b':' | b'.');
+    for part in [project, region] {
+        if part.value.is_empty() || part.value.starts_with('.') || part.value.bytes().any(is_odd) {
+            findings.fault(
+                &part.spot,
+                "is no name of Google's",
+                "write it as the console shows it",
+            );
+            return None;
+        }
+    }
+    let (project, region) = (&project.value, &region.value);
+    Some(Path::Is(format!(
+        "/v1/projects/{project}/locations/{region}"
+    )))
+}
+
 /// The API of a service, and what stands before its paths.
 fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static str)> {
     let mut of = item.fields(findings);
@@ -215,6 +258,7 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
         "OpenAI" => (prefixed("v1"), "openai"),
         "Anthropic" => (prefixed("v1"), "anthropic"),
         "AWSOpenAI" => (prefixed("openai/v1"), "openai"),
+        "AWSBedrock" => (prefixed(""), "bedrock"),
         "AzureOpenAI" => {
             let Some(version) = &version else {
                 findings.fault(
@@ -229,13 +273,18 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
             }
             return Some((Path::Deployment(version.value.clone()), "openai"));
         }
-        other @ ("AWSBedrock" | "AWSAnthropic" | "GCPVertexAI" | "GCPAnthropic" | "Cohere"
-        | "TypeSafe") => {
+        "GCPVertexAI" => {
+            if let Some(prefix) = &prefix {
+                findings.fault(&prefix.spot, "is not of Google's API", "leave it out");
+            }
+            (Path::Project, "vertex")
+        }
+        other @ ("AWSAnthropic" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
             let says = format!("the schema {other} is not spoken");
             findings.fault(
                 &name.spot,
                 says,
-                "write OpenAI, AzureOpenAI, Anthropic or AWSOpenAI, with an address that speaks it",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI, with an address that speaks it",
             );
             return None;
         }
@@ -243,7 +292,7 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
             findings.fault(
                 &name.spot,
                 format!("the schema {} is not known", quoted(other)),
-                "write OpenAI, AzureOpenAI or Anthropic",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI or AWSOpenAI",
             );
             return None;
         }

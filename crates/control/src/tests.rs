@@ -216,3 +216,213 @@ fn a_line_that_is_missing_or_doubled_is_taken_or_told_and_no_secret_is_ever_said
     }
     assert!(tried > 500, "{tried}");
 }
+
+const BASE: &str = r"
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: door }
+spec:
+  gatewayClassName: models
+  addresses: [ { value: 127.0.0.1 } ]
+  listeners: [ { name: http, protocol: HTTP, port: 8080 } ]
+---
+apiVersion: aigateway.envoyproxy.io/v1beta1
+kind: AIGatewayRoute
+metadata: { name: chat }
+spec:
+  parentRefs: [ { name: door } ]
+  rules: [ { matches: [ { headers: [ { name: x-ai-eg-model, value: m } ] } ], backendRefs: [ { name: engine } ] } ]
+---
+apiVersion: aigateway.envoyproxy.io/v1beta1
+kind: AIServiceBackend
+metadata: { name: engine }
+spec: { schema: { name: OpenAI }, backendRef: { name: engine, kind: Backend, group: gateway.envoyproxy.io } }
+---
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: Backend
+metadata: { name: engine }
+spec: { endpoints: [ { ip: { address: 127.0.0.1, port: 9 } } ] }
+";
+
+/// An object of a kind, named `x`.
+fn object(kind: &str, spec: &str) -> String {
+    let group = match kind {
+        "BackendTLSPolicy" => "gateway.networking.k8s.io/v1",
+        _ => "gateway.envoyproxy.io/v1alpha1",
+    };
+    format!("---\napiVersion: {group}\nkind: {kind}\nmetadata: {{ name: x }}\nspec: {{ {spec} }}\n")
+}
+
+/// The document that objects come to, or what is wrong with them, without where.
+fn outcome(text: &str) -> Result<String, String> {
+    let file = Path::new("all.yaml");
+    let inputs = [Input { file, text }];
+    let lowered = load(file, Path::new(""), &inputs, &World(BTreeMap::new()));
+    let said = |faults: &[Fault]| {
+        let lines = faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.path, fault.says));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    match lowered {
+        Ok(_) => Ok(lower(&inputs).unwrap().document),
+        Err(faults) => Err(said(&faults.faults)),
+    }
+}
+
+/// Each was taken once, and let in whom it should keep out, or did other than it says.
+#[test]
+fn what_would_let_in_whom_it_should_not_is_a_fault() {
+    let policy = |spec: &str| {
+        let target = "group: gateway.networking.k8s.io, kind: Gateway, name: door";
+        object(
+            "SecurityPolicy",
+            &format!("targetRefs: [ {{ {target} }} ]{spec}"),
+        )
+    };
+    let trust = |name: &str, roots: &str| {
+        let target = "group: gateway.envoyproxy.io, kind: Backend, name: engine";
+        let spec = format!(
+            "targetRefs: [ {{ {target} }} ], validation: {{ hostname: 127.0.0.1, {roots} }}"
+        );
+        object("BackendTLSPolicy", &spec).replace("name: x", &format!("name: {name}"))
+    };
+    let listener = |more: &str| BASE.replace("port: 8080 }", &format!("port: 8080, {more} }}"));
+    let jwt = "jwt: { providers: [ { issuer: https://a, audiences: [b] } ] }";
+    let route = "headers: [ { name: x-ai-eg-model, value: m } ]";
+    let cases = [
+        (
+            [BASE, &policy(", jwt: {}")].concat(),
+            "SecurityPolicy default/x spec.jwt: names nobody who signs tokens, and would let everybody in",
+        ),
+        (
+            [BASE, &policy(", jwt: { providers: [] }")].concat(),
+            "SecurityPolicy default/x spec.jwt: names nobody who signs tokens, and would let everybody in",
+        ),
+        (
+            [BASE, &policy("")].concat(),
+            "SecurityPolicy default/x: says nothing of who may call, and would let everybody in",
+        ),
+        (
+            [BASE, &policy(", jwt: ~")].concat(),
+            "SecurityPolicy default/x: says nothing of who may call, and would let everybody in",
+        ),
+        (
+            [
+                BASE,
+                &object(
+                    "SecurityPolicy",
+                    &format!("targetRefs: [ {{ group: g, kind: Route, name: chat }} ], {jwt}"),
+                ),
+            ]
+            .concat(),
+            "SecurityPolicy default/x spec.targetRefs[0]: names the kind \"Route\" of \"g\"",
+        ),
+        (
+            [
+                BASE,
+                &policy(&format!(", {jwt}")).replace(
+                    "name: door",
+                    "name: door }, { group: gateway.networking.k8s.io, kind: HTTPRoute, name: chta",
+                ),
+            ]
+            .concat(),
+            "SecurityPolicy default/x spec.targetRefs[1]: there is no HTTPRoute default/chta",
+        ),
+        (
+            [
+                BASE,
+                "---\napiVersion: v1\nkind: List\nitem: [ { kind: SecurityPolicy } ]\n",
+            ]
+            .concat(),
+            ": is a List without a list of items",
+        ),
+        (
+            [
+                BASE,
+                &trust("a", "wellKnownCACertificates: System"),
+                &trust("b", "wellKnownCACertificates: System"),
+            ]
+            .concat(),
+            "BackendTLSPolicy default/b spec.targetRefs[0]: has its roots by another policy",
+        ),
+        (
+            listener("allowedRoutes: { kinds: [ { kind: GRPCRoute } ] }"),
+            "Gateway default/door spec.listeners[0].allowedRoutes.kinds[0]: lets in no route that is served",
+        ),
+        (
+            listener("hostname: a.example")
+                .replace("  rules:", "  hostnames: [ b.example ]\n  rules:"),
+            "AIGatewayRoute default/chat spec.hostnames[0]: is none of the listener's hosts, which are a.example",
+        ),
+        (
+            BASE.replace(route, "headers: [ { name: x-ai-eg-model, value: '*' } ]"),
+            "AIGatewayRoute default/chat spec.rules[0].matches[0].headers[0]: is the name of one model, and no model has a * in its name",
+        ),
+        (
+            BASE.replace("port: 8080", "port: 0"),
+            "Gateway default/door spec.listeners[0].port: is no port",
+        ),
+    ];
+    for (text, says) in cases {
+        assert_eq!(outcome(&text), Err(says.to_owned()), "{text}");
+    }
+    for roots in ["", "caCertificateRefs: []", "caCertificateRefs: ~"] {
+        let tls = format!(
+            "tls: {{ certificateRefs: [ {{ name: c }} ], frontendValidation: {{ {roots} }} }}"
+        );
+        let said =
+            outcome(&listener(&tls).replace("protocol: HTTP,", "protocol: HTTPS,")).unwrap_err();
+        let says = "names no roots for clients' certificates, and would let in who has none";
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+/// What is written and asks for nothing changes nothing; the listener's hosts and the route's are those that both have.
+#[test]
+fn a_field_that_says_no_is_no_fault_and_hosts_are_those_of_listener_and_route() {
+    let target = "targetRefs: [ { group: gateway.networking.k8s.io, kind: Gateway, name: door } ]";
+    let jwt = "jwt: { optional: false, providers: [ { issuer: https://a, audiences: [b], recomputeRoute: true } ] }";
+    let policy = object("SecurityPolicy", &format!("{target}, {jwt}"));
+    outcome(&[BASE, &policy].concat()).unwrap();
+    let hosts = |listener: &str, route: &str| {
+        let text = BASE
+            .replace(
+                "port: 8080 }",
+                &format!("port: 8080, hostname: '{listener}' }}"),
+            )
+            .replace("  rules:", &format!("  hostnames: [ {route} ]\n  rules:"));
+        let document = outcome(&text)?;
+        let line = document.lines().next().unwrap_or_default().to_owned();
+        Ok::<_, String>(
+            line.split_once("hosts: ")
+                .map_or(line.clone(), |(_, rest)| rest.to_owned()),
+        )
+    };
+    assert_eq!(
+        hosts("a.example", "a.example, b.example").as_deref(),
+        Ok("a.example }")
+    );
+    assert_eq!(
+        hosts("a.example", "'*.example'").as_deref(),
+        Ok("a.example }")
+    );
+    assert_eq!(
+        hosts("*.example", "a.example, c.test").as_deref(),
+        Ok("a.example }")
+    );
+    assert_eq!(
+        hosts("*.example", "a.example, b.example").as_deref(),
+        Ok("[a.example, b.example] }")
+    );
+}
+
+/// As other programs write objects: on one line, names in quotes, members in any order.
+#[test]
+fn a_text_is_of_objects_however_it_is_written() {
+    let at = r#"{"kind":"Gateway","metadata":{"name":"door"},"apiVersion":"v1"}"#;
+    assert!(is_manifest(at));
+    assert!(is_manifest("'kind': Gateway\n'apiVersion': v1\n"));
+    assert!(is_manifest("apiVersion: v1\nkind: [\n"));
+    assert!(!is_manifest("# kind apiVersion\nbackends: {}\n"));
+}

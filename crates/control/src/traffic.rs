@@ -5,9 +5,9 @@
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item};
 use crate::findings::{Findings, Spot};
-use crate::gateway::{Door, targets};
+use crate::gateway::{Door, is_here, targets};
 use crate::matching::HeaderMatch;
-use crate::object::{AI, GATEWAY_API, Object};
+use crate::object::Object;
 use crate::quantity;
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -45,30 +45,8 @@ pub(crate) fn policies(
     for policy in cluster.of_kind("BackendTrafficPolicy") {
         let traffic = Traffic::of(policy, findings);
         for target in &traffic.targets {
-            if !target.is_one_of(
-                &[
-                    (GATEWAY_API, "Gateway"),
-                    (GATEWAY_API, "HTTPRoute"),
-                    (AI, "AIGatewayRoute"),
-                ],
-                findings,
-            ) {
+            if !is_here(cluster, door, target, findings) {
                 continue;
-            }
-            let is_route = |o: &Object<'_>| {
-                matches!(o.kind, "HTTPRoute" | "AIGatewayRoute")
-                    && (&o.namespace, &o.name) == (&target.namespace, &target.name)
-            };
-            let is_there = match target.kind.as_str() {
-                "Gateway" => target.is_to(door.gateway),
-                _ => cluster.objects.iter().any(is_route),
-            };
-            if !is_there {
-                let says = format!(
-                    "there is no {} {}/{}",
-                    target.kind, target.namespace, target.name
-                );
-                findings.fault(&target.spot, says, "add it to these files");
             }
             let same = |other: &&Traffic| {
                 other.targets.iter().any(|t| {
@@ -92,11 +70,7 @@ pub(crate) fn policies(
 impl Traffic {
     /// Whether it is for a route by name.
     pub(crate) fn is_for(&self, route: &Object<'_>) -> bool {
-        let is_it = |target: &Reference| {
-            target.kind != "Gateway"
-                && (&target.namespace, &target.name) == (&route.namespace, &route.name)
-        };
-        self.targets.iter().any(is_it)
+        self.targets.iter().any(|target| target.is_to_route(route))
     }
 
     pub(crate) fn is_for_all(&self) -> bool {

@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::Findings;
-use crate::gateway::{authority_file, targets};
+use crate::gateway::{authority_file, certificate_of, targets};
 use crate::object::{CORE, ENVOY, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -18,7 +18,7 @@ pub(crate) struct Trust {
 
 /// Policies, and what each is for.
 pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<(Reference, Trust)> {
-    let mut found = Vec::new();
+    let mut found: Vec<(Reference, Trust)> = Vec::new();
     for policy in cluster.of_kind("BackendTLSPolicy") {
         let mut spec = policy.spec(findings);
         let targets = targets(&mut spec, policy, findings);
@@ -47,9 +47,18 @@ pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<(R
             }
             let is_here =
                 target.kind == "Service" || cluster.resolve(policy, &target, findings).is_some();
-            if is_here {
-                found.push((target, trust.clone()));
+            if !is_here {
+                continue;
             }
+            let is_it = |(other, _): &(Reference, Trust)| other.is_as(&target);
+            if found.iter().any(is_it) {
+                findings.fault(
+                    &target.spot,
+                    "has its roots by another policy",
+                    "keep one of the policies",
+                );
+            }
+            found.push((target, trust.clone()));
         }
     }
     found
@@ -68,26 +77,14 @@ fn roots(
     if let Some(said) = well_known.as_ref().filter(|said| said.value != "System") {
         findings.fault(&said.spot, "is not known", "write System");
     }
-    match refs.as_slice() {
-        [] if well_known.is_none() => {
-            findings.fault(
-                &item.spot,
-                "says no roots to trust",
-                "write wellKnownCACertificates: System, or name a ConfigMap in caCertificateRefs",
-            );
-            None
-        }
-        [] => None,
-        [one] => authority_file(cluster, from, one, findings),
-        [_, second, ..] => {
-            findings.fault(
-                &second.spot,
-                "is a second bundle of roots, and there is one",
-                "write both into one ConfigMap",
-            );
-            None
-        }
+    if refs.is_empty() && well_known.is_none() {
+        findings.fault(
+            &item.spot,
+            "says no roots to trust",
+            "write wellKnownCACertificates: System, or name a ConfigMap in caCertificateRefs",
+        );
     }
+    authority_file(cluster, from, &refs, findings)
 }
 
 /// What a Backend says of TLS itself.
@@ -115,19 +112,9 @@ pub(crate) fn own(
     }
     if let Some(item) = of.take("clientCertificateRef") {
         let secret = Reference::whole(&item, (CORE, "Secret"), &backend.namespace, findings);
-        let mut file = |secret: &Reference, key: &str| {
-            let content = cluster.content(backend, secret, &[key], findings)?;
-            let crate::cluster::Content::File(path) = content else {
-                return None;
-            };
-            Some(Tree::text(path.to_string_lossy()).of(&secret.spot))
-        };
-        trust.client_certificate = secret.and_then(|secret| {
-            let pair = [
-                ("certificate", Some(file(&secret, "tls.crt")?)),
-                ("key", Some(file(&secret, "tls.key")?)),
-            ];
-            Some(Tree::map(pair).of(&item.spot))
+        let pair = secret.and_then(|secret| certificate_of(cluster, backend, &secret, findings));
+        trust.client_certificate = pair.map(|[certificate, key]| {
+            Tree::map([("certificate", Some(certificate)), ("key", Some(key))]).of(&item.spot)
         });
     }
     let chosen = "versions and ciphers are chosen by the gate";

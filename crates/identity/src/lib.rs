@@ -14,6 +14,7 @@ pub mod login;
 pub mod roles;
 pub mod sealed;
 pub mod session;
+pub mod static_keys;
 
 /// SHA-256 of a credential, under which its proof is kept.
 #[must_use]

@@ -108,7 +108,7 @@ pub enum Proven {
     /// A header, on the word of a peer that is trusted.
     #[default]
     Header,
-    /// A key of the gate's own.
+    /// A key: the gate's own, or one that somebody else made.
     Key,
     /// A signed token.
     Token,

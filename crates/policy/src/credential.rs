@@ -219,7 +219,7 @@ pub fn forwards(
     if FORWARDED.contains(field.known) {
         return true;
     }
-    if OF_APIS.contains(field.known)
+    if UNLESS_WITHHELD.contains(field.known)
         && !withheld.contains(field.known)
         && is_of_api(field.known, path)
     {
@@ -235,7 +235,6 @@ pub fn forwards(
 const FORWARDED: KnownSet = KnownSet::of(&[
     Known::Accept,
     Known::ContentType,
-    Known::ContentEncoding,
     Known::UserAgent,
     Known::Traceparent,
     Known::Tracestate,
@@ -249,6 +248,9 @@ pub const OF_APIS: KnownSet = KnownSet::of(&[
     Known::AnthropicBeta,
 ]);
 
+/// Those that go upstream unless they are withheld.
+const UNLESS_WITHHELD: KnownSet = OF_APIS.with(Known::ContentEncoding);
+
 /// Whether one of them says something to a call of this path: Anthropic's do below its own paths, and where models are listed,
 /// which both APIs do at the same place.
 #[cold]
@@ -258,7 +260,7 @@ fn is_of_api(header: Known, path: &str) -> bool {
         path.strip_prefix(MODELS)
             .is_some_and(|below| below.is_empty() || below.starts_with('/'))
     };
-    header == Known::OpenaiBeta
+    matches!(header, Known::OpenaiBeta | Known::ContentEncoding)
         || ErrorFormat::below_root(path) == ErrorFormat::Anthropic
         || is_models()
 }

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use wire::call::{CallHead, CallScanner};
 use wire::dialect::gemini::Named;
+use wire::encoding::Coding;
 use wire::filter::{self, Answering};
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
@@ -368,6 +369,22 @@ impl Exchange {
             Stage::Reading(reading) if reading.reads_user => CallScanner::with_user(operation),
             _ => CallScanner::new(),
         })
+    }
+
+    /// What the body is to be decoded from before it is scanned and kept.
+    #[inline]
+    #[must_use]
+    pub fn coding(&self) -> Option<Coding> {
+        match &self.stage {
+            Stage::Reading(reading) => reading.opened.coding,
+            _ => None,
+        }
+    }
+
+    /// The body was decoded: it has so many bytes, whatever came of it.
+    #[cold]
+    pub fn decoded(&mut self, bytes: usize) {
+        self.record.bytes_in = bytes as u64;
     }
 
     /// So many bytes of the response, or of the gate's own, were forwarded.

@@ -33,6 +33,8 @@ pub struct Identity {
     /// The header that names a workload, in lower case: where it counts for nothing, it must not contradict what is
     /// proven.
     pub header: String,
+    /// The header that names the user beside it, in lower case.
+    pub user_header: Option<String>,
 }
 
 impl Default for Identity {
@@ -41,6 +43,7 @@ impl Default for Identity {
             sources: vec![Source::Header(HeaderSource::default())],
             users: Vec::new(),
             header: "x-workload-app".to_owned(),
+            user_header: None,
         }
     }
 }
@@ -124,6 +127,8 @@ pub struct HeaderSource {
     pub default: Option<WorkloadId>,
     /// Whose word counts.
     pub from: Trusted,
+    /// Whether their word about the user counts, too.
+    pub names_user: bool,
 }
 
 /// Peers whose word counts.
@@ -209,7 +214,7 @@ pub enum Unproven {
     Unavailable(Cow<'static, str>),
     /// The world has to be asked ([`Verifier::ask`]).
     Ask,
-    /// It is of an issuer that this source does not know, as it says: a later source may.
+    /// It is of an issuer, or a key, that this source does not know: a later source may.
     Elsewhere(Cow<'static, str>),
 }
 

@@ -43,8 +43,15 @@ pub enum Refusal {
     #[error("the request did not arrive in time")]
     Slow,
     /// A body in an encoding that policy cannot read.
-    #[error("content-encoding is not supported here; send the body uncompressed")]
+    #[error(
+        "content-encoding is not supported here; send the body uncompressed, or in one of gzip, deflate, br and zstd"
+    )]
     ContentEncoding,
+    /// The body cannot be decoded, or comes to far more than was sent.
+    #[error(
+        "the body is not what its content-encoding says, is cut off, or expands beyond a hundred times its length"
+    )]
+    CodedBody,
     /// A body of a type that this call does not take.
     #[error("content-type must be application/json")]
     ContentType,
@@ -126,6 +133,12 @@ pub enum Refusal {
     #[error("header {header} must have exactly one value")]
     IdentityRepeated {
         /// The identity header.
+        header: String,
+    },
+    /// A user whom nobody could read.
+    #[error("header {header} must name one user in at most 256 bytes, all of which can be seen")]
+    UserUnreadable {
+        /// The header that names users.
         header: String,
     },
     /// A header that names another workload than the one that is proven.
@@ -417,6 +430,7 @@ impl Refusal {
             Self::BodyTooLarge { .. } => (413, invalid, "request_too_large"),
             Self::Slow => (408, invalid, "request_timeout"),
             Self::ContentEncoding => (415, invalid, "unsupported_content_encoding"),
+            Self::CodedBody => (400, invalid, "invalid_content_encoding"),
             Self::ContentType => (415, invalid, "unsupported_content_type"),
             Self::NoSuchPath
             | Self::OtherPath {
@@ -443,6 +457,7 @@ impl Refusal {
             Self::IdentityUnavailable => (503, "server_error", "identity_unavailable"),
             Self::AuthorizerUnavailable => (503, "server_error", "authorizer_unavailable"),
             Self::IdentityRepeated { .. } => (400, invalid, "identity_repeated"),
+            Self::UserUnreadable { .. } => (400, invalid, "user_unreadable"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
             Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } => {

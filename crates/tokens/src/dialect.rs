@@ -51,6 +51,7 @@ impl Counted {
             | Operation::Images
             | Operation::ImageEdits
             | Operation::GenerateContent
+            | Operation::Converse
             | Operation::CountContent
             | Operation::EmbedContent
             | Operation::Unread

@@ -16,6 +16,7 @@ use crate::import::Import;
 use crate::init::Init;
 use crate::keys::Keys;
 use crate::logging::LogFormat;
+use crate::prices;
 use crate::tokens::Tokens;
 use crate::usage::Usage;
 
@@ -115,6 +116,15 @@ pub(crate) enum Verb {
         tollgate keys create --workload chat --expires 90d\n  \
         tollgate keys list")]
     Keys(Keys),
+    /// Say what models cost at their providers, by the catalogue that is built in or a file of yours.
+    ///
+    /// `prices: { catalogue: builtin }` in the configuration makes calls cost that. Each price is a fact with its
+    /// source and its day; what has changed since, a file of yours says.
+    #[command(before_help = "Examples:\n  \
+        tollgate prices --model claude-\n  \
+        tollgate prices --print > catalogue.yaml\n  \
+        tollgate prices catalogue.yaml --since catalogue.old.yaml")]
+    Prices(prices::Options),
     /// Print the JSON Schema of the configuration, for editors.
     #[command(before_help = "Example:\n  tollgate schema > tollgate.schema.json")]
     Schema,

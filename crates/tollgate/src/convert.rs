@@ -74,7 +74,17 @@ fn converted(options: &Convert) -> Result<String, Vec<String>> {
             .trim_end()
             .to_owned());
     };
-    written(directory, &lowered).map_err(|says| vec![says])
+    let told = written(directory, &lowered).map_err(|says| vec![says])?;
+    // Relative paths that objects or a file of ours beside them say start elsewhere now.
+    let document = directory.join("tollgate.yaml");
+    match manifests::load(&document, &World) {
+        Ok(_) => Ok(told),
+        Err(Faults { faults, .. }) => {
+            let says = format!("{told}; it cannot be run as it is:");
+            let faults = shown(&document, &faults, "");
+            Err(std::iter::once(says).chain(faults).collect())
+        }
+    }
 }
 
 fn shown(place: &Path, faults: &[Fault], before: &str) -> Vec<String> {

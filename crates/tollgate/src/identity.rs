@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use config::{
     ClaimNames, CredentialKind, CredentialSource, JwksSource, JwtSource, LoginSource, Sources,
-    WorkloadFrom,
+    StaticKey, WorkloadFrom,
 };
 use identity::claims::{Mapping, Workload};
 use identity::jwt::{FixedKeys, Issuer, IssuerKeys, JwtVerifier};
 use identity::keys::{FileFault, KeyFile, KeyTable};
+use identity::static_keys::StaticKeys;
 use jose::{Algorithm, KeySet, Rules};
-use policy::caller::{Caller, Later};
+use policy::caller::{Caller, Later, Proven};
 use policy::identity::{Proof, Source, Unproven, Verifier};
 use policy::login::LoginSite;
 use policy::secret::Secret;
@@ -77,6 +78,7 @@ pub(crate) fn complete(
                 });
                 Arc::new(keys)
             }
+            CredentialKind::Static(keys) => Arc::new(static_keys(keys)),
             CredentialKind::Introspection(asked) => {
                 let at = |fault| format!("{}.introspection: {fault}", source.place);
                 introspection::verifier(asked, moment.services()).map_err(at)?
@@ -113,6 +115,17 @@ pub(crate) fn complete(
         known.insert(position.min(known.len()), Source::Credential(verifier));
     }
     Ok(files)
+}
+
+fn static_keys(written: &[StaticKey]) -> StaticKeys {
+    let caller = |key: &StaticKey| Caller {
+        workload: key.workload.as_str().into(),
+        by: Proven::Key,
+        user: Some(key.user.as_str().into()),
+        ..Caller::default()
+    };
+    let pairs = written.iter().map(|key| (key.secret.expose(), caller(key)));
+    StaticKeys::new(pairs)
 }
 
 fn issuer(written: &JwtSource, place: &str, moment: Moment<'_>) -> Result<Issuer, String> {

@@ -41,6 +41,7 @@ pub(crate) fn named(host: &Host) -> Vec<String> {
         CredentialKind::Jwt(jwt) => Some(name(&jwt.issuer, &jwt.keys)),
         CredentialKind::Login(login) => Some(of_client(&login.client)),
         CredentialKind::Keys(_)
+        | CredentialKind::Static(_)
         | CredentialKind::Introspection(_)
         | CredentialKind::TokenReview(_) => None,
     });

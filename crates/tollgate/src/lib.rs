@@ -36,6 +36,7 @@ mod needs;
 pub mod output;
 mod pages;
 mod pool;
+mod prices;
 mod running;
 mod seldom;
 mod serve;
@@ -135,6 +136,7 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
                 }
             },
         },
+        cli::Verb::Prices(options) => prices::prices(&options),
         cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Tokens(asked) => match tokens::tokens(&asked) {
             Ok((text, is_good)) => judged(&text, is_good),

@@ -11,6 +11,8 @@ use control::Input;
 
 /// Longest of the files, bytes.
 const FILE_BYTES_MAX: usize = 4 << 20;
+/// Most that the files of a directory hold together, bytes.
+const BYTES_MAX: usize = 64 << 20;
 /// Most files of a directory.
 const FILES_MAX: usize = 1000;
 
@@ -56,10 +58,19 @@ impl Manifests {
             faults.push(fault(None, format!("has more than {FILES_MAX} files"), ""));
             names.clear();
         }
-        let mut files = Vec::new();
+        let mut files: Vec<(PathBuf, String)> = Vec::new();
+        let mut room = BYTES_MAX;
         for name in &names {
             match text(name, sources) {
-                Ok(text) => files.push((name.clone(), text)),
+                Ok(text) if text.len() > room => {
+                    let says = format!("its files hold more than {} MiB", BYTES_MAX >> 20);
+                    faults.push(fault(None, says, "name a directory of fewer"));
+                    break;
+                }
+                Ok(text) => {
+                    room -= text.len();
+                    files.push((name.clone(), text));
+                }
                 Err(says) => faults.push(fault(Some(name), says, "")),
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Not here: how a dialect tells it (its directory), gathering and forwarding (`filter`).
 
+use wire::eventstream::Message;
 use wire::filter::{Manner, Stop};
 
 use crate::call::{Alias, Echo};
@@ -34,6 +35,16 @@ pub(crate) enum Event<'a> {
     End(Finish, Usage),
     /// The provider failed in the middle of it.
     Error(Error),
+}
+
+impl Event<'_> {
+    /// Whether it is more of what is said or thought.
+    pub(crate) const fn is_content(&self) -> bool {
+        matches!(
+            self,
+            Self::Text(_) | Self::Refusal(_) | Self::Thinking(_) | Self::Signature(_)
+        )
+    }
 }
 
 /// Why an answer is over.
@@ -88,6 +99,19 @@ pub(crate) trait Reader: std::fmt::Debug {
     /// It is none of this dialect.
     fn event(&mut self, data: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop>;
 
+    /// Reads one message of a stream that is binary.
+    ///
+    /// # Errors
+    /// It is none of this dialect.
+    fn message(
+        &mut self,
+        message: Message<'_>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Stop> {
+        let (_none_is, _of_it) = (message, tell);
+        Err(Stop::Malformed)
+    }
+
     /// Reads an answer that is one document.
     ///
     /// # Errors
@@ -120,6 +144,8 @@ pub(crate) trait Writer: std::fmt::Debug {
 pub(crate) struct Asked {
     /// What the backend speaks.
     pub(crate) backend: &'static str,
+    /// The model that it is asked for, where the answer does not tell it.
+    pub(crate) model: String,
     /// The client reads a stream's usage.
     pub(crate) wants_usage: bool,
     /// The client asks to be shown what was thought.

@@ -35,6 +35,8 @@ pub(crate) struct Call<'a> {
     /// The client asks to be shown what was thought.
     pub(crate) shows_thinking: bool,
     pub(crate) user: Option<Cow<'a, str>>,
+    /// Of a client of Anthropic's API: what it says in the words of that.
+    pub(crate) of_anthropic: Option<OfAnthropic<'a>>,
     /// Members that one dialect alone has.
     pub(crate) others: Vec<Other<'a>>,
     /// Names of members that were dropped, where their documentation allows that.
@@ -45,6 +47,13 @@ pub(crate) struct Call<'a> {
     pub(crate) aliases: Vec<Alias>,
     /// Members that the client's answer says again of its call.
     pub(crate) echo: Echo,
+}
+
+/// What other backends have Anthropic's models for are told in the words of its API.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfAnthropic<'a> {
+    /// How it shall think.
+    pub(crate) thinking: Option<Raw<'a>>,
 }
 
 /// How the client knows a tool that the backend knows by another name, or as one of another kind.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use wire::dialect::Operation;
 use wire::filter::{Answering, Manner, Request};
+use wire::head::ResponseHead;
 
 use crate::answer::{Asked, Error, Reader, Writer};
 use crate::call::Call;
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
-use crate::{anthropic, azure, gemini, openai, responses};
+use crate::{anthropic, azure, bedrock, gemini, openai, responses};
 
 /// What is made of a body before it is read: what a call says lies in the body, or here.
 pub(crate) type Prepared = gemini::schema::Schemas;
@@ -28,18 +29,21 @@ pub enum Dialect {
     Gemini,
     /// The same, as Google Cloud's Vertex AI has it.
     Vertex,
+    /// Amazon Bedrock's `Converse`. Calls are made into it.
+    Bedrock,
     /// OpenAI's, as Azure has it: each deployment of a model has a path of its own.
     Azure,
 }
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OpenAi,
         Self::Anthropic,
         Self::Responses,
         Self::Gemini,
         Self::Vertex,
+        Self::Bedrock,
         Self::Azure,
     ];
 
@@ -52,6 +56,7 @@ impl Dialect {
             Self::Responses => responses::SPEAKS,
             Self::Gemini => gemini::Place::Studio.as_str(),
             Self::Vertex => gemini::Place::Vertex.as_str(),
+            Self::Bedrock => bedrock::SPEAKS,
             Self::Azure => azure::SPEAKS,
         }
     }
@@ -60,19 +65,30 @@ impl Dialect {
     #[must_use]
     pub const fn key_header(self) -> &'static str {
         match self {
-            // Vertex AI takes the tokens of Google Cloud.
-            Self::OpenAi | Self::Responses | Self::Vertex => "authorization",
+            // Vertex AI takes the tokens of Google Cloud, Bedrock signatures and keys of its own.
+            Self::OpenAi | Self::Responses | Self::Vertex | Self::Bedrock => "authorization",
             Self::Anthropic => "x-api-key",
             Self::Gemini => "x-goog-api-key",
             Self::Azure => azure::KEY_HEADER,
         }
     }
 
+    /// Whether its API is at the root of the service's address.
+    #[must_use]
+    pub const fn is_at_root(self) -> bool {
+        matches!(self, Self::Bedrock)
+    }
+
     /// The header that says which version of the API is spoken, where each call needs one.
     #[must_use]
     pub const fn version_header(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::OpenAi | Self::Responses | Self::Gemini | Self::Vertex | Self::Azure => None,
+            Self::OpenAi
+            | Self::Responses
+            | Self::Gemini
+            | Self::Vertex
+            | Self::Azure
+            | Self::Bedrock => None,
             Self::Anthropic => Some(anthropic::VERSION),
         }
     }
@@ -96,6 +112,7 @@ impl Dialect {
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
             named if named.is_named_by_path() => self.is_of_google(),
+            Operation::Converse => self == Self::Bedrock,
             // Anthropic's and Responses' have one operation.
             Operation::CountTokens => matches!(self, Self::Anthropic | Self::Responses),
             _ => matches!(self, Self::OpenAi | Self::Azure),
@@ -124,7 +141,7 @@ impl Dialect {
             Self::Gemini => Ok(gemini::pass::pass(gemini::Place::Studio, asked, request)),
             Self::Vertex => Ok(gemini::pass::pass(gemini::Place::Vertex, asked, request)),
             Self::Azure => azure::pass(asked, request).map(|()| None),
-            Self::OpenAi | Self::Anthropic | Self::Responses => Ok(None),
+            Self::OpenAi | Self::Anthropic | Self::Responses | Self::Bedrock => Ok(None),
         }
     }
 
@@ -133,7 +150,7 @@ impl Dialect {
         match self {
             Self::Gemini => Some(gemini::Place::Studio),
             Self::Vertex => Some(gemini::Place::Vertex),
-            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses => None,
+            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses | Self::Bedrock => None,
         }
     }
 
@@ -155,6 +172,7 @@ impl Dialect {
             Self::Anthropic => Operation::Messages,
             Self::Responses => Operation::Responses,
             Self::Gemini | Self::Vertex => Operation::GenerateContent,
+            Self::Bedrock => Operation::Converse,
         }
     }
 
@@ -162,7 +180,7 @@ impl Dialect {
     pub(crate) fn prepare(self, body: Raw<'_>) -> Result<Prepared> {
         match self {
             Self::Gemini | Self::Vertex => gemini::schema::Schemas::of(body),
-            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses => {
+            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses | Self::Bedrock => {
                 Ok(Prepared::default())
             }
         }
@@ -213,6 +231,10 @@ impl Dialect {
                 let is_streamed = request.manner != Manner::Whole;
                 gemini::read_call::read(body, model, is_streamed, prepared)
             }
+            Self::Bedrock => {
+                let speaks = self.as_str();
+                Err(Fault::new(format!("no call is read that speaks {speaks}")))
+            }
         }
     }
 
@@ -223,6 +245,7 @@ impl Dialect {
             Self::Anthropic => anthropic::write_call::write(call, request),
             Self::Gemini => gemini::write_call::write(call, gemini::Place::Studio, request),
             Self::Vertex => gemini::write_call::write(call, gemini::Place::Vertex, request),
+            Self::Bedrock => bedrock::write_call::write(call, request),
             Self::Responses => {
                 let speaks = self.as_str();
                 let says =
@@ -232,26 +255,31 @@ impl Dialect {
         }
     }
 
-    /// A reader of its answers, where calls are made into it.
-    pub(crate) fn reader(self) -> Option<Box<dyn Reader>> {
+    /// A reader of the answer that begins with this head, where calls are made into it.
+    pub(crate) fn reader(self, head: &ResponseHead, asked: &Asked) -> Option<Box<dyn Reader>> {
         match self {
             Self::OpenAi | Self::Azure => Some(Box::<openai::read_answer::ChatReader>::default()),
             Self::Anthropic => Some(Box::<anthropic::read_answer::MessagesReader>::default()),
             Self::Gemini | Self::Vertex => {
                 Some(Box::<gemini::read_answer::GenerateReader>::default())
             }
+            Self::Bedrock => {
+                let id = bedrock::id_of(head);
+                let reader = bedrock::read_answer::ConverseReader::new(id, &asked.model);
+                Some(Box::new(reader))
+            }
             Self::Responses => None,
         }
     }
 
-    /// A writer of an answer that was begun at this second of Unix time.
+    /// A writer of an answer that was begun at this second of Unix time, where clients speak it.
     pub(crate) fn writer(
         self,
         is_streamed: bool,
         created: u64,
         asked: &Arc<Asked>,
-    ) -> Box<dyn Writer> {
-        match (self, is_streamed) {
+    ) -> Option<Box<dyn Writer>> {
+        Some(match (self, is_streamed) {
             (Self::OpenAi | Self::Azure, true) => Box::new(openai::write_answer::Chunks::new(
                 created,
                 asked.wants_usage,
@@ -269,7 +297,8 @@ impl Dialect {
             (Self::Gemini | Self::Vertex, _) => {
                 Box::new(gemini::write_answer::Generated::new(is_streamed, asked))
             }
-        }
+            (Self::Bedrock, _) => return None,
+        })
     }
 
     pub(crate) fn read_error(self, status: u16, json: &[u8]) -> Option<Error> {
@@ -277,7 +306,39 @@ impl Dialect {
             Self::OpenAi | Self::Azure | Self::Responses => openai::read_error(status, json),
             Self::Anthropic => anthropic::read_error(status, json),
             Self::Gemini | Self::Vertex => gemini::read_error(status, json),
+            Self::Bedrock => bedrock::read_error(status, json),
         }
+    }
+
+    /// Which error an answer with this head is, where its document does not say it.
+    pub(crate) fn error_of(self, head: &ResponseHead) -> Option<&str> {
+        match self {
+            Self::Bedrock => bedrock::error_of(head),
+            _ => None,
+        }
+    }
+
+    /// An error that its head names.
+    pub(crate) fn named(self, error: Error, kind: &str) -> Error {
+        match self {
+            Self::Bedrock => bedrock::named(error, kind),
+            _ => error,
+        }
+    }
+
+    /// The model of this call, where its answer will not tell it.
+    pub(crate) fn untold_model(self, call: &Call<'_>) -> String {
+        match self {
+            Self::Bedrock => call.model.clone().into_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Whether the client of this call is shown what signs a thought, to send it again.
+    pub(crate) fn shows_thinking(self, call: &Call<'_>) -> bool {
+        // Models of Anthropic's sign thoughts that they do not show.
+        let thinking = call.of_anthropic.and_then(|said| said.thinking);
+        call.shows_thinking || (self == Self::Bedrock && thinking.is_some())
     }
 
     pub(crate) fn write_error(self, error: &Error, json: &mut Json) {
@@ -285,6 +346,7 @@ impl Dialect {
             Self::OpenAi | Self::Azure | Self::Responses => openai::write_error(error, json),
             Self::Anthropic => anthropic::write_error(error, json),
             Self::Gemini | Self::Vertex => gemini::write_error(error, json),
+            Self::Bedrock => bedrock::write_error(error, json),
         }
     }
 }

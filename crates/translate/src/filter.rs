@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use wire::dialect::Operation;
+use wire::eventstream;
 use wire::filter::{
     Answering, Content, Filter, Manner, Prompt, Request, ResponseFilter, Shape, Stop, Unfit,
 };
@@ -116,7 +117,8 @@ impl Filter for Translation {
             return Err(Unfit { what: what.into() });
         };
         let body = body_of(request);
-        let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
+        // What stands in it is read once, where it is taken apart.
+        let raw = Raw::unread(&body).ok_or_else(|| Fault::new("the body is no JSON object"))?;
         let prepared = client.prepare(raw)?;
         let mut call = client.read_call(raw, &prepared, request)?;
         let answering = Translated {
@@ -124,8 +126,9 @@ impl Filter for Translation {
             backend: target,
             asked: Arc::new(Asked {
                 backend: target.as_str(),
+                model: target.untold_model(&call),
                 wants_usage: call.wants_usage,
-                shows_thinking: call.shows_thinking,
+                shows_thinking: target.shows_thinking(&call),
                 manner: request.manner,
                 aliases: std::mem::take(&mut call.aliases),
                 echo: std::mem::take(&mut call.echo),
@@ -180,6 +183,7 @@ impl Answering for Embedding {
                 client: Dialect::OpenAi,
                 backend: self.backend,
                 status: head.status,
+                kind: None,
                 is_listed: false,
                 held: Vec::new(),
             }));
@@ -218,14 +222,14 @@ impl Answering for Translated {
                 client,
                 backend,
                 status: head.status,
+                kind: backend.error_of(head).map(str::to_owned),
                 is_listed: self.asked.manner == Manner::List,
                 held: Vec::new(),
             }));
         }
-        let reader = backend.reader()?;
-        let is_streamed = content == Content::Events;
-
-        let writer = client.writer(is_streamed, unix_s, &self.asked);
+        let reader = backend.reader(head, &self.asked)?;
+        let is_streamed = matches!(content, Content::Events | Content::Frames);
+        let writer = client.writer(is_streamed, unix_s, &self.asked)?;
         let pair = Pair {
             reader,
             writer,
@@ -238,7 +242,12 @@ impl Answering for Translated {
             Content::Events => Some(Box::new(Stream {
                 pair,
                 is_listed: self.asked.manner == Manner::List,
-                events: DataReader::new(),
+                events: Events::Lines(DataReader::new()),
+            })),
+            Content::Frames => Some(Box::new(Stream {
+                pair,
+                is_listed: self.asked.manner == Manner::List,
+                events: Events::Frames(eventstream::Reader::default()),
             })),
             Content::Json | Content::Other => Some(Box::new(Document {
                 pair,
@@ -275,8 +284,16 @@ impl Pair {
         let (has_begun, has_ended) = (&mut self.has_begun, &mut self.has_ended);
         let (has_failed, mut told) = (&mut self.has_failed, Ok(()));
         let mut tell = |event: Event<'_>| {
+            if told.is_err() || *has_ended {
+                return;
+            }
+            if *has_begun && event.is_content() {
+                // Most of an answer.
+                told = writer.event(event, out);
+                return;
+            }
             let begins = matches!(event, Event::Begin { .. });
-            if told.is_err() || *has_ended || (begins && *has_begun) {
+            if begins && *has_begun {
                 return;
             }
             let fails = matches!(event, Event::Error(_));
@@ -309,7 +326,61 @@ struct Stream {
     pair: Pair,
     /// It is a list to the client, and no events.
     is_listed: bool,
-    events: DataReader,
+    events: Events,
+}
+
+/// How its events come.
+#[derive(Debug)]
+enum Events {
+    Lines(DataReader),
+    Frames(eventstream::Reader),
+}
+
+impl Events {
+    /// Has a pair read what comes.
+    fn push(&mut self, piece: &[u8], pair: &mut Pair, made: &mut Vec<u8>) -> Result<(), Stop> {
+        let mut result = Ok(());
+        match self {
+            Self::Lines(lines) => lines.push(piece, |data| {
+                if result.is_ok() {
+                    result = pair.pass(made, |reader, tell| reader.event(data, tell));
+                }
+            }),
+            Self::Frames(frames) => {
+                let read = frames.push(piece, |message| {
+                    if result.is_ok() {
+                        result = pair.pass(made, |reader, tell| reader.message(message, tell));
+                    }
+                });
+                if read.is_err() && !pair.has_ended {
+                    result = Err(Stop::Malformed);
+                }
+            }
+        }
+        result
+    }
+
+    /// Has it read what the end of the stream cut off: it counts where it is whole.
+    fn finish(&mut self, pair: &mut Pair, made: &mut Vec<u8>) -> Result<(), Stop> {
+        match self {
+            Self::Lines(lines) => {
+                if let Some(data) = lines.unfinished() {
+                    let _is_whole = pair.pass(made, |reader, tell| reader.event(&data, tell));
+                }
+                Ok(())
+            }
+            Self::Frames(frames) if frames.held() == 0 => Ok(()),
+            Self::Frames(_) => Err(Stop::Malformed),
+        }
+    }
+
+    /// Bytes of the event that has not ended.
+    fn held(&self) -> usize {
+        match self {
+            Self::Lines(lines) => lines.held(),
+            Self::Frames(frames) => frames.held(),
+        }
+    }
 }
 
 impl Stream {
@@ -336,13 +407,8 @@ impl ResponseFilter for Stream {
 
     fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
         let mut made = Vec::new();
-        let mut result = Ok(());
         let (events, pair) = (&mut self.events, &mut self.pair);
-        events.push(piece, |data| {
-            if result.is_ok() {
-                result = pair.pass(&mut made, |reader, tell| reader.event(data, tell));
-            }
-        });
+        let mut result = events.push(piece, pair, &mut made);
         // What is kept here is no matter of the route's, which knows filters that hold text back.
         let (held, kept) = pair.held();
         let is_too_long = events.held() + held > EVENT_BYTES || kept > DOCUMENT_BYTES;
@@ -350,17 +416,14 @@ impl ResponseFilter for Stream {
             result = Err(Stop::Malformed);
         }
         if is_over && result.is_ok() {
-            if let Some(data) = self.events.unfinished().filter(|_| !self.pair.has_ended) {
-                // The end cut it off: it counts where it is whole.
-                let _is_whole = self
-                    .pair
-                    .pass(&mut made, |reader, tell| reader.event(&data, tell));
+            if !self.pair.has_ended {
+                result = self.events.finish(&mut self.pair, &mut made);
             }
-            let over = self.pair.pass(&mut made, |reader, tell| {
+            let over = |reader: &mut dyn Reader, tell: &mut dyn FnMut(Event<'_>)| {
                 reader.over(tell);
                 Ok(())
-            });
-            result = over;
+            };
+            result = result.and_then(|()| self.pair.pass(&mut made, over));
             if !self.pair.has_ended {
                 result = Err(Stop::Malformed);
             }
@@ -432,6 +495,8 @@ struct Failure {
     client: Dialect,
     backend: Dialect,
     status: u16,
+    /// Which error it is, where its head says that.
+    kind: Option<String>,
     /// The client gets a list.
     is_listed: bool,
     held: Vec<u8>,
@@ -457,6 +522,10 @@ impl ResponseFilter for Failure {
                     ),
                 )
             });
+            let error = match &self.kind {
+                Some(kind) => self.backend.named(error, kind),
+                None => error,
+            };
             let mut json = Json::default();
             match self.is_listed {
                 true => json.list(|json| self.client.write_error(&error, json)),

@@ -127,6 +127,13 @@ impl Json {
 
     pub(crate) fn text(&mut self, text: &str) {
         self.begin();
+        if is_plain(text.as_bytes()) {
+            self.out.reserve(text.len() + 2);
+            self.out.push(b'"');
+            self.out.extend_from_slice(text.as_bytes());
+            self.out.push(b'"');
+            return;
+        }
         let written = serde_json::to_writer(&mut self.out, text);
         debug_assert!(written.is_ok(), "a vector takes every text");
     }
@@ -171,4 +178,14 @@ impl Json {
     pub(crate) fn say(&mut self, name: &'static str, text: &str) {
         self.key(name).text(text);
     }
+}
+
+/// Whether none of it is escaped in JSON. Without a branch for each byte, so that many are looked at together.
+fn is_plain(text: &[u8]) -> bool {
+    text.chunks(64).all(|chunk| {
+        let escaped = chunk.iter().fold(false, |any, byte| {
+            any | (*byte < b' ') | (*byte == b'"') | (*byte == b'\\')
+        });
+        !escaped
+    })
 }

@@ -11,6 +11,7 @@
 mod answer;
 mod anthropic;
 mod azure;
+mod bedrock;
 mod call;
 mod calls;
 mod dialect;
@@ -20,6 +21,7 @@ mod gemini;
 mod json;
 mod openai;
 mod raw;
+mod report;
 mod responses;
 
 pub use dialect::Dialect;

@@ -56,6 +56,12 @@ impl<'a> Raw<'a> {
         read.filter(|_| deepest <= LEVELS)
     }
 
+    /// A document that is an object at first sight; what it is comes out when it is taken apart.
+    pub(crate) fn unread(json: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(json).ok()?;
+        Some(Self(text.trim_ascii())).filter(|document| document.is_object())
+    }
+
     /// What is known to be JSON.
     pub(crate) const fn literal(json: &'a str) -> Self {
         Self(json)
@@ -239,17 +245,6 @@ impl<'de> Visitor<'de> for Members {
             members.push((name, Raw(value.get())));
         }
         Ok(Object(members))
-    }
-}
-
-/// What a report says, or nothing where that cannot be read: a report that is odd is no reason to lose an answer.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told<T>(pub(crate) Option<T>);
-
-impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for Told<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let value = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self(serde_json::from_str(value.get()).ok()))
     }
 }
 

@@ -9,6 +9,7 @@ use std::{env, fs};
 
 use bytes::Bytes;
 use serde_json::Value;
+use testing::eventstream::{event, exception};
 use wire::dialect::Operation;
 use wire::dialect::gemini::Named;
 use wire::filter::{Content, Filter, Request, ResponseFilter, Stop};
@@ -62,14 +63,53 @@ fn part<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     )
 }
 
-fn head_of(status: u16, content_type: &str) -> ResponseHead {
+/// The head of a response: its status and content type, and lines of further fields.
+fn head_of(text: &str) -> (ResponseHead, &str) {
     let mut head = ResponseHead::new();
-    head.status = status;
+    let mut lines = text.lines();
+    let first = lines.next().expect("a line");
+    let (status, content_type) = first.split_once(' ').expect("status and type");
+    head.status = status.parse().expect("a status");
+    for line in lines {
+        let (name, value) = line.split_once(": ").expect("a field");
+        head.fields
+            .push(name.as_bytes(), value.as_bytes())
+            .expect("room");
+    }
     head.fields
         .push(b"content-type", content_type.as_bytes())
         .expect("room");
     assert!(head.fields.get(Known::ContentType).is_some());
-    head
+    (head, content_type)
+}
+
+/// How long the body of a response is, at the most.
+fn length_of(response: &str) -> usize {
+    let (head, body) = response.split_once("\n\n").expect("a head and a body");
+    match Content::of(&head_of(head).0) {
+        Content::Frames => body_of(Content::Frames, body.trim_end_matches(BROKEN), false).len(),
+        _ => response.len(),
+    }
+}
+
+/// The body of a response, as it comes: of binary events a case has one in a line, its name and its payload; a failure has a mark.
+fn body_of(content: Content, body: &str, is_broken: bool) -> Vec<u8> {
+    match content {
+        Content::Frames => {
+            let lines = body.lines().filter(|line| !line.is_empty());
+            let messages = lines.map(|line| {
+                let (name, payload) = line.split_once(' ').unwrap_or((line, ""));
+                match name.strip_prefix('!') {
+                    Some(name) => exception(name, payload),
+                    None => event(name, payload),
+                }
+            });
+            messages.collect::<Vec<_>>().concat()
+        }
+        // Events end with a blank line, which files lose at their end.
+        Content::Events if !is_broken => format!("{body}\n\n").into_bytes(),
+        _ => body.as_bytes().to_vec(),
+    }
 }
 
 type Made = Result<(Request, Option<Box<dyn wire::filter::Answering>>), String>;
@@ -140,8 +180,8 @@ fn response(made: &Made, response: &str, first: usize, piece: usize) -> Option<S
         return None;
     };
     let (head, body) = response.split_once("\n\n").expect("a head and a body");
-    let (status, content_type) = head.split_once(' ').expect("status and type");
-    let head = head_of(status.parse().expect("a status"), content_type);
+    let (head, content_type) = head_of(head);
+    let status = head.status;
     let content = Content::of(&head);
     let mut filter = answering
         .response(&head, content, NOW)
@@ -149,16 +189,12 @@ fn response(made: &Made, response: &str, first: usize, piece: usize) -> Option<S
     let shape = filter.shape();
     let content_type = shape.map_or_else(|| content_type.into(), |shape| shape.content_type);
     let mut shown = format!("{status} {content_type}\n\n");
-    // Events end with a blank line, which files lose at their end.
     let (body, is_broken) = match body.strip_suffix(BROKEN) {
         Some(body) => (body, true),
         None => (body, false),
     };
-    let body = match content {
-        Content::Events if !is_broken => format!("{body}\n\n"),
-        _ => body.to_owned(),
-    };
-    let (out, stopped) = pass(&mut *filter, body.as_bytes(), (first, piece), is_broken);
+    let body = body_of(content, body, is_broken);
+    let (out, stopped) = pass(&mut *filter, &body, (first, piece), is_broken);
     shown.push_str(String::from_utf8(out).expect("text").trim_end());
     if let Some(stop) = stopped {
         write!(shown, "\n(stopped: {stop:?})").expect("room");
@@ -209,7 +245,7 @@ fn each_case_becomes_what_its_file_says() {
             let whole = response(&made, came, usize::MAX, 1).expect("a response to a request");
             write!(now, "=== upstream response\n{came}\n").expect("room");
             write!(now, "=== client response\n{whole}\n").expect("room");
-            for first in 0..came.len() {
+            for first in 0..length_of(came) {
                 let cut = response(&made, came, first, usize::MAX);
                 assert_eq!(
                     cut.as_ref(),
@@ -258,7 +294,7 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"model","parts":[{"text":"21 degrees."}]}"#,
             r#"{"role":"user","parts":[{"text":"And now?"}]}"#,
         ],
-        Dialect::Vertex | Dialect::Azure => unreachable!("no client speaks it"),
+        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => unreachable!("no client speaks it"),
         // What a model made in one turn, and what tools gave for it, is one step.
         Dialect::Responses => vec![
             r#"{"role":"user","content":"How warm is it in Turin?"}"#,
@@ -277,8 +313,24 @@ fn call(client: Dialect, messages: &[&str]) -> String {
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
         Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
         Dialect::Gemini => format!(r#"{{"contents":[{messages}]}}"#),
-        Dialect::Vertex | Dialect::Azure => unreachable!("no client speaks it"),
+        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => unreachable!("no client speaks it"),
     }
+}
+
+/// The same call, with the tools of the conversations here.
+fn with_tools(client: Dialect, body: &str) -> String {
+    if client == Dialect::Gemini {
+        let tools = ["warmth", "note", "now"].map(|name| format!(r#"{{"name":"{name}"}}"#));
+        let tools = tools.join(",");
+        let tools = format!(r#"{{"tools":[{{"functionDeclarations":[{tools}]}}],"#);
+        return body.replacen('{', &tools, 1);
+    }
+    let tools = ["warmth", "note", "now"].map(|name| match client {
+        Dialect::OpenAi => format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#),
+        Dialect::Anthropic => format!(r#"{{"name":"{name}","input_schema":{{"type":"object"}}}}"#),
+        _ => format!(r#"{{"type":"function","name":"{name}"}}"#),
+    });
+    body.replacen('{', &format!(r#"{{"tools":[{}],"#, tools.join(",")), 1)
 }
 
 /// The list of messages, as it is written in a body of this dialect.
@@ -286,7 +338,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
     let members: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(body).expect("JSON");
     let name = match backend {
-        Dialect::OpenAi | Dialect::Azure | Dialect::Anthropic => "messages",
+        Dialect::OpenAi | Dialect::Azure | Dialect::Anthropic | Dialect::Bedrock => "messages",
         Dialect::Responses => "input",
         Dialect::Gemini | Dialect::Vertex => "contents",
     };
@@ -314,7 +366,8 @@ fn a_longer_history_has_the_same_bytes_at_its_front() {
         let history = history(client);
         let lists: Vec<String> = (1..=history.len())
             .map(|length| {
-                let made = request(client, backend, &call(client, &history[..length]));
+                let body = call(client, &history[..length]);
+                let made = request(client, backend, &with_tools(client, &body));
                 list(backend, &made.expect("it can be said").0.body.concat())
             })
             .collect();
@@ -383,19 +436,25 @@ fn a_call_is_made_into_the_first_dialect_that_it_can_be() {
 }
 
 #[test]
-fn a_backend_of_google_is_asked_for_its_own_call_and_for_no_other() {
-    for google in [Dialect::Gemini, Dialect::Vertex] {
-        let speaks = Translation::new(google, &[]);
+fn a_backend_of_google_or_amazon_is_asked_for_its_own_call_and_for_no_other() {
+    for (backend, call) in [
+        (Dialect::Gemini, Operation::GenerateContent),
+        (Dialect::Vertex, Operation::GenerateContent),
+        (Dialect::Bedrock, Operation::Converse),
+    ] {
+        let speaks = Translation::new(backend, &[]);
         for asked in [Operation::Chat, Operation::Messages, Operation::Responses] {
-            assert_eq!(speaks.operation(asked), Operation::GenerateContent);
+            assert_eq!(speaks.operation(asked), call);
         }
-        for asked in [Operation::GenerateContent, Operation::CountContent] {
-            assert_eq!(speaks.operation(asked), asked);
+        if backend != Dialect::Bedrock {
+            for asked in [Operation::GenerateContent, Operation::CountContent] {
+                assert_eq!(speaks.operation(asked), asked);
+            }
+            assert_eq!(
+                speaks.operation(Operation::Embeddings),
+                Operation::EmbedContent
+            );
         }
-        assert_eq!(
-            speaks.operation(Operation::Embeddings),
-            Operation::EmbedContent
-        );
         for asked in [Operation::Images, Operation::CountTokens] {
             assert!(speaks.applies(asked), "{asked:?}");
             let mut request = Request::default();
@@ -451,7 +510,9 @@ fn asked_again(client: Dialect, answer: Option<&Value>) -> String {
             });
             format!(r#"{{"model":"m","input":[{{"role":"user","content":"a"}}{rest}]}}"#)
         }
-        Dialect::Gemini | Dialect::Vertex | Dialect::Azure => unreachable!("not asked here"),
+        Dialect::Gemini | Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => {
+            unreachable!("not asked here")
+        }
     }
 }
 
@@ -734,6 +795,80 @@ fn items_of_a_response_are_added_told_and_done_and_its_end_repeats_them() {
                 None => assert!(!is_whole && item["status"] == "incomplete", "{path}"),
             }
         }
+    }
+}
+
+/// What a filter makes of binary events, once all of them have come.
+fn streamed(client: Dialect, body: &[u8], piece: usize) -> (String, Option<Stop>) {
+    let asked = asked_again(client, None).replacen('{', r#"{"stream":true,"#, 1);
+    let (_, answering) = request(client, Dialect::Bedrock, &asked).expect("it can be said");
+    let (head, _) = head_of("200 application/vnd.amazon.eventstream");
+    let answering = answering.expect("it is translated");
+    let mut filter = answering
+        .response(&head, Content::Frames, NOW)
+        .expect("it is filtered");
+    let (out, stopped) = pass(&mut *filter, body, (0, piece), false);
+    (String::from_utf8(out).expect("text"), stopped)
+}
+
+#[test]
+fn a_binary_stream_that_is_cut_in_a_message_or_damaged_is_no_whole_answer() {
+    let lines = "messageStart {}\ncontentBlockDelta {\"contentBlockIndex\":0,\"delta\":{\"text\":\"Hel\"}}\nmessageStop {\"stopReason\":\"end_turn\"}\nmetadata {\"usage\":{\"inputTokens\":1,\"outputTokens\":2,\"totalTokens\":3}}";
+    let whole = body_of(Content::Frames, lines, false);
+    let usage = whole.len() - body_of(Content::Frames, "metadata {}", false).len() - 40;
+    for client in [Dialect::OpenAi, Dialect::Anthropic, Dialect::Responses] {
+        for piece in [1, 7, usize::MAX] {
+            let (told, stopped) = streamed(client, &whole, piece);
+            assert_eq!(stopped, None, "{told}");
+            assert!(!told.contains("error\":{"), "{told}");
+            // Though a reason to stop was told before the cut.
+            for cut in [usage, whole.len() - 1] {
+                let (told, stopped) = streamed(client, &whole[..cut], piece);
+                assert_eq!(stopped, Some(Stop::Malformed), "{told}");
+                assert!(told.contains("could not be read"), "{told}");
+            }
+            let mut damaged = whole.clone();
+            damaged[usage] ^= 1;
+            let (told, stopped) = streamed(client, &damaged, piece);
+            assert_eq!(stopped, Some(Stop::Malformed), "{told}");
+            assert!(
+                told.contains("Hel") && told.contains("could not be read"),
+                "{told}"
+            );
+            // What follows the end changes nothing.
+            let (more, stopped) = streamed(client, &[&whole[..], b"more"].concat(), piece);
+            assert_eq!((more, stopped), streamed(client, &whole, piece));
+        }
+    }
+}
+
+#[test]
+fn what_a_model_on_bedrock_signed_comes_back_byte_for_byte_where_it_stood() {
+    let thought = r#"{"reasoningContent":{"reasoningText":{"text":"Look: twice.","signature":"EqQB+/=="}}},{"reasoningContent":{"redactedContent":"cmVk+/=="}}"#;
+    let calls = r#"{"toolUse":{"toolUseId":"fc_1","name":"now","input":{}}},{"toolUse":{"toolUseId":"fc_2","name":"now","input":{}}}"#;
+    let answer = format!(
+        r#"{{"output":{{"message":{{"role":"assistant","content":[{thought},{calls}]}}}},"stopReason":"tool_use","usage":{{"inputTokens":1,"outputTokens":1,"totalTokens":2}}}}"#
+    );
+    for client in [Dialect::OpenAi, Dialect::Anthropic, Dialect::Responses] {
+        let asked = |answer: Option<&Value>| {
+            let model = r#""model":"anthropic.claude-x""#;
+            let body = asked_again(client, answer).replacen(r#""model":"m""#, model, 1);
+            request(client, Dialect::Bedrock, &with_tools(client, &body))
+        };
+        let made = asked(None);
+        let told = response(&made, &format!("200 application/json\n\n{answer}"), 0, 1);
+        let told = told.expect("an answer");
+        let (_, told) = told.split_once("\n\n").expect("a body");
+        let told: Value = serde_json::from_str(told).expect("JSON");
+        let again = asked(Some(&told)).expect("it can be said");
+        let expected = match client {
+            // It has no place for what is signed.
+            Dialect::OpenAi => calls.to_owned(),
+            _ => format!("{thought},{calls}"),
+        };
+        let turn = format!(r#"{{"role":"assistant","content":[{expected}]}}"#);
+        let messages = list(Dialect::Bedrock, &again.0.body.concat());
+        assert!(messages.contains(&turn), "{client:?}: {messages}");
     }
 }
 

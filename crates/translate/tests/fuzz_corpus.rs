@@ -7,5 +7,5 @@ mod translate;
 
 #[test]
 fn the_corpus_of_translate_breaks_no_invariant() {
-    replay("translate", 69, translate::fuzz_one);
+    replay("translate", 80, translate::fuzz_one);
 }

@@ -7,6 +7,7 @@
 //! Not here: path hygiene (`http1`), what is made of a member (`call`, `usage`, `sse`).
 
 mod anthropic_messages;
+mod bedrock;
 mod count_tokens;
 mod description;
 mod embeddings;
@@ -17,6 +18,7 @@ mod openai_completions;
 mod openai_other;
 mod openai_responses;
 
+pub(crate) use bedrock::USAGE_EVENT;
 pub use description::ErrorFormat;
 pub(crate) use description::Name;
 use description::{Body, Dialect};
@@ -92,6 +94,8 @@ operations! {
     CountContent = gemini::COUNT,
     /// Google's `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`
     EmbedContent = gemini::EMBED,
+    /// Amazon Bedrock's `Converse`, which a backend may be asked for in place of what the client says.
+    Converse = bedrock::DIALECT,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.

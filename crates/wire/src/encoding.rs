@@ -56,6 +56,18 @@ impl Coding {
     }
 }
 
+impl Coding {
+    /// The most that a decoder keeps of what it has decoded.
+    #[must_use]
+    pub const fn window_bytes(self) -> usize {
+        match self {
+            Self::Gzip | Self::Deflate => 32 << 10,
+            Self::Brotli => 16 << 20,
+            Self::Zstd => 8 << 20,
+        }
+    }
+}
+
 /// The body is not what its coding says, or expands beyond the bound. Nothing after it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the compressed body cannot be decoded")]

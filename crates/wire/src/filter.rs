@@ -16,6 +16,7 @@ use bytes::Bytes;
 
 use crate::dialect::Operation;
 pub use crate::dialect::gemini::Manner;
+use crate::eventstream;
 use crate::head::{Known, ResponseHead};
 
 /// Filters in the order in which a request passes them.
@@ -56,7 +57,9 @@ pub enum Content {
     Json,
     /// A stream of events as `text/event-stream` has them.
     Events,
-    /// Anything else, a binary stream of events among it.
+    /// Amazon's stream of binary events.
+    Frames,
+    /// Anything else, other binary streams among it.
     Other,
 }
 
@@ -69,6 +72,8 @@ impl Content {
             Self::Json
         } else if is_kind(value, b"text/event-stream") {
             Self::Events
+        } else if is_kind(value, eventstream::CONTENT_TYPE.as_bytes()) {
+            Self::Frames
         } else {
             Self::Other
         }

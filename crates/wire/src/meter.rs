@@ -6,7 +6,9 @@
 
 use bytes::Bytes;
 
+use crate::dialect::USAGE_EVENT;
 use crate::encoding::{Coding, Decoder};
+use crate::eventstream::{self, Kind};
 use crate::sse::{Mode, Scanner};
 use crate::usage::{Reading, UnaryUsage};
 
@@ -26,6 +28,8 @@ pub enum Form {
         /// The usage event that the client did not ask for is taken out.
         withhold: bool,
     },
+    /// Amazon's stream of binary events.
+    Frames,
     /// One JSON document that came under this coding.
     CodedJson(Coding),
     /// A stream of events that came under this coding.
@@ -71,7 +75,17 @@ enum Inner {
         scanner: Box<Scanner>,
         withhold: bool,
     },
+    Frames(Box<Frames>),
     Coded(Box<Coded>),
+}
+
+/// Binary events, read beside the bytes that pass.
+#[derive(Debug, Default)]
+struct Frames {
+    reader: eventstream::Reader,
+    reading: Reading,
+    events: u64,
+    told_error: bool,
 }
 
 /// A compressed answer, decoded beside the bytes that pass.
@@ -112,6 +126,7 @@ impl Meter {
                     withhold,
                 }
             }
+            Form::Frames => Inner::Frames(Box::default()),
             Form::CodedJson(coding) => coded(coding, Form::Json),
             Form::CodedEvents(coding) => coded(coding, Form::Events { withhold: false }),
         })
@@ -167,6 +182,7 @@ impl Meter {
             Inner::Unread => {}
             Inner::Json(usage) => usage.push(chunk),
             Inner::Events { scanner, .. } => scanner.observe(chunk),
+            Inner::Frames(frames) => frames.observe(chunk),
             Inner::Coded(coded) => coded.observe(chunk),
         }
     }
@@ -176,7 +192,7 @@ impl Meter {
         match &mut self.0 {
             Inner::Events { scanner, .. } => scanner.finish(&mut Vec::new()),
             Inner::Coded(coded) => coded.meter.finish(),
-            Inner::Unread | Inner::Json(_) => {}
+            Inner::Unread | Inner::Json(_) | Inner::Frames(_) => {}
         }
     }
 
@@ -186,7 +202,7 @@ impl Meter {
     pub fn text<'a>(&'a self, chunk: &'a [u8]) -> &'a [u8] {
         match &self.0 {
             Inner::Coded(coded) => &coded.text,
-            Inner::Unread | Inner::Json(_) | Inner::Events { .. } => chunk,
+            Inner::Unread | Inner::Json(_) | Inner::Events { .. } | Inner::Frames(_) => chunk,
         }
     }
 
@@ -195,6 +211,7 @@ impl Meter {
     pub fn events(&self) -> Option<u64> {
         match &self.0 {
             Inner::Events { scanner, .. } => Some(scanner.stats().data_events),
+            Inner::Frames(frames) => Some(frames.events),
             Inner::Coded(coded) => coded.known(coded.meter.events()),
             Inner::Unread | Inner::Json(_) => None,
         }
@@ -205,6 +222,7 @@ impl Meter {
     pub fn so_far(&self) -> Heard<'_> {
         match &self.0 {
             Inner::Events { scanner, .. } => of_stream(scanner),
+            Inner::Frames(frames) => frames.heard(),
             Inner::Coded(coded) => {
                 let so_far = coded.meter.so_far();
                 let events = coded.known(so_far.events);
@@ -224,6 +242,7 @@ impl Meter {
                 ..Heard::NOTHING
             },
             Inner::Events { scanner, .. } => of_stream(scanner),
+            Inner::Frames(frames) => frames.heard(),
             Inner::Coded(coded) => {
                 if is_whole && coded.decoder.finish().is_err() {
                     return Heard {
@@ -257,6 +276,39 @@ fn of_stream(scanner: &Scanner) -> Heard<'_> {
         events: Some(stats.data_events),
         decoded_bytes: None,
         told_error: stats.error,
+    }
+}
+
+impl Frames {
+    fn observe(&mut self, chunk: &[u8]) {
+        let Self {
+            reader,
+            reading,
+            events,
+            told_error,
+        } = self;
+        // What follows a broken message is unread.
+        let _is_readable = reader.push(chunk, |message| match message.kind {
+            Kind::Event(name) => {
+                *events += 1;
+                if name == USAGE_EVENT {
+                    let mut usage = UnaryUsage::new();
+                    usage.push(message.payload);
+                    *reading = *usage.finish();
+                }
+            }
+            Kind::Exception(_) | Kind::Error { .. } => *told_error = true,
+        });
+    }
+
+    const fn heard(&self) -> Heard<'_> {
+        Heard {
+            reading: &self.reading,
+            is_begun_only: false,
+            events: Some(self.events),
+            decoded_bytes: None,
+            told_error: self.told_error,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! doubtful. A report of which neither sum can be read is `Invalid` and a missing one `Absent`; neither ever becomes zero.
 //! Not here: counting or estimating, what a call can hold (`policy`), usage in streams (`sse`).
 
+mod cache_writes;
 mod modality;
 mod read;
 mod unary;

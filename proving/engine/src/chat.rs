@@ -35,14 +35,8 @@ pub(crate) struct ChatRequest {
     tool_choice: Option<Json>,
     #[serde(default)]
     reasoning_effort: Option<String>,
-    #[serde(default)]
-    add_generation_prompt: Option<bool>,
-    #[serde(default)]
-    continue_final_message: Option<bool>,
-    #[serde(default)]
-    chat_template: Option<Json>,
-    #[serde(default)]
-    chat_template_kwargs: Option<Json>,
+    #[serde(flatten)]
+    template: TemplateMembers,
     #[serde(default)]
     documents: Option<Json>,
     #[serde(flatten)]
@@ -106,12 +100,7 @@ impl ChatRequest {
         let parsed = validate::messages(std::mem::take(&mut self.messages), harmony)?;
         let asked = self.reasoning_effort.as_deref();
         let effort = effort(asked, harmony)?;
-        let mut arguments = arguments(
-            self.chat_template_kwargs.take(),
-            self.chat_template.as_ref(),
-            self.add_generation_prompt,
-            self.continue_final_message,
-        )?;
+        let mut arguments = std::mem::take(&mut self.template).arguments()?;
         arguments.documents = self.documents.take();
         arguments.effort = asked.map(str::to_owned);
         Ok(Asked {
@@ -370,6 +359,27 @@ impl AnswerWriter for Chat {
             "prompt_logprobs": self.prompt_logprobs, "prompt_token_ids": null, "kv_transfer_params": null,
         });
         Bytes::from(answer.to_string())
+    }
+}
+
+/// What a request says to the template of its conversation.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TemplateMembers {
+    add_generation_prompt: Option<bool>,
+    continue_final_message: Option<bool>,
+    chat_template: Option<Json>,
+    chat_template_kwargs: Option<Json>,
+}
+
+impl TemplateMembers {
+    pub(crate) fn arguments(self) -> Result<Arguments, Refusal> {
+        arguments(
+            self.chat_template_kwargs,
+            self.chat_template.as_ref(),
+            self.add_generation_prompt,
+            self.continue_final_message,
+        )
     }
 }
 

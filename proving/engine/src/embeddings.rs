@@ -30,14 +30,8 @@ pub(crate) struct EmbeddingRequest {
     /// A conversation in place of `input`, or conversations.
     #[serde(default)]
     messages: Option<Json>,
-    #[serde(default)]
-    add_generation_prompt: Option<bool>,
-    #[serde(default)]
-    continue_final_message: Option<bool>,
-    #[serde(default)]
-    chat_template: Option<Json>,
-    #[serde(default)]
-    chat_template_kwargs: Option<Json>,
+    #[serde(flatten)]
+    template: chat::TemplateMembers,
     #[serde(default)]
     add_special_tokens: Option<bool>,
     #[serde(default)]
@@ -167,12 +161,8 @@ impl EmbeddingRequest {
 
     /// A conversation, which opens no answer unless it is told to.
     fn conversation(&self, messages: &Json, model: &Model) -> Result<Vec<TokenId>, Refusal> {
-        let arguments = chat::arguments(
-            self.chat_template_kwargs.clone(),
-            self.chat_template.as_ref(),
-            Some(self.add_generation_prompt.unwrap_or(false)),
-            self.continue_final_message,
-        )?;
+        let mut arguments = self.template.clone().arguments()?;
+        arguments.opens.get_or_insert(false);
         let messages = messages.as_array().unwrap_or_default().to_vec();
         let prompt = model.templated(&chat::conversation(messages, None, arguments)?)?;
         Ok(match self.add_special_tokens {

@@ -6,6 +6,7 @@
 
 mod audit;
 mod campaign;
+mod columns;
 mod corpus;
 mod files;
 mod host;

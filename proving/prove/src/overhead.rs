@@ -18,6 +18,7 @@ pub(crate) mod ask;
 pub(crate) mod command;
 pub(crate) mod interleaved;
 pub(crate) mod own;
+pub(crate) mod pairs_file;
 #[cfg(test)]
 mod tests;
 

@@ -4,7 +4,7 @@
 
 mod reach;
 
-use self::reach::{AZURE, BEDROCK, VERTEX, bedrock_model, target, vertex_model};
+use self::reach::{AZURE, BEDROCK, VERTEX, bedrock_api, target, vertex_model};
 use super::comment;
 use super::credential::Credential;
 use super::left;
@@ -276,9 +276,9 @@ impl Wanted<'_> {
                 (self.vertex(&mut notes, findings), false, upstream, VERTEX)
             }
             Kind::Bedrock => {
-                bedrock_model(&self.upstream)?;
+                let api = bedrock_api(&self.upstream)?;
                 (
-                    self.bedrock(&mut notes, findings)?,
+                    self.bedrock(api, &mut notes, findings)?,
                     false,
                     self.upstream.clone(),
                     BEDROCK,

@@ -55,7 +55,7 @@ impl super::Lowering<'_> {
             self.check_plain_backend(&name.place, written);
         }
         let at_root = match &written.at_root {
-            Field::Absent => is_plain || written.serves.is_bad(),
+            Field::Absent => is_plain || written.serves.is_bad() || is_at_root(written),
             // What it was meant to say is not known.
             Field::Bad => true,
             Field::Is(at) => at.value.0,
@@ -92,6 +92,11 @@ impl super::Lowering<'_> {
                     "has no path, so calls would go to /chat/completions",
                     hint,
                 );
+            }
+            if is_at_root(written) && base_path.ends_with(OPENAI_OF_BEDROCK) {
+                let hint = "end the address before that path; or write dialect: openai";
+                let is = "is where Bedrock speaks openai, and its own API is at the root";
+                self.refuse(address.target, is, hint);
             }
             if let Some(call) = policy::operation::call_at_end(base_path) {
                 let says = format!(
@@ -380,6 +385,15 @@ fn withheld_headers(written: &Backend) -> KnownSet {
     passed
         .filter_map(|at| at.value.0)
         .fold(OF_APIS, KnownSet::without)
+}
+
+/// The path at which Bedrock speaks another dialect.
+const OPENAI_OF_BEDROCK: &str = "/openai/v1";
+
+/// Whether its API has no path of its own, or could not be read.
+fn is_at_root(written: &Backend) -> bool {
+    let first = written.dialect.items().first();
+    first.map_or(written.dialect.is_bad(), |at| at.value.0.is_at_root())
 }
 
 /// The header in which its API takes keys.

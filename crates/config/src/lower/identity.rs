@@ -7,6 +7,7 @@
 mod claims;
 mod together;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::{text, texts};
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::{
     ClaimNames, CredentialKind, CredentialSource, Fetched, IntrospectionSource, JwksSource,
-    JwtSource, LoginSource,
+    JwtSource, LoginSource, StaticKey,
 };
 use crate::mask::quoted;
 use crate::scalar::{Name, Span, Text};
@@ -28,6 +29,8 @@ use crate::schema::Document;
 use crate::schema::identity::{IdentitySource, Introspection, Jwt, Login};
 use crate::target::Target;
 
+/// A key of fewer bytes can be guessed by who may try often.
+const KEY_BYTES_FEW: usize = 16;
 const LEEWAY_DEFAULT: Duration = Duration::from_secs(30);
 const LEEWAY_MAX: Duration = Duration::from_secs(60);
 const CACHE_DEFAULT: Duration = Duration::from_secs(5);
@@ -59,6 +62,9 @@ impl super::Lowering<'_> {
             if let Some(at) = source.header.get() {
                 identity.header.clone_from(&at.value.0);
             }
+            if let Some(at) = source.user_header.get() {
+                identity.user_header = Some(at.value.0.clone());
+            }
             let position = identity.sources.len() + credentials.len();
             identity.users.push(users(source));
             let kind = if let Some(keys) = source.keys.get() {
@@ -67,6 +73,8 @@ impl super::Lowering<'_> {
                     self.key_files.push(file.clone());
                     CredentialKind::Keys(file)
                 })
+            } else if !source.static_keys.is_absent() {
+                Some(CredentialKind::Static(self.static_keys(source, known)))
             } else if let Some(jwt) = source.jwt.get() {
                 let jwt = self.jwt(place, jwt, known);
                 jwt.map(|jwt| CredentialKind::Jwt(Box::new(jwt)))
@@ -113,22 +121,62 @@ impl super::Lowering<'_> {
         (identity, credentials)
     }
 
-    /// Exactly one kind, and the fields that belong to it.
+    /// Exactly one kind, and the fields that belong to it. A header that is named beside another kind is one that must not
+    /// contradict what is proven.
     fn one_kind(&mut self, place: &Place, source: &IdentitySource) {
-        let kinds = [
+        let others = [
             !source.keys.is_absent(),
+            !source.static_keys.is_absent(),
             !source.jwt.is_absent(),
             !source.introspection.is_absent(),
             !source.login.is_absent(),
             !source.token_review.is_absent(),
             !source.certificates.is_absent(),
-            source.is_header(),
         ];
-        if kinds.iter().filter(|present| **present).count() != 1 {
+        let count = others.iter().filter(|present| **present).count();
+        let is_header = match count {
+            0 => source.is_header(),
+            _ => source.is_header_believed(),
+        };
+        if count + usize::from(is_header) != 1 {
             let says = "says no single way to recognise callers";
-            let hint = "write exactly one of keys, jwt, introspection, token_review, login, certificates and header, each as an item of a list";
+            let hint = "write exactly one of keys, static_keys, jwt, introspection, token_review, login, certificates and header, each as an item of a list";
             self.fault(place, says, hint);
         }
+    }
+
+    /// Keys that somebody else made; no two have one secret, so that who brought it is known.
+    fn static_keys(&mut self, source: &IdentitySource, known: Known<'_>) -> Vec<StaticKey> {
+        let mut keys: Vec<StaticKey> = Vec::new();
+        let mut seen: HashMap<Vec<u8>, String> = HashMap::new();
+        for (user, key) in source.static_keys.items() {
+            let place = &user.place;
+            let Some(key) = key else { continue };
+            if let Some(at) = key.workload.get() {
+                self.registered(at, known);
+            }
+            let secret = self.secret_at(&key.secret, place);
+            let (Some(secret), Some(workload)) = (secret, text(&key.workload)) else {
+                continue;
+            };
+            let bytes = secret.expose();
+            if bytes.len() < KEY_BYTES_FEW {
+                let says = format!(
+                    "is a key of less than {KEY_BYTES_FEW} letters, which others may guess"
+                );
+                self.warn(place, says, "give out a longer one, made by chance");
+            }
+            if let Some(other) = seen.insert(bytes.to_vec(), user.value.0.clone()) {
+                let says = format!("has the key of {}, too", quoted(&other));
+                self.fault(place, says, "give each a key of its own");
+            }
+            keys.push(StaticKey {
+                user: user.value.0.clone(),
+                workload,
+                secret,
+            });
+        }
+        keys
     }
 
     fn header(&mut self, place: &Place, source: &IdentitySource, known: Known<'_>) -> HeaderSource {
@@ -163,6 +211,7 @@ impl super::Lowering<'_> {
         HeaderSource {
             default: default.and_then(|at| known.snapshot.workload_named(at.value.0.as_bytes())),
             from,
+            names_user: !source.user_header.is_absent(),
         }
     }
 
@@ -391,8 +440,13 @@ impl super::Lowering<'_> {
 impl IdentitySource {
     /// Whether it has a field of a header source.
     fn is_header(&self) -> bool {
-        !self.header.is_absent()
-            || !self.default.is_absent()
+        !self.header.is_absent() || self.is_header_believed()
+    }
+
+    /// Whether it says when a header is believed, or what its absence means.
+    fn is_header_believed(&self) -> bool {
+        !self.default.is_absent()
+            || !self.user_header.is_absent()
             || !self.from.is_absent()
             || !self.from_certificates.is_absent()
             || !self.trust.is_absent()

@@ -4,6 +4,7 @@
 //! one id exactly when they say the same of the same, however they are written.
 //! Not here: what a call costs (`policy::price`).
 
+mod catalogue;
 mod payers;
 
 use std::collections::HashSet;
@@ -16,10 +17,10 @@ use policy::snapshot::Snapshot;
 use sha2::{Digest, Sha256};
 
 use super::backend::number;
-use crate::decode::{At, Field, MapOf, OneOrList, nearest};
-use crate::scalar::{Currency, Decimal, Model, Name, PricePer};
-use crate::schema;
+use crate::decode::{At, Field, MapOf, nearest};
+use crate::scalar::{Currency, Decimal, Name, PricePer};
 use crate::schema::price::Amounts;
+use crate::schema::{self, PriceList};
 
 const PICO_PLACES: u32 = 12;
 /// Of one price.
@@ -40,12 +41,12 @@ struct Written<'w> {
 impl super::Lowering<'_> {
     pub(super) fn prices(
         &mut self,
-        written: &MapOf<Model, OneOrList<schema::Price>>,
+        list: &PriceList,
         document: &schema::Document,
         snapshot: &Snapshot,
     ) -> Prices {
         let mut prices = Prices::default();
-        for (model, entries) in &written.0 {
+        for (model, entries) in &list.models.0 {
             let entries = entries.as_ref().map_or(&[][..], |entries| &entries.0);
             if let Some((place, _)) = entries.get(ENTRIES_MAX) {
                 let says = format!("a model has at most {ENTRIES_MAX} prices");
@@ -66,6 +67,9 @@ impl super::Lowering<'_> {
                 let of = (model.value.0.as_str(), &*whose, payers.map(Arc::new));
                 self.entry(&of, price, document, snapshot, &mut prices);
             }
+        }
+        if let Some(at) = list.catalogue.get() {
+            self.add_catalogue(at, list, snapshot, &mut prices);
         }
         prices
     }

@@ -92,6 +92,7 @@ words! {
         "anthropic" => Spoken::Anthropic,
         "gemini" => Spoken::Gemini,
         "vertex" => Spoken::Vertex,
+        "bedrock" => Spoken::Bedrock,
         "azure" => Spoken::Azure,
     }
 

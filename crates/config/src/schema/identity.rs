@@ -34,10 +34,12 @@ impl Decode for Identity {
 }
 
 record! {
-    /// A way to recognise callers: exactly one of `keys`, `jwt`, `introspection`, `token_review`, `login`, `certificates` and `header`.
+    /// A way to recognise callers: exactly one of `keys`, `static_keys`, `jwt`, `introspection`, `token_review`, `login`, `certificates` and `header`.
     IdentitySource {
         /// Keys of the gate's own, as `tollgate keys` makes them.
         optional keys: Keys,
+        /// Keys that somebody else made, by the user whom each was given to.
+        optional static_keys: MapOf<Name, StaticKey>,
         /// Signed tokens.
         optional jwt: Jwt,
         /// Tokens that whoever issued them is asked about (RFC 7662).
@@ -48,8 +50,10 @@ record! {
         optional login: Login,
         /// Workloads by a DNS or URI name of the client's certificate, such as spiffe://cluster.local/ns/chat/sa/web; a * at the end fits any rest. They need `listen.tls.client_ca`.
         optional certificates: MapOf<Text, At<Name>>,
-        /// The request header that names the workload. Default x-workload-app.
+        /// The request header that names the workload; beside another kind, one that must not contradict what is proven. Default x-workload-app.
         optional header: At<IdentityHeader>,
+        /// A request header that names the user, believed of the same peers.
+        optional user_header: At<IdentityHeader>,
         /// The workload of a call without that header; without this such a call is refused.
         optional default: At<Name>,
         /// Addresses or networks of the peers whose header is believed.
@@ -70,6 +74,14 @@ record! {
     Keys {
         /// The file that holds their hashes, one JSON object a line; `tollgate keys` writes it. Watched, and readable by its owner alone.
         required file: At<SecretFile>,
+    }
+}
+
+record! {
+    /// A key that somebody else made, from exactly one of `file`, `env` and `inline`.
+    StaticKey of secret: Bearer {
+        /// The workload that brings it.
+        required workload: At<Name>,
     }
 }
 

@@ -2,8 +2,72 @@
 //!
 //! Not here: what they become (`lower`).
 
-use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
-use crate::scalar::{Amount, Currency, Decimal, Name, PricePer, Tag};
+use serde_json::json;
+
+use crate::decode::{
+    At, Decode, Defs, Field, Findings, ListOf, MapOf, OneOrList, OneOrMany, record,
+};
+use crate::node::{Node, Value};
+use crate::scalar::{Amount, CatalogueAt, Currency, Decimal, Model, Name, PricePer, Tag};
+
+/// Prices by model, and the catalogue that knows more.
+pub(crate) struct PriceList {
+    pub(crate) catalogue: Field<At<CatalogueAt>>,
+    pub(crate) models: MapOf<Model, OneOrList<Price>>,
+}
+
+const CATALOGUE: &str = "catalogue";
+
+impl Decode for PriceList {
+    fn decode(node: &Node, path: &str, findings: &mut Findings) -> Option<Self> {
+        let Value::Map(entries) = &node.value else {
+            MapOf::<Model, OneOrList<Price>>::decode(node, path, findings)?;
+            return None;
+        };
+        // A mapping is the price of a model of that name.
+        let is_catalogue = |key: &str, node: &Node| {
+            key == CATALOGUE && !matches!(node.value, Value::Map(_) | Value::List(_))
+        };
+        let (mut catalogue, mut models) = (Field::Absent, node.clone());
+        if let Some(entry) = entries.iter().find(|e| is_catalogue(&e.key, &e.node)) {
+            let path = format!("{path}.{CATALOGUE}");
+            catalogue = match At::decode(&entry.node, &path, findings) {
+                Some(at) => Field::Is(at),
+                None => Field::Bad,
+            };
+            if let Value::Map(entries) = &mut models.value {
+                entries.retain(|entry| entry.key != CATALOGUE);
+            }
+            if entries.len() == 1 {
+                let models = MapOf(Vec::new());
+                return Some(Self { catalogue, models });
+            }
+        }
+        let models = MapOf::decode(&models, path, findings)?;
+        Some(Self { catalogue, models })
+    }
+
+    fn schema(defs: &mut Defs) -> serde_json::Value {
+        let mut schema = MapOf::<Model, OneOrList<Price>>::schema(defs);
+        if let Some(members) = schema.as_object_mut() {
+            let mut catalogue = At::<CatalogueAt>::schema(defs);
+            if let Some(members) = catalogue.as_object_mut() {
+                let about =
+                    "What the models of providers cost at their own addresses: builtin, or a file.";
+                members.insert("description".into(), about.into());
+            }
+            members.insert("properties".into(), json!({ CATALOGUE: catalogue }));
+        }
+        schema
+    }
+}
+
+impl Field<PriceList> {
+    /// The models that have prices of their own; nothing where nothing is written.
+    pub(crate) fn items(&self) -> &[(At<Model>, Option<OneOrList<Price>>)] {
+        self.get().map_or(&[], |list| &list.models.0)
+    }
+}
 
 record! {
     /// What calls to a model cost; exact decimals. Its name is the one that goes upstream.

@@ -43,6 +43,7 @@ const MORE: &str = "
 listen: { data: 127.0.0.1:1975, hosts: [gate.example], tls: { certificate: gate.pem, key: gate.key } }
 identity:
   - { jwt: { issuer: https://login.example, audience: gate, workload: w } }
+  - { static_keys: { ada: { workload: w, file: secrets/a } } }
   - { login: { issuer: https://login.example, client_id: gate, client_secret: { file: secrets/a }, client_auth: post, ca: gate.pem, scopes: [email, profile], redirect_url: https://gate.example/login/callback, session: 1h, session_key: { file: secrets/a }, previous_session_key: { env: KEY }, keep_claims: [groups], workload_claim: azp, workloads: { a: w }, user_claim: email, tags: { team: dept } } }
 cors: { origins: [https://app.example] }
 admin: { bearer: { file: secrets/admin }, bearers: { ops: { file: secrets/a, roles: [read, operate] } }, login: { issuer: https://login.example, client_id: gate, client_secret: { file: secrets/a }, client_auth: post, ca: gate.pem, scopes: [email], redirect_url: https://gate.example/login/callback, session: 1h, session_key: { file: secrets/a }, previous_session_key: { env: KEY }, user_claim: email, roles_claim: groups, roles: { admins: [read, keys] } } }
@@ -285,7 +286,12 @@ fn what_looks_like_a_key_is_shown_from_no_place_of_a_name() {
 
 #[test]
 fn where_a_secret_is_named_nothing_that_stands_there_is_shown() {
-    let holds = |name: &str| matches!(name, "credential" | "bearer" | "bearers" | "postgres");
+    let holds = |name: &str| {
+        matches!(
+            name,
+            "credential" | "bearer" | "bearers" | "static_keys" | "postgres"
+        )
+    };
     let (mut seen, mut turns) = (0, Turns::of("where_a_secret_is_named", &PASSWORDS));
     for document in documents() {
         for at in places(&document) {
@@ -293,8 +299,8 @@ fn where_a_secret_is_named_nothing_that_stands_there_is_shown() {
             let last = names.last().map_or("", String::as_str);
             let is_key =
                 names.iter().any(|name| holds(name)) || names.join(".") == "listen.tls.key";
-            // A header's name is none.
-            if !is_key || last == "header" {
+            // A header's name is none, nor is a workload's.
+            if !is_key || matches!(last, "header" | "workload") {
                 continue;
             }
             for secret in turns.next() {
@@ -308,7 +314,7 @@ fn where_a_secret_is_named_nothing_that_stands_there_is_shown() {
                     assert_silent(&what, &variable, &said(put(&variable)));
                 }
                 // The names of several credentials are no field's.
-                if last == "bearers" || !is_map(&document, &at) {
+                if matches!(last, "bearers" | "static_keys") || !is_map(&document, &at) {
                     continue;
                 }
                 let root = changed(&document, &at, |node| {
@@ -358,6 +364,7 @@ fn an_unknown_field_is_told_but_beside_the_fields_of_a_secret() {
         ("listen: { tls: { hunter: x } }", false),
         ("admin: { bearer: { hunter: x } }", false),
         ("admin: { bearers: { b: { hunter: x } } }", false),
+        ("identity: { static_keys: { b: { hunter: x } } }", false),
         ("backends: { a: { credential: { hunter: x } } }", false),
         (
             "backends: { a: { proxy: { credential: { hunter: x } } } }",

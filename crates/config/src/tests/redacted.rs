@@ -40,6 +40,7 @@ prices: { m: { input: 0.10, output: 1 } }
 #[test]
 fn a_secret_below_another_name_is_masked_too() {
     let text = "identity:
+  - static_keys: { ada: { workload: w, inline: canary-of-a-static-key } }
   - { introspection: { url: https://login.example/i, client_id: gate, client_secret: { inline: canary-of-identity }, workload: w } }
   - login:
       issuer: https://login.example
@@ -59,7 +60,7 @@ routes: [ { workload: w, backend: [a, b] } ]
     world.set("TOKEN", "canary-of-session");
     let shown = world.load().unwrap().document.json().to_string();
     assert!(!shown.contains("canary"), "{shown}");
-    assert_eq!(shown.matches(r#""inline":"***""#).count(), 10, "{shown}");
+    assert_eq!(shown.matches(r#""inline":"***""#).count(), 11, "{shown}");
 }
 
 #[test]

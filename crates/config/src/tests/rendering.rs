@@ -32,7 +32,10 @@ fn identity(loaded: &Loaded, out: &mut String) {
                     peers => format!(" {peers:?}"),
                 };
                 let default = default.as_deref().unwrap_or("-");
-                format!("{} default={default}{from}", s.identity.header)
+                let user = s.identity.user_header.as_deref();
+                let user = user.filter(|_| source.names_user);
+                let user = user.map_or_else(String::new, |user| format!(" user={user}"));
+                format!("{} default={default}{user}{from}", s.identity.header)
             }
             Source::Certificate(known) => {
                 let mut exact: Vec<_> = known.exact.iter().map(|(n, c)| (n, &c.workload)).collect();

@@ -64,6 +64,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Admin", "admin: "),
         ("Bearer", "admin: { bearer: "),
         ("AdminBearer", "admin: { bearers: { b: "),
+        ("StaticKey", "identity: { static_keys: { b: "),
         ("AdminLogin", "admin: { login: "),
         ("ClientAddress", "client_address: "),
         ("Drain", "drain: "),

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use super::callers::Callers;
-use super::is_named;
 use crate::findings::Findings;
 use crate::matching::{How, MODEL, Wanted};
 use crate::route::Counted;
@@ -58,7 +57,7 @@ pub(super) fn parts(
                 .enumerate()
                 .filter(|(index, _)| indices.contains(index));
             let limits = of_it
-                .filter_map(|(_, rule)| limit(rule, costs, findings))
+                .filter_map(|(_, rule)| limit(rule, callers, costs, findings))
                 .collect();
             found.push(Part {
                 workloads,
@@ -166,7 +165,7 @@ fn counts(rule: &LimitRule, workload: &str, callers: &Callers) -> bool {
         .filter(|header| Some(header.name.as_str()) == callers.header());
     of_callers.all(|header| match &header.how {
         How::Is(wanted) => wanted.contains(&Wanted::Exact(workload.to_owned())),
-        How::Distinct => is_named(workload),
+        How::Distinct => callers.is_named(workload),
     })
 }
 
@@ -178,11 +177,23 @@ fn is_each_apart(rule: &LimitRule, callers: &Callers) -> bool {
     of_callers.any(|header| matches!(header.how, How::Distinct))
 }
 
+/// Whether each user has it alone.
+fn is_for_users(rule: &LimitRule, callers: &Callers) -> bool {
+    rule.headers
+        .iter()
+        .any(|header| Some(header.name.as_str()) == callers.user_header())
+}
+
 fn is_by_model(rule: &LimitRule) -> bool {
     rule.headers.iter().any(|header| header.name == MODEL)
 }
 
-fn limit(rule: &LimitRule, costs: &[(String, Counted)], findings: &mut Findings) -> Option<Tree> {
+fn limit(
+    rule: &LimitRule,
+    callers: &Callers,
+    costs: &[(String, Counted)],
+    findings: &mut Findings,
+) -> Option<Tree> {
     let counts = match &rule.key {
         None => "requests",
         Some((key, spot)) => match costs.iter().find(|(known, _)| known == key) {
@@ -208,6 +219,10 @@ fn limit(rule: &LimitRule, costs: &[(String, Counted)], findings: &mut Findings)
         (counts, Some(Tree::number(rule.amount))),
         ("per", Some(Tree::Plain(rule.per.to_owned()))),
         ("window", Some(Tree::text("rolling"))),
+        (
+            "for",
+            is_for_users(rule, callers).then(|| Tree::text("user")),
+        ),
     ];
     Some(Tree::map(members).of(&rule.spot))
 }

@@ -14,7 +14,8 @@ use crate::matching::{HeaderMatch, How, MODEL, Wanted};
 use crate::object::Object;
 use crate::plain::PlainRoute;
 use crate::quantity::span;
-use crate::route::{ModelRoute, Rule, Times};
+use crate::quota::{Quota, Sent};
+use crate::route::{ModelMatch, ModelRoute, Rule, Times};
 use crate::service::Ref;
 use crate::traffic::Traffic;
 use crate::tree::Tree;
@@ -23,6 +24,10 @@ use crate::tree::Tree;
 pub(super) struct Made<'m> {
     callers: &'m Callers,
     traffic: &'m [Traffic],
+    /// With how many rules each holds for.
+    quotas: Vec<(Quota, u32)>,
+    /// On the way to models.
+    proxy: Option<Tree>,
     pub(super) backends: Backends,
     pub(super) routes: Vec<Tree>,
     names: Vec<String>,
@@ -41,10 +46,17 @@ struct Draft<'d> {
 }
 
 impl<'m> Made<'m> {
-    pub(super) fn new(callers: &'m Callers, traffic: &'m [Traffic]) -> Self {
+    pub(super) fn new(
+        callers: &'m Callers,
+        traffic: &'m [Traffic],
+        quotas: Vec<Quota>,
+        proxy: Option<Tree>,
+    ) -> Self {
         Self {
             callers,
             traffic,
+            quotas: quotas.into_iter().map(|quota| (quota, 0)).collect(),
+            proxy,
             backends: Backends::default(),
             routes: Vec::new(),
             names: Vec::new(),
@@ -57,6 +69,10 @@ impl<'m> Made<'m> {
     pub(super) fn unused(&self, findings: &mut Findings) {
         if self.routes.is_empty() {
             return;
+        }
+        for (quota, _) in self.quotas.iter().filter(|(_, places)| *places == 0) {
+            let says = "is never in force: no rule sends its model to its backend";
+            findings.warn(&quota.spot, says, "");
         }
         for policy in self.traffic {
             for (index, rule) in policy.limits.iter().enumerate() {
@@ -96,7 +112,7 @@ impl<'m> Made<'m> {
     /// A rule's callers and models, by its matches of so many headers, as far as earlier rules leave them.
     fn drafts<'r>(
         &mut self,
-        rule: &'r Rule,
+        rule: &'r Rule<ModelMatch>,
         count: usize,
         findings: &mut Findings,
     ) -> Vec<Draft<'r>> {
@@ -153,7 +169,7 @@ impl<'m> Made<'m> {
     fn route_to_models(
         &mut self,
         route: &ModelRoute<'_, '_>,
-        rule: &Rule,
+        rule: &Rule<ModelMatch>,
         draft: Draft<'_>,
         name: &str,
         findings: &mut Findings,
@@ -187,6 +203,15 @@ impl<'m> Made<'m> {
                 .and_then(|models| models.iter().map(exact).collect());
             manner.models = named.unwrap_or_default();
             manner.is_model_said = is_one_model;
+            manner.proxy = self.proxy.clone();
+            let sent = Sent {
+                refs,
+                models: &manner.models,
+                workloads: &workloads,
+            };
+            let quotas = self.quotas.iter_mut();
+            let quotas = quotas.filter_map(|(quota, places)| quota.of(&sent, places, findings));
+            let limits: Vec<Tree> = limits.into_iter().chain(quotas).collect();
             // An address with a deployment in it is of one model.
             let is_apart = manner.models.len() > 1
                 && refs
@@ -252,7 +277,7 @@ impl<'m> Made<'m> {
                     let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
                         continue;
                     };
-                    let matched = one.tree(self.callers.header(), &route.hostnames, findings);
+                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
                     self.push(
                         &name,
                         &workloads,

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use wire::call::CallHead;
+use wire::encoding::Coding;
 use wire::head::{Known, RequestHead};
 
 use super::cost::{at_most, demand};
@@ -35,6 +36,8 @@ pub(super) struct Opened {
     pub operation: Operation,
     /// The route that lists the call, and where, for one that is not read; the route of one of plain HTTP.
     pub listed: Option<Place>,
+    /// What the body is to be decoded from, of one that is read.
+    pub coding: Option<Coding>,
 }
 
 /// What to do with a request that was read whole.
@@ -118,13 +121,15 @@ pub(super) fn open(
             limit: s.bounds.body_bytes,
         });
     }
-    if operation.reads_body() {
-        check_body_type(head)?;
-    }
+    let coding = match operation.reads_body() {
+        true => body_type(head)?,
+        false => None,
+    };
     Ok(Opened {
         workload,
         operation,
         listed,
+        coding,
     })
 }
 
@@ -306,6 +311,7 @@ fn unread_grant<'s>(
         workload,
         operation,
         listed,
+        ..
     } = opened;
     if let (Some(place), Operation::Http) = (listed, operation) {
         let chosen = route::granted(s, workload, place.route);
@@ -374,17 +380,21 @@ fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
     known.map_or_else(|| Arc::from(name), Arc::clone)
 }
 
-fn check_body_type(head: &RequestHead) -> Result<(), Refusal> {
-    let identity = |v: &[u8]| v.eq_ignore_ascii_case(b"identity");
-    if head.fields.of(Known::ContentEncoding).any(|v| !identity(v)) {
-        return Err(Refusal::ContentEncoding);
-    }
+/// Looks whether the body is JSON, and gives what it is to be decoded from.
+fn body_type(head: &RequestHead) -> Result<Option<Coding>, Refusal> {
+    let mut codings = head.fields.of(Known::ContentEncoding);
+    let coding = match (codings.next(), codings.next()) {
+        (None, _) => None,
+        (Some(one), None) if one.eq_ignore_ascii_case(b"identity") => None,
+        (Some(one), None) => Some(Coding::of(one).ok_or(Refusal::ContentEncoding)?),
+        (Some(_), Some(_)) => return Err(Refusal::ContentEncoding),
+    };
     let Ok(value) = head.fields.only(Known::ContentType) else {
         return Err(Refusal::ContentType);
     };
     let is_json = value.is_some_and(|value| value == b"application/json" || is_json(value));
     if is_json {
-        Ok(())
+        Ok(coding)
     } else {
         Err(Refusal::ContentType)
     }

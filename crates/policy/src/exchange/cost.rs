@@ -75,6 +75,7 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
+        | Operation::Converse
         | Operation::Unread
         | Operation::Http => None,
     }
@@ -103,6 +104,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
+        | Operation::Converse
         | Operation::Unread
         | Operation::Http => None,
     }

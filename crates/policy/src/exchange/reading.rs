@@ -46,7 +46,7 @@ pub(super) struct Identifying {
 /// Who asks for what is known; the body comes.
 #[derive(Debug)]
 pub(super) struct Reading {
-    opened: Opened,
+    pub(super) opened: Opened,
     /// The call itself is believed who is behind it.
     pub(super) reads_user: bool,
     /// The caller's limits were looked at already.

@@ -296,7 +296,12 @@ impl<'a> AttemptRequest<'a> {
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
         let ours = &self.backend.headers;
-        let api = (self.path(), self.backend.withheld_headers);
+        let withheld = match self.record.operation.is_some_and(Operation::reads_body) {
+            // It was decoded.
+            true => self.backend.withheld_headers.with(Known::ContentEncoding),
+            false => self.backend.withheld_headers,
+        };
+        let api = (self.path(), withheld);
         let filtered = self.filtered;
         for field in self.head.fields.iter() {
             if let Some(filtered) = filtered {
@@ -328,7 +333,9 @@ impl<'a> AttemptRequest<'a> {
         for field in self.head.fields.iter() {
             let is_replaced = ours.iter().any(|ours| *ours.name == *field.name);
             let passes = |trace| trace::forwards(trace, field.known);
-            if is_replaced || !self.record.trace.as_ref().is_none_or(passes) {
+            let user = s.identity.user_header.as_deref();
+            let names_user = user.is_some_and(|user| user.as_bytes() == field.name);
+            if names_user || is_replaced || !self.record.trace.as_ref().is_none_or(passes) {
                 continue;
             }
             if !fields::forwards(&field, &self.head.fields, s.identity.header.as_bytes()) {

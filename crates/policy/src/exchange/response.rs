@@ -87,7 +87,9 @@ impl Active {
             return None;
         }
         match head.status {
-            200..=299 if Content::of(head) != Content::Events => Some(Look::FirstBytes),
+            200..=299 if !matches!(Content::of(head), Content::Events | Content::Frames) => {
+                Some(Look::FirstBytes)
+            }
             400 | 422 if self.asks_usage => {
                 let backend = backend.and_then(|id| s.backend(id))?;
                 (backend.ask_usage == AskUsage::Auto).then_some(Look::Refusal)
@@ -150,8 +152,11 @@ impl Running<'_> {
         self.record.streamed = is_stream;
         let form = active.form;
         if let Some(left) = &mut active.left {
-            left.forwarded_events =
-                matches!(form, Form::Events { .. } | Form::CodedEvents(_)).then_some(0);
+            left.forwarded_events = matches!(
+                form,
+                Form::Events { .. } | Form::CodedEvents(_) | Form::Frames
+            )
+            .then_some(0);
             let within = left.bounds.map_or(Duration::ZERO, |bounds| bounds.time);
             return Verdict::ReadToEnd { form, within };
         }
@@ -308,6 +313,11 @@ fn check(
     unix_ms: u64,
 ) -> Result<(), Refusal> {
     let reads = operation.is_some_and(Operation::answers_json);
+    // One API alone has them.
+    let content = match content {
+        Content::Frames if operation != Some(Operation::Converse) => Content::Other,
+        content => content,
+    };
     match head.status {
         401 | 403 => Err(Refusal::UpstreamCredential),
         300..=399 => Err(Refusal::UpstreamFormat),
@@ -391,7 +401,8 @@ fn metering(
         Content::Events if is_plain => Some(Form::Events { withhold }),
         Content::Json => coding().map(Form::CodedJson),
         Content::Events => coding().map(Form::CodedEvents),
-        Content::Other => None,
+        Content::Frames if is_plain => Some(Form::Frames),
+        Content::Frames | Content::Other => None,
     };
     match form {
         Some(form) => (Metering::Read, form),

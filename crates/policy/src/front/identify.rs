@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::presented::Presented;
+use crate::attribution::{CHARS_MAX, is_unseen};
 use crate::caller::{Caller, PeerCertificate};
 use crate::credential::Given;
 use crate::id::WorkloadId;
@@ -80,7 +81,7 @@ impl From<Refusal> for Unidentified {
 /// Who sent this request.
 ///
 /// # Errors
-/// [`Refusal::IdentityRepeated`] for several values of the header; [`Refusal::WorkloadNotRegistered`] where a header
+/// [`Refusal::IdentityRepeated`] for several values of the header, [`Refusal::UserUnreadable`] for a user that cannot be one; [`Refusal::WorkloadNotRegistered`] where a header
 /// alone identifies and names nobody; else [`Refusal::CredentialMissing`], [`Refusal::CredentialInvalid`],
 /// [`Refusal::IdentityUnavailable`], [`Refusal::IdentityContradicted`]; [`Refusal::OriginNotAllowed`] for a session that
 /// another site's page has a browser bring.
@@ -104,16 +105,21 @@ pub(crate) fn identify(
                 if !source.from.trusts(who.peer(), certificate) {
                     continue;
                 }
+                let user = match &configured.user_header {
+                    Some(header) if source.names_user => said_user(who, header)?,
+                    _ => None,
+                };
                 if let Some(name) = named {
                     let found = s.by_name.get(name).copied();
                     let header = &configured.header;
+                    let workload = found.ok_or_else(|| not_registered(header))?;
                     return Ok(Identified::As(Identity {
-                        workload: found.ok_or_else(|| not_registered(header))?,
-                        caller: None,
+                        workload,
+                        caller: user.and_then(|user| with_user(user, workload, s)),
                         users,
                     }));
                 }
-                default = default.or(source.default.map(|default| (default, users)));
+                default = default.or(source.default.map(|default| (default, users, user)));
             }
             Source::Certificate(known) => {
                 takes_credentials = true;
@@ -159,12 +165,12 @@ pub(crate) fn identify(
         }
     }
     // Who brings nothing is let in by default; a credential that no source took is not good.
-    if let Some((workload, users)) = default
+    if let Some((workload, users, user)) = default
         && (!takes_credentials || brought.given() == Given::Nothing)
     {
         return Ok(Identified::As(Identity {
             workload,
-            caller: None,
+            caller: user.and_then(|user| with_user(user, workload, s)),
             users,
         }));
     }
@@ -208,6 +214,28 @@ impl<'h, P: Presented> Brought<'h, P> {
     fn given(&mut self) -> Given<'h> {
         *self.given.get_or_insert_with(|| self.who.credential())
     }
+}
+
+/// The user whom a header names; an empty one names nobody.
+fn said_user(who: &impl Presented, header: &str) -> Result<Option<Arc<str>>, Refusal> {
+    let Some(value) = who.named(header)?.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(value).ok();
+    let text = text.filter(|text| text.len() <= CHARS_MAX && !text.contains(is_unseen));
+    let user = text.ok_or_else(|| Refusal::UserUnreadable {
+        header: header.to_owned(),
+    })?;
+    Ok(Some(user.into()))
+}
+
+/// A caller of this workload, whose user is known.
+fn with_user(user: Arc<str>, workload: WorkloadId, s: &Snapshot) -> Option<Arc<Caller>> {
+    Some(Arc::new(Caller {
+        workload: Arc::clone(&s.workload(workload)?.name),
+        user: Some(user),
+        ..Caller::default()
+    }))
 }
 
 #[cold]

@@ -47,6 +47,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::BodyTooLarge { limit: 32 << 20 },
         Refusal::Slow,
         Refusal::ContentEncoding,
+        Refusal::CodedBody,
         Refusal::ContentType,
         Refusal::NoSuchPath,
         Refusal::OtherPath {
@@ -77,6 +78,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::HostNotAllowed,
         Refusal::OriginNotAllowed,
         Refusal::IdentityRepeated { header: header() },
+        Refusal::UserUnreadable {
+            header: "x-user".into(),
+        },
         Refusal::IdentityContradicted { header: header() },
         Refusal::CredentialMissing,
         Refusal::CredentialInvalid,
@@ -181,6 +185,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::BodyTooLarge { .. } => "BodyTooLarge",
         Refusal::Slow => "Slow",
         Refusal::ContentEncoding => "ContentEncoding",
+        Refusal::CodedBody => "CodedBody",
         Refusal::ContentType => "ContentType",
         Refusal::NoSuchPath => "NoSuchPath",
         Refusal::OtherPath { .. } => "OtherPath",
@@ -194,6 +199,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::HostNotAllowed => "HostNotAllowed",
         Refusal::OriginNotAllowed => "OriginNotAllowed",
         Refusal::IdentityRepeated { .. } => "IdentityRepeated",
+        Refusal::UserUnreadable { .. } => "UserUnreadable",
         Refusal::IdentityContradicted { .. } => "IdentityContradicted",
         Refusal::CredentialMissing => "CredentialMissing",
         Refusal::CredentialInvalid => "CredentialInvalid",

@@ -134,6 +134,55 @@ fn a_default_stands_in_for_a_missing_header_and_for_nothing_else() {
     }
 }
 
+#[test]
+fn a_header_names_the_user_where_it_is_asked_for_and_its_peer_is_believed() {
+    let network = Network::new(IpAddr::from([10, 0, 0, 0]), 8).expect("a network");
+    let believed = |names_user| {
+        let mut s = two_workloads();
+        s.identity.user_header = Some("x-user".to_owned());
+        s.identity.sources = vec![Source::Header(HeaderSource {
+            default: Some(WorkloadId(1)),
+            names_user,
+            from: Trusted::Peers {
+                networks: vec![network],
+                certificates: Vec::new(),
+            },
+        })];
+        Arc::new(Revision::first(s))
+    };
+    let of = believed(true);
+    let inside = peer([10, 0, 0, 1], &[]);
+    let user = |fields: &[(&str, &str)]| {
+        let asked = from(&inside, fields, &of);
+        let caller = asked.record().caller.clone();
+        let user = caller.map(|caller| {
+            let user = caller.user.as_deref().unwrap_or_default();
+            format!("{} {user}", caller.workload)
+        });
+        match asked.code() {
+            "" => user.unwrap_or_default(),
+            code => code.to_owned(),
+        }
+    };
+    assert_eq!(user(&[(IDENTITY, "ide"), ("X-User", "ada")]), "ide ada");
+    assert_eq!(user(&[("x-user", "a@b.example")]), "ci a@b.example");
+    assert_eq!(user(&[("x-user", "")]), "");
+    assert_eq!(user(&[]), "");
+    assert_eq!(user(&[(IDENTITY, "guest"), ("x-user", "ada")]), UNKNOWN);
+    let twice = [("x-user", "ada"), ("x-user", "ada")];
+    assert_eq!(user(&twice), "identity_repeated");
+    assert_eq!(user(&[("x-user", "ada,bob")]), "identity_repeated");
+    let (most, more) = ("x".repeat(256), "x".repeat(257));
+    assert_eq!(user(&[("x-user", &most)]), format!("ci {most}"));
+    for bad in [&more, "a\u{200b}da", "\u{202e}ada"] {
+        assert_eq!(user(&[("x-user", bad)]), "user_unreadable", "{bad:?}");
+    }
+    let outside = from(&outside(), &[("x-user", "ada")], &of);
+    assert_eq!(outside.code(), UNKNOWN);
+    let asked = from(&inside, &[("x-user", "ada")], &believed(false));
+    assert_eq!(known(&asked), "ci said");
+}
+
 /// `key-NAME` is the workload's of that name.
 #[derive(Debug)]
 struct Named;
@@ -217,6 +266,7 @@ fn of_three() -> Snapshot {
         }),
         Source::Header(HeaderSource {
             default: None,
+            names_user: false,
             from: Trusted::Peers {
                 networks: vec![network],
                 certificates: vec!["spiffe://a/proxy".into()],

@@ -85,17 +85,9 @@ fn content_types_that_are_json_in_utf8_and_those_that_are_not() {
 }
 
 #[test]
-fn an_encoded_body_is_refused_where_policy_must_read_it() {
+fn an_encoded_body_is_decoded_from_one_known_coding_where_policy_must_read_it() {
     let refused = Err("unsupported_content_encoding");
-    for value in [
-        "gzip",
-        "br",
-        "zstd",
-        "deflate, gzip",
-        "identity, gzip",
-        "x",
-        "",
-    ] {
+    for value in ["deflate, gzip", "gzip, gzip", "identity, gzip", "x", ""] {
         assert_eq!(chat(&[("content-encoding", value)]), refused, "{value}");
     }
     let (identity, gzip) = (

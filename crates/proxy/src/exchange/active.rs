@@ -236,6 +236,14 @@ impl ActiveExchange {
         has_room
     }
 
+    /// So much of what was kept is kept no longer.
+    #[cold]
+    pub(super) fn drop_kept(&mut self, bytes: usize) {
+        let host = &mut self.host;
+        host.kept = host.kept.saturating_sub(bytes);
+        host.worker.drop_body(bytes);
+    }
+
     /// The request's body is kept no longer.
     #[inline]
     pub(super) fn drop_body(&mut self) {

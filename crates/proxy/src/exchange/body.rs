@@ -16,6 +16,7 @@ use policy::refusal::Refusal;
 use wire::call::{CallFault, CallScanner};
 use wire::head::RequestHead;
 
+use self::coded::Coded;
 use super::active::ActiveExchange;
 use crate::client::{BodyFault, Downstream};
 use crate::deadline::Deadline;
@@ -36,6 +37,11 @@ pub(super) async fn read<D: Downstream>(
     deadline: &mut Deadline,
 ) -> Verdict {
     let mut scanner = active.exchange.scanner(head);
+    // Boxed: rare, and its state would make every exchange larger.
+    let mut coded = active
+        .exchange
+        .coding()
+        .map(|coding| Box::new(Coded::new(coding)));
     let mut rope = Rope::default();
     let mut stint = Stint::default();
     let mut has_waited = false;
@@ -61,6 +67,14 @@ pub(super) async fn read<D: Downstream>(
             Ok(None) => break,
             Err(verdict) => return verdict,
         };
+        if let Some(coded) = &mut coded {
+            let taken = coded.take(active, &piece, (&mut scanner, &mut stint, &mut rope));
+            match Box::pin(taken).await {
+                Verdict::Read { within } => deadline.set(within),
+                refused => return refused,
+            }
+            continue;
+        }
         let now = if rope.is_empty() {
             active.exchange.timing.mark
         } else {
@@ -88,6 +102,11 @@ pub(super) async fn read<D: Downstream>(
     }
     if has_waited {
         active.exchange.timing.resume(worker.clock.arrival());
+    }
+    if let Some(coded) = coded
+        && let Err(refusal) = coded.finish(active)
+    {
+        return active.refuse_unread(refusal);
     }
     *body = rope.into_pieces();
     let call = scanner.as_mut().map(CallScanner::finish);
@@ -165,5 +184,6 @@ impl Rope {
     }
 }
 
+mod coded;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ mod import;
 mod init;
 mod live;
 mod pages;
+mod prices;
 mod run;
 mod usage;
 mod width;

@@ -141,7 +141,7 @@ fn refusals_leave_the_connection_usable() {
             (stranger, 404, "workload_not_registered"),
             (twice, 400, "identity_repeated"),
             (keys, 400, "conflicting_credentials"),
-            (gzip, 415, "unsupported_content_encoding"),
+            (gzip, 400, "invalid_content_encoding"),
             (expects, 417, "expectation_failed"),
             (traced, 405, "method_not_allowed"),
             (many, 431, "too_many_fields"),

@@ -194,3 +194,120 @@ fn what_convert_writes_is_a_configuration_of_ours_whose_secrets_are_in_private_f
         )
     );
 }
+
+#[test]
+fn what_convert_writes_elsewhere_is_told_where_a_file_is_not_found_from_there() {
+    let upstream = completions();
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("a file");
+    let annotated = "apiVersion: v1\nkind: Secret\nmetadata: { name: key, annotations: { substitution.aigw.run/file/apiKey: key.txt } }\n";
+    write(
+        "all.yaml",
+        &[GATEWAY, "---", &route("one", &upstream), "---\n", annotated].concat(),
+    );
+    write("key.txt", "canary-key");
+    let run = |args: &[&str]| tollgate(dir.path(), args, &[WIDE]);
+    assert_eq!(run(&["check", "-c", "all.yaml"]).code, Some(0));
+    assert_eq!(run(&["convert", "all.yaml", "-o", "."]).code, Some(0));
+    let elsewhere = run(&["convert", "all.yaml", "-o", "out"]);
+    assert_eq!(elsewhere.code, Some(1));
+    let says = "out/tollgate.yaml, and 0 files that it names; it cannot be run as it is:\nout/tollgate.yaml:4: backends.one.credential.file: cannot read the file \"key.txt\": it does not exist";
+    assert!(elsewhere.err.starts_with(says), "{}", elsewhere.err);
+}
+
+#[test]
+fn clients_of_an_api_key_policy_have_a_limit_each_and_nobody_else_is_let_in() {
+    let upstream = completions();
+    let policies = "
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: SecurityPolicy
+metadata: { name: keys }
+spec:
+  targetRefs: [ { group: gateway.networking.k8s.io, kind: Gateway, name: door } ]
+  apiKeyAuth: { credentialRefs: [ { name: clients } ], extractFrom: [ { headers: [ x-api-key ] } ], forwardClientIDHeader: x-client }
+---
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: { name: limits }
+spec:
+  targetRefs: [ { group: gateway.networking.k8s.io, kind: Gateway, name: door } ]
+  rateLimit: { type: Global, global: { rules: [ { clientSelectors: [ { headers: [ { name: x-client, type: Distinct } ] } ], limit: { requests: 2, unit: Hour } } ] } }
+";
+    let clients = |ada: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{ name: clients }}\nstringData: {{ ada: {ada}, bob: canary-of-bob-012345 }}\n"
+        )
+    };
+    let (one, key) = (route("one", &upstream), secret("upstream-canary-key"));
+    let gate = Gate::start_directory(&[
+        ("objects/a.yaml", GATEWAY.as_bytes()),
+        ("objects/b.yaml", one.as_bytes()),
+        ("objects/c.yaml", key.as_bytes()),
+        ("objects/d.yaml", policies.as_bytes()),
+        ("objects/e.yaml", clients("canary-of-ada-012345").as_bytes()),
+    ]);
+    let call = |lines: &[&str]| {
+        gate.call(&post("/v1/chat/completions", lines, &chat("one", false)))
+            .status
+    };
+    let (ada, bob) = (
+        "x-api-key: canary-of-ada-012345",
+        "x-api-key: canary-of-bob-012345",
+    );
+    assert_eq!([call(&[ada]), call(&[ada]), call(&[ada])], [200, 200, 429]);
+    // A client cannot say that it is another.
+    assert_eq!(call(&[ada, "x-client: bob"]), 403);
+    assert_eq!([call(&[bob]), call(&[bob]), call(&[bob])], [200, 200, 429]);
+    assert_eq!(call(&[]), 401);
+    assert_eq!(call(&["x-client: ada"]), 401);
+    assert_eq!(call(&["x-api-key: canary-of-nobody-01"]), 401);
+    let sent = upstream.nth(0).expect("a call");
+    assert_eq!(sent.header("authorization"), ["Bearer upstream-canary-key"]);
+    assert!(sent.header("x-api-key").is_empty());
+    // A key that is replaced lets nobody in any more.
+    gate.replace("objects/e.yaml", clients("canary-of-ada-678901").as_bytes());
+    eventually("the old key is refused", || call(&[ada]) == 401);
+    assert_eq!(call(&["x-api-key: canary-of-ada-678901"]), 429);
+    let seen = [gate.log(), gate.admin("/config").text(), gate.metrics()].concat();
+    assert!(!seen.contains("canary-"), "a secret is shown");
+}
+
+#[test]
+fn a_distinct_header_that_no_rule_names_says_the_user_and_each_has_the_amount() {
+    let upstream = completions();
+    let limits = "
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: { name: limits }
+spec:
+  targetRefs: [ { group: gateway.networking.k8s.io, kind: Gateway, name: door } ]
+  rateLimit: { type: Global, global: { rules: [ { clientSelectors: [ { headers: [ { name: x-user-id, type: Distinct } ] } ], limit: { requests: 2, unit: Hour } } ] } }
+";
+    let (one, key) = (route("one", &upstream), secret("upstream-canary-key"));
+    let gate = Gate::start_directory(&[
+        ("objects/a.yaml", GATEWAY.as_bytes()),
+        ("objects/b.yaml", one.as_bytes()),
+        ("objects/c.yaml", key.as_bytes()),
+        ("objects/d.yaml", limits.as_bytes()),
+    ]);
+    let three = |lines: &[&str]| {
+        [(); 3].map(|()| {
+            gate.call(&post("/v1/chat/completions", lines, &chat("one", false)))
+                .status
+        })
+    };
+    for user in ["x-user-id: ada", "x-user-id: bob", "x-user-id: c@d.example"] {
+        assert_eq!(three(&[user]), [200, 200, 429], "{user}");
+    }
+    assert_eq!(three(&[]), [200, 200, 429]);
+    assert_eq!(three(&["x-user-id: ada", "x-user-id: eve"]), [400; 3]);
+    let records = gate.records(9);
+    assert_eq!(records[0]["user"], "ada");
+    assert!(
+        upstream
+            .nth(0)
+            .expect("a call")
+            .header("x-user-id")
+            .is_empty()
+    );
+}

@@ -3,6 +3,7 @@
 //! Invariant: what is recorded is what the backend counted, whichever dialect it was asked in.
 //! Not here: what each member becomes (`vectors/translate`).
 
+mod bedrock;
 mod google;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use wire::filter::Stop;
 
 use crate::answer::{Ended, Event, Finish, Reader, Usage};
-use crate::raw::{Text, Told, read_json};
+use crate::raw::{Text, read_json};
+use crate::report::{Count, Told};
 
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -86,25 +87,23 @@ struct Delta<'a> {
 #[derive(Deserialize, Clone, Copy, Default, Debug)]
 #[serde(default)]
 struct Counts {
-    input_tokens: Told<u64>,
-    cache_read_input_tokens: Told<u64>,
-    cache_creation_input_tokens: Told<u64>,
+    input_tokens: Count,
+    cache_read_input_tokens: Count,
+    cache_creation_input_tokens: Count,
     cache_creation: Told<Written>,
-    output_tokens: Told<u64>,
+    output_tokens: Count,
 }
 
 #[derive(Deserialize, Clone, Copy, Default, Debug)]
 #[serde(default)]
 struct Written {
-    ephemeral_1h_input_tokens: Told<u64>,
+    ephemeral_1h_input_tokens: Count,
 }
 
 impl Counts {
     /// Takes what a later event says, member by member.
     fn merge(&mut self, later: Self) {
-        fn take<T>(into: &mut Told<T>, later: Told<T>) {
-            into.0 = later.0.or(into.0.take());
-        }
+        let take = |into: &mut Count, later: Count| into.0 = later.0.or(into.0);
         take(&mut self.input_tokens, later.input_tokens);
         take(
             &mut self.cache_read_input_tokens,
@@ -114,7 +113,7 @@ impl Counts {
             &mut self.cache_creation_input_tokens,
             later.cache_creation_input_tokens,
         );
-        take(&mut self.cache_creation, later.cache_creation);
+        self.cache_creation.0 = later.cache_creation.0.or(self.cache_creation.0);
         take(&mut self.output_tokens, later.output_tokens);
     }
 

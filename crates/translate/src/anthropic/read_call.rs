@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::sealed;
 use crate::call::{
-    Call, Format, Left, Media, Message, Names, Other, Part, Role, Said, Tool, ToolCall, ToolChoice,
-    ToolResult,
+    Call, Format, Left, Media, Message, Names, OfAnthropic, Other, Part, Role, Said, Tool,
+    ToolCall, ToolChoice, ToolResult,
 };
 use crate::fault::{Fault, Result};
 use crate::raw::{Object, Raw};
@@ -77,6 +77,9 @@ fn read_object(mut body: Object<'_>) -> Result<Call<'_>> {
         call.tool_choice = Some(choice);
         call.parallel_calls = is_single.map(|is_single| !is_single);
     }
+    call.of_anthropic = Some(OfAnthropic {
+        thinking: body.look("thinking"),
+    });
     if let Some((budget, is_shown)) = body.read("thinking", thinking)? {
         call.thinking_budget = budget;
         call.shows_thinking = is_shown;
@@ -152,7 +155,7 @@ fn block<'a>(nth: usize, mut block: Object<'a>, left: &Left) -> Result<Part<'a>>
             let signature = block.text("signature")?.filter(|text| !text.is_empty());
             sealed::open_thinking(text, signature)
         }
-        "redacted_thinking" => Said::Redacted(block.need("data", Raw::text)?),
+        "redacted_thinking" => sealed::open_redacted(block.need("data", Raw::text)?),
         "tool_use" => {
             let (id, signature) = sealed::open_id(block.need("id", Raw::text)?);
             Said::Call(ToolCall {

@@ -1,4 +1,5 @@
-//! What another provider signed, as clients of the Messages API carry it: in the signature of a thinking block, and in the id of a call.
+//! What another provider signed, as clients of the Messages API carry it: in the signature of a thinking block, in what is redacted,
+//! and in the id of a call.
 //!
 //! Invariant: what is opened is what was sealed, byte for byte; what another hand made (Anthropic's own) is not opened. An id has
 //! none but the characters that the API takes in one.
@@ -29,6 +30,25 @@ pub(super) fn open_thinking<'a>(text: Cow<'a, str>, signature: Option<Cow<'a, st
         Some((by, signature)) => {
             let signature = Some(Cow::Owned(signature));
             Said::Of(by.into(), Box::new(Said::Thinking { text, signature }))
+        }
+    }
+}
+
+/// Thinking that only its provider can read.
+pub(super) fn redacted(by: &str, data: &str) -> String {
+    format!("{MARK}{by}:{data}")
+}
+
+/// The same again: what was sealed here is of whom made it.
+pub(super) fn open_redacted(data: Cow<'_, str>) -> Said<'_> {
+    let opened = data
+        .strip_prefix(MARK)
+        .and_then(|rest| rest.split_once(':'));
+    match opened {
+        None => Said::Redacted(data),
+        Some((by, data)) => {
+            let data = Said::Redacted(data.to_owned().into());
+            Said::Of(by.to_owned().into(), Box::new(data))
         }
     }
 }

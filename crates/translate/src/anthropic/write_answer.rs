@@ -198,9 +198,10 @@ impl Writer for Events {
             }
             Event::Redacted(data) => {
                 self.stop_all(out);
+                let sealed = sealed::redacted(self.asked.backend, data);
                 self.start(out, |json| {
                     json.say("type", "redacted_thinking");
-                    json.say("data", data);
+                    json.say("data", &sealed);
                 });
                 write(out, "content_block_stop", |json| {
                     json.key("index").whole(self.index)
@@ -415,7 +416,10 @@ impl Writer for Whole {
                 let sealed = sealed::thinking(self.asked.backend, signature);
                 self.thinking("", &sealed);
             }
-            Event::Redacted(data) => self.blocks.push(Block::Redacted(data.to_owned())),
+            Event::Redacted(data) => {
+                let sealed = sealed::redacted(self.asked.backend, data);
+                self.blocks.push(Block::Redacted(sealed));
+            }
             Event::Call {
                 nth,
                 id,

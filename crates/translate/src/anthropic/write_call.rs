@@ -285,6 +285,11 @@ fn tool_choice(call: &Call<'_>, json: &mut Json) {
         None => return,
         Some(choice) => choice,
     };
+    write_choice(choice, is_single, json);
+}
+
+/// Writes which tools may be called.
+pub(crate) fn write_choice(choice: &ToolChoice<'_>, is_single: bool, json: &mut Json) {
     json.key("tool_choice").object(|json| {
         let kind = match choice {
             ToolChoice::None => "none",

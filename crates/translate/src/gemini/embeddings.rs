@@ -15,7 +15,8 @@ use wire::filter::{Request, ResponseFilter, Shape, Stop};
 use super::{Place, sealed};
 use crate::fault::{Fault, Result};
 use crate::json::Json;
-use crate::raw::{Raw, Told, read_json};
+use crate::raw::{Raw, read_json};
+use crate::report::{Count, Told};
 
 /// No answer is longer.
 const DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
@@ -128,7 +129,7 @@ struct Embedding<'a> {
 #[derive(Deserialize, Clone, Copy, Default, Debug)]
 #[serde(rename_all = "camelCase", default)]
 struct Counts {
-    prompt_token_count: Told<u64>,
+    prompt_token_count: Count,
 }
 
 /// An answer on its way.

@@ -11,7 +11,8 @@ use wire::filter::Stop;
 use super::compact::compact;
 use crate::answer::{Ended, Event, Finish, Reader, Usage};
 use crate::calls::{MADE, hash};
-use crate::raw::{Raw, Text, Told, read_json};
+use crate::raw::{Raw, Text, read_json};
+use crate::report::{Count, Told};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,17 +81,17 @@ struct Call<'a> {
 #[derive(Deserialize, Clone, Copy, Default, Debug)]
 #[serde(rename_all = "camelCase", default)]
 struct Counts {
-    prompt_token_count: Told<u64>,
-    tool_use_prompt_token_count: Told<u64>,
-    cached_content_token_count: Told<u64>,
-    candidates_token_count: Told<u64>,
-    thoughts_token_count: Told<u64>,
+    prompt_token_count: Count,
+    tool_use_prompt_token_count: Count,
+    cached_content_token_count: Count,
+    candidates_token_count: Count,
+    thoughts_token_count: Count,
 }
 
 impl Counts {
     /// Takes what a later event says, member by member.
     fn merge(&mut self, later: Self) {
-        let take = |into: &mut Told<u64>, later: Told<u64>| into.0 = later.0.or(into.0);
+        let take = |into: &mut Count, later: Count| into.0 = later.0.or(into.0);
         take(&mut self.prompt_token_count, later.prompt_token_count);
         take(
             &mut self.tool_use_prompt_token_count,
@@ -108,7 +109,7 @@ impl Counts {
     }
 
     fn usage(self) -> Usage {
-        let sum = |one: Told<u64>, other: Told<u64>| match (one.0, other.0) {
+        let sum = |one: Count, other: Count| match (one.0, other.0) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
             (one, other) => one.or(other),
         };

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use wire::filter::Stop;
 
 use crate::answer::{Ended, Event, Finish, Reader, Usage};
-use crate::raw::{Text, Told, read_json};
+use crate::raw::{Text, read_json};
+use crate::report::{Count, Told};
 
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -91,8 +92,8 @@ struct Google<'a> {
 #[derive(Deserialize, Clone, Copy, Default)]
 #[serde(default)]
 struct Counts {
-    prompt_tokens: Told<u64>,
-    completion_tokens: Told<u64>,
+    prompt_tokens: Count,
+    completion_tokens: Count,
     prompt_tokens_details: Told<PromptDetails>,
     completion_tokens_details: Told<CompletionDetails>,
 }
@@ -100,14 +101,14 @@ struct Counts {
 #[derive(Deserialize, Clone, Copy, Default)]
 #[serde(default)]
 struct PromptDetails {
-    cached_tokens: Told<u64>,
-    cache_write_tokens: Told<u64>,
+    cached_tokens: Count,
+    cache_write_tokens: Count,
 }
 
 #[derive(Deserialize, Clone, Copy, Default)]
 #[serde(default)]
 struct CompletionDetails {
-    reasoning_tokens: Told<u64>,
+    reasoning_tokens: Count,
 }
 
 impl From<Counts> for Usage {

@@ -91,6 +91,8 @@ pub(crate) enum Name {
     CacheRead,
     CacheStored,
     CacheWrites,
+    /// A list by how long what was written is kept.
+    CacheWriteList,
     CacheWrite5m,
     CacheWrite1h,
 

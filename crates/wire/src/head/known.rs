@@ -124,6 +124,12 @@ impl KnownSet {
         self.0 & kind.bit() != 0
     }
 
+    /// It and this one.
+    #[must_use]
+    pub const fn with(self, kind: Known) -> Self {
+        Self(self.0 | kind.bit())
+    }
+
     /// It without this one.
     #[must_use]
     pub const fn without(self, kind: Known) -> Self {

@@ -126,3 +126,38 @@ fn of_a_stream_whose_text_comes_at_its_end_no_number_of_events_is_known_before()
         })
     );
 }
+
+#[test]
+fn binary_events_are_read_to_the_one_with_usage_and_to_a_failure() {
+    use testing::eventstream::{event, exception};
+    let usage = r#"{"usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7},"metrics":{"latencyMs":1},"p":"ab"}"#;
+    // What an answer says of usage is none.
+    let text = r#"{"contentBlockIndex":0,"delta":{"text":"x"},"usage":{"inputTokens":9}}"#;
+    let begun = [
+        event("messageStart", "{}"),
+        event("contentBlockDelta", text),
+    ]
+    .concat();
+    let whole = [&begun[..], &event("metadata", usage)].concat();
+    let failed = exception("throttlingException", r#"{"message":"slow"}"#);
+    let failed = [&begun[..], &failed].concat();
+    let mut broken = whole.clone();
+    broken[begun.len() + 20] ^= 1;
+    for piece in [1, 2, 3, 7, 64, 4096] {
+        let read = |answer: &[u8]| {
+            let mut meter = Meter::new(Form::Frames);
+            for chunk in answer.chunks(piece) {
+                assert!(meter.pass(chunk, false), "nothing is withheld");
+            }
+            let so_far = meter.so_far();
+            assert_eq!(so_far.events, meter.events());
+            let told_error = so_far.told_error;
+            let heard = meter.heard(true);
+            (*heard.reading, heard.events, told_error)
+        };
+        assert_eq!(read(&whole), (said(), Some(3), false));
+        assert_eq!(read(&begun), (Reading::Absent, Some(2), false));
+        assert_eq!(read(&failed), (Reading::Absent, Some(2), true));
+        assert_eq!(read(&broken), (Reading::Absent, Some(2), false));
+    }
+}

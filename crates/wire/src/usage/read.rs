@@ -1,7 +1,7 @@
 //! Usage objects → counts. OpenAI's two dialects and Anthropic's differ in names only, save that
 //! Anthropic's `input_tokens` leaves out what the cache served and stored; we add it. Some engines
 //! leave reasoning out of the completion and count it in the total; we add that too. Google has it beside the completion by
-//! name, and what its own tools gave beside the prompt.
+//! name, and what its own tools gave beside the prompt. Amazon's means what Anthropic's does.
 //!
 //! Invariant: of members with the same name the last one counts, with all that it holds; several reports of one answer are
 //! merged member by member before anything is compared, as one event may have a part and another its whole.
@@ -9,6 +9,7 @@
 
 use std::array::from_mut;
 
+use super::cache_writes::cache_writes;
 use super::modality::audio;
 use super::{Reading, TOKEN_LIMIT, Usage};
 use crate::dialect::{Name, name, names};
@@ -137,9 +138,9 @@ impl Report {
                 (Some(&mut *input), None)
             } else if is(COMPLETION_TOKENS[1]) {
                 (Some(&mut *output), None)
-            } else if is(CACHE_READ) {
+            } else if is(CACHE_READ[0]) {
                 (Some(&mut *cache_read), None)
-            } else if is(CACHE_STORED) {
+            } else if is(CACHE_STORED[0]) {
                 (Some(&mut *cache_stored), None)
             } else if is(CACHE_WRITES) {
                 (None, Some(([&mut *five_minutes, &mut *hour], None, WRITES)))
@@ -171,6 +172,16 @@ impl Report {
                 (Some(&mut *cached_content), None)
             } else if is(PROMPT_BESIDE) {
                 (Some(&mut *prompt_beside), None)
+            } else if is(PROMPT_TOKENS[3]) {
+                (Some(&mut *input), None)
+            } else if is(COMPLETION_TOKENS[3]) {
+                (Some(&mut *output), None)
+            } else if is(TOTAL_TOKENS[2]) {
+                (Some(&mut *total), None)
+            } else if is(CACHE_READ[1]) {
+                (Some(&mut *cache_read), None)
+            } else if is(CACHE_STORED[1]) {
+                (Some(&mut *cache_stored), None)
             } else {
                 (None, None)
             };
@@ -186,6 +197,9 @@ impl Report {
                 }
                 (None, None) if is(PROMPT_MODALITIES) => *asked_audio = audio_of(reader)?,
                 (None, None) if is(COMPLETION_MODALITIES) => *made_audio = audio_of(reader)?,
+                (None, None) if is(CACHE_WRITE_LIST) => {
+                    [*five_minutes, *hour] = cache_writes_of(reader)?;
+                }
                 (None, None) => reader.pass()?,
             }
             more = reader.more()?;
@@ -451,14 +465,15 @@ struct CacheWrites {
 /// Two names of one count, or those of two counts inside a details object.
 type Two = [&'static str; 2];
 
-const PROMPT_TOKENS: Three = names(Name::PromptTokens);
-const COMPLETION_TOKENS: Three = names(Name::CompletionTokens);
+const PROMPT_TOKENS: Four = names(Name::PromptTokens);
+const COMPLETION_TOKENS: Four = names(Name::CompletionTokens);
 const PROMPT_BESIDE: &str = name(Name::PromptBeside);
 const REASONING_BESIDE: &str = name(Name::ReasoningBeside);
-const TOTAL_TOKENS: Two = names(Name::TotalTokens);
-const CACHE_READ: &str = name(Name::CacheRead);
-const CACHE_STORED: &str = name(Name::CacheStored);
+const TOTAL_TOKENS: Three = names(Name::TotalTokens);
+const CACHE_READ: Two = names(Name::CacheRead);
+const CACHE_STORED: Two = names(Name::CacheStored);
 const CACHE_WRITES: &str = name(Name::CacheWrites);
+const CACHE_WRITE_LIST: &str = name(Name::CacheWriteList);
 const PROMPT_DETAILS: Two = names(Name::PromptDetails);
 const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
 
@@ -469,6 +484,8 @@ const CACHED_BESIDE: Three = names(Name::CachedBeside);
 
 /// Three names of one count, or up to three counts inside a details object.
 type Three = [&'static str; 3];
+/// Four names of one count.
+type Four = [&'static str; 4];
 
 const CACHED: Three = [
     name(Name::CachedTokens),
@@ -538,6 +555,17 @@ fn audio_of(reader: &mut Reader<'_>) -> Option<Count> {
         (Kind::Array, list) => audio(list).map_or(Count::ABSENT, Count::of_value),
         (Kind::Null, _) => Count::ABSENT,
         _ => Count::IMPOSSIBLE,
+    })
+}
+
+/// Reads a list of what was written to caches, by how long it is kept. `None` where the text is not JSON.
+fn cache_writes_of(reader: &mut Reader<'_>) -> Option<[Count; 2]> {
+    Some(match reader.value()? {
+        (Kind::Array, list) => {
+            cache_writes(list).map(|kept| kept.map_or(Count::ABSENT, Count::of_value))
+        }
+        (Kind::Null, _) => [Count::ABSENT; 2],
+        _ => [Count::IMPOSSIBLE; 2],
     })
 }
 

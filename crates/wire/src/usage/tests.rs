@@ -626,3 +626,67 @@ fn sound_is_read_out_of_a_list_by_what_tokens_are_of() {
         );
     }
 }
+
+#[test]
+fn what_amazon_reports_means_what_anthropic_does_and_has_its_writes_in_a_list() {
+    let usage = valid(
+        r#"{"inputTokens":7,"outputTokens":3,"totalTokens":1630,"cacheReadInputTokens":1500,"cacheWriteInputTokens":120,"cacheDetails":[{"inputTokens":100,"ttl":"1h"},{"inputTokens":20,"ttl":"5m"}]}"#,
+    );
+    assert_eq!(
+        usage,
+        Usage {
+            prompt: Some(1627),
+            completion: Some(3),
+            total: Some(1630),
+            cached: Some(1500),
+            cache_write_5m: Some(20),
+            cache_write_1h: Some(100),
+            ..Usage::default()
+        }
+    );
+    let whole = r#"{"output":{"message":{"role":"assistant","content":[{"text":"usage"}]}},"stopReason":"end_turn","usage":{"inputTokens":7,"outputTokens":3,"totalTokens":10},"metrics":{"latencyMs":1}}"#;
+    for step in [1, 7, whole.len()] {
+        let Reading::Valid(usage) = unary(whole, step) else {
+            panic!("valid")
+        };
+        assert_eq!((usage.prompt, usage.completion), (Some(7), Some(3)));
+    }
+    for (list, writes, doubtful) in [
+        // What it does not part is kept five minutes.
+        ("[]", [Some(12), None], false),
+        ("null", [Some(12), None], false),
+        (
+            r#"[{"ttl":"1h","inputTokens":12}]"#,
+            [Some(0), Some(12)],
+            false,
+        ),
+        (
+            r#" [ { "inputTokens" : 2 , "ttl" : "1h" } , {"ttl":"5m","inputTokens":10,"x":[{}]} ] "#,
+            [Some(10), Some(2)],
+            false,
+        ),
+        (
+            r#"[{"ttl":"2d","inputTokens":12}]"#,
+            [Some(12), None],
+            false,
+        ),
+        (r#"[{"ttl":"1h"},7]"#, [Some(12), None], false),
+        // More than their sum, none that can be true, and no list.
+        (
+            r#"[{"ttl":"1h","inputTokens":13}]"#,
+            [Some(0), Some(13)],
+            true,
+        ),
+        (r#"[{"ttl":"1h","inputTokens":-1}]"#, [Some(12), None], true),
+        ("{}", [Some(12), None], true),
+    ] {
+        let usage = valid(&format!(
+            r#"{{"inputTokens":10,"outputTokens":1,"cacheWriteInputTokens":12,"cacheDetails":{list}}}"#
+        ));
+        assert_eq!(
+            ([usage.cache_write_5m, usage.cache_write_1h], usage.doubtful),
+            (writes, doubtful),
+            "{list}"
+        );
+    }
+}

@@ -96,14 +96,8 @@ struct Tokenize {
     tools: Option<Vec<Json>>,
     #[serde(default)]
     add_special_tokens: Option<bool>,
-    #[serde(default)]
-    add_generation_prompt: Option<bool>,
-    #[serde(default)]
-    continue_final_message: Option<bool>,
-    #[serde(default)]
-    chat_template: Option<Json>,
-    #[serde(default)]
-    chat_template_kwargs: Option<Json>,
+    #[serde(flatten)]
+    template: chat::TemplateMembers,
     #[serde(default)]
     return_token_strs: Option<bool>,
 }
@@ -132,12 +126,7 @@ impl Tokenize {
             let adds_special = self.add_special_tokens.unwrap_or(true);
             return Ok(model.tokenizer().encode_prompt(&prompt, adds_special));
         };
-        let arguments = chat::arguments(
-            self.chat_template_kwargs,
-            self.chat_template.as_ref(),
-            self.add_generation_prompt,
-            self.continue_final_message,
-        )?;
+        let arguments = self.template.arguments()?;
         let conversation = chat::conversation(messages, self.tools.as_deref(), arguments)?;
         let mut tokens = model.templated(&conversation)?;
         if self.add_special_tokens == Some(true) {

@@ -39,7 +39,7 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 /// Formats of strings that xgrammar compiles.
-const FORMATS: &[&str] = &[
+pub(super) const FORMATS: &[&str] = &[
     "email",
     "date",
     "time",

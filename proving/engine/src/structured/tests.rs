@@ -92,22 +92,7 @@ fn a_value_of_every_keyword_is_accepted_by_another_validator() {
 
 #[test]
 fn a_value_of_every_format_is_accepted_by_another_validator() {
-    for format in [
-        "email",
-        "date",
-        "time",
-        "date-time",
-        "duration",
-        "ipv4",
-        "ipv6",
-        "hostname",
-        "uuid",
-        "uri",
-        "uri-reference",
-        "uri-template",
-        "json-pointer",
-        "relative-json-pointer",
-    ] {
+    for format in super::schema::FORMATS {
         let schema = json!({"type": "string", "format": format});
         let judge = judge(&schema);
         assert!(

@@ -12,7 +12,7 @@ pub const LEAST_UNIQUE: f64 = 0.1;
 /// Sessions of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cardinality {
-    /// Requests.
+    /// Requests, but for those that were sent again.
     pub sends: u64,
     /// Sessions that were begun.
     pub sessions: u64,

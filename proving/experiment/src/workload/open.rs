@@ -22,7 +22,6 @@ pub struct Arrivals {
     deal: Deal,
     number: u64,
     before: Duration,
-    tally: SessionCounts,
 }
 
 /// A session that starts.
@@ -34,6 +33,8 @@ pub struct Arrival {
     pub first: Turn,
     /// Its later turns.
     pub visit: Visit,
+    /// What it adds to the profile's counts once it is taken.
+    pub begun: SessionCounts,
 }
 
 /// The later turns of a session that has started.
@@ -62,7 +63,6 @@ impl Arrivals {
             deal: Deal::new(seed, profile, 0, 1).in_order(matches!(arrivals, Process::Trace(_))),
             number: 0,
             before: Duration::ZERO,
-            tally: SessionCounts::default(),
         })
     }
 
@@ -76,7 +76,8 @@ impl Arrivals {
                 continue;
             }
             let (session, repeat) = self.deal.at(number, sessions.count())?;
-            self.tally.begin(repeat);
+            let mut begun = SessionCounts::default();
+            begun.begin(repeat);
             let mut walk = Walk::new(session, repeat, sessions);
             let first = walk.take(due);
             let actor = Actor {
@@ -89,13 +90,9 @@ impl Arrivals {
                 number,
                 first,
                 visit,
+                begun,
             });
         }
-    }
-
-    /// What became of the sessions so far; hand back what [`Visit::abandon`] says.
-    pub const fn tally(&mut self) -> &mut SessionCounts {
-        &mut self.tally
     }
 }
 

@@ -165,11 +165,11 @@ fn a_failed_turn_skips_the_rest_of_its_session() {
         think: exponential(1.0),
     });
     let mut arrivals = open.arrivals(0, Part::WHOLE).unwrap();
-    let mut visit = arrivals.next(&sessions).unwrap().visit;
+    let arrival = arrivals.next(&sessions).unwrap();
+    assert_eq!((arrival.begun.sessions, arrival.begun.repeated), (1, 0));
+    let mut visit = arrival.visit;
     assert_eq!(visit.next(Duration::ZERO, &sessions).unwrap().turn, 1);
-    let skipped = visit.abandon();
-    arrivals.tally().absorb(skipped);
-    assert_eq!(arrivals.tally().skipped_turns, 2);
+    assert_eq!(visit.abandon().skipped_turns, 2);
 }
 
 #[test]

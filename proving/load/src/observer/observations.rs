@@ -74,6 +74,19 @@ impl Window {
     pub fn holds(&self, now: Instant) -> bool {
         now >= self.begin && now < self.end
     }
+
+    /// Which share of the time between two moments lies in it.
+    #[must_use]
+    pub fn share(&self, from: Instant, to: Instant) -> f64 {
+        let all = to.saturating_duration_since(from);
+        if all.is_zero() {
+            return f64::from(self.holds(to));
+        }
+        let inside = to
+            .min(self.end)
+            .saturating_duration_since(from.max(self.begin));
+        inside.as_secs_f64() / all.as_secs_f64()
+    }
 }
 
 /// Quantiles of a histogram, in microseconds.
@@ -94,7 +107,7 @@ pub struct Quantiles {
 }
 
 /// Everything that was due between the end of the warm-up and the end of the measurement, whenever it ended; events,
-/// outputs, bytes and `completed` are counted by the moment at which they came.
+/// outputs, tokens, bytes and `completed` are counted by the moment at which they came.
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     /// Requests answered 2xx and whole.
@@ -113,8 +126,8 @@ pub struct Observations {
     pub events: u64,
     /// Those with output.
     pub outputs: u64,
-    /// Tokens of completions, as good answers report them.
-    pub tokens: u64,
+    /// Tokens of completions, as good answers report them: they come evenly from the first output to the end.
+    pub tokens: f64,
     /// Body bytes received.
     pub body_bytes: u64,
     /// Open loop: requests that were due and not sent when the time was over.
@@ -253,10 +266,33 @@ fn micros(time: Duration) -> u64 {
 mod tests {
     //! Sums.
 
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    use super::{Measure, Observations};
+    use super::{Measure, Observations, Window};
     use crate::client::Failure;
+
+    #[test]
+    fn of_what_came_before_and_after_the_measured_time_only_the_share_inside_counts() {
+        let zero = Instant::now();
+        let at = |seconds| zero + Duration::from_secs(seconds);
+        let window = Window {
+            begin: at(10),
+            end: at(20),
+        };
+        for (from, to, wanted) in [
+            (0, 5, 0.0),
+            (5, 15, 0.5),
+            (12, 14, 1.0),
+            (18, 26, 0.25),
+            (0, 40, 0.25),
+            (20, 30, 0.0),
+            (10, 10, 1.0),
+            (20, 20, 0.0),
+        ] {
+            let share = window.share(at(from), at(to));
+            assert!((share - wanted).abs() < 1e-9, "{from} to {to}: {share}");
+        }
+    }
 
     #[test]
     fn what_threads_saw_adds_up_and_each_measure_has_a_place_of_its_own() {

@@ -1,12 +1,15 @@
 //! The one thing that is decoded: a usage object, after its answer has ended.
 //!
-//! Invariant: at most [`USAGE_BYTES`] of it are kept; what does not decode is no usage, and no failure.
+//! Invariant: at most [`USAGE_BYTES`] of it are kept; what does not decode, or says more than could be, is no usage, and no
+//! failure.
 //! Not here: where it stands (`event`).
 
 use serde::Deserialize;
 
 /// What is kept of a usage object.
 pub(super) const USAGE_BYTES: usize = 4 << 10;
+/// The most tokens that are a count: what every reader of JSON has exactly. One such answer would be all of a mean.
+const TOKENS_MAX: u64 = 1 << 53;
 
 /// Tokens as the answer reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -36,7 +39,10 @@ impl Usage {
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut read = serde_json::Deserializer::from_slice(bytes).into_iter();
-        read.next()?.ok()
+        let usage: Self = read.next()?.ok()?;
+        let mut counts = [usage.prompt, usage.completion, usage.cached()].into_iter();
+        let is_sound = counts.all(|count| count.is_none_or(|count| count <= TOKENS_MAX));
+        is_sound.then_some(usage)
     }
 
     /// Tokens of the prompt that an engine had kept.
@@ -67,6 +73,9 @@ mod tests {
         );
         assert_eq!(Usage::read(&object[..30]), None);
         assert_eq!(Usage::read(b"{\"prompt_tokens\":-1}"), None);
+        let huge =
+            br#"{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}"#;
+        assert_eq!(Usage::read(huge), None);
         let details =
             Usage::read(br#"{"prompt_tokens":1,"prompt_tokens_details":null}"#).expect("usage");
         assert_eq!(details.cached(), None);

@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use experiment::workload::{Arrival, Arrivals, SEQUENCE, SessionCounts};
+use experiment::workload::{Arrival, Arrivals, SEQUENCE};
 
 use super::state::Shared;
 
@@ -106,7 +106,7 @@ impl Lanes {
 pub(super) async fn release(shared: Rc<Shared>, profile: usize, mut arrivals: Arrivals) {
     let place = &shared.places[profile];
     let Some(lanes) = &place.lanes else { return };
-    let (mut told, mut at_once) = (SessionCounts::default(), 0);
+    let mut at_once = 0;
     while let Some(arrival) = arrivals.next(&shared.sessions(profile)) {
         let due = shared.start + arrival.first.due.at;
         // Dropped without a lane that took it, it was not sent.
@@ -114,7 +114,6 @@ pub(super) async fn release(shared: Rc<Shared>, profile: usize, mut arrivals: Ar
         if !shared.may_send(profile, due) {
             break;
         }
-        place.tell(&mut told, *arrivals.tally());
         shared.timers.until(due).await;
         if lanes.push(arrival) {
             drawn.hand_over();
@@ -143,15 +142,14 @@ pub(super) async fn live(
     shared.timers.until(shared.start + opens).await;
     while let Some(arrival) = lanes.next(lane).await {
         place.live.came();
+        place.add(arrival.begun);
         let (actor, mut visit) = (arrival.number, arrival.visit);
         let mut turn = arrival.first;
         let mut drawn = shared.drawn(profile, SEQUENCE, turn.due);
         loop {
             let (is_good, ended) = shared.ask(&mut sender, drawn, (actor, &turn)).await;
             if !is_good {
-                let mut tally = place.tally.get();
-                tally.absorb(visit.abandon());
-                place.tally.set(tally);
+                place.add(visit.abandon());
                 break;
             }
             let next = visit.next(ended, &shared.sessions(profile));

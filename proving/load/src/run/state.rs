@@ -333,6 +333,11 @@ impl Shared {
         place.live.answered(latency, first_token);
         let mut seen = place.seen.borrow_mut();
         seen.completed += u64::from(self.window.holds(answer.last_byte));
+        let tokens = heard.usage.and_then(|usage| usage.completion);
+        let first_output = heard.first_token.unwrap_or(answer.last_byte);
+        #[expect(clippy::cast_precision_loss, reason = "tokens up to 2^53")]
+        let tokens = tokens.unwrap_or(0) as f64;
+        seen.tokens += tokens * self.window.share(first_output, answer.last_byte);
         if !counts {
             return;
         }
@@ -356,7 +361,6 @@ impl Shared {
         if let Some(time) = heard.time_per_token() {
             seen.record(Measure::TimePerToken, time);
         }
-        seen.tokens += heard.usage.and_then(|usage| usage.completion).unwrap_or(0);
     }
 
     fn row(&self, turn: &Turn, heard: &ExchangeTimes, outcome: Result<Answer, Failure>) -> Record {
@@ -442,16 +446,21 @@ impl ProfileState {
     /// Adds what became of sessions since `before`, which moves on.
     pub(super) fn tell(&self, before: &mut SessionCounts, now: SessionCounts) {
         if now != *before {
-            let mut sum = self.tally.get();
-            sum.absorb(SessionCounts {
+            self.add(SessionCounts {
                 sessions: now.sessions - before.sessions,
                 repeated: now.repeated - before.repeated,
                 abandoned: now.abandoned - before.abandoned,
                 skipped_turns: now.skipped_turns - before.skipped_turns,
             });
-            self.tally.set(sum);
             *before = now;
         }
+    }
+
+    /// Adds what became of sessions.
+    pub(super) fn add(&self, counts: SessionCounts) {
+        let mut sum = self.tally.get();
+        sum.absorb(counts);
+        self.tally.set(sum);
     }
 
     pub(super) fn wants(&self, user: u64) -> bool {

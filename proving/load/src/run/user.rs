@@ -20,7 +20,6 @@ pub(super) async fn live(shared: Rc<Shared>, profile: usize, mut user: User) {
     }
     place.live.came();
     while let Some(mut turn) = user.next(from, &shared.sessions(profile)) {
-        place.tell(&mut told, user.tally());
         let mut drawn = shared.drawn(profile, number, turn.due);
         let mut due = shared.start + turn.due.at;
         if turn.due.at > from && due < shared.window.end {
@@ -41,6 +40,8 @@ pub(super) async fn live(shared: Rc<Shared>, profile: usize, mut user: User) {
         if !shared.may_send(profile, due) {
             break;
         }
+        // A session whose first turn is never sent was not begun.
+        place.tell(&mut told, user.tally());
         let (is_good, ended) = shared.ask(&mut sender, drawn, (number, &turn)).await;
         if !is_good {
             user.abandon();

@@ -57,7 +57,8 @@ fn a_stream_is_timed_by_its_tokens_and_its_row_says_what_it_reported() {
     others.open();
     let outcome = running.finish().expect("a run");
     let seen = outcome.total();
-    assert_eq!((seen.answered, seen.outputs, seen.tokens), (2, 6, 6));
+    assert_eq!((seen.answered, seen.outputs), (2, 6));
+    assert!((seen.tokens - 6.0).abs() < 1e-9, "{}", seen.tokens);
     let rows: Vec<_> = rows.iter().flatten().collect();
     assert_eq!(rows.len(), 2);
     let pause = u64::try_from(PAUSE.as_nanos()).expect("little");

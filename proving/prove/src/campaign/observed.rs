@@ -4,7 +4,7 @@
 //! Invariant: memory grows with phases, windows and seconds, and not with requests.
 //! Not here: what the engine says of them (`experiment::telemetry`), the document (`summary`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use experiment::telemetry::{Sample, Span, Value};
@@ -25,6 +25,8 @@ const PEAK_S: usize = 10;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
     pub(super) profile: usize,
+    /// Whose it was, by its number in the profile.
+    pub(super) user: Option<u64>,
     /// Of the profile's corpus, by number.
     pub(super) session: Option<u64>,
     /// Which turn of it, from 0.
@@ -48,14 +50,21 @@ pub(super) struct Observed {
     windows: Vec<WindowCells>,
     /// Answers and errors that ended in each second.
     seconds: Vec<(u32, u32)>,
-    /// Answers to what was due in each second, as phases count them.
-    due: Vec<u32>,
     sums: Sums,
     errors: BTreeMap<(String, String), u64>,
     /// Profile and session of all requests: no more than the corpus has, or were begun in virtual time.
     sessions: HashSet<(usize, u64)>,
     /// Sessions whose first request was answered, as often as it was.
     begun: u64,
+    /// What each user of a profile had last: no more than there were users at once.
+    last: HashMap<(usize, u64), Last>,
+}
+
+/// The request after which a user pauses.
+struct Last {
+    ended: Duration,
+    turn: (Option<u64>, Option<u32>),
+    is_refused: bool,
 }
 
 /// A phase, from its beginning on.
@@ -64,6 +73,8 @@ struct PhaseCells {
     from: Duration,
     /// By profile.
     cells: Vec<Cells>,
+    /// Answers to what was due in each second since it began.
+    due: Vec<u32>,
 }
 
 /// A window, from its beginning on.
@@ -93,6 +104,9 @@ pub(super) struct Cells {
     pub(super) cached_tokens: u64,
     pub(super) cached_of: u64,
     pub(super) reported: u64,
+    /// Of users, before what was due.
+    pub(super) pauses_s: f64,
+    pub(super) pauses: u64,
 }
 
 /// Times of one kind.
@@ -130,11 +144,11 @@ impl Observed {
             phases: Vec::new(),
             windows: Vec::new(),
             seconds: Vec::new(),
-            due: Vec::new(),
             sums: Sums::default(),
             errors: BTreeMap::new(),
             sessions: HashSet::new(),
             begun: 0,
+            last: HashMap::new(),
         }
     }
 
@@ -144,6 +158,7 @@ impl Observed {
             name: name.to_owned(),
             from,
             cells: vec![Cells::new(); self.profiles],
+            due: Vec::new(),
         });
     }
 
@@ -162,25 +177,12 @@ impl Observed {
 
     /// A request has ended.
     pub(super) fn ended(&mut self, ended: &Ended) {
-        let second = usize::try_from(ended.ended.as_secs()).unwrap_or(usize::MAX);
-        // Nothing lasts longer than a month.
-        if second < 32 * 86_400 {
-            if self.seconds.len() <= second {
-                self.seconds.resize(second + 1, (0, 0));
-            }
-            let (answered, errors) = &mut self.seconds[second];
+        if let Some((answered, errors)) = second_of(&mut self.seconds, ended.ended) {
             *(if ended.failure.is_none() {
                 answered
             } else {
                 errors
             }) += 1;
-        }
-        let due = usize::try_from(ended.due.as_secs()).unwrap_or(usize::MAX);
-        if due < 32 * 86_400 && ended.failure.is_none() {
-            if self.due.len() <= due {
-                self.due.resize(due + 1, 0);
-            }
-            self.due[due] += 1;
         }
         self.sums.add(ended);
         let session = ended.session.map(|session| (ended.profile, session));
@@ -188,12 +190,18 @@ impl Observed {
         // One that was refused is perhaps sent again.
         self.begun += u64::from(ended.turn == Some(0) && ended.failure.is_none());
         self.count_window(ended);
+        let pause = self.pause_before(ended);
         let phase = self
             .phases
             .iter()
             .rposition(|phase| phase.from <= ended.due);
         let Some(phase) = phase else { return };
         let phase = &mut self.phases[phase];
+        if ended.failure.is_none()
+            && let Some(answers) = second_of(&mut phase.due, ended.due.saturating_sub(phase.from))
+        {
+            *answers += 1;
+        }
         if let Some(kind) = &ended.failure {
             let key = (phase.name.clone(), kind.clone());
             if self.errors.len() < MOST_KINDS || self.errors.contains_key(&key) {
@@ -202,7 +210,25 @@ impl Observed {
         }
         if let Some(cells) = phase.cells.get_mut(ended.profile) {
             cells.add(ended);
+            if let Some(pause) = pause {
+                cells.pauses_s += pause.as_secs_f64();
+                cells.pauses += 1;
+            }
         }
+    }
+
+    /// How long its user paused before a request: from the end of the one before, whatever became of it.
+    fn pause_before(&mut self, ended: &Ended) -> Option<Duration> {
+        let last = Last {
+            ended: ended.ended,
+            turn: (ended.session, ended.turn),
+            is_refused: ended.failure.is_some(),
+        };
+        let before = self.last.insert((ended.profile, ended.user?), last)?;
+        // One that is sent again waits as long as its refusal said.
+        let is_again = before.is_refused && before.turn == (ended.session, ended.turn);
+        let pause = ended.due.checked_sub(before.ended);
+        pause.filter(|_| !is_again)
     }
 
     /// Tokens of a good answer came evenly from the first to the end, in whichever windows that was.
@@ -341,16 +367,20 @@ impl Observed {
         })
     }
 
-    /// The greatest rate over ten seconds within a span, a second, of what was due then and answered, whenever that was: so
-    /// do phases count.
-    pub(super) fn peak(&self, span: Span) -> f64 {
-        let (from, to) = (index(span.from), index(span.to));
-        let seconds = self.due.get(from..to.min(self.due.len()));
-        let seconds = seconds.unwrap_or_default();
-        let width = PEAK_S.min(seconds.len().max(1));
+    /// The greatest rate over ten seconds of the last phase of that name, which was so long, a second, of what was due then
+    /// and answered, whenever that was: so do phases count.
+    pub(super) fn peak(&self, phase: &str, length: Duration) -> f64 {
+        let mut phases = self.phases.iter().rev();
+        let Some(phase) = phases.find(|cells| cells.name == phase) else {
+            return 0.0;
+        };
+        let whole = index(length);
+        let known = &phase.due[..phase.due.len().min(whole)];
+        let width = PEAK_S.min(whole.max(1));
         let sum = |slice: &[u32]| slice.iter().copied().map(u64::from).sum::<u64>();
-        let most = seconds.windows(width).map(sum).max().unwrap_or(0);
-        most as f64 / width as f64
+        // In seconds that nobody wrote down nothing was due.
+        let most = known.windows(width.min(known.len().max(1))).map(sum).max();
+        most.unwrap_or(0) as f64 / width as f64
     }
 
     /// Answers, and errors, a second over a span.
@@ -376,6 +406,16 @@ impl Observed {
         });
         errors.collect()
     }
+}
+
+/// What is counted of a second.
+fn second_of<T: Default + Clone>(seconds: &mut Vec<T>, at: Duration) -> Option<&mut T> {
+    // Nothing lasts longer than a month.
+    let second = Some(index(at)).filter(|second| *second < 32 * 86_400)?;
+    if seconds.len() <= second {
+        seconds.resize(second + 1, T::default());
+    }
+    seconds.get_mut(second)
 }
 
 fn index(at: Duration) -> usize {
@@ -419,6 +459,8 @@ impl Cells {
             cached_tokens: 0,
             cached_of: 0,
             reported: 0,
+            pauses_s: 0.0,
+            pauses: 0,
         }
     }
 
@@ -474,6 +516,8 @@ impl Cells {
             sum.cached_tokens += one.cached_tokens;
             sum.cached_of += one.cached_of;
             sum.reported += one.reported;
+            sum.pauses_s += one.pauses_s;
+            sum.pauses += one.pauses;
         }
         sum
     }

@@ -14,7 +14,7 @@ use super::RunError;
 use crate::report::document::Document;
 
 /// What each campaign writes anew.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "report.json",
     "report.html",
     "report.md",
@@ -23,6 +23,7 @@ const OURS: [&str; 8] = [
     "report.simulated-engine.md",
     "requests.parquet",
     "samples.parquet",
+    "pairs.parquet",
 ];
 
 /// A directory of ours.

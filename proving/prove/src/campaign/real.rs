@@ -14,9 +14,9 @@ mod preparation;
 mod shown;
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::RecvTimeoutError;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use experiment::campaign::{Controller, Ending, Phase};
@@ -53,9 +53,13 @@ const LOOK: Duration = Duration::from_millis(50);
 const PERIOD: Duration = Duration::from_secs(1);
 /// What is under way at the end may take so long.
 const DRAIN: Duration = Duration::from_secs(60);
+/// And then the gateway's last page.
+const LAST_PAGE: Duration = Duration::from_secs(5);
 /// Rows of requests, and of what was scraped.
 const REQUESTS: &str = "requests.parquet";
 const SAMPLES: &str = "samples.parquet";
+/// What client and relay stamped of the same requests.
+const PAIRS: &str = "pairs.parquet";
 /// What a verdict says where no suite was run.
 const UNVERIFIED: &str = "policies were not verified";
 /// Notes of the host at most.
@@ -225,7 +229,7 @@ impl Campaign {
             }
         }
         self.apply_users(&run);
-        self.drain(&run, interrupt);
+        self.drain(&run, &heard, &mut store, interrupt);
         self.is_cut = interrupt.was_heard();
         self.lines
             .show(&mut self.now, &self.controller.course().events);
@@ -246,7 +250,7 @@ impl Campaign {
             self.broken.insert(SAMPLES, error.to_string());
             self.note(start.elapsed(), NoteKind::File, error.to_string());
         }
-        self.finish(run, pairing);
+        self.finish(run, pairing, &output.path(PAIRS));
         Ok(())
     }
 
@@ -313,21 +317,42 @@ impl Campaign {
         }
     }
 
-    /// Answers under way may end, unless there is a reason for haste.
-    fn drain(&self, run: &SteeredRun, interrupt: &Interrupt) {
+    /// Answers under way may end, unless there is a reason for haste; the gateway's pages are heard until one has them all.
+    fn drain(
+        &mut self,
+        run: &SteeredRun,
+        heard: &Receiver<Heard>,
+        store: &mut Store,
+        interrupt: &Interrupt,
+    ) {
         let is_whole = matches!(self.controller.course().ending, Some(Ending::Completed));
-        let began = Instant::now();
+        let start = run.running.start;
+        let until = start.elapsed() + DRAIN;
         let is_under_way = |counters: &Counters| {
             let failed: u64 = counters.failures.iter().map(|(_, count)| count).sum();
             counters.sent > counters.answered + failed
         };
-        while is_whole
-            && began.elapsed() < DRAIN
-            && !interrupt.was_heard()
-            && run.running.counters().iter().any(is_under_way)
-        {
-            thread::sleep(LOOK);
+        let mut quiet = None;
+        while is_whole && start.elapsed() < until && !interrupt.was_heard() {
+            if quiet.is_none() && !run.running.counters().iter().any(is_under_way) {
+                quiet = Some(start.elapsed());
+            }
+            if quiet.is_some_and(|quiet| self.has_last_page(quiet, start.elapsed())) {
+                break;
+            }
+            match heard.recv_timeout(LOOK) {
+                Ok(heard) => self.hear(heard, store),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
+    }
+
+    /// Whether no page of the gateway is waited for any more, once nothing is under way since a moment.
+    fn has_last_page(&self, quiet: Duration, now: Duration) -> bool {
+        let last = self.gateway_pages.last_heard();
+        // An answer takes a period at most: one that is here after that was asked for when all was over.
+        last.is_none_or(|last| last > quiet + PERIOD) || now > quiet + LAST_PAGE
     }
 
     fn note(&mut self, at: Duration, kind: NoteKind, says: String) {
@@ -345,7 +370,7 @@ impl Campaign {
     }
 
     /// Takes what the load came to. A client that failed takes nothing from what was seen until then.
-    fn finish(&mut self, run: SteeredRun, pairing: Pairing) {
+    fn finish(&mut self, run: SteeredRun, pairing: Pairing, pairs: &Path) {
         let at = run.running.start.elapsed();
         let (outcome, summed) = run.finish();
         let fault = match &summed {
@@ -370,12 +395,18 @@ impl Campaign {
             }
         };
         let span = self.measured_span();
-        match pairing.finish(span, &self.telemetry) {
-            Ok((overhead, series, missing)) => {
-                if let Some(says) = missing {
+        let profiles = self.prepared.steered.profiles.iter();
+        let profiles: Vec<String> = profiles.map(|profile| profile.name.clone()).collect();
+        match pairing.finish(span, &self.telemetry, (pairs, &profiles)) {
+            Ok(found) => {
+                if let Some(says) = found.missing {
                     self.note(at, NoteKind::Overhead, says);
                 }
-                (after.overhead, after.series) = (overhead, series);
+                if let Some(says) = found.fault {
+                    self.broken.insert(PAIRS, says.clone());
+                    self.note(at, NoteKind::File, says);
+                }
+                (after.overhead, after.series) = (found.overhead, found.series);
             }
             Err(says) => self.note(at, NoteKind::Overhead, says),
         }
@@ -422,6 +453,7 @@ fn ended(row: &Record) -> Ended {
     let at = Duration::from_nanos;
     Ended {
         profile: usize::try_from(row.profile).unwrap_or(usize::MAX),
+        user: Some(row.user),
         session: Some(row.session),
         turn: Some(row.turn),
         due: at(row.intended_ns),

@@ -260,6 +260,7 @@ fn ended(exchange: &Exchange) -> Ended {
     let decoding = exchange.last.saturating_sub(exchange.first);
     Ended {
         profile: exchange.profile as usize,
+        user: exchange.user.map(u64::from),
         due: exchange.asked,
         sent: Some(exchange.asked),
         first_token: Some(exchange.first),

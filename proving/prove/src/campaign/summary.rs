@@ -280,6 +280,7 @@ impl View<'_> {
         let (answered, errors) = cells.map_or((0, 0), |cells| (cells.answered, cells.errors));
         let requests = answered + errors;
         let rate = answered as f64 / seconds(span).max(1e-9);
+        let length = span.to.saturating_sub(span.from);
         Phase {
             name: span.phase.word().to_owned(),
             from_s: span.from.as_secs_f64(),
@@ -288,7 +289,11 @@ impl View<'_> {
             requests,
             requests_per_s: rate,
             // A phase that ten seconds do not divide may have no ten seconds as good as the whole.
-            peak_requests_per_s: self.parts.observed.peak(of(span)).max(rate),
+            peak_requests_per_s: self
+                .parts
+                .observed
+                .peak(span.phase.word(), length)
+                .max(rate),
             errors,
             error_share: errors as f64 / (requests.max(1)) as f64,
         }
@@ -397,9 +402,6 @@ impl View<'_> {
         let parts = self.parts.profiles.iter().zip(cells).zip(users);
         let profiles = parts.map(|((part, cells), users)| {
             let mean = |sum: u64| (cells.reported > 0).then(|| sum as f64 / cells.reported as f64);
-            let whole = cells.whole.quantiles();
-            // A closed loop: users over rate is the time of a cycle, whose rest is the pause.
-            let cycle_s = f64::from(users) * seconds(span) / cells.answered.max(1) as f64;
             Profile {
                 name: part.name.clone(),
                 law: part.law.clone(),
@@ -409,12 +411,12 @@ impl View<'_> {
                 errors: cells.errors,
                 prompt_tokens_mean: mean(cells.prompt_tokens),
                 output_tokens_mean: mean(cells.output_tokens),
-                think_mean_s: whole
-                    .map(|whole| cycle_s - whole.mean)
-                    .filter(|_| cells.answered > 0 && users > 0 && span.phase == CoursePhase::Soak),
+                // In a ramp users come back after their absence.
+                think_mean_s: (cells.pauses > 0 && span.phase == CoursePhase::Soak)
+                    .then(|| cells.pauses_s / cells.pauses as f64),
                 ttft: cells.first.quantiles(),
                 tpot: cells.per_token.quantiles(),
-                e2e: whole,
+                e2e: cells.whole.quantiles(),
                 cached_share: (cells.cached_of > 0)
                     .then(|| cells.cached_tokens as f64 / cells.cached_of as f64),
             }

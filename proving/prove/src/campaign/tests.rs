@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use experiment::campaign::{Course, Ending, Phase, PhaseSpan, Plan};
-use experiment::telemetry::{Sample, Span, Telemetry, Value};
+use experiment::telemetry::{Sample, Telemetry, Value};
 
 use super::live::clock;
 use super::observed::{Cells, Ended, Observed};
@@ -68,20 +68,49 @@ fn a_request_is_of_the_phase_in_which_it_was_due_and_its_token_of_the_window_in_
 }
 
 #[test]
-fn a_peak_is_the_best_ten_seconds_of_a_span() {
+fn a_peak_is_the_best_ten_seconds_of_a_phase() {
     let mut observed = Observed::new(1);
-    observed.phase("soak", s(0));
-    for second in 0..40 {
-        let answers = if (20..30).contains(&second) { 5 } else { 1 };
+    observed.phase("ramp", s(0));
+    observed.phase("soak", s(5));
+    for second in 0..45 {
+        let answers = if (25..35).contains(&second) { 5 } else { 1 };
         (0..answers).for_each(|_| observed.ended(&answer(second, second, second)));
     }
-    let span = |from, to| Span {
-        from: s(from),
-        to: s(to),
+    let is = |phase: &str, length: u64, wanted: f64| {
+        let peak = observed.peak(phase, s(length));
+        assert!(
+            (peak - wanted).abs() < 1e-9,
+            "{phase} of {length} s: {peak}"
+        );
     };
-    assert!((observed.peak(span(0, 40)) - 5.0).abs() < 1e-9);
-    assert!((observed.peak(span(0, 20)) - 1.0).abs() < 1e-9);
-    assert!((observed.peak(span(90, 95)) - 0.0).abs() < 1e-9);
+    is("soak", 40, 5.0);
+    is("soak", 20, 1.0);
+    is("ramp", 5, 1.0);
+    // Ten seconds in five of which nothing was due.
+    is("ramp", 60, 0.5);
+    is("retract", 5, 0.0);
+}
+
+#[test]
+fn a_peak_has_nothing_of_the_phase_before_it() {
+    let mut observed = Observed::new(1);
+    let at = Duration::from_millis;
+    observed.phase("ramp", s(0));
+    observed.phase("retract", at(18_006));
+    // Two in the last six milliseconds of the ramp, and two a second after it.
+    for due in [
+        18_001, 18_002, 18_100, 18_600, 19_100, 19_600, 20_100, 20_600,
+    ] {
+        let due = at(due);
+        observed.ended(&Ended {
+            due,
+            first_token: Some(due),
+            ended: due,
+            ..Ended::default()
+        });
+    }
+    let peak = observed.peak("retract", at(2_998));
+    assert!((peak - 2.0).abs() < 1e-9, "{peak}");
 }
 
 #[test]
@@ -115,14 +144,43 @@ fn a_peak_counts_what_a_phase_counts_and_is_never_below_its_mean() {
     // Twenty requests of the baseline end in one second of the soak, whose own end after it.
     (0..20).for_each(|due| observed.ended(&answer(due, 25, 25)));
     (20..40).for_each(|due| observed.ended(&answer(due, due + 30, due + 30)));
-    let span = |from, to| Span {
-        from: s(from),
-        to: s(to),
-    };
-    for (from, to) in [(0, 20), (20, 40)] {
-        let peak = observed.peak(span(from, to));
-        assert!((peak - 1.0).abs() < 1e-9, "{from}: {peak}");
+    for phase in ["baseline", "soak"] {
+        let peak = observed.peak(phase, s(20));
+        assert!((peak - 1.0).abs() < 1e-9, "{phase}: {peak}");
     }
+}
+
+#[test]
+fn a_pause_is_a_users_whatever_became_of_the_request_before_it() {
+    let mut observed = Observed::new(1);
+    observed.phase("soak", s(0));
+    // Two users who pause for three seconds after each second, of whom one has every other request refused.
+    let refused = |turn| (turn % 2 == 1).then(|| "status_503".to_owned());
+    for (user, failures) in [(1, 0), (2, 1)] {
+        for turn in 0..5 {
+            let due = u64::from(turn) * 4;
+            observed.ended(&Ended {
+                user: Some(user),
+                session: Some(7),
+                turn: Some(turn),
+                failure: refused(turn * failures),
+                ..answer(due, due, due + 1)
+            });
+        }
+    }
+    // What is sent again as late as its refusal said is no pause.
+    for (due, failure) in [(20, Some("status_429".to_owned())), (90, None)] {
+        observed.ended(&Ended {
+            user: Some(2),
+            session: Some(7),
+            turn: Some(5),
+            failure,
+            ..answer(due, due, due + 1)
+        });
+    }
+    let cells = &observed.cells("soak").expect("a phase")[0];
+    assert_eq!(cells.pauses, 9);
+    assert!((cells.pauses_s - 27.0).abs() < 1e-9, "{}", cells.pauses_s);
 }
 
 #[test]

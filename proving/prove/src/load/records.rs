@@ -10,15 +10,14 @@ mod tests;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use load::observer::Record;
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::basic::{Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::Type;
+
+use crate::columns;
 
 /// Rows that are held before they are written: some 20 MB.
 const GROUP_ROWS: usize = 100_000;
@@ -168,26 +167,15 @@ fn fault(path: &Path, error: &dyn std::error::Error) -> RecordsError {
 }
 
 fn begin(out: BufWriter<File>) -> Result<SerializedFileWriter<BufWriter<File>>, ParquetError> {
-    let fields = COLUMNS.iter().map(|(name, column)| {
-        let (physical, logical) = match column {
-            Column::Number(_) => (Physical::INT64, None),
-            Column::Flag(_) => (Physical::BOOLEAN, None),
-            Column::Profile | Column::Failure => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+    let columns = COLUMNS.iter().map(|(name, column)| {
+        let physical = match column {
+            Column::Number(_) => Physical::INT64,
+            Column::Flag(_) => Physical::BOOLEAN,
+            Column::Profile | Column::Failure => Physical::BYTE_ARRAY,
         };
-        let field = Type::primitive_type_builder(name, physical)
-            .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(logical);
-        field.build().map(Arc::new)
+        (*name, physical)
     });
-    let fields = fields.collect::<Result<Vec<_>, _>>()?;
-    let schema = Type::group_type_builder("exchange")
-        .with_fields(fields)
-        .build()?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("prove {}", env!("CARGO_PKG_VERSION")))
-        .build();
-    SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))
+    columns::begin(out, "exchange", Repetition::OPTIONAL, columns)
 }
 
 fn write_column<T: DataType>(
@@ -199,13 +187,5 @@ fn write_column<T: DataType>(
         levels.push(i16::from(value.is_some()));
         present.extend(value);
     }
-    let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General(
-            "bug: more columns than the schema has".into(),
-        ));
-    };
-    column
-        .typed::<T>()
-        .write_batch(&present, Some(&levels), None)?;
-    column.close()
+    columns::write::<T, _>(group, &present, Some(&levels))
 }

@@ -101,7 +101,7 @@ pub(super) struct Figures {
     requests_per_s: f64,
     events: u64,
     events_per_s: f64,
-    /// As answers report them.
+    /// As good answers report them, of what came in the measured interval.
     output_tokens_per_s: f64,
     bytes_received: u64,
     sessions: Sessions,
@@ -350,7 +350,7 @@ impl Report {
         let tokens = all.tokens;
         if tokens.prompt > 0 {
             page.text(format!(
-                "tokens reported by {} answers: {} of prompts, {} of completions, {:.0} of these a second",
+                "tokens reported by {} answers: {} of prompts, {} of completions; {:.0} of completions came a second",
                 tokens.reported, tokens.prompt, tokens.completion, all.output_tokens_per_s
             ));
         }
@@ -451,7 +451,7 @@ impl Figures {
             requests_per_s: per_second(seen.completed),
             events: seen.events,
             events_per_s: per_second(seen.events),
-            output_tokens_per_s: per_second(seen.tokens),
+            output_tokens_per_s: seen.tokens / seconds.max(1e-9),
             bytes_received: seen.body_bytes,
             sessions: Sessions {
                 started: tally.sessions,

@@ -160,3 +160,10 @@ fn pairs_come_to_means_quantiles_and_what_is_net_of_loopback() {
     );
     assert!(paired(&[], None, own).is_none());
 }
+
+#[test]
+fn a_file_of_pairs_that_cannot_be_written_is_named() {
+    let error = super::pairs_file::write("/nowhere/pairs.parquet".as_ref(), &[], &[]);
+    let error = error.expect_err("no directory");
+    assert!(error.starts_with("/nowhere/pairs.parquet: "), "{error}");
+}

@@ -12,17 +12,15 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use experiment::telemetry::{Query, Sample};
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::basic::{Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::Type;
+use parquet::file::writer::SerializedFileWriter;
 
 use super::targets::labels_of;
+use crate::columns;
 
 /// Rows that are held before they are written: some 20 MB.
 const GROUP_ROWS: usize = 100_000;
@@ -201,49 +199,22 @@ impl Group {
         file: &mut SerializedFileWriter<W>,
     ) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
-        write_column::<Int64Type, W>(&mut group, &self.time_ms)?;
-        write_column::<ByteArrayType, W>(&mut group, &self.target)?;
-        write_column::<ByteArrayType, W>(&mut group, &self.metric)?;
-        write_column::<ByteArrayType, W>(&mut group, &self.labels)?;
-        write_column::<DoubleType, W>(&mut group, &self.value)?;
+        columns::write::<Int64Type, W>(&mut group, &self.time_ms, None)?;
+        columns::write::<ByteArrayType, W>(&mut group, &self.target, None)?;
+        columns::write::<ByteArrayType, W>(&mut group, &self.metric, None)?;
+        columns::write::<ByteArrayType, W>(&mut group, &self.labels, None)?;
+        columns::write::<DoubleType, W>(&mut group, &self.value, None)?;
         group.close().map(drop)
     }
 }
 
 fn begin<W: Write + Send>(out: W) -> Result<SerializedFileWriter<W>, ParquetError> {
-    let text = || (Physical::BYTE_ARRAY, Some(LogicalType::String));
     let columns = [
-        ("time_ms", (Physical::INT64, None)),
-        ("target", text()),
-        ("metric", text()),
-        ("labels", text()),
-        ("value", (Physical::DOUBLE, None)),
+        ("time_ms", Physical::INT64),
+        ("target", Physical::BYTE_ARRAY),
+        ("metric", Physical::BYTE_ARRAY),
+        ("labels", Physical::BYTE_ARRAY),
+        ("value", Physical::DOUBLE),
     ];
-    let fields = columns.into_iter().map(|(name, (physical, logical))| {
-        let field = Type::primitive_type_builder(name, physical)
-            .with_repetition(Repetition::REQUIRED)
-            .with_logical_type(logical);
-        field.build().map(Arc::new)
-    });
-    let schema = Type::group_type_builder("sample")
-        .with_fields(fields.collect::<Result<Vec<_>, _>>()?)
-        .build()?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("prove {}", env!("CARGO_PKG_VERSION")))
-        .build();
-    SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))
-}
-
-fn write_column<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-) -> Result<(), ParquetError> {
-    let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General(
-            "bug: more columns than the schema has".into(),
-        ));
-    };
-    column.typed::<T>().write_batch(values, None, None)?;
-    column.close()
+    columns::begin(out, "sample", Repetition::REQUIRED, columns)
 }

@@ -13,9 +13,9 @@ use http::{HeaderMap, Method, Uri};
 use load::client::{self, FetchError, Lines};
 use tokio::net::TcpStream;
 
-/// Bytes of an answer that are kept; a longer one is no answer.
 /// How long is waited for bytes behind an answer.
 const LINGER: Duration = Duration::from_millis(20);
+/// Bytes of an answer that are kept; a longer one is no answer.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// Whom to call: `http://HOST[:PORT][/PATH]`.

@@ -12,8 +12,9 @@ use std::time::Duration;
 use serde_json::Value;
 use testing::{PATIENCE, eventually, pace, skip};
 
+use super::replay::Engine;
 use super::verify::{QUICK, SCENARIO, found_at, without_waits};
-use super::{PROVE, gate, ports};
+use super::{PROVE, gate, ports, recomputed};
 
 /// Campaigns at most, until one is not void.
 const ATTEMPTS: u32 = 3;
@@ -224,11 +225,75 @@ fn a_campaign_verifies_ramps_retracts_soaks_and_tells_the_gates_own_time() {
             "{file}"
         );
     }
+    has_the_figures_of_its_files(dir.path(), &report);
     if let Some(late) = late {
         skip(&format!(
             "no campaign passed: the generator did not come to its turn on this machine, {ATTEMPTS} times: {late}"
         ));
     }
+}
+
+#[track_caller]
+fn has_the_figures_of_its_files(dir: &Path, report: &Value) {
+    let differences = recomputed::campaign::differences(report, &dir.join("out"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Two profiles at an engine without a gateway, a fifth of whose answers are refusals.
+const REFUSED: &str = r#"
+seed = 5
+error_share = 1.0
+[engine]
+preset = "small.toml"
+[corpus]
+config = "corpus.toml"
+args = ["--ignore-eos"]
+[[profile]]
+name = "coding"
+weight = 2.0
+think = "exponential:300ms"
+[[profile]]
+name = "terminal"
+weight = 1.0
+think = "constant:200ms"
+[baseline]
+users = 3
+warm_up = "1s"
+min = "3s"
+requests = 5
+[ramp]
+step = 3
+window = "2s"
+max_users = 6
+[soak]
+settle = "1s"
+length = "6s"
+[scrape]
+silence = "30s"
+patience = "60s"
+"#;
+
+#[test]
+fn a_campaign_whose_engine_refuses_a_fifth_has_the_figures_of_its_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("a file");
+    write("scenario.toml", REFUSED);
+    write("small.toml", SMALL);
+    let terminal = CORPUS.replace("\"coding\"", "\"terminal\"");
+    write("corpus.toml", &format!("{CORPUS}{terminal}"));
+    let engine = Engine::start(dir.path().join("small.toml").to_str().expect("text"));
+    let address = engine.address();
+    engine.fail("status=503", 0.2);
+    let output = command(dir.path())
+        .args(["--json", "--target", &format!("http://{address}/v1")])
+        .args(["--scrape", &format!("engine=http://{address}/metrics")])
+        .output();
+    let result = json(&output.expect("prove runs"));
+    let report = report(dir.path());
+    let kinds = report["errors"].as_array().expect("errors").iter();
+    let soak = kinds.filter(|error| error["phase"] == "soak");
+    assert!(soak.count() > 0, "{result:#}");
+    has_the_figures_of_its_files(dir.path(), &report);
 }
 
 /// A campaign that was not void. Beside other tests a machine may be too slow for the generator, which then has to have

@@ -204,7 +204,7 @@ impl Fleet {
     fn start() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let corpus = super::replay::corpus(dir.path(), &PROFILES, 20);
-        let engine = super::replay::Engine::start();
+        let engine = super::replay::Engine::start("instant");
         let locustfile = Command::new(PROVE)
             .args(["load", "--locustfile"])
             .arg(&corpus)

@@ -13,6 +13,8 @@ mod oauth_rbac;
 #[expect(dead_code, reason = "the tests need some of it")]
 mod ports;
 mod race;
+#[path = "../recomputed/mod.rs"]
+mod recomputed;
 mod replay;
 mod report;
 #[path = "../../src/report/sample.rs"]

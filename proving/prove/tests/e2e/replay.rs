@@ -10,23 +10,24 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::PROVE;
+use super::{PROVE, recomputed};
 
 const MODEL: &str = "gpt-oss-120b";
 
-/// An engine that answers at once, and ends with its test.
+/// An engine that ends with its test.
 pub(crate) struct Engine {
     process: Child,
     url: String,
 }
 
 impl Engine {
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start(preset: &str) -> Self {
         let mut process = Command::new(PROVE)
             .args([
                 "engine",
+                "--enable-prompt-tokens-details",
                 "--preset",
-                "instant",
+                preset,
                 "--model",
                 MODEL,
                 "--listen",
@@ -56,13 +57,28 @@ impl Engine {
         self.url.clone()
     }
 
+    pub(crate) fn address(&self) -> &str {
+        let url = self.url.trim_start_matches("http://");
+        url.trim_end_matches("/v1")
+    }
+
+    /// From now on a share of its answers is this fault.
+    pub(crate) fn fail(&self, fault: &str, share: f64) {
+        let mut socket = TcpStream::connect(self.address()).expect("it listens");
+        let body = format!("{{\"fault\": \"{fault}\", \"share\": {share}}}");
+        let length = body.len();
+        let asked = format!(
+            "POST /_engine/faults HTTP/1.0\r\nHost: engine\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        socket.write_all(asked.as_bytes()).expect("it is written");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.contains(" 200 "), "{answer}");
+    }
+
     /// A sum of one family of its metrics.
     fn metric(&self, name: &str) -> f64 {
-        let address = self
-            .url
-            .trim_start_matches("http://")
-            .trim_end_matches("/v1");
-        let mut socket = TcpStream::connect(address).expect("it listens");
+        let mut socket = TcpStream::connect(self.address()).expect("it listens");
         let asked = socket.write_all(b"GET /metrics HTTP/1.0\r\nHost: engine\r\n\r\n");
         asked.expect("it is written");
         let mut page = String::new();
@@ -160,7 +176,7 @@ fn a_corpus_is_built_inspected_verified_and_replayed_once_without_an_error() {
     assert!(told["bytes_stored"].as_u64() < told["bytes_unrolled"].as_u64());
     assert!(prove(&["corpus", "verify", corpus]).status.success());
 
-    let engine = Engine::start();
+    let engine = Engine::start("instant");
     let rows = dir.path().join("rows.parquet");
     let rows = rows.to_str().expect("text");
     let url = engine.url();
@@ -181,6 +197,7 @@ fn a_corpus_is_built_inspected_verified_and_replayed_once_without_an_error() {
         (&requests.into(), &0.into())
     );
     assert_eq!(result["sessions"]["started"], 80);
+    has_the_figures_of_its_rows(&result, rows.as_ref());
     assert_eq!(result["generator"]["rows"], requests);
     let predicted = result["run"]["predicted_hit_rate"]
         .as_f64()
@@ -192,6 +209,47 @@ fn a_corpus_is_built_inspected_verified_and_replayed_once_without_an_error() {
         (predicted - measured).abs() < 0.02,
         "{predicted} and {hits} of {queries}"
     );
+}
+
+#[track_caller]
+fn has_the_figures_of_its_rows(result: &Value, rows: &Path) {
+    let differences = recomputed::load::differences(result, rows);
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn replays_at_an_engine_that_fails_now_and_then_have_the_figures_of_their_rows() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let corpus = corpus(dir.path(), &["coding", "terminal"], 30);
+    let preset = dir.path().join("small.toml");
+    std::fs::write(&preset, include_str!("../campaign/small.toml")).expect("a file");
+    // Each takes seconds.
+    std::thread::scope(|scope| {
+        for (fault, further) in [
+            (
+                "status=503",
+                &["--slo", "ttft<=50ms,tpot<=8ms,itl<=40ms,e2e<=1s"][..],
+            ),
+            ("status=429, retry-after=1", &["--heed-retry-after", "2s"]),
+            ("reset=5", &["--rate", "4"]),
+            ("usage=huge", &["--requests", "60"]),
+        ] {
+            let (corpus, preset, dir) = (&corpus, &preset, dir.path());
+            scope.spawn(move || {
+                let engine = Engine::start(preset.to_str().expect("text"));
+                engine.fail(fault, 0.2);
+                let rows = dir.join(format!("{}.parquet", further[0]));
+                let url = engine.url();
+                let mut args = vec!["load", corpus.to_str().expect("text"), "--json"];
+                args.extend(["--target", &url, "--warm-up", "1s", "--duration", "4s"]);
+                args.extend(["--think", "exponential:50ms", "--records"]);
+                args.push(rows.to_str().expect("text"));
+                let (result, _) = document(&[&args[..], further].concat());
+                assert!(result["answered"].as_u64() > Some(20), "{result:#}");
+                has_the_figures_of_its_rows(&result, &rows);
+            });
+        }
+    });
 }
 
 #[test]
@@ -260,7 +318,7 @@ fn genuine_answers_of_toolbench_are_accepted_whichever_repair_was_asked_for() {
             "{}",
             String::from_utf8_lossy(&built.stderr)
         );
-        let engine = Engine::start();
+        let engine = Engine::start("instant");
         let (result, code) =
             document(&["load", out, "--target", &engine.url(), "--once", "--json"]);
         assert_ended(&result, code, passed);
@@ -319,7 +377,7 @@ fn a_recorded_trace_of_a_thousand_lines_is_replayed_with_its_lengths_and_its_hit
         "{told:#}"
     );
 
-    let engine = Engine::start();
+    let engine = Engine::start("instant");
     let url = engine.url();
     let arrivals = format!("trace:{trace}");
     let args = [

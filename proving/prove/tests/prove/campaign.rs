@@ -12,7 +12,7 @@ use serde_json::Value;
 use testing::eventually;
 
 use super::answers::{page, serve};
-use super::{PROVE, ports, serving};
+use super::{PROVE, ports, recomputed, serving};
 
 const SMALL: &str = include_str!("../campaign/small.toml");
 const WORKLOAD: &str = include_str!("../campaign/workload.toml");
@@ -415,6 +415,35 @@ fn a_campaign_in_virtual_time_finds_its_edge_and_says_so_the_same_each_time() {
     let again = json(&run(dir.path(), &["--virtual", "--json"]));
     assert_eq!(again["soak"], result["soak"]);
     assert_eq!(again["phases"], result["phases"]);
+}
+
+#[test]
+fn a_campaign_in_virtual_time_has_the_figures_of_its_samples_and_one_that_has_others_is_told() {
+    let dir = scenario(SCENARIO);
+    let output = run(dir.path(), &["--virtual"]);
+    assert_eq!(output.status.code(), Some(0));
+    let out = dir.path().join("out");
+    let text = fs::read_to_string(out.join("report.simulated-engine.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        recomputed::campaign::differences(&report, &out),
+        Vec::<String>::new()
+    );
+    for place in [
+        "/hardware/kv_cache_mean",
+        "/latency/2/engine_mean_s",
+        "/series/running/points/1/1",
+    ] {
+        let mut other = report.clone();
+        let figure = other.pointer_mut(place).expect("a figure");
+        *figure = (figure.as_f64().expect("a number") * 1.01).into();
+        let found = recomputed::campaign::differences(&other, &out);
+        assert!(found.len() == 1 && found[0].starts_with(place), "{found:?}");
+    }
+    let mut other = report;
+    other["soak"]["another"] = 7.into();
+    let found = recomputed::campaign::differences(&other, &out);
+    assert_eq!(found, ["/soak/another is not computed again"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
 mod answers;
+mod broken;
 mod campaign;
 mod copied;
 mod faults;
@@ -12,6 +13,9 @@ mod overhead;
 #[path = "../../src/host/ports.rs"]
 #[expect(dead_code, reason = "the tests need some of it")]
 mod ports;
+#[path = "../recomputed/mod.rs"]
+#[expect(dead_code, reason = "the tests need some of it")]
+mod recomputed;
 mod schema;
 mod scrape;
 mod serving;

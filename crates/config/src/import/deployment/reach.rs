@@ -186,11 +186,14 @@ impl Wanted<'_> {
         }
     }
 
+    /// Bedrock, where it speaks a model's API: OpenAI's for OpenAI's, which nobody has to translate, and its own for all others.
     pub(super) fn bedrock(
         &self,
+        api: (&'static str, &'static str),
         notes: &mut Vec<String>,
         findings: &mut Findings,
     ) -> Result<Reach, String> {
+        let (path, dialect) = api;
         let region = self.params.text("aws_region_name", findings);
         let region = region.unwrap_or(Given::Variable("AWS_REGION_NAME".into()));
         name_of(&region, "aws_region_name")?;
@@ -213,11 +216,11 @@ impl Wanted<'_> {
         let secret = secret.unwrap_or(NamedKey::of_variable("AWS_SECRET_ACCESS_KEY"));
         Ok(Reach {
             url: format!(
-                "https://bedrock-runtime.{}.amazonaws.com/openai/v1",
+                "https://bedrock-runtime.{}.amazonaws.com{path}",
                 region.composed()
             ),
             credential: Some(Credential::around(&before, secret, " } } }")),
-            manner: vec![("dialect".into(), "openai".into())],
+            manner: vec![("dialect".into(), dialect.into())],
         })
     }
 
@@ -279,12 +282,22 @@ pub(super) fn vertex_model(name: &str) -> Result<String, String> {
     Err("of Vertex only Google's own models are reached, at its OpenAI-compatible address".into())
 }
 
-pub(super) fn bedrock_model(name: &str) -> Result<(), String> {
+/// The path and the dialect at which Bedrock has a model.
+pub(super) fn bedrock_api(name: &str) -> Result<(&'static str, &'static str), String> {
     if name.starts_with("openai.") {
-        return Ok(());
+        return Ok(("/openai/v1", "openai"));
     }
-    Err("Bedrock's own API (Converse) is not spoken here, only its OpenAI-compatible address, which has openai.* models".into())
+    if NO_CONVERSATION.iter().any(|part| name.contains(part)) {
+        return Err("of Bedrock only models of conversations are reached, by Converse".into());
+    }
+    if name.contains('/') && !name.starts_with("arn:") {
+        return Err("it names more than a model: say its region in aws_region_name".into());
+    }
+    Ok(("", "bedrock"))
 }
+
+/// What the names of models have that embed, rank or paint.
+const NO_CONVERSATION: [&str; 5] = ["embed", "rerank", "image", "canvas", "stability."];
 
 /// An address without the path of a call, and with the root that its API has.
 fn root_of(text: &str, adds: &str) -> String {

@@ -29,10 +29,29 @@ impl super::super::Lowering<'_> {
         let takes_all = |before: &IdentitySource| {
             !before.introspection.is_absent() || !before.token_review.is_absent()
         };
-        let takes_some = !source.keys.is_absent() || !source.jwt.is_absent();
+        let takes_some =
+            !source.keys.is_absent() || !source.static_keys.is_absent() || !source.jwt.is_absent();
         if (takes_some || takes_all(source)) && any(takes_all) {
             let says = "no token comes here: a source before it asks about every one";
             self.warn(place, says, "put this source before that");
+        }
+        let of_user =
+            |source: &IdentitySource| source.user_header.value().map(|name| name.0.clone());
+        let ours = of_user(source);
+        let mut others = before
+            .iter()
+            .filter_map(|(_, before)| of_user(before.as_ref()?));
+        if ours.is_some() && others.any(|other| Some(other) != ours) {
+            let says = "names another header of users than a source before it";
+            self.fault(place, says, "use one for all");
+        }
+        let of_workload = source
+            .header
+            .value()
+            .map_or("x-workload-app", |name| &name.0);
+        if ours.as_deref() == Some(of_workload) {
+            let says = "names workload and user by one header";
+            self.fault(place, says, "use two");
         }
         let header = |source: &IdentitySource| source.header.value().map(|name| name.0.clone());
         let mut headers = before

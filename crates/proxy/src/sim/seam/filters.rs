@@ -485,3 +485,16 @@ fn a_call_that_passes_no_filter_keeps_nothing_for_them() {
     let seen = call(two_backends(), r#"{"model":"m"}"#, vec![json(200, CHAT)]);
     assert_eq!(seen.body(), CHAT, "byte for byte");
 }
+
+#[test]
+fn binary_events_are_an_answer_of_no_api_that_has_none() {
+    let length = "content-length: 4\r\n\r\nabcd";
+    let kind = wire::eventstream::CONTENT_TYPE;
+    for body in [r#"{"model":"m"}"#, STREAMED] {
+        let answer = format!("HTTP/1.1 200 X\r\ncontent-type: {kind}\r\n{length}");
+        let seen = call(two_backends(), body, vec![answer]);
+        let record = &seen.record;
+        assert_eq!((record.status, record.code), (502, "upstream_bad_response"));
+        assert!(!seen.body().contains("abcd"), "{}", seen.body());
+    }
+}

@@ -178,3 +178,54 @@ fn a_business_unit_has_rates_of_its_own_and_the_statement_names_them() {
         assert!(csv.contains(told), "no {told:?} in {csv}");
     }
 }
+
+#[test]
+fn a_catalogue_prices_what_its_providers_answer_and_own_prices_go_before_it() {
+    let upstream = engine(Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let file = dir.path().join("catalogue.yaml");
+    let catalogue = |input: u32| {
+        let text = format!(
+            "acme:\n  source: https://acme.example/prices\n  as_of: 2026-11-28\n  hosts: [127.0.0.1]\n  \
+             models: {{ m: {{ input: {input}, output: 30 }}, n: {{ input: 7, output: 7 }} }}\n"
+        );
+        std::fs::write(&file, text).expect("it can be written");
+    };
+    catalogue(10);
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1 }}, elsewhere: {{ url: http://localhost:{}/v1 }} }}\n\
+         routes:\n\
+         \x20 - {{ workload: b, backend: up, match: {{ model: [m, n] }} }}\n\
+         \x20 - {{ workload: a, backend: elsewhere }}\n\
+         prices: {{ catalogue: {}, n: {{ input: 1, output: 1 }} }}\n\
+         ledger: {{ path: {} }}\n",
+        upstream.address,
+        upstream.address.port(),
+        file.display(),
+        ledger.display()
+    );
+    let gate = Gate::start(&config, &[]);
+    let cost = |workload: &str| {
+        let named = format!("workload=\"{workload}\"");
+        gate.metric("tollgate_cost_total", &[&named])
+    };
+    // 1000 × 0.00001 + 10 × 0.00003 dollars, and of its own price 20 × 0.000001.
+    assert_eq!(gate.call(&to("m", "b", "1000,10")).status, 200);
+    assert_eq!(gate.call(&to("n", "b", "10,10")).status, 200);
+    testing::eventually("costs are counted", || (cost("b") - 0.01032).abs() < 1e-12);
+    // The same model at another address than its provider's.
+    assert_eq!(gate.call(&to("m", "a", "1000,10")).status, 200);
+    testing::eventually("it is counted", || {
+        gate.metric("tollgate_unpriced_total", &["workload=\"a\""]) == 1.0
+    });
+    // A change of the file is taken.
+    catalogue(20);
+    testing::eventually("it is read anew", || {
+        let before = cost("b");
+        assert_eq!(gate.call(&to("m", "b", "1000,0")).status, 200);
+        testing::eventually("it is counted", || cost("b") > before);
+        (cost("b") - before - 0.02).abs() < 1e-12
+    });
+    stop(gate);
+}

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use testing::eventually;
+
 use super::{assert_invalid, bearer, call, config, echo, told};
 use crate::harness::answer::json as json_answer;
 use crate::harness::{Gate, Sdk, Step, Upstream, tollgate};
@@ -510,4 +512,57 @@ fn a_key_whose_names_nobody_can_read_or_whose_models_fit_nothing_is_not_made() {
             &["create", "--workload", "chat", "--model", good],
         );
     }
+}
+
+#[test]
+fn a_key_that_somebody_else_made_is_its_users_and_follows_its_file() {
+    let upstream = echo();
+    let identity = "[ { static_keys: { ada: { workload: chat, file: ada }, ci: { workload: ci, inline: canary-of-ci-0123 } } }, { keys: { file: keys.jsonl } } ]";
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("ada"), "canary-of-ada-0123\n").expect("a file");
+    let config = config(&upstream, identity);
+    std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
+    let (_, own) = made(dir.path(), &["create", "--workload", "chat"]);
+    let keys = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
+    let gate = Gate::start_with_private(
+        &config,
+        &[("ada", b"canary-of-ada-0123\n"), ("keys.jsonl", &keys)],
+    );
+    // In any place that SDKs have for it.
+    for line in [
+        bearer("canary-of-ada-0123"),
+        "x-api-key: canary-of-ada-0123".into(),
+    ] {
+        assert_eq!(call(&gate, &[&line]).status, 200);
+    }
+    assert_eq!(call(&gate, &[&bearer("canary-of-ci-0123")]).status, 200);
+    assert!(is_let_in(&gate, &own), "it is left to the next source");
+    for other in ["canary-of-ada-012", "canary-of-ada-01234", "ada", ""] {
+        assert_ne!(call(&gate, &[&bearer(other)]).status, 200, "{other}");
+    }
+    assert_eq!(call(&gate, &[]).status, 401);
+    let records = gate.records(4);
+    let who: Vec<_> = records
+        .iter()
+        .map(|record| (record["workload"].as_str(), record["user"].as_str()))
+        .collect();
+    assert_eq!(
+        who[..3],
+        [
+            (Some("chat"), Some("ada")),
+            (Some("chat"), Some("ada")),
+            (Some("ci"), Some("ci"))
+        ]
+    );
+    assert_eq!(
+        upstream.nth(0).expect("a call").header("authorization"),
+        ["Bearer gate-key"]
+    );
+    gate.replace("ada", b"canary-of-ada-4567");
+    eventually("the new key is good", || {
+        is_let_in(&gate, "canary-of-ada-4567")
+    });
+    assert!(!is_let_in(&gate, "canary-of-ada-0123"));
+    let seen = [gate.log(), gate.admin("/config").text()].concat();
+    assert!(!seen.contains("canary"), "{seen}");
 }

@@ -6,6 +6,7 @@
 //! Not here: gates and figures that queries answer (`experiment::telemetry`).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use experiment::telemetry::{Sample, Value, growth};
 
@@ -48,6 +49,8 @@ pub(super) struct GatewayPages {
     last: Option<Counters>,
     /// What each series grew by since the first page.
     grown: Counters,
+    /// When there was one last, whatever was on it.
+    heard: Option<Duration>,
 }
 
 impl GatewayPages {
@@ -56,6 +59,7 @@ impl GatewayPages {
         if sample.target != TARGET {
             return;
         }
+        self.heard = Some(sample.at);
         let values = sample.values.iter();
         let counters = values.filter(|value| METRICS.contains(&&*value.metric));
         if counters.clone().any(|value| !value.value.is_finite()) {
@@ -75,6 +79,11 @@ impl GatewayPages {
             }
         }
         self.last = Some(page);
+    }
+
+    /// When a page came last.
+    pub(super) fn last_heard(&self) -> Option<Duration> {
+        self.heard
     }
 
     /// What was counted, by workload and model; nothing of a gateway that does not count by workload.
@@ -171,8 +180,6 @@ fn drift(row: &Tokens) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     //! Rows of two pages.
-
-    use std::time::Duration;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::campaign::queries;
 use crate::host::ports;
 use crate::overhead::ask::{ID_HEADER, NullGateway};
 use crate::overhead::own::Recorded;
-use crate::overhead::{Loopback, OwnMeans, Pair, Pairs, Unpaired, paired};
+use crate::overhead::{Loopback, OwnMeans, Pair, Pairs, Unpaired, paired, pairs_file};
 use crate::report::document::{Overhead, Series, Throttling};
 use crate::scrape::cfs::Cfs;
 use crate::tap::{Stamp, Tap, TapConfig, Unstamped, monotonic_ns_of};
@@ -49,8 +49,17 @@ pub(super) struct Pairing {
     quota_cores: Option<f64>,
 }
 
-/// What it came to, points over time, and what is missing from both.
-pub(super) type Found = (Option<Overhead>, BTreeMap<String, Series>, Option<String>);
+/// What it came to.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) overhead: Option<Overhead>,
+    /// Points over time.
+    pub(super) series: BTreeMap<String, Series>,
+    /// What is missing from both.
+    pub(super) missing: Option<String>,
+    /// Why the file of pairs is not whole.
+    pub(super) fault: Option<String>,
+}
 
 impl Relay {
     /// Begins to relay to an engine, and learns the price of the way without a gateway.
@@ -150,14 +159,20 @@ impl Pairing {
         }
     }
 
-    /// What the requests of a span came to.
-    pub(super) fn finish(self, span: Span, telemetry: &Telemetry) -> Result<Found, String> {
+    /// What the requests of a span came to; all of them are written, with these names of profiles.
+    pub(super) fn finish(
+        self,
+        span: Span,
+        telemetry: &Telemetry,
+        (file, profiles): (&Path, &[String]),
+    ) -> Result<Found, String> {
         self.tick();
         let pairs = lock(&self.pairs).take();
         let (Some(relay), Some(pairs)) = (&self.relay, pairs) else {
-            return Ok((None, BTreeMap::new(), None));
+            return Ok(Found::default());
         };
         let (all, unpaired) = pairs.finish();
+        let fault = pairs_file::write(file, profiles, &all).err();
         let is_in = |pair: &&Pair| {
             let sent = Duration::from_nanos(pair.sent_ns);
             sent > span.from && sent <= span.to
@@ -171,8 +186,12 @@ impl Pairing {
             throttling: self.throttling(span, telemetry),
             ..overhead
         });
-        let says = told(all.len(), unpaired, relay.tap.unstamped());
-        Ok((overhead, series(&all), says))
+        Ok(Found {
+            overhead,
+            series: series(&all),
+            missing: told(all.len(), unpaired, relay.tap.unstamped()),
+            fault,
+        })
     }
 
     fn own_record(&self, pairs: &[Pair]) -> Result<Option<f64>, String> {

@@ -13,7 +13,7 @@ use experiment::telemetry::Query;
 
 use super::corpus::corpus;
 use super::pairing::{Pairing, Relay};
-use super::{REQUESTS, SAMPLES};
+use super::{PAIRS, REQUESTS, SAMPLES};
 use crate::campaign::check::has_place;
 use crate::campaign::note::NoteKind;
 use crate::campaign::output::Output;
@@ -437,7 +437,10 @@ impl Prepared {
     pub(super) fn reproduce(&self, options: &Options) -> Reproduce {
         let gateway = self.rig.gateway.as_ref();
         let version = gateway.and_then(|gateway| gateway.started.version.clone());
-        reproduce(options, &self.scenario, Some(&self.corpus), version)
+        let mut reproduce = reproduce(options, &self.scenario, Some(&self.corpus), version);
+        let pairs = self.rig.relay.is_some().then(|| PAIRS.to_owned());
+        reproduce.files.extend(pairs);
+        reproduce
     }
 }
 
