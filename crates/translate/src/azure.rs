@@ -15,34 +15,42 @@ pub(crate) const SPEAKS: &str = "azure";
 /// The header in which it takes keys.
 pub(crate) const KEY_HEADER: &str = "api-key";
 
+/// What stands below a deployment of such a call; of a form, whose model nobody reads, nothing.
+const fn below_deployment(asked: Operation) -> Option<&'static str> {
+    match asked {
+        Operation::Chat => Some(openai::PATH),
+        Operation::Completions => Some("/completions"),
+        Operation::Embeddings => Some("/embeddings"),
+        Operation::Images => Some("/images/generations"),
+        Operation::Speech => Some("/audio/speech"),
+        Operation::ImageEdits | Operation::Transcriptions => Some(""),
+        _ => None,
+    }
+}
+
 /// Whether a call stands below a deployment.
 pub(crate) const fn moves(asked: Operation) -> bool {
-    matches!(
-        asked,
-        Operation::Chat
-            | Operation::Completions
-            | Operation::Embeddings
-            | Operation::Images
-            | Operation::ImageEdits
-            | Operation::Speech
-            | Operation::Transcriptions
-    )
+    below_deployment(asked).is_some()
 }
 
 /// Moves a call to its deployment; the body passes as it came.
 pub(crate) fn pass(asked: Operation, request: &mut Request) -> Result<()> {
-    if !moves(asked) {
+    let Some(below) = below_deployment(asked) else {
         return Ok(());
-    }
-    let Some(model) = request.model.as_deref() else {
-        let says = format!(
-            "the backend speaks azure, where a path names the model, and nothing tells the model of this call of {}",
-            asked.as_str()
-        );
-        return Err(Fault::new(says));
     };
-    request.path = Some(deployed(model, &request.below));
-    Ok(())
+    match request.model.as_deref() {
+        Some(model) if !below.is_empty() => {
+            request.path = Some(deployed(model, below));
+            Ok(())
+        }
+        _ => {
+            let says = format!(
+                "the backend speaks azure, where a path names the model, and nothing tells the model of this call of {}",
+                asked.as_str()
+            );
+            Err(Fault::new(says))
+        }
+    }
 }
 
 /// Writes the request that says this call.

@@ -67,6 +67,10 @@ impl Filter for Translation {
         self.has(asked).is_none_or(|dialect| dialect.moves(asked))
     }
 
+    fn passes(&self, asked: Operation) -> bool {
+        self.has(asked).is_some()
+    }
+
     fn operation(&self, asked: Operation) -> Operation {
         match (self.has(asked), asked) {
             (Some(_), _) => asked,

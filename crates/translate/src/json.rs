@@ -40,6 +40,7 @@ impl Json {
         self.is_comma_due = false;
     }
 
+    #[inline]
     fn begin(&mut self) {
         if std::mem::replace(&mut self.is_comma_due, true) {
             self.out.push(b',');
@@ -97,6 +98,7 @@ impl Json {
     }
 
     /// The name of the member whose value follows: one of an API, which has nothing to escape.
+    #[inline]
     pub(crate) fn key(&mut self, name: &'static str) -> &mut Self {
         self.begin();
         self.out.reserve(name.len() + 3);
@@ -115,6 +117,7 @@ impl Json {
     }
 
     /// A text with nothing to escape.
+    #[inline]
     pub(crate) fn word(&mut self, word: &'static str) {
         self.begin();
         self.out.push(b'"');

@@ -645,28 +645,14 @@ fn embeddings_that_google_cannot_be_told_are_refused_by_their_place() {
 fn a_call_of_openai_passes_to_azure_as_it_came_below_the_deployment_of_its_model() {
     let azure = Translation::new(Dialect::Azure, &[Dialect::Responses]);
     let table = [
-        (
-            Operation::Chat,
-            "/chat/completions",
-            "/deployments/gpt-5/chat/completions",
-        ),
-        (
-            Operation::Embeddings,
-            "/embeddings",
-            "/deployments/gpt-5/embeddings",
-        ),
-        (
-            Operation::Transcriptions,
-            "/audio/translations",
-            "/deployments/gpt-5/audio/translations",
-        ),
+        (Operation::Chat, "/deployments/gpt-5/chat/completions"),
+        (Operation::Embeddings, "/deployments/gpt-5/embeddings"),
     ];
-    for (asked, below, path) in table {
+    for (asked, path) in table {
         assert!(azure.applies(asked));
         assert_eq!(azure.operation(asked), asked);
         let mut request = Request {
             model: Some("gpt-5".into()),
-            below: below.into(),
             body: vec![Bytes::from_static(b"{ }")],
             ..Request::default()
         };
@@ -674,15 +660,11 @@ fn a_call_of_openai_passes_to_azure_as_it_came_below_the_deployment_of_its_model
         assert!(answering.is_none());
         assert_eq!(request.path.as_deref(), Some(path));
         assert_eq!(request.body.concat(), b"{ }");
-        // What nobody reads names no model, and no path.
-        let unfit = azure.request(asked, &mut Request::default()).map(|_| ());
-        assert!(
-            unfit
-                .expect_err("nowhere to go")
-                .what
-                .contains("names the model")
-        );
     }
+    // What nobody reads names no model, and no path.
+    let form = azure.request(Operation::Transcriptions, &mut Request::default());
+    let unfit = form.map(|_| ()).expect_err("nowhere to go");
+    assert!(unfit.what.contains("names the model"));
     assert!(
         !azure.applies(Operation::Responses),
         "it has no deployment in its path"

@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -19,7 +20,7 @@ use crate::eventstream;
 use crate::head::{Known, ResponseHead};
 
 /// Filters in the order in which a request passes them.
-pub type Chain = Vec<std::sync::Arc<dyn Filter>>;
+pub type Chain = Vec<Arc<dyn Filter>>;
 
 /// A request on its way: what is changed of the client's.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -31,10 +32,10 @@ pub struct Request {
     /// Fields that are added, names in lower case; each takes the place of the client's of that name.
     pub headers: Vec<(Box<str>, Box<[u8]>)>,
     /// The model that the upstream is asked for, where the call names one.
-    pub model: Option<Box<str>>,
+    pub model: Option<Arc<str>>,
     /// How the client wants the answer, where its path says it.
     pub manner: Manner,
-    /// What follows the API's root in the client's path, with its slash.
+    /// What follows the API's root in the client's path, with its slash, where the operation alone does not tell that.
     pub below: Box<str>,
     /// The body, in pieces.
     pub body: Vec<Bytes>,
@@ -115,6 +116,11 @@ pub trait Filter: Debug + Send + Sync {
     fn applies(&self, asked: Operation) -> bool {
         let _any = asked;
         true
+    }
+
+    /// Whether the body of such a call passes as it came, wherever it goes.
+    fn passes(&self, asked: Operation) -> bool {
+        !self.applies(asked)
     }
 
     /// What the upstream is asked for where a client asks for this: its response is metered as one of that.

@@ -107,12 +107,19 @@ fn pass<'f>(
         true => Named::of(head.path()),
         false => None,
     };
-    let below = named.as_ref().map(|named| named.below);
-    let below = below.or_else(|| head.path().strip_prefix("/v1"));
+    let below = match (&named, asked) {
+        (Some(named), _) => Some(named.below),
+        (None, Operation::CountTokens) => head.path().strip_prefix("/v1"),
+        (None, _) => None,
+    };
     let mut request = Box::new(filter::Request {
-        model: backend
-            .and_then(|backend| model_of(record, backend))
-            .map(Box::from),
+        model: record.model_sent.as_ref().map(|model| {
+            let name = backend.map_or(&**model, |backend| backend.model_name(model));
+            match std::ptr::eq(name, &**model) {
+                true => Arc::clone(model),
+                false => name.into(),
+            }
+        }),
         below: below.unwrap_or_default().into(),
         manner: named
             .as_ref()

@@ -157,7 +157,7 @@ fn translated<'a>(
         let filter = backend
             .filters
             .iter()
-            .find(|filter| filter.applies(asked))?;
+            .find(|filter| filter.applies(asked) && !filter.passes(asked))?;
         let becomes = filter.operation(asked);
         Some((&*backend.name, (becomes != asked).then_some(becomes)))
     })

@@ -51,8 +51,9 @@ fn explain_says_of_a_limit_whether_it_holds_in_any_window() {
 fn explain_says_what_a_call_becomes_at_a_backend_of_another_dialect() {
     let dir = tempfile::tempdir().expect("a directory");
     let document = "backends:\n  own: { url: http://127.0.0.1:1/v1, dialect: openai }\n  \
-                    claude: { url: http://127.0.0.1:2/v1, dialect: anthropic }\n\
-                    routes: [ { workload: w, backend: [own, claude] } ]\n";
+                    claude: { url: http://127.0.0.1:2/v1, dialect: anthropic }\n  \
+                    azure: { url: http://127.0.0.1:3/openai, dialect: azure, query: { api-version: v } }\n\
+                    routes: [ { workload: w, backend: [own, claude, azure] } ]\n";
     std::fs::write(dir.path().join("tollgate.yaml"), document).expect("a file");
     let explained = |more: &[&str]| {
         let words = ["explain", "--model", "m", "--header", "x-workload-app: w"];
@@ -65,6 +66,17 @@ fn explain_says_what_a_call_becomes_at_a_backend_of_another_dialect() {
         told.contains("translated at claude chat becomes messages\n"),
         "{told}"
     );
+    assert!(
+        !told.contains("azure chat"),
+        "it passes to a path of its own: {told}"
+    );
+    let told = explained(&["--path", "/v1beta/models/m:generateContent"]);
+    for becomes in [
+        "own generate_content becomes chat",
+        "claude generate_content becomes messages",
+    ] {
+        assert!(told.contains(becomes), "{told}");
+    }
     let told = explained(&["--path", "/v1/embeddings"]);
     let line = "translated claude speaks an API without embeddings, and is not asked\n";
     assert!(told.contains(line), "{told}");
