@@ -51,7 +51,8 @@ impl Counted {
             | Operation::Images
             | Operation::ImageEdits
             | Operation::Unread
-            | Operation::Http => None,
+            | Operation::Http
+            | Operation::Mcp => None,
         }
     }
 }

@@ -21,6 +21,7 @@ const PURE: &[&str] = &[
     "config",
     "identity",
     "authority",
+    "mcp",
     "experiment",
     "simulator",
 ];

@@ -73,7 +73,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Images
         | Operation::ImageEdits
         | Operation::Unread
-        | Operation::Http => None,
+        | Operation::Http
+        | Operation::Mcp => None,
     }
 }
 
@@ -99,7 +100,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Images
         | Operation::ImageEdits
         | Operation::Unread
-        | Operation::Http => None,
+        | Operation::Http
+        | Operation::Mcp => None,
     }
 }
 

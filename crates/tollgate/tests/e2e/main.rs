@@ -31,6 +31,7 @@ mod identity;
 mod identity_sources;
 mod ledger;
 mod limits;
+mod mcp;
 mod observability;
 mod operations;
 mod overhead;
