@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use policy::mcp::Prefix;
+use policy::mcp::{Glob, Prefix};
 use serde_json::value::RawValue;
 use wire::json::Kind as Json;
 
@@ -164,11 +164,32 @@ impl Catalog {
         }
     }
 
+    /// Whether one of these templates makes this URI: whatever stands in its braces.
+    #[must_use]
+    pub fn makes(&self, uri: &str, may_see: impl Fn(&str) -> bool) -> bool {
+        let mut items = self.0.iter().filter(|item| may_see(&item.name));
+        items.any(|item| pattern(&item.name).takes(uri))
+    }
+
     /// The item of this name.
     #[must_use]
     pub fn find(&self, own: &str) -> Option<&Item> {
         self.0.iter().find(|item| *item.name == *own)
     }
+}
+
+/// A template of URIs (RFC 6570) as a pattern: each expression stands for any text.
+fn pattern(template: &str) -> Glob {
+    let mut pattern = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((text, after)) = rest.split_once('{') {
+        let (_, after) = after.split_once('}').unwrap_or(("", ""));
+        pattern.push_str(text);
+        pattern.push('*');
+        rest = after;
+    }
+    pattern.push_str(rest);
+    Glob(pattern.into())
 }
 
 /// A server with what it has.
@@ -265,7 +286,7 @@ fn shown<'a>(
         seen.extend(items.map(|item| (*server, item)));
     }
     let mut bare: HashMap<&str, usize> = HashMap::new();
-    if prefix == Prefix::OnConflict && !kind.has_uri() {
+    if prefix == Prefix::OnConflict {
         for (_, item) in &seen {
             *bare.entry(&item.name).or_default() += 1;
         }
@@ -273,13 +294,13 @@ fn shown<'a>(
     let shown = |(server, item): (&'a str, &'a Item)| {
         let own = &*item.name;
         let is_bare = match prefix {
-            _ if kind.has_uri() => false,
             Prefix::Always => false,
             Prefix::Never => true,
             Prefix::OnConflict => bare.get(own).is_none_or(|count| *count < 2),
         };
         let name = match (kind.has_uri(), is_bare) {
-            (true, _) => name::shown_uri(server, own),
+            (true, true) => own.to_owned(),
+            (true, false) => name::shown_uri(server, own),
             (false, true) => name::shown(own),
             (false, false) => name::shown(&name::whole(server, own)),
         };

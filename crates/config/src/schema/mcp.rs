@@ -18,7 +18,7 @@ record! {
         required secret: Bearer,
         /// What they were sealed with before.
         optional previous_secret: Bearer,
-        /// When a tool's name begins with its server's: always, never (a name that two servers have stands for neither) or on_conflict. Default always.
+        /// When the name of a tool or a prompt, or a URI, begins with its server's: always, never (a name that two servers have stands for neither) or on_conflict. Default always.
         optional prefix: At<McpPrefix>,
         /// How long a session is good: 1m to 30d. Default 1d.
         optional session: At<Span>,

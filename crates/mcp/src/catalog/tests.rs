@@ -216,14 +216,41 @@ fn no_spelling_of_a_name_finds_what_may_not_be_seen() {
 }
 
 #[test]
-fn resources_are_named_by_server_and_uri_whatever_the_prefix() {
-    let page = br#"{"resources":[{"name":"n","uri":"file:///a+b"}]}"#;
+fn resources_are_named_as_tools_are_by_server_or_bare() {
+    let catalog = |uri: &str| {
+        let page = format!(r#"{{"resources":[{{"name":"n","uri":"{uri}"}}]}}"#);
+        let mut catalog = Catalog::default();
+        let added = catalog.add_page(Kind::Resources, page.as_bytes());
+        assert_eq!(added, Ok(None));
+        catalog
+    };
+    let of = [("s", catalog("file:///a+b")), ("t", catalog("file:///c"))];
+    let of = sources(&of);
+    let uris = |prefix| {
+        let listed = merged(Kind::Resources, &of, prefix, |_, _| true);
+        let listed: Value = serde_json::from_slice(&listed).expect("JSON");
+        let listed = listed["resources"].as_array().expect("a list").clone();
+        let uri = |of: &Value| of["uri"].as_str().expect("a URI").to_owned();
+        listed.iter().map(uri).collect::<Vec<_>>()
+    };
+    assert_eq!(uris(Prefix::Always), ["s+file:///a+b", "t+file:///c"]);
+    assert_eq!(uris(Prefix::Never), ["file:///a+b", "file:///c"]);
+    assert_eq!(uris(Prefix::OnConflict), ["file:///a+b", "file:///c"]);
+}
+
+#[test]
+fn a_template_makes_what_its_text_and_anything_in_its_braces_come_to() {
+    let page = br#"{"resourceTemplates":[{"uriTemplate":"db://{table}/rows{?limit,after}"},{"uriTemplate":"memo://{+path}"}]}"#;
     let mut catalog = Catalog::default();
-    assert_eq!(catalog.add_page(Kind::Resources, page), Ok(None));
-    let of = [("s", catalog)];
-    let listed = merged(Kind::Resources, &sources(&of), Prefix::Never, |_, _| true);
-    assert_eq!(
-        listed,
-        br#"{"resources":[{"name":"n","uri":"s+file:///a+b"}]}"#
-    );
+    assert_eq!(catalog.add_page(Kind::Templates, page), Ok(None));
+    for (uri, is_made) in [
+        ("db://a/rows", true),
+        ("db://a/rows?limit=1", true),
+        ("memo://a/b/c", true),
+        ("db://a", false),
+        ("file://a/rows", false),
+    ] {
+        assert_eq!(catalog.makes(uri, |_| true), is_made, "{uri}");
+        assert!(!catalog.makes(uri, |_| false));
+    }
 }

@@ -253,47 +253,83 @@ async fn meant<'v, D: Downstream>(
         Some(Meant { server, at, own })
     };
     let kind = target.kind;
-    let prefixed = match (kind.has_uri(), config.prefix) {
-        (true, _) => name::split_uri(&target.name),
-        (false, Prefix::Always) => name::split(&target.name),
-        (false, Prefix::Never | Prefix::OnConflict) => None,
+    let is_prefixed = config.prefix == Prefix::Always;
+    let prefixed = match kind.has_uri() {
+        _ if !is_prefixed => None,
+        true => name::split_uri(&target.name),
+        false => name::split(&target.name),
     };
-    let is_looked_up = match config.prefix {
-        _ if kind.has_uri() => false,
-        Prefix::Always => name::may_be_shortened(&target.name),
-        Prefix::Never | Prefix::OnConflict => true,
-    };
-    if is_looked_up {
-        let (worker, call_id) = (call.worker.clone(), call.id.clone());
-        let asker = asker(&worker, view, &call_id);
-        let only = prefixed
-            .and_then(|(server, _)| place_of(server))
-            .map(|(at, _)| at);
-        let listed = lists::of(asker, rule, session, kind, only, client).await?;
-        let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
-        let found = found(
-            kind,
-            &sources,
-            config.prefix,
-            &target.name,
-            |server, own| {
-                place_of(server).is_some_and(|(_, server)| may_see(rule, server, kind, own))
-            },
-        );
-        match found {
-            Found::One(server, own) => {
-                return meant(server, own).ok_or_else(|| call.refuse(not_found(target)));
+    if !is_prefixed || !kind.has_uri() && name::may_be_shortened(&target.name) {
+        let only = prefixed.and_then(|(server, _)| place_of(server));
+        let only = only.map(|(at, _)| at);
+        match looked_up(call, view, rule, session, target, only, client).await? {
+            Looked::At(server, own) => {
+                return meant(&server, &own).ok_or_else(|| call.refuse(not_found(target)));
             }
-            Found::Two(one, other) => {
+            Looked::Two(one, other) => {
                 let (one, other) = (one.into(), other.into());
                 let name = target.name.chars().take(256).collect::<String>().into();
                 return Err(call.refuse(Refusal::McpAmbiguous { name, one, other }));
             }
-            Found::Nothing => {}
+            Looked::Nowhere => {}
         }
     }
     let meant = prefixed.and_then(|(server, own)| meant(server, own));
     meant.ok_or_else(|| call.refuse(not_found(target)))
+}
+
+/// Where a name was found.
+enum Looked {
+    /// At this server, under its own name.
+    At(String, String),
+    /// At both of these.
+    Two(String, String),
+    Nowhere,
+}
+
+/// Looks a name up in what its caller may see of all servers. A URI that nobody lists is of the one server whose template makes it, or
+/// of the only server that has resources.
+async fn looked_up<D: Downstream>(
+    call: &mut Call,
+    view: &WorkerSnapshot,
+    rule: &McpRoute,
+    session: &Session,
+    target: &Target<'_>,
+    only: Option<usize>,
+    client: &mut D,
+) -> Result<Looked, Stop> {
+    let (worker, call_id) = (call.worker.clone(), call.id.clone());
+    let asker = asker(&worker, view, &call_id);
+    let (kind, uri) = (target.kind, &*target.name);
+    let prefix = Call::config(view).map_or(Prefix::Always, |(config, _)| config.prefix);
+    let listed = lists::of(asker, rule, session, kind, only, client).await?;
+    let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
+    let found = found(kind, &sources, prefix, uri, |server, own| {
+        let server = listed.iter().find(|of| *of.server.name == *server);
+        server.is_some_and(|of| may_see(rule, of.server, kind, own))
+    });
+    match found {
+        Found::One(server, own) => return Ok(Looked::At(server.to_owned(), own.to_owned())),
+        Found::Two(one, other) => return Ok(Looked::Two(one.to_owned(), other.to_owned())),
+        Found::Nothing if kind != Kind::Resources => return Ok(Looked::Nowhere),
+        Found::Nothing => {}
+    }
+    let templates = lists::of(asker, rule, session, Kind::Templates, only, client).await?;
+    let mut makers = templates.iter().filter(|of| {
+        let may_see = |own: &str| may_see(rule, of.server, Kind::Templates, own);
+        let source = of.source();
+        source
+            .catalog
+            .is_some_and(|catalog| catalog.makes(uri, may_see))
+    });
+    let at = |of: &lists::Listed<'_>| Looked::At(of.server.name.to_string(), uri.to_owned());
+    Ok(match (makers.next(), makers.next(), &*listed) {
+        (Some(one), None, _) | (None, _, [one]) => at(one),
+        (Some(one), Some(other), _) => {
+            Looked::Two(one.server.name.to_string(), other.server.name.to_string())
+        }
+        (None, ..) => Looked::Nowhere,
+    })
 }
 
 /// Tells all servers that log which level is wanted.
