@@ -33,6 +33,7 @@ mod kubernetes;
 mod ledger;
 mod limit;
 mod login;
+mod mcp;
 mod pem;
 mod plain;
 mod price;
@@ -180,6 +181,9 @@ impl Lowering<'_> {
         if let Some(routes) = document.routes.get() {
             let has_ledger = !document.ledger.is_absent();
             self.routes(routes, document.backends.get(), has_ledger, &mut snapshot);
+        }
+        if let Some(mcp) = document.mcp.get() {
+            self.mcp(mcp, &mut snapshot);
         }
         let (identity, credentials) = self.identity(Known {
             document,

@@ -13,6 +13,7 @@ pub(crate) mod credential;
 pub(crate) mod identity;
 pub(crate) mod ledger;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod price;
 pub(crate) mod proxy;
 pub(crate) mod route;
@@ -28,6 +29,7 @@ pub(crate) use self::calibration::{Calibration, EngineStart};
 use self::credential::ClientCertificate;
 use self::identity::Identity;
 pub(crate) use self::ledger::Ledger;
+use self::mcp::Mcp;
 pub(crate) use self::price::{Price, PriceFor};
 pub(crate) use self::proxy::ProxyAt;
 pub(crate) use self::route::{Limit, Retries, Route, Unread};
@@ -66,6 +68,8 @@ record! {
         required backends: MapOf<Name, Backend>,
         /// From workload and model to backend; the first that fits is taken.
         required routes: ListOf<Route>,
+        /// Servers of tools (the Model Context Protocol) behind one address; none unless said.
+        optional mcp: Mcp,
         /// What tokens cost, by model.
         optional prices: MapOf<Model, OneOrList<Price>>,
         /// Workloads that pay together, by the group's name; a workload is in one group at most.

@@ -41,6 +41,7 @@ pub mod identity;
 pub mod levels;
 pub mod limit;
 pub mod login;
+pub mod mcp;
 pub mod model;
 pub mod operation;
 pub mod plain;

@@ -9,6 +9,7 @@ use wire::head::{RequestHead, percent_decoded};
 
 use crate::caller::Caller;
 use crate::id::{RouteId, WorkloadId};
+use crate::mcp::McpRoute;
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
@@ -84,6 +85,17 @@ pub(crate) fn first(
     grants.find_map(|(at, grant)| {
         let route = snapshot.route(grant.route).filter(|route| takes(route))?;
         Some(Chosen { at, grant, route })
+    })
+}
+
+/// The rule that takes a workload's messages to servers of tools: its place, and the grant.
+#[must_use]
+pub fn tools(s: &Snapshot, workload: WorkloadId) -> Option<(usize, &McpRoute, Chosen<'_>)> {
+    let (config, workload) = (s.mcp.as_deref()?, s.workload(workload)?);
+    config.routes.iter().enumerate().find_map(|(nth, of)| {
+        let (at, grant) = workload.grant_of(of.route)?;
+        let route = s.route(of.route)?;
+        Some((nth, of, Chosen { at, grant, route }))
     })
 }
 

@@ -52,7 +52,8 @@ impl Counted {
             | Operation::ImageEdits
             | Operation::GenerateContent
             | Operation::Unread
-            | Operation::Http => None,
+            | Operation::Http
+            | Operation::Mcp => None,
         }
     }
 }

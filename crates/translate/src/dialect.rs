@@ -83,7 +83,7 @@ impl Dialect {
     pub(crate) fn has(self, operation: Operation) -> bool {
         match operation {
             // The list of models is of the gate itself, and what a route lets through unread nobody reads.
-            Operation::Models | Operation::Unread | Operation::Http => true,
+            Operation::Models | Operation::Unread | Operation::Http | Operation::Mcp => true,
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
             Operation::GenerateContent => self.is_of_google(),

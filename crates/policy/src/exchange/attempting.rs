@@ -44,7 +44,7 @@ impl Running<'_> {
     /// Another attempt, if there is an endpoint for one; `last` is how the one before failed.
     fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
         // What the attempt before left out, the next one may say.
-        self.record.dropped = None;
+        self.record.extra = None;
         let attempts = &mut self.call.attempts;
         let may_reuse = !attempts.needs_new_connection();
         let model = quota_of(self.record);

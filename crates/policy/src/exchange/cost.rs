@@ -74,7 +74,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::ImageEdits
         | Operation::GenerateContent
         | Operation::Unread
-        | Operation::Http => None,
+        | Operation::Http
+        | Operation::Mcp => None,
     }
 }
 
@@ -101,7 +102,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::ImageEdits
         | Operation::GenerateContent
         | Operation::Unread
-        | Operation::Http => None,
+        | Operation::Http
+        | Operation::Mcp => None,
     }
 }
 

@@ -1,0 +1,263 @@
+//! `mcp`: servers of tools, and the rules that say who may use them.
+//!
+//! A server becomes a backend, and a rule a route, that no call to a model can take; so they have pools, credentials, limits and
+//! labels as all others. Their names begin with `mcp:`, which no name in a document can.
+//! Invariant: a workload has one such rule at most.
+//! Not here: messages (`mcp`, the crate), what a rule shows ([`policy::mcp`]).
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use policy::id::{BackendId, RouteId};
+use policy::mcp::{Glob, McpRoute, Selection, Server, Shows};
+use policy::retry::Retries;
+use policy::snapshot::{self, Grant, Snapshot};
+
+use super::backend::number;
+use super::route::{registered, some_of};
+use crate::decode::{At, Field, OneOrMany, Place, nearest};
+use crate::scalar::{Name, NameGlob, Span};
+use crate::schema::{Backend, mcp as schema};
+
+const SESSION_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
+const SESSION_LEAST: Duration = Duration::from_secs(60);
+const SESSION_MOST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const LISTS_DEFAULT: Duration = Duration::from_secs(30);
+const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
+/// As many as the key has that is derived of it.
+const SECRET_BYTES_MIN: usize = 32;
+/// Servers whose sessions fit into one header.
+const SERVERS_MAX: usize = 64;
+
+impl super::Lowering<'_> {
+    pub(super) fn mcp(&mut self, written: &schema::Mcp, snapshot: &mut Snapshot) {
+        let place = written.servers.get().and_then(|servers| servers.0.first());
+        if let Some((first, _)) = place.filter(|_| written.servers.items().len() > SERVERS_MAX) {
+            let says = format!("there are more than {SERVERS_MAX} servers");
+            self.fault(&first.place, says, "");
+        }
+        let mut ordered: Vec<_> = written.servers.items().iter().collect();
+        ordered.sort_by(|a, b| a.0.value.cmp(&b.0.value));
+        let mut servers = Vec::new();
+        for (name, server) in ordered {
+            let Some(server) = server else { continue };
+            self.check_server(&name.place, &server.target);
+            let label = At {
+                value: Name(format!("mcp:{}", name.value.0)),
+                place: name.place.clone(),
+                shown: name.shown.clone(),
+            };
+            servers.push(Server {
+                name: name.value.0.as_str().into(),
+                backend: BackendId(number(snapshot.backends.len())),
+                shows: shows(&server.tools, &server.prompts, &server.resources),
+            });
+            self.backend(&label, &server.target, true, snapshot);
+        }
+        let routes = self.mcp_routes(written, &servers, snapshot);
+        let session = written.session.get();
+        let is_odd = |span: &Span| !(SESSION_LEAST..=SESSION_MOST).contains(&span.0);
+        if let Some(at) = session.filter(|at| is_odd(&at.value)) {
+            self.refuse(at, "is no length of a session", "write 1m to 30d");
+        }
+        let top = Place::new("mcp", 0);
+        let mut secret = |of: &Field<_>, name| {
+            let secret = self.secret_below(of, &top, name)??;
+            if secret.expose().len() < SECRET_BYTES_MIN {
+                let says = format!("has fewer than {SECRET_BYTES_MIN} bytes");
+                let hint = "make one with: openssl rand -hex 32";
+                self.fault(&top.below(name), says, hint);
+            }
+            Some(secret)
+        };
+        let (now, previous) = (
+            secret(&written.secret, "secret"),
+            secret(&written.previous_secret, "previous_secret"),
+        );
+        let Some(now) = now else { return };
+        snapshot.mcp = Some(Box::new(policy::mcp::Mcp {
+            servers,
+            routes,
+            prefix: written
+                .prefix
+                .get()
+                .map(|at| at.value.0)
+                .unwrap_or_default(),
+            secret: now,
+            previous,
+            session: session.map_or(SESSION_DEFAULT, |at| at.value.0),
+            lists: written.lists.get().map_or(LISTS_DEFAULT, |at| at.value.0),
+            within: written.within.get().map_or(WITHIN_DEFAULT, |at| at.value.0),
+        }));
+    }
+
+    /// What a server says that only another kind of backend can.
+    fn check_server(&mut self, place: &Place, written: &Backend) {
+        let others = [
+            ("serves", !written.serves.is_absent()),
+            ("dialect", !written.dialect.is_absent()),
+            ("endpoints", !written.endpoints.is_absent()),
+            ("api_headers", !written.api_headers.is_absent()),
+            ("ask_usage", !written.ask_usage.is_absent()),
+            ("query", !written.query.is_absent()),
+            ("models", !written.models.is_absent()),
+            ("model_names", !written.model_names.is_absent()),
+            ("ejection", !written.ejection.is_absent()),
+            ("at_root", !written.at_root.is_absent()),
+            ("tokens", !written.tokens.is_absent()),
+        ];
+        let said = others.iter().filter(|(_, is_said)| *is_said);
+        let said: Vec<&str> = said.map(|(member, _)| *member).collect();
+        if !said.is_empty() {
+            let says = format!("serves tools, and says {}", said.join(", "));
+            let hint = "leave that out: it is of backends that serve models or plain HTTP";
+            self.fault(place, says, hint);
+        }
+        let exchange = written.credential.get().map(|of| &of.exchange);
+        if exchange.is_some_and(|of| !of.is_absent()) {
+            let says = "exchanges callers' tokens, which servers of tools are not given yet";
+            let hint = "give it a credential of the gate's own";
+            self.fault(&place.below("credential"), says, hint);
+        }
+    }
+
+    fn mcp_routes(
+        &mut self,
+        written: &schema::Mcp,
+        servers: &[Server],
+        snapshot: &mut Snapshot,
+    ) -> Vec<McpRoute> {
+        let mut routes = Vec::new();
+        let mut names: HashSet<String> = HashSet::new();
+        for (place, route) in written.routes.items() {
+            let Some(route) = route else { continue };
+            let own = route.name.get().map(|at| &at.value.0);
+            let first = route.workload.items().first().map(|at| &at.value.0);
+            let name = format!("mcp:{}", own.or(first).map_or("", String::as_str));
+            if !names.insert(name.clone()) {
+                let says = "an earlier route has this name";
+                self.fault(place, says, "give it another `name`");
+            }
+            let places = self.mcp_servers(route, written, servers);
+            let id = RouteId(number(snapshot.routes.len()));
+            self.mcp_grants(id, &name, route, snapshot);
+            let backends = places.iter().filter_map(|at| servers.get(*at));
+            snapshot.routes.push(snapshot::Route {
+                name: name.into(),
+                is_plain: true,
+                models: Vec::new(),
+                backends: backends.map(|server| server.backend).collect(),
+                model: None,
+                output_max: None,
+                billing: policy::billing::Billing::Grouped,
+                billed_by: policy::billing::BilledBy::Reported,
+                retries: Retries::default(),
+                abandon: policy::disconnect::OnDisconnect::default(),
+                is_exclusive: false,
+                unread: Vec::new(),
+                forward_headers: Vec::new(),
+                return_headers: Vec::new(),
+                filters: Vec::new(),
+                hold_back_bytes: 0,
+            });
+            routes.push(McpRoute {
+                route: id,
+                servers: places,
+                shows: shows(&route.tools, &route.prompts, &route.resources),
+            });
+        }
+        routes
+    }
+
+    /// The places of a route's servers.
+    fn mcp_servers(
+        &mut self,
+        route: &schema::McpRoute,
+        written: &schema::Mcp,
+        servers: &[Server],
+    ) -> Vec<usize> {
+        if route.servers.is_absent() {
+            return (0..servers.len()).collect();
+        }
+        let known = written.servers.items().iter();
+        let known: Vec<&str> = known.map(|(name, _)| name.value.0.as_str()).collect();
+        let mut places = Vec::new();
+        for at in route.servers.items() {
+            let name = at.value.0.as_str();
+            if !known.contains(&name) && written.servers.get().is_some() {
+                let hint = match nearest(name, &known) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("the servers are {}", some_of(&known)),
+                };
+                self.fault(&at.place, format!("there is no server {}", at.shown), hint);
+            }
+            let place = servers.iter().position(|server| *server.name == *name);
+            if place.is_some_and(|place| places.contains(&place)) {
+                self.twice(at);
+            }
+            places.extend(place);
+        }
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    fn mcp_grants(
+        &mut self,
+        id: RouteId,
+        name: &str,
+        route: &schema::McpRoute,
+        snapshot: &mut Snapshot,
+    ) {
+        for (place, limit) in route.limits.items() {
+            let tokens = limit.as_ref().map(|limit| &limit.tokens);
+            if tokens.is_some_and(|tokens| !tokens.is_absent()) {
+                let says = "counts tokens, and calls of tools have none";
+                self.fault(place, says, "write requests: N");
+            }
+        }
+        let rates = self.rates(&route.limits);
+        for at in route.workload.items() {
+            let workload = registered(&at.value.0, snapshot);
+            let is_tools = |grant: &Grant| {
+                let route = snapshot.route(grant.route);
+                route.is_some_and(|route| route.name.starts_with("mcp:"))
+            };
+            let of = snapshot.workload(workload);
+            if of.is_some_and(|of| of.plain.iter().any(|g| g.route == id || is_tools(g))) {
+                self.refuse(at, "has an MCP route already", "name it in one of them");
+                continue;
+            }
+            let key = format!("{}/{name}", at.value.0);
+            let limits = super::limit::register(&rates, workload, id, &key, snapshot);
+            if let Some(workload) = snapshot.workloads.get_mut(workload.index()) {
+                workload.plain.push(Grant { route: id, limits });
+            }
+        }
+    }
+}
+
+fn shows(
+    tools: &Field<schema::Selection>,
+    prompts: &Field<schema::Selection>,
+    resources: &Field<schema::Selection>,
+) -> Shows {
+    Shows {
+        tools: selection(tools),
+        prompts: selection(prompts),
+        resources: selection(resources),
+    }
+}
+
+fn selection(written: &Field<schema::Selection>) -> Selection {
+    let globs = |of: &Field<OneOrMany<NameGlob>>| {
+        let globs = of.items().iter();
+        globs.map(|at| Glob(at.value.0.as_str().into())).collect()
+    };
+    written
+        .get()
+        .map_or_else(Selection::default, |of| Selection {
+            allow: globs(&of.allow),
+            deny: globs(&of.deny),
+        })
+}

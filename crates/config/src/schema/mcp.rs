@@ -1,0 +1,72 @@
+//! `mcp`: servers of tools behind one address.
+//!
+//! Not here: what they become (`lower::mcp`), what of a backend a server has (`backend`).
+
+use super::route::Limit;
+use super::{Backend, Bearer};
+use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
+use crate::scalar::{Brief, McpPrefix, Name, NameGlob, ServerName, Span};
+
+record! {
+    /// Servers of tools (the Model Context Protocol) behind one address, /mcp.
+    Mcp {
+        /// The servers, by the name that their tools begin with: of server github the tool search is github__search.
+        required servers: MapOf<ServerName, McpServer>,
+        /// Who may use which of them; a workload is in one route at most.
+        required routes: ListOf<McpRoute>,
+        /// What sessions are sealed with, 32 bytes or more; the same for all gates behind one address.
+        required secret: Bearer,
+        /// What they were sealed with before.
+        optional previous_secret: Bearer,
+        /// When the name of a tool or a prompt, or a URI, begins with its server's: always, never (a name that two servers have stands for neither) or on_conflict. Default always.
+        optional prefix: At<McpPrefix>,
+        /// How long a session is good: 1m to 30d. Default 1d.
+        optional session: At<Span>,
+        /// How long a server's lists are kept, 1h at most. Default 30s.
+        optional lists: At<Brief>,
+        /// How long one server is waited for where several are asked, 1h at most. Default 10s.
+        optional within: At<Brief>,
+    }
+}
+
+record! {
+    /// A server of tools, over Streamable HTTP: its `url`, credential and connections as a backend has them.
+    McpServer of target: Backend {
+        /// Tools of it that clients see and may call; all unless said.
+        optional tools: Selection,
+        /// Prompts of it that clients see and may get; all unless said.
+        optional prompts: Selection,
+        /// Resources and templates of it that clients see and may read, by URI; all unless said.
+        optional resources: Selection,
+    }
+}
+
+record! {
+    /// Which servers some workloads may use.
+    McpRoute {
+        /// For logs, metrics and sessions, behind `mcp:`; the first workload's unless said.
+        optional name: At<Name>,
+        /// The workloads it is for; being named here registers them.
+        required workload: OneOrMany<Name>,
+        /// Their servers; all unless said.
+        optional servers: OneOrMany<ServerName>,
+        /// Tools that they see and may call, by whole names such as github__search; all unless said.
+        optional tools: Selection,
+        /// Prompts that they see and may get, by whole names; all unless said.
+        optional prompts: Selection,
+        /// Resources and templates that they see and may read, by whole URIs such as files+file:///a; all unless said.
+        optional resources: Selection,
+        /// Rates of requests, each counted for each workload apart, or for each key or user of it.
+        optional limits: ListOf<Limit>,
+    }
+}
+
+record! {
+    /// Names in which each * stands for any text.
+    Selection {
+        /// These; all unless said.
+        optional allow: OneOrMany<NameGlob>,
+        /// None of these, also where they are allowed.
+        optional deny: OneOrMany<NameGlob>,
+    }
+}

@@ -1,0 +1,186 @@
+//! Servers of tools behind one address (the Model Context Protocol): which there are, who may use which, and what of theirs.
+//!
+//! Invariant: what a filter keeps from a list it keeps from use: both ask the same question, of a server's own name of a thing.
+//! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::id::{BackendId, RouteId};
+use crate::secret::Secret;
+
+/// Where clients find it.
+pub const PATH: &str = "/mcp";
+
+/// All of it.
+#[derive(Debug)]
+pub struct Mcp {
+    /// The servers, ordered by name.
+    pub servers: Vec<Server>,
+    /// Who may use which.
+    pub routes: Vec<McpRoute>,
+    /// When a tool's name begins with its server's.
+    pub prefix: Prefix,
+    /// What sessions are sealed with.
+    pub secret: Secret,
+    /// What they were sealed with before.
+    pub previous: Option<Secret>,
+    /// How long a session is good.
+    pub session: Duration,
+    /// How long a server's lists are kept.
+    pub lists: Duration,
+    /// How long one server is waited for where several are asked.
+    pub within: Duration,
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    /// Its name, in the names of its tools.
+    pub name: Arc<str>,
+    /// Where it is.
+    pub backend: BackendId,
+    /// What clients see of it.
+    pub shows: Shows,
+}
+
+/// Which servers a rule's workloads may use.
+#[derive(Debug)]
+pub struct McpRoute {
+    /// The rule: its workloads, limits and name.
+    pub route: RouteId,
+    /// Its servers, by their places.
+    pub servers: Vec<usize>,
+    /// What its workloads see, by whole names: `server__tool`, `server+uri`.
+    pub shows: Shows,
+}
+
+/// When a tool's name begins with its server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Prefix {
+    /// Each time.
+    #[default]
+    Always,
+    /// Never: a name that two servers have stands for neither.
+    Never,
+    /// Where two servers have the name.
+    OnConflict,
+}
+
+/// What is seen of each kind of thing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shows {
+    /// Tools, by name.
+    pub tools: Selection,
+    /// Prompts, by name.
+    pub prompts: Selection,
+    /// Resources and their templates, by URI.
+    pub resources: Selection,
+}
+
+/// Which names are meant: all that are allowed, without those that are denied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// These; all where there is none.
+    pub allow: Vec<Glob>,
+    /// And none of these.
+    pub deny: Vec<Glob>,
+}
+
+impl Selection {
+    /// Whether it means this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        let takes = |of: &[Glob]| of.iter().any(|glob| glob.takes(name));
+        (self.allow.is_empty() || takes(&self.allow)) && !takes(&self.deny)
+    }
+}
+
+/// A name in which each `*` stands for any text. Letters are compared as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(pub Box<str>);
+
+impl Glob {
+    /// Whether it means this name. As long as one walk through the name for each `*`.
+    #[must_use]
+    pub fn takes(&self, name: &str) -> bool {
+        let Some((first, rest)) = self.0.split_once('*') else {
+            return *self.0 == *name;
+        };
+        let Some(mut name) = name.strip_prefix(first) else {
+            return false;
+        };
+        let mut parts = rest.split('*').peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                return name.ends_with(part);
+            }
+            let Some((_, after)) = name.split_once(part) else {
+                return false;
+            };
+            name = after;
+        }
+        false
+    }
+}
+
+impl Mcp {
+    /// The servers of a rule.
+    pub fn servers_of<'s>(&'s self, route: &'s McpRoute) -> impl Iterator<Item = &'s Server> {
+        route.servers.iter().filter_map(|at| self.servers.get(*at))
+    }
+
+    /// Whether calls of this rule are of this protocol.
+    #[must_use]
+    pub fn has(&self, route: RouteId) -> bool {
+        self.routes.iter().any(|of| of.route == route)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which names a pattern means.
+
+    use super::{Glob, Selection};
+
+    #[test]
+    fn a_star_stands_for_any_text_and_all_else_for_itself() {
+        for (glob, names, others) in [
+            ("read", &["read"][..], &["read2", "Read", "", "aread"][..]),
+            ("*", &["", "a", "a__b"], &[]),
+            ("get_*", &["get_", "get_x"], &["get", "xget_a", "GET_x"]),
+            (
+                "*_delete",
+                &["_delete", "a_delete"],
+                &["delete", "a_delete_x"],
+            ),
+            (
+                "a*b*c",
+                &["abc", "axbxc", "abbcc", "abcbc"],
+                &["ab", "ac", "acb", "abcx"],
+            ),
+            ("a**b", &["ab", "axb"], &["a", "b"]),
+            ("ab*ba", &["abba", "abxba"], &["aba"]),
+        ] {
+            let glob = Glob(glob.into());
+            for name in names {
+                assert!(glob.takes(name), "{glob:?} {name}");
+            }
+            for name in others {
+                assert!(!glob.takes(name), "{glob:?} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_not_allowed() {
+        let globs = |of: &[&str]| of.iter().map(|glob| Glob((*glob).into())).collect();
+        let selection = Selection {
+            allow: globs(&["get_*", "list"]),
+            deny: globs(&["*secret*"]),
+        };
+        assert!(selection.has("get_issue") && selection.has("list"));
+        assert!(!selection.has("get_secrets") && !selection.has("delete"));
+        assert!(Selection::default().has("anything"));
+    }
+}
