@@ -7,8 +7,8 @@
 //! Not here: watching files, swapping snapshots (`tollgate`), what a reload carries over (`policy::revision`).
 
 pub use decode::nearest;
-pub use document::{load, parse_document};
-pub use environment::from_environment;
+pub use document::{load, load_with, parse_document};
+pub use environment::{from_environment, from_environment_with};
 pub use fault::{Fault, Faults, Located};
 pub use host::{
     AccessLog, AccessReviewSource, AdminLogin, ApiServer, AskedAt, AuthorityRules, AwsFrom,
@@ -26,6 +26,7 @@ pub use mask::{masked, quoted};
 pub use node::{Entry, Node, Scalar, Shape, Value, parse_all};
 pub use redact::Redacted;
 pub use schema::json_schema;
+pub use servers::EditorServers;
 pub use sources::Sources;
 pub use starter::{FoundEngine, Starter, starter};
 
@@ -41,6 +42,7 @@ mod node;
 mod redact;
 mod scalar;
 mod schema;
+mod servers;
 mod sources;
 mod starter;
 mod target;

@@ -110,6 +110,9 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
     };
     let document = Document::decode(&root, "", &mut cx.findings);
     cx.findings.faults.append(&mut unset);
+    if let Some(document) = &document {
+        cx.has_somewhere_to_go(document, root.line);
+    }
     let parts = document.map(|document| cx.document(&document));
     let warnings = ordered(cx.findings.warnings);
     let Some((mut snapshot, Some(host))) = parts.filter(|_| cx.findings.faults.is_empty()) else {
@@ -158,6 +161,22 @@ impl Lowering<'_> {
     /// Notes an item that an earlier one says already.
     fn twice<T>(&mut self, at: &At<T>) {
         self.refuse(at, "is listed twice", "keep one of them");
+    }
+
+    /// Calls to models need both; a gate for servers of tools alone has neither.
+    fn has_somewhere_to_go(&mut self, document: &Document, line: usize) {
+        let parts = [
+            ("backends", document.backends.is_absent()),
+            ("routes", document.routes.is_absent()),
+        ];
+        let is_for_tools =
+            parts.iter().all(|(_, is_absent)| *is_absent) && !document.mcp.is_absent();
+        for (name, _) in parts
+            .iter()
+            .filter(|(_, is_absent)| *is_absent && !is_for_tools)
+        {
+            self.fault(&Place::new("", line), format!("{name} is missing"), "");
+        }
     }
 
     fn document(&mut self, document: &Document) -> (Snapshot, Option<Host>) {

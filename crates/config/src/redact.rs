@@ -47,6 +47,8 @@ fn shown(node: &Node, in_credential: bool) -> Json {
                             | "client_secret"
                             | "session_key"
                             | "previous_session_key"
+                            | "secret"
+                            | "previous_secret"
                     );
                     shown(&entry.node, in_credential || is_one)
                 };

@@ -65,9 +65,9 @@ record! {
         /// What a client may send, and how slowly.
         optional bounds: Bounds,
         /// The upstream targets, by name.
-        required backends: MapOf<Name, Backend>,
+        optional backends: MapOf<Name, Backend>,
         /// From workload and model to backend; the first that fits is taken.
-        required routes: ListOf<Route>,
+        optional routes: ListOf<Route>,
         /// Servers of tools (the Model Context Protocol) behind one address; none unless said.
         optional mcp: Mcp,
         /// What tokens cost, by model.
@@ -243,6 +243,7 @@ pub fn json_schema() -> String {
         "$id": SCHEMA_ID,
         "title": "tollgate.yaml",
         "$ref": root.get("$ref"),
+        "anyOf": [{ "required": ["backends", "routes"] }, { "required": ["mcp"] }],
         "$defs": defs,
     });
     format!("{schema:#}\n")

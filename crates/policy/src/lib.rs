@@ -14,6 +14,7 @@
     clippy::panic
 )]
 
+pub mod address;
 pub mod admin;
 pub mod attempt;
 pub mod attribution;

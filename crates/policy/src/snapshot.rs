@@ -281,6 +281,8 @@ pub struct Origin {
     pub certificate: String,
     /// The proxy on the way there.
     pub proxy: Option<Arc<Proxy>>,
+    /// No metadata service and no neighbour of the link is connected to under its name ([`crate::address`]).
+    pub is_kept_off_the_link: bool,
 }
 
 impl Origin {

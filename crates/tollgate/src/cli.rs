@@ -16,6 +16,7 @@ use crate::import::Import;
 use crate::init::Init;
 use crate::keys::Keys;
 use crate::logging::LogFormat;
+use crate::mcp_servers::McpServers;
 use crate::tokens::Tokens;
 use crate::usage::Usage;
 
@@ -86,6 +87,7 @@ pub(crate) enum Verb {
     #[command(before_help = "Examples:\n  \
         tollgate run                       by tollgate.yaml, else by the environment\n  \
         tollgate run -c gate.yaml          by another file\n  \
+        tollgate run --mcp-config s.json   with the MCP servers of an editor\n  \
         tollgate --log-format json run     with a log for machines")]
     Run(Run),
     /// Say everything that is wrong with a configuration, and change nothing.
@@ -164,6 +166,8 @@ pub(crate) struct Run {
     /// current directory, else the environment].
     #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tools: McpServers,
 }
 
 /// Options of `check`.
@@ -173,6 +177,8 @@ pub(crate) struct Check {
     /// current directory, else the environment].
     #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tools: McpServers,
 }
 
 /// Options of `completions`.

@@ -65,7 +65,7 @@ fn converted(options: &Convert) -> Result<String, Vec<String>> {
     let lowered =
         control::lower(&inputs).map_err(|Refused { faults, warnings }| said(faults, warnings))?;
     // What they come to is read as a gate would read it.
-    let loaded = manifests::load(place, &World).map_err(refused)?;
+    let loaded = manifests::load(place, None, &World).map_err(refused)?;
     for line in shown(place, &loaded.warnings, "warning: ") {
         complain(&line);
     }

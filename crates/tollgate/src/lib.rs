@@ -31,6 +31,7 @@ pub mod logging;
 mod login;
 mod manifests;
 mod marks;
+mod mcp_servers;
 mod metrics;
 mod needs;
 pub mod output;

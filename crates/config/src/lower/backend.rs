@@ -107,6 +107,9 @@ impl super::Lowering<'_> {
                 let hint = "end it at the API's root, before the path of the call";
                 self.fault(&address.target.place, says, hint);
             }
+            if has_tools {
+                self.not_on_the_link(address.target);
+            }
             let proxy = match &way {
                 Way::Written(proxy) => proxy.clone(),
                 Way::Environment => self.environment_proxy(address.target),
@@ -132,6 +135,7 @@ impl super::Lowering<'_> {
                         String::new()
                     },
                     proxy,
+                    is_kept_off_the_link: has_tools,
                 },
                 authority: authority.clone(),
                 base_path: base_path.clone(),

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use policy::address::is_allowed;
 use policy::id::{BackendId, RouteId};
 use policy::mcp::{Glob, McpRoute, Selection, Server, Shows};
 use policy::retry::Retries;
@@ -18,6 +19,7 @@ use super::route::{registered, some_of};
 use crate::decode::{At, Field, OneOrMany, Place, nearest};
 use crate::scalar::{Name, NameGlob, Span};
 use crate::schema::{Backend, mcp as schema};
+use crate::target::Target;
 
 const SESSION_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
 const SESSION_LEAST: Duration = Duration::from_secs(60);
@@ -89,6 +91,16 @@ impl super::Lowering<'_> {
             lists: written.lists.get().map_or(LISTS_DEFAULT, |at| at.value.0),
             within: written.within.get().map_or(WITHIN_DEFAULT, |at| at.value.0),
         }));
+    }
+
+    /// An address that a cloud's metadata service or a neighbour of the link has: whoever gets a server to read one for them has the
+    /// machine's identity. Names are looked at when they are looked up.
+    pub(super) fn not_on_the_link(&mut self, target: &At<Target>) {
+        let address = target.value.host.parse::<std::net::IpAddr>();
+        if address.is_ok_and(|address| !is_allowed(address, false)) {
+            let says = "is an address of the link, of a metadata service, of a group or of nobody, where no server of tools is asked";
+            self.refuse(target, says, "write the address of the server");
+        }
     }
 
     /// What a server says that only another kind of backend can.

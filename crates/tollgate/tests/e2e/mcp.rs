@@ -613,6 +613,43 @@ fn limits_of_requests_hold_for_calls_and_not_for_pings() {
 }
 
 #[test]
+fn servers_of_an_editor_s_file_are_served_and_a_change_of_it_is_taken() {
+    let (one, two) = (server("one"), server("two"));
+    let entry = |of: &Upstream| json!({"type": "http", "url": url(of), "headers": {"Authorization": "Bearer its-key"}});
+    let before = json!({"mcpServers": {"one": entry(&one)}}).to_string();
+    let gate = Gate::start_with_servers("identity: { default: default }\n", &before);
+    let caller = Caller::begun(&gate, "default");
+    assert_eq!(caller.tools().0, ["one__read", "one__delete"]);
+    let sent = one.seen().pop().expect("a call");
+    assert_eq!(sent.header("authorization"), ["Bearer its-key"]);
+    let shown = String::from_utf8(gate.admin("/config").body).expect("text");
+    assert!(
+        shown.contains("one") && !shown.contains("its-key"),
+        "{shown}"
+    );
+    let secret = shown
+        .find("\"secret\"")
+        .map(|at| &shown[at..])
+        .expect("a secret");
+    let masked = secret
+        .split_once('}')
+        .is_some_and(|(secret, _)| secret.contains("***"));
+    assert!(masked, "{secret}");
+    let after = json!({"mcpServers": {"one": entry(&one), "two": entry(&two)}}).to_string();
+    std::fs::write(gate.path("mcp.json"), after).expect("a file");
+    testing::eventually("the second server is served", || {
+        let caller = Caller::begun(&gate, "default");
+        caller.tools().0.len() == 4
+    });
+    let told = caller.call("one__read");
+    assert_eq!(
+        told.status, 404,
+        "a session of other servers: {}",
+        told.body
+    );
+}
+
+#[test]
 fn a_gate_without_servers_of_tools_knows_no_such_path() {
     let config = "backends: { none: { url: http://127.0.0.1:1/v1 } }\nroutes: [ { workload: agent, backend: none } ]\n";
     let gate = Gate::start(config, &[]);
