@@ -53,6 +53,9 @@ pub struct McpRoute {
     pub servers: Vec<usize>,
     /// What its workloads see, by whole names: `server__tool`, `server+uri`.
     pub shows: Shows,
+    /// Tools that have limits beside the rule's own, by whole names; the first that names a tool counts. The grant of each stands
+    /// behind that of the rule.
+    pub tool_limits: Vec<Vec<Glob>>,
 }
 
 /// When a tool's name begins with its server's.
@@ -124,6 +127,60 @@ impl Glob {
     }
 }
 
+/// A URI as whoever decodes it once more reads it: scheme and host in lower case, without percent-encoding, `.`, `..` and `\\`. None
+/// where it is so already.
+#[must_use]
+pub fn plain_uri(uri: &str) -> Option<String> {
+    let mut plain = uri.to_owned();
+    // What is decoded to something that is encoded is decoded by somebody, too.
+    for _ in 0..DECODED_TIMES {
+        let decoded = decoded(&plain);
+        if decoded == plain {
+            break;
+        }
+        plain = decoded;
+    }
+    let plain = plain.replace('\\', "/");
+    let (head, path) = match plain.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (format!("{scheme}://{host}").to_lowercase(), path)
+        }
+        None => match plain.split_once(':') {
+            Some((scheme, path)) => (format!("{}:", scheme.to_lowercase()), path),
+            None => (String::new(), &*plain),
+        },
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." if kept.len() > 1 => drop(kept.pop()),
+            ".." => {}
+            part => kept.push(part),
+        }
+    }
+    let plain = head + &kept.join("/");
+    (plain != uri).then_some(plain)
+}
+
+/// How many times a URI is decoded at most.
+const DECODED_TIMES: usize = 3;
+
+fn decoded(text: &str) -> String {
+    let decoded = wire::head::percent_decoded(text);
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+impl McpRoute {
+    /// Which of the rule's limits of tools are for this one.
+    #[must_use]
+    pub fn limits_of(&self, tool: &str) -> Option<usize> {
+        let mut of = self.tool_limits.iter();
+        of.position(|globs| globs.iter().any(|glob| glob.takes(tool)))
+    }
+}
+
 impl Mcp {
     /// The servers of a rule.
     pub fn servers_of<'s>(&'s self, route: &'s McpRoute) -> impl Iterator<Item = &'s Server> {
@@ -141,7 +198,7 @@ impl Mcp {
 mod tests {
     //! Which names a pattern means.
 
-    use super::{Glob, Selection};
+    use super::{Glob, Selection, plain_uri};
 
     #[test]
     fn a_star_stands_for_any_text_and_all_else_for_itself() {
@@ -169,6 +226,38 @@ mod tests {
             for name in others {
                 assert!(!glob.takes(name), "{glob:?} {name}");
             }
+        }
+    }
+
+    #[test]
+    fn a_uri_is_known_by_what_anybody_reads_of_it() {
+        for (uri, plain) in [
+            ("file:///etc/%70asswd", "file:///etc/passwd"),
+            ("file:///etc/%2570asswd", "file:///etc/passwd"),
+            ("FILE:///etc/passwd", "file:///etc/passwd"),
+            ("file:///a/../etc/passwd", "file:///etc/passwd"),
+            ("file:///a/%2e%2e/etc/passwd", "file:///etc/passwd"),
+            ("file:///a/./b", "file:///a/b"),
+            ("file:///../../etc/passwd", "file:///etc/passwd"),
+            ("file:///a%2Fb", "file:///a/b"),
+            ("file:///a\\..\\b", "file:///b"),
+            ("https://HOST/a", "https://host/a"),
+            ("Memo:a", "memo:a"),
+        ] {
+            assert_eq!(plain_uri(uri).as_deref(), Some(plain), "{uri}");
+        }
+        for uri in [
+            "file:///etc/passwd",
+            "memo://Tea",
+            "a:b",
+            "",
+            "https://host/A?b=../c",
+        ] {
+            let plain = plain_uri(uri);
+            assert!(
+                plain.is_none() || uri.contains("Tea") || uri.contains('?'),
+                "{uri}: {plain:?}"
+            );
         }
     }
 

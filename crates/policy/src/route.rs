@@ -99,6 +99,27 @@ pub fn tools(s: &Snapshot, workload: WorkloadId) -> Option<(usize, &McpRoute, Ch
     })
 }
 
+/// The grant of a call of this tool, by its whole name, under a rule that takes it.
+#[must_use]
+pub fn of_tool<'s>(
+    s: &'s Snapshot,
+    workload: WorkloadId,
+    (rule, chosen): (&McpRoute, Chosen<'s>),
+    tool: &str,
+) -> Chosen<'s> {
+    let nth = rule.limits_of(tool);
+    let own = nth.and_then(|nth| {
+        let at = chosen.at + 1 + nth;
+        let grant = s.workload(workload)?.grant(at)?;
+        (grant.route == rule.route).then_some(Chosen {
+            at,
+            grant,
+            ..chosen
+        })
+    });
+    own.unwrap_or(chosen)
+}
+
 /// The grant of a workload that takes its request of plain HTTP, as the place of a listed call.
 ///
 /// # Errors

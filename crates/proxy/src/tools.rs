@@ -19,6 +19,7 @@ mod stream;
 use std::rc::Rc;
 use std::time::Duration;
 
+use mcp::catalog::Kind;
 use mcp::envelope::{Fault, Message, Says};
 use mcp::session::Session;
 use mcp::version::Version;
@@ -298,7 +299,15 @@ async fn admitted<D: Downstream>(
     let snapshot = view.snapshot();
     let chosen = call.record().map(|record| rule(record, &view));
     let chosen = match chosen {
-        Some(Ok((_, _, chosen))) => chosen,
+        Some(Ok((_, rule, chosen))) => {
+            let workload = call.record().and_then(|record| record.workload);
+            match (workload, named) {
+                (Some(workload), Some(tool)) if method == Kind::Tools.used_by() => {
+                    policy::route::of_tool(snapshot, workload, (rule, chosen), tool)
+                }
+                _ => chosen,
+            }
+        }
         Some(Err(refusal)) => return Err(call.refuse(refusal)),
         None => return Err(Stop::Gone),
     };

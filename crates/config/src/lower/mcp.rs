@@ -9,16 +9,18 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use policy::address::is_allowed;
+use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{BackendId, RouteId};
 use policy::mcp::{Glob, McpRoute, Selection, Server, Shows};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
 use super::backend::number;
+use super::limit::WrittenRate;
 use super::route::{registered, some_of};
-use crate::decode::{At, Field, OneOrMany, Place, nearest};
+use crate::decode::{At, Field, ListOf, OneOrMany, Place, nearest};
 use crate::scalar::{Name, NameGlob, Span};
-use crate::schema::{Backend, mcp as schema};
+use crate::schema::{Backend, Limit, mcp as schema};
 use crate::target::Target;
 
 const SESSION_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -176,6 +178,12 @@ impl super::Lowering<'_> {
                 route: id,
                 servers: places,
                 shows: shows(&route.tools, &route.prompts, &route.resources),
+                tool_limits: route
+                    .tool_limits
+                    .items()
+                    .iter()
+                    .filter_map(|(_, of)| Some(globs(&of.as_ref()?.tools)))
+                    .collect(),
             });
         }
         routes
@@ -221,14 +229,21 @@ impl super::Lowering<'_> {
         route: &schema::McpRoute,
         snapshot: &mut Snapshot,
     ) {
-        for (place, limit) in route.limits.items() {
-            let tokens = limit.as_ref().map(|limit| &limit.tokens);
-            if tokens.is_some_and(|tokens| !tokens.is_absent()) {
-                let says = "counts tokens, and calls of tools have none";
-                self.fault(place, says, "write requests: N");
+        let rates = self.tool_rates(&route.limits);
+        let mut of_tools = Vec::new();
+        for (place, of) in route.tool_limits.items() {
+            let Some(of) = of else { continue };
+            let own = self.tool_rates(&of.limits);
+            if rates.len() + own.len() > MAX_GRANT_LIMITS {
+                let says = format!(
+                    "a tool has at most {MAX_GRANT_LIMITS} limits, those of its route among them"
+                );
+                self.fault(place, says, "");
+                continue;
             }
+            let named = of.tools.items().iter().map(|at| at.value.0.as_str());
+            of_tools.push((named.collect::<Vec<_>>().join(","), own));
         }
-        let rates = self.rates(&route.limits);
         for at in route.workload.items() {
             let workload = registered(&at.value.0, snapshot);
             let is_tools = |grant: &Grant| {
@@ -242,10 +257,31 @@ impl super::Lowering<'_> {
             }
             let key = format!("{}/{name}", at.value.0);
             let limits = super::limit::register(&rates, workload, id, &key, snapshot);
+            let mut grants = vec![limits.clone()];
+            for (named, own) in &of_tools {
+                let key = format!("{key}/[{named}]");
+                let own = super::limit::register(own, workload, id, &key, snapshot);
+                grants.push([limits.clone(), own].concat());
+            }
             if let Some(workload) = snapshot.workloads.get_mut(workload.index()) {
-                workload.plain.push(Grant { route: id, limits });
+                let grants = grants.into_iter();
+                workload
+                    .plain
+                    .extend(grants.map(|limits| Grant { route: id, limits }));
             }
         }
+    }
+
+    /// Rates of what has no tokens.
+    fn tool_rates(&mut self, limits: &Field<ListOf<Limit>>) -> Vec<WrittenRate> {
+        for (place, limit) in limits.items() {
+            let tokens = limit.as_ref().map(|limit| &limit.tokens);
+            if tokens.is_some_and(|tokens| !tokens.is_absent()) {
+                let says = "counts tokens, and calls of tools have none";
+                self.fault(place, says, "write requests: N");
+            }
+        }
+        self.rates(limits)
     }
 }
 
@@ -257,15 +293,38 @@ fn shows(
     Shows {
         tools: selection(tools),
         prompts: selection(prompts),
-        resources: selection(resources),
+        resources: of_uris(selection(resources)),
+    }
+}
+
+fn globs(of: &Field<OneOrMany<NameGlob>>) -> Vec<Glob> {
+    let globs = of.items().iter();
+    globs.map(|at| Glob(at.value.0.as_str().into())).collect()
+}
+
+/// In a name of URIs an expression of a template stands for any text, so that whoever names a template names what it makes.
+fn of_uris(selection: Selection) -> Selection {
+    let pattern = |glob: Glob| {
+        let mut pattern = String::new();
+        let mut rest = &*glob.0;
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((_, after)) = after.split_once('}') else {
+                break;
+            };
+            pattern.push_str(before);
+            pattern.push('*');
+            rest = after;
+        }
+        pattern.push_str(rest);
+        Glob(pattern.into())
+    };
+    Selection {
+        allow: selection.allow.into_iter().map(pattern).collect(),
+        deny: selection.deny.into_iter().map(pattern).collect(),
     }
 }
 
 fn selection(written: &Field<schema::Selection>) -> Selection {
-    let globs = |of: &Field<OneOrMany<NameGlob>>| {
-        let globs = of.items().iter();
-        globs.map(|at| Glob(at.value.0.as_str().into())).collect()
-    };
     written
         .get()
         .map_or_else(Selection::default, |of| Selection {

@@ -36,7 +36,7 @@ record! {
         optional tools: Selection,
         /// Prompts of it that clients see and may get; all unless said.
         optional prompts: Selection,
-        /// Resources and templates of it that clients see and may read, by URI; all unless said.
+        /// Resources and templates of it that clients see and may read, by URI, in which {name} is as *; all unless said.
         optional resources: Selection,
     }
 }
@@ -58,6 +58,18 @@ record! {
         optional resources: Selection,
         /// Rates of requests, each counted for each workload apart, or for each key or user of it.
         optional limits: ListOf<Limit>,
+        /// Rates of calls of some tools, beside those; the first that names a tool counts.
+        optional tool_limits: ListOf<ToolLimits>,
+    }
+}
+
+record! {
+    /// Rates of calls of some tools.
+    ToolLimits {
+        /// The tools, by whole names such as github__create_*.
+        required tools: OneOrMany<NameGlob>,
+        /// Their rates, which all of them share.
+        required limits: ListOf<Limit>,
     }
 }
 

@@ -482,6 +482,10 @@ fn mcp_rendered(mcp: &policy::mcp::Mcp, s: &policy::snapshot::Snapshot, out: &mu
         let servers: Vec<_> = mcp.servers_of(rule).map(|server| &*server.name).collect();
         writeln!(out, "  route {name} servers={servers:?}").unwrap();
         shows(&rule.shows, out);
+        for globs in &rule.tool_limits {
+            let texts: Vec<_> = globs.iter().map(|glob| &*glob.0).collect();
+            writeln!(out, "    limits of {texts:?}").unwrap();
+        }
     }
 }
 

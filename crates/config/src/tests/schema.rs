@@ -102,6 +102,10 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Mcp", "mcp: "),
         ("McpServer", "mcp: { servers: { s: "),
         ("McpRoute", "mcp: { servers: none, routes: [ "),
+        (
+            "ToolLimits",
+            "mcp: { servers: none, routes: [ { tool_limits: [ ",
+        ),
         ("Selection", "mcp: { servers: { s: { tools: "),
         ("Price", "prices: { m: "),
         ("PriceAt", "prices: { m: { at: { b: "),

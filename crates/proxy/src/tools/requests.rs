@@ -13,7 +13,7 @@ use mcp::name;
 use mcp::reply::{result, spliced, string};
 use mcp::session::{OpenServer, Session};
 use mcp::target::{Target, of as target_of};
-use policy::mcp::{McpRoute, Prefix, Selection, Server, Shows};
+use policy::mcp::{McpRoute, Prefix, Selection, Server, Shows, plain_uri};
 use policy::operation::Operation;
 use policy::refusal::Refusal;
 use wire::head::Method;
@@ -60,7 +60,7 @@ pub(super) async fn serve<D: Downstream>(
     };
     match target {
         Some(target) if !method.ends_with("subscribe") => {
-            forward(call, arrived, &open, method, &target, id, client).await
+            forward(call, arrived, &open, &target, id, client).await
         }
         _ => {
             let method = method.chars().take(64).collect::<String>().into();
@@ -89,8 +89,12 @@ const fn selection(shows: &Shows, kind: Kind) -> &Selection {
 
 /// Whether a rule's workloads may see, and use, a server's own thing of this name.
 fn may_see(rule: &McpRoute, server: &Server, kind: Kind, own: &str) -> bool {
-    selection(&server.shows, kind).has(own)
-        && selection(&rule.shows, kind).has(&kind.whole(&server.name, own))
+    let sees = |own: &str| {
+        selection(&server.shows, kind).has(own)
+            && selection(&rule.shows, kind).has(&kind.whole(&server.name, own))
+    };
+    // A server may take a URI for another way to write the one that is meant.
+    sees(own) && (!kind.has_uri() || plain_uri(own).is_none_or(|plain| sees(&plain)))
 }
 
 /// One list of what all servers have, as far as its caller may see it.
@@ -159,7 +163,6 @@ async fn forward<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
     session: &Session,
-    method: &str,
     target: &Target<'_>,
     id: &[u8],
     client: &mut D,
@@ -177,7 +180,13 @@ async fn forward<D: Downstream>(
     let (true, Some(open)) = (may_see(rule, server, target.kind, own), open) else {
         return Err(call.refuse(not_found(target)));
     };
-    admitted(call, arrived, method, Some(&named), true, client).await?;
+    let plain = plain_uri(own).filter(|_| target.kind.has_uri());
+    if plain.is_some_and(|plain| !may_use(call, &view, arrived, target.kind, server, &plain)) {
+        return Err(call.refuse(Refusal::NotAuthorized));
+    }
+    // Whoever may not use a thing may not ask how it is completed either.
+    let used_by = target.kind.used_by();
+    admitted(call, arrived, used_by, Some(&named), true, client).await?;
     let body = spliced(&arrived.text, target.at.clone(), &string(own));
     let answering = Answering {
         server,

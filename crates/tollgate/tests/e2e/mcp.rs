@@ -48,7 +48,8 @@ fn reply(name: &str, seen: &Seen) -> Vec<u8> {
     let result = match message["method"].as_str() {
         Some("initialize") => {
             let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": {
-                "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "completions": {}},
                 "serverInfo": {"name": name, "version": "1"}}});
             let body = body.to_string();
             return format!(
@@ -60,6 +61,17 @@ fn reply(name: &str, seen: &Seen) -> Vec<u8> {
         }
         Some("tools/list") => {
             json!({"tools": [{"name": "read", "inputSchema": {}}, {"name": "delete", "inputSchema": {}}]})
+        }
+        Some("prompts/list") => json!({"prompts": [{"name": "greet"}, {"name": "secret"}]}),
+        Some("resources/list") => {
+            json!({"resources": [{"uri": "file:///a", "name": "a"}, {"uri": "file:///etc/passwd", "name": "p"}]})
+        }
+        Some("resources/templates/list") => json!({"resourceTemplates": [
+            {"uriTemplate": "memo://{topic}", "name": "m"}, {"uriTemplate": "db://{table}", "name": "d"}]}),
+        Some("prompts/get") => json!({"messages": [], "named": message["params"]["name"]}),
+        Some("resources/read") => json!({"contents": [], "named": message["params"]["uri"]}),
+        Some("completion/complete") => {
+            json!({"completion": {"values": []}, "named": message["params"]["ref"]})
         }
         Some("tools/call") => {
             json!({"content": [], "server": name, "tool": message["params"]["name"]})
@@ -357,6 +369,150 @@ fn a_tool_that_is_filtered_is_neither_listed_nor_called() {
     assert_eq!((told.status, one.count()), (400, before), "{}", told.body);
 }
 
+/// What comes of using each of these, of what a server has and of names that somebody may try in their place.
+fn uses(caller: &Caller<'_>, of: &Upstream, denied: &[(&str, Value)]) {
+    for (method, params) in denied {
+        let before = of.count();
+        let told = caller.request(method, params);
+        assert!(
+            told.body["error"].is_object(),
+            "{method} {params}: {}",
+            told.body
+        );
+        assert_eq!(of.count(), before, "{method} {params} goes no further");
+    }
+}
+
+#[test]
+fn what_is_filtered_is_hidden_from_every_list_and_refused_in_every_use_however_it_is_written() {
+    let one = server("one");
+    let servers = format!(
+        "    one: {{ url: \"{}\", prompts: {{ deny: secret }}, resources: {{ deny: [\"file:///etc/*\", \"db://{{table}}\"] }} }}",
+        url(&one)
+    );
+    let gate = Gate::start(&config(&servers, "    - { workload: agent }"), &[]);
+    let caller = Caller::begun(&gate, "agent");
+    let listed = |method: &str, list: &str, name: &str| {
+        let told = caller.request(method, &json!({}));
+        let items = told.body["result"][list]
+            .as_array()
+            .expect("a list")
+            .clone();
+        items
+            .iter()
+            .map(|of| of[name].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(listed("prompts/list", "prompts", "name"), ["one__greet"]);
+    assert_eq!(
+        listed("resources/list", "resources", "uri"),
+        ["one+file:///a"]
+    );
+    let templates = listed(
+        "resources/templates/list",
+        "resourceTemplates",
+        "uriTemplate",
+    );
+    assert_eq!(templates, ["one+memo://{topic}"]);
+    let complete = |of: Value| json!({"ref": of, "argument": {"name": "a", "value": ""}});
+    let prompt = |name: &str| complete(json!({"type": "ref/prompt", "name": name}));
+    let template = |uri: &str| complete(json!({"type": "ref/resource", "uri": uri}));
+    for (method, params) in [
+        ("prompts/get", json!({"name": "one__greet"})),
+        ("resources/read", json!({"uri": "one+file:///a"})),
+        ("resources/read", json!({"uri": "one+memo://a%20b"})),
+        ("completion/complete", prompt("one__greet")),
+        ("completion/complete", template("one+memo://{topic}")),
+    ] {
+        let told = caller.request(method, &params);
+        assert!(
+            told.body["result"].is_object(),
+            "{method} {params}: {}",
+            told.body
+        );
+    }
+    let mut denied = vec![
+        ("prompts/get", json!({"name": "one__secret"})),
+        ("prompts/get", json!({"name": "one__", "Name": "secret"})),
+        ("completion/complete", prompt("one__secret")),
+        ("completion/complete", template("one+db://{table}")),
+        ("completion/complete", template("one+db://users")),
+        (
+            "completion/complete",
+            complete(
+                json!({"type": "ref/prompt", "name": "one__greet", "uri": "x", "NAME": "secret"}),
+            ),
+        ),
+    ];
+    for uri in [
+        "file:///etc/passwd",
+        "file:///etc/%70asswd",
+        "file:///%65tc/passwd",
+        "file:///%2565tc/passwd",
+        "FILE:///etc/passwd",
+        "file:///a/../etc/passwd",
+        "file:///./etc/passwd",
+        "file:///a/%2e%2e/etc/passwd",
+        "file:///a\\..\\etc\\passwd",
+        "db://users",
+        "DB://users",
+        "d%62://users",
+    ] {
+        let params = json!({"uri": format!("one+{uri}")});
+        denied.push(("resources/read", params.clone()));
+        denied.push(("resources/subscribe", params.clone()));
+        denied.push(("resources/unsubscribe", params));
+    }
+    uses(&caller, &one, &denied);
+}
+
+#[test]
+fn rules_see_what_a_message_uses_in_lists_in_use_and_in_completion() {
+    let one = server("one");
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let rules = "authority:\n  rules:\n  - name: no-secrets\n    deny: >-\n      method == 'prompts/get' && path.endsWith('__secret')\n      || method == 'tools/call' && path == 'one__delete'\n      || method == 'resources/read' && path.startsWith('one+file:///etc/')\n  - { name: rest, allow: \"true\" }\n";
+    let gate = Gate::start(
+        &(config(&servers, "    - { workload: agent }") + rules),
+        &[],
+    );
+    let caller = Caller::begun(&gate, "agent");
+    assert_eq!(caller.tools().0, ["one__read"]);
+    let prompts = caller.request("prompts/list", &json!({}));
+    assert_eq!(
+        prompts.body["result"]["prompts"],
+        json!([{"name": "one__greet"}])
+    );
+    let secret = json!({"ref": {"type": "ref/prompt", "name": "one__secret"}, "argument": {"name": "a", "value": ""}});
+    uses(
+        &caller,
+        &one,
+        &[
+            ("tools/call", json!({"name": "one__delete"})),
+            ("prompts/get", json!({"name": "one__secret"})),
+            ("completion/complete", secret),
+            ("resources/read", json!({"uri": "one+file:///etc/passwd"})),
+            (
+                "resources/read",
+                json!({"uri": "one+file:///x/../etc/passwd"}),
+            ),
+        ],
+    );
+    assert_eq!(caller.call("one__read").status, 200);
+}
+
+#[test]
+fn limits_of_some_tools_hold_for_those_beside_the_route_s_own() {
+    let one = server("one");
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let routes = "    - { workload: agent, limits: [ { requests: 9, per: 366d } ], tool_limits: [ { tools: \"*__delete\", limits: [ { requests: 2, per: 366d } ] } ] }";
+    let gate = Gate::start(&config(&servers, routes), &[]);
+    let caller = Caller::begun(&gate, "agent");
+    let statuses: Vec<u16> = (0..3).map(|_| caller.call("one__delete").status).collect();
+    assert_eq!(statuses, [200, 200, 429]);
+    let statuses: Vec<u16> = (0..7).map(|_| caller.call("one__read").status).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 429]);
+}
+
 #[test]
 fn bad_messages_are_errors_of_their_own_and_nothing_of_them_goes_on() {
     let one = server("one");
@@ -637,16 +793,17 @@ fn servers_of_an_editor_s_file_are_served_and_a_change_of_it_is_taken() {
     assert!(masked, "{secret}");
     let after = json!({"mcpServers": {"one": entry(&one), "two": entry(&two)}}).to_string();
     std::fs::write(gate.path("mcp.json"), after).expect("a file");
+    // Each worker takes it at its own moment.
     testing::eventually("the second server is served", || {
-        let caller = Caller::begun(&gate, "default");
-        caller.tools().0.len() == 4
+        let mut fresh = Caller::new(&gate, "default");
+        fresh.session = fresh.request("initialize", &initialize()).session;
+        let told = fresh.request("tools/list", &json!({}));
+        let tools = told.body["result"]["tools"].as_array().map(Vec::len);
+        tools == Some(4)
     });
-    let told = caller.call("one__read");
-    assert_eq!(
-        told.status, 404,
-        "a session of other servers: {}",
-        told.body
-    );
+    testing::eventually("a session of other servers is none", || {
+        caller.call("one__read").status == 404
+    });
 }
 
 #[test]
