@@ -24,7 +24,7 @@ pub const UNAVAILABLE: &str = "tollgate/unavailable";
 
 /// What a server offers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Abilities(u8);
+pub struct Abilities(u16);
 
 /// The members of `capabilities` that the gate passes on, in the order of their bits.
 const MEMBERS: [&str; 5] = ["tools", "prompts", "resources", "logging", "completions"];
@@ -53,14 +53,31 @@ impl Abilities {
         Self(self.0 | other.0)
     }
 
-    pub(crate) const fn bits(self) -> u8 {
+    /// Resources can be subscribed.
+    pub const SUBSCRIPTIONS: Self = Self(32);
+    /// It tells of changes of its tools.
+    pub const TOOLS_CHANGE: Self = Self(64);
+    /// It tells of changes of its prompts.
+    pub const PROMPTS_CHANGE: Self = Self(128);
+    /// It tells of changes of its resources.
+    pub const RESOURCES_CHANGE: Self = Self(256);
+
+    pub(crate) const fn bits(self) -> u16 {
         self.0
     }
 
-    pub(crate) const fn of_bits(bits: u8) -> Self {
+    pub(crate) const fn of_bits(bits: u16) -> Self {
         Self(bits)
     }
 }
+
+/// Members of capabilities, and what is meant where they are true.
+const DETAILS: [(&str, &str, Abilities); 4] = [
+    ("tools", "listChanged", Abilities::TOOLS_CHANGE),
+    ("prompts", "listChanged", Abilities::PROMPTS_CHANGE),
+    ("resources", "subscribe", Abilities::SUBSCRIPTIONS),
+    ("resources", "listChanged", Abilities::RESOURCES_CHANGE),
+];
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,12 +129,21 @@ pub fn answered(result: &[u8]) -> Option<Answered> {
     let bits = offered
         .iter()
         .rev()
-        .fold(0, |bits, value| bits << 1 | u8::from(is_offered(value)));
+        .fold(0, |bits, value| bits << 1 | u16::from(is_offered(value)));
+    let mut abilities = Abilities(bits);
+    for (of, member, ability) in DETAILS {
+        let value = MEMBERS.iter().position(|name| *name == of);
+        let value = value.and_then(|at| offered.get(at)?.as_ref());
+        let said = value.and_then(|(_, text, _)| members(text, [member], 0).ok());
+        if let Some([Some((Kind::True, ..))]) = said {
+            abilities = abilities.and(ability);
+        }
+    }
     let instructions = instructions.as_ref().and_then(text_of);
     let instructions = instructions.filter(|text| !text.trim().is_empty());
     Some(Answered {
         version,
-        abilities: Abilities(bits),
+        abilities,
         instructions: instructions.map(|text| shortened(&text).to_owned()),
     })
 }
@@ -141,7 +167,15 @@ pub fn told(version: Version, servers: &[(&str, Option<Answered>)]) -> Vec<u8> {
     let offered = MEMBERS.iter().enumerate();
     let offered = offered.filter(|(nth, _)| abilities.0 >> nth & 1 == 1);
     let offered: Vec<String> = offered
-        .map(|(_, name)| format!(r#""{name}":{{}}"#))
+        .map(|(_, name)| {
+            let details = DETAILS
+                .iter()
+                .filter(|(of, _, ability)| of == name && abilities.has(*ability));
+            let details: Vec<String> = details
+                .map(|(_, member, _)| format!(r#""{member}":true"#))
+                .collect();
+            format!(r#""{name}":{{{}}}"#, details.join(","))
+        })
         .collect();
     let mut out = format!(
         r#"{{"protocolVersion":"{}","capabilities":{{{}}},"serverInfo":{SERVER_INFO}"#,

@@ -10,6 +10,7 @@ pub mod envelope;
 pub mod events;
 pub mod handshake;
 pub mod name;
+pub mod place;
 pub mod reply;
 pub mod session;
 pub mod target;

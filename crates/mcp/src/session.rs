@@ -15,6 +15,7 @@ use policy::secret::Secret;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::digest::{Context, SHA256};
 use ring::hkdf::{HKDF_SHA256, Salt};
+use ring::hmac;
 use zeroize::Zeroizing;
 
 use crate::handshake::Abilities;
@@ -30,8 +31,10 @@ pub const SERVER_ID_BYTES_MAX: usize = 1024;
 const SEALED_BYTES_MAX: usize = 48 << 10;
 
 /// The form of what is sealed.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
 const TAG_BYTES: usize = 16;
+/// Bytes of the mark on a place in a stream.
+pub const MARK_BYTES: usize = 12;
 /// What tells the key from all others that are derived of the same secret.
 const SALT: &[u8] = b"tollgate mcp session";
 
@@ -126,6 +129,10 @@ impl NoSession {
 /// Seals sessions, and opens them.
 pub struct Sealer {
     key: LessSafeKey,
+    /// Says of a place in a stream whose it is.
+    marking: hmac::Key,
+    /// The one before it.
+    marked: Option<hmac::Key>,
     /// The key before it: opens, and seals nothing.
     previous: Option<LessSafeKey>,
 }
@@ -134,14 +141,30 @@ impl Sealer {
     /// With keys of these secrets; `None` where they cannot be derived, which is for lengths alone that no key has.
     #[must_use]
     pub fn new(secret: &Secret, previous: Option<&Secret>) -> Option<Self> {
-        let previous = match previous {
-            Some(previous) => Some(derive(previous)?),
-            None => None,
+        let (previous, before) = match previous {
+            Some(previous) => (Some(derive(previous)?), Some(marking(previous)?)),
+            None => (None, None),
         };
         Some(Self {
             key: derive(secret)?,
+            marking: marking(secret)?,
+            marked: before,
             previous,
         })
+    }
+
+    /// What shows that the gate itself named this place in the streams of the session with this id.
+    #[must_use]
+    pub fn mark(&self, session: &[u8], place: &[u8]) -> [u8; MARK_BYTES] {
+        mark_by(&self.marking, session, place)
+    }
+
+    /// Whether it showed that, be it by the key before.
+    #[must_use]
+    pub fn is_mark(&self, session: &[u8], place: &[u8], mark: &[u8]) -> bool {
+        let keys = [Some(&self.marking), self.marked.as_ref()];
+        let mut marks = keys.into_iter().flatten();
+        marks.any(|key| Secret::new(mark_by(key, session, place).to_vec()).is(mark))
     }
 
     /// Seals a session. The nonce must be of good chance, and another one each time. `None` where it has too many servers to fit in a
@@ -215,6 +238,24 @@ fn derive(secret: &Secret) -> Option<LessSafeKey> {
     Some(LessSafeKey::new(UnboundKey::from(key)))
 }
 
+fn mark_by(key: &hmac::Key, session: &[u8], place: &[u8]) -> [u8; MARK_BYTES] {
+    let mut signing = hmac::Context::with_key(key);
+    signing.update(&(session.len() as u64).to_be_bytes());
+    signing.update(session);
+    signing.update(place);
+    let mut mark = [0; MARK_BYTES];
+    for (to, from) in mark.iter_mut().zip(signing.sign().as_ref()) {
+        *to = *from;
+    }
+    mark
+}
+
+fn marking(secret: &Secret) -> Option<hmac::Key> {
+    let of_secret = Salt::new(HKDF_SHA256, SALT).extract(secret.expose());
+    let key = of_secret.expand(&[b"places in streams"], hmac::HMAC_SHA256);
+    Some(hmac::Key::from(key.ok()?))
+}
+
 /// What is authenticated with a session: each part behind its length, so that no two callers have the same.
 fn bound(place: &Place, who: &Principal<'_>) -> Vec<u8> {
     let mut bound = Vec::with_capacity(128);
@@ -239,7 +280,8 @@ fn write(session: &Session, out: &mut Vec<u8>) -> Option<()> {
         let id = server.id.as_deref().unwrap_or_default();
         out.push(u8::try_from(server.name.len()).ok()?);
         out.extend(server.name.as_bytes());
-        out.extend([server.version.number(), server.abilities.bits()]);
+        out.push(server.version.number());
+        out.extend(server.abilities.bits().to_be_bytes());
         out.extend(u16::try_from(id.len()).ok()?.to_be_bytes());
         out.extend(id.as_bytes());
     }
@@ -252,14 +294,15 @@ fn read(text: &[u8]) -> Option<Session> {
     let mut servers = Vec::new();
     while let Some((length, rest)) = text.split_first() {
         let (name, rest) = rest.split_at_checked(usize::from(*length))?;
-        let ([version, abilities], rest) = rest.split_first_chunk()?;
+        let ([version], rest) = rest.split_first_chunk()?;
+        let (abilities, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         let (id, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
         let id = std::str::from_utf8(id).ok()?;
         servers.push(OpenServer {
             name: std::str::from_utf8(name).ok()?.into(),
             version: Version::numbered(*version)?,
-            abilities: Abilities::of_bits(*abilities),
+            abilities: Abilities::of_bits(u16::from_be_bytes(*abilities)),
             id: (!id.is_empty()).then(|| id.into()),
         });
         text = rest;

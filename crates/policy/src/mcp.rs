@@ -4,6 +4,7 @@
 //! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::id::{BackendId, RouteId};
@@ -42,6 +43,25 @@ pub struct Server {
     pub backend: BackendId,
     /// What clients see of it.
     pub shows: Shows,
+    /// How often it said that its lists changed.
+    pub changes: Changes,
+}
+
+/// How often a server said that its lists changed, to whichever worker: what was asked for before is out of date for all.
+#[derive(Debug, Default)]
+pub struct Changes(AtomicU64);
+
+impl Changes {
+    /// So often.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Once more.
+    pub fn tell(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 /// Which servers a rule's workloads may use.

@@ -18,7 +18,14 @@ pub(crate) struct Tools {
     pub(crate) sealer: Sealer,
     /// By rule: what its sessions are bound to.
     pub(crate) places: Vec<Place>,
-    lists: RefCell<HashMap<Key, (Mono, Rc<Catalog>)>>,
+    lists: RefCell<HashMap<Key, Kept>>,
+}
+
+/// A list, when it came, and how often its server had told of a change when it was asked for.
+struct Kept {
+    at: Mono,
+    changes: u64,
+    list: Rc<Catalog>,
 }
 
 /// A server, what is listed, and the version that it is spoken to in.
@@ -49,25 +56,28 @@ impl Tools {
         })
     }
 
-    /// A server's list, where it is at hand and not older than it may be.
+    /// A server's list, where it is at hand, not older than it may be, and not from before a change that the server told of.
     pub(crate) fn list(
         &self,
         key: Key,
         now: Mono,
         config: &policy::mcp::Mcp,
     ) -> Option<Rc<Catalog>> {
+        let changes = config.servers.get(key.0)?.changes.count();
         let lists = self.lists.borrow();
-        let (at, list) = lists.get(&key)?;
-        (now.since(*at) < config.lists).then(|| Rc::clone(list))
+        let kept = lists.get(&key)?;
+        let is_good = kept.changes == changes && now.since(kept.at) < config.lists;
+        is_good.then(|| Rc::clone(&kept.list))
     }
 
-    /// Keeps it.
-    pub(crate) fn keep(&self, key: Key, now: Mono, list: &Rc<Catalog>) {
-        self.lists.borrow_mut().insert(key, (now, Rc::clone(list)));
-    }
-
-    /// A server says that it has others now.
-    pub(crate) fn forget(&self, server: usize) {
-        self.lists.borrow_mut().retain(|(of, ..), _| *of != server);
+    /// Keeps it; `changes` as they were before it was asked for.
+    pub(crate) fn keep(&self, key: Key, now: Mono, changes: u64, list: &Rc<Catalog>) {
+        let list = Rc::clone(list);
+        let kept = Kept {
+            at: now,
+            changes,
+            list,
+        };
+        self.lists.borrow_mut().insert(key, kept);
     }
 }

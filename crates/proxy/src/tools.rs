@@ -14,6 +14,7 @@ mod lists;
 mod read;
 mod requests;
 mod session;
+mod standing;
 mod stream;
 
 use std::rc::Rc;
@@ -41,7 +42,7 @@ use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// The methods that records name.
-const METHODS: [&str; 16] = [
+const METHODS: [&str; 18] = [
     "initialize",
     "ping",
     "tools/list",
@@ -51,6 +52,8 @@ const METHODS: [&str; 16] = [
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
     "completion/complete",
     "logging/setLevel",
     "notifications/initialized",
@@ -129,8 +132,16 @@ async fn serve_call<D: Downstream>(
             };
             session::end(call, &arrived, client).await
         }
+        Method::Get => {
+            let arrived = Arrived {
+                head,
+                who,
+                text: Vec::new(),
+            };
+            standing::serve(call, &arrived, client).await
+        }
         _ => {
-            let allow = "POST, DELETE";
+            let allow = "GET, POST, DELETE";
             Err(call.refuse(Refusal::Method { allow }))
         }
     }
@@ -250,6 +261,12 @@ fn invalid(fault: Fault) -> Refusal {
         says: fault.to_string().into(),
         number: fault.code(),
     }
+}
+
+/// The id of a session that was opened.
+fn session_id(head: &RequestHead) -> &[u8] {
+    let id = head.fields.only(Known::McpSessionId);
+    id.ok().flatten().unwrap_or_default()
 }
 
 /// The session that a message is of, for its caller and rule; and a version that it may be in.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use policy::address::is_allowed;
 use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{BackendId, RouteId};
-use policy::mcp::{Glob, McpRoute, Selection, Server, Shows};
+use policy::mcp::{Changes, Glob, McpRoute, Selection, Server, Shows};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
@@ -55,6 +55,7 @@ impl super::Lowering<'_> {
                 name: name.value.0.as_str().into(),
                 backend: BackendId(number(snapshot.backends.len())),
                 shows: shows(&server.tools, &server.prompts, &server.resources),
+                changes: Changes::default(),
             });
             self.backend(&label, &server.target, true, snapshot);
         }

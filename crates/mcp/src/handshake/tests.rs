@@ -37,7 +37,8 @@ fn a_server_offers_what_its_capabilities_name() {
         "capabilities":{"tools":{"listChanged":true},"completions":{},"tasks":{}}}"#;
     let of = answered(text.as_bytes()).expect("it is read");
     assert_eq!(of.version, Version::V20250618);
-    assert_eq!(of.abilities, Abilities::TOOLS.and(Abilities::COMPLETIONS));
+    let offered = Abilities::TOOLS.and(Abilities::COMPLETIONS);
+    assert_eq!(of.abilities, offered.and(Abilities::TOOLS_CHANGE));
     assert_eq!(of.instructions.as_deref(), Some("be kind"));
     for text in [
         r#"{"protocolVersion":"2024-11-05","capabilities":{}}"#,
@@ -61,11 +62,20 @@ fn a_client_is_told_what_all_servers_offer_and_which_did_not_answer() {
     let servers = [
         ("a", of(Abilities::TOOLS, Some("first \"a\""))),
         ("b", None),
-        ("c", of(Abilities::TOOLS.and(Abilities::RESOURCES), None)),
+        (
+            "c",
+            of(
+                Abilities::TOOLS
+                    .and(Abilities::RESOURCES)
+                    .and(Abilities::SUBSCRIPTIONS)
+                    .and(Abilities::TOOLS_CHANGE),
+                None,
+            ),
+        ),
     ];
     let told = String::from_utf8(told(Version::V20251125, &servers)).expect("text");
     let expected = format!(
-        r##"{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}},"resources":{{}}}},"serverInfo":{{"name":"tollgate","version":"{}"}},"instructions":"# a\n\nfirst \"a\"","_meta":{{"tollgate/unavailable":["b"]}}}}"##,
+        r##"{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{"listChanged":true}},"resources":{{"subscribe":true}}}},"serverInfo":{{"name":"tollgate","version":"{}"}},"instructions":"# a\n\nfirst \"a\"","_meta":{{"tollgate/unavailable":["b"]}}}}"##,
         env!("CARGO_PKG_VERSION")
     );
     assert_eq!(told, expected);

@@ -176,7 +176,7 @@ fn sessions_of_any_kind_come_back_as_they_were() {
         let servers = (0..random.below(12)).map(|_| OpenServer {
             name: "n".repeat(1 + random.below(32)).into(),
             version: versions[random.below(2)],
-            abilities: Abilities::of_bits(random.below(32) as u8),
+            abilities: Abilities::of_bits(random.below(512) as u16),
             id: (random.below(4) > 0).then(|| "i".repeat(300).into()),
         });
         let session = Session {

@@ -48,6 +48,8 @@ pub(super) struct Request<'a> {
     /// What is open there, where something is.
     pub(super) open: Option<&'a OpenServer>,
     pub(super) body: Bytes,
+    /// Where a stream is taken up again: the server's own id of an event.
+    pub(super) last_event: Option<&'a str>,
     /// Where several servers are asked: how long each may take to begin its answer.
     pub(super) within: Option<Duration>,
 }
@@ -275,6 +277,7 @@ impl Outgoing for ToServer<'_> {
     fn method_text(&self) -> &str {
         match self.request.method {
             Method::Delete => "DELETE",
+            Method::Get => "GET",
             _ => "POST",
         }
     }
@@ -292,7 +295,13 @@ impl Outgoing for ToServer<'_> {
     }
 
     fn fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
-        put(b"accept", b"application/json, text/event-stream");
+        match self.request.method {
+            Method::Get => put(b"accept", b"text/event-stream"),
+            _ => put(b"accept", b"application/json, text/event-stream"),
+        }
+        if let Some(last) = self.request.last_event {
+            put(b"last-event-id", last.as_bytes());
+        }
         if self.request.method == Method::Post {
             put(b"content-type", b"application/json");
         }

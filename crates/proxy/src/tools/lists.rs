@@ -78,8 +78,9 @@ async fn one(
     if let Some(kept) = tools.list(key, asker.worker.now(), config) {
         return Some(kept);
     }
+    let changes = server.changes.count();
     let list = asker.list(server, open, kind, config.within).await.ok()?;
     let list = Rc::new(list);
-    tools.keep(key, asker.worker.now(), &list);
+    tools.keep(key, asker.worker.now(), changes, &list);
     Some(list)
 }

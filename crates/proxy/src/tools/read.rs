@@ -9,7 +9,7 @@ use std::task::{Poll, ready};
 use bytes::Bytes;
 use mcp::catalog::{Catalog, Kind, NoList, PAGES_MAX};
 use mcp::envelope::{Message, Says};
-use mcp::events::{Said, Unusable, said};
+use mcp::events::{Said, Speaker, Unusable, said};
 use mcp::reply;
 use policy::attempt::Failure;
 use policy::mcp::Server;
@@ -96,7 +96,7 @@ pub(super) async fn answer(
         Form::Taken => Err(Failed::Unusable(Unusable::NoMessage)),
         Form::Json => {
             let text = whole(asker, body, timeouts).await?;
-            match said(&text, &server.name, asked).map_err(Failed::Unusable)? {
+            match said(&text, speaker(server), asked).map_err(Failed::Unusable)? {
                 Said::Answer(answer) => Ok(answer.into_owned()),
                 Said::Before { .. } => Err(Failed::Unusable(Unusable::NoMessage)),
             }
@@ -107,7 +107,7 @@ pub(super) async fn answer(
             loop {
                 deadline.set(timeouts.idle);
                 let take = |data: &[u8]| {
-                    reader.push(data, |event| match said(event, &server.name, asked) {
+                    reader.push(data, |event| match said(event, speaker(server), asked) {
                         Ok(Said::Answer(answer)) if found.is_none() => {
                             found = Some(Ok(answer.into_owned()));
                         }
@@ -147,6 +147,7 @@ impl Asker<'_> {
             method: Method::Post,
             open,
             body: Bytes::from(message),
+            last_event: None,
             within: Some(within),
         };
         let asking = async {
@@ -181,7 +182,8 @@ impl Asker<'_> {
         let listing = async {
             let (mut catalog, mut cursor) = (Catalog::default(), None::<Vec<u8>>);
             for page in 0..PAGES_MAX {
-                let id = page.to_string();
+                // A client counts from 0 or 1 in this session, and what it asks meanwhile must not be taken for this.
+                let id = format!("\"{}#{page}\"", self.id);
                 let method = kind.method();
                 let params = match &cursor {
                     Some(cursor) => format!(r#"{{"cursor":{}}}"#, String::from_utf8_lossy(cursor)),
@@ -212,6 +214,14 @@ impl Asker<'_> {
             Ok(listed) => listed,
             Err(_) => Err(Failed::Upstream(Failure::FirstByteTimeout)),
         }
+    }
+}
+
+/// A server whose things are not shown.
+fn speaker(server: &Server) -> Speaker<'_> {
+    Speaker {
+        name: &server.name,
+        is_prefixed: false,
     }
 }
 

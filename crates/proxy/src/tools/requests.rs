@@ -22,7 +22,9 @@ use super::ask::Request;
 use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::join::{Boxed, all, while_there};
 use super::stream::{Answering, relay, takes_events};
-use super::{Arrived, admitted, answer, asker, invalid, lists, session, session_of, within};
+use super::{
+    Arrived, admitted, answer, asker, invalid, lists, session, session_id, session_of, within,
+};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -59,9 +61,7 @@ pub(super) async fn serve<D: Downstream>(
         Err(fault) => return Err(call.refuse(invalid(fault))),
     };
     match target {
-        Some(target) if !method.ends_with("subscribe") => {
-            forward(call, arrived, &open, &target, id, client).await
-        }
+        Some(target) => forward(call, arrived, &open, &target, id, client).await,
         _ => {
             let method = method.chars().take(64).collect::<String>().into();
             Err(call.refuse(Refusal::McpMethod { method }))
@@ -88,7 +88,7 @@ const fn selection(shows: &Shows, kind: Kind) -> &Selection {
 }
 
 /// Whether a rule's workloads may see, and use, a server's own thing of this name.
-fn may_see(rule: &McpRoute, server: &Server, kind: Kind, own: &str) -> bool {
+pub(super) fn may_see(rule: &McpRoute, server: &Server, kind: Kind, own: &str) -> bool {
     let sees = |own: &str| {
         selection(&server.shows, kind).has(own)
             && selection(&rule.shows, kind).has(&kind.whole(&server.name, own))
@@ -153,8 +153,6 @@ fn may_use(
 /// A server's own thing.
 struct Meant<'v> {
     server: &'v Server,
-    /// The server's place among all.
-    at: usize,
     own: String,
 }
 
@@ -170,7 +168,7 @@ async fn forward<D: Downstream>(
     let view = Rc::clone(&call.view);
     let rule = rule_of(call, &view)?;
     let meant = meant(call, &view, rule, session, target, client).await?;
-    let Meant { server, at, own } = &meant;
+    let Meant { server, own } = &meant;
     let named = target.kind.whole(&server.name, own);
     call.facts.named = Some(named.as_str().into());
     let open = session
@@ -190,7 +188,8 @@ async fn forward<D: Downstream>(
     let body = spliced(&arrived.text, target.at.clone(), &string(own));
     let answering = Answering {
         server,
-        at: *at,
+        rule,
+        session: session_id(arrived.head),
         id,
         takes_events: takes_events(arrived.head),
         has_session: open.id.is_some(),
@@ -211,6 +210,7 @@ async fn send<D: Downstream>(
         method: Method::Post,
         open: Some(open),
         body: Bytes::from(body),
+        last_event: None,
         within: None,
     };
     let backend = view.snapshot().backend(of.server.backend);
@@ -257,9 +257,9 @@ async fn meant<'v, D: Downstream>(
         of.find(|(_, of)| *of.name == *server)
     };
     let meant = |server: &str, own: &str| {
-        let (at, server) = place_of(server)?;
+        let (_, server) = place_of(server)?;
         let own = own.to_owned();
-        Some(Meant { server, at, own })
+        Some(Meant { server, own })
     };
     let kind = target.kind;
     let is_prefixed = config.prefix == Prefix::Always;

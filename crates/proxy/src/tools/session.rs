@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use mcp::events::answer_to;
+use mcp::events::{answer_to, progress_to};
 use mcp::handshake::{Answered, answered as read_answer, asked, told};
 use mcp::session::{NONCE_BYTES, OpenServer, Session};
 use policy::attempt::Failure;
@@ -132,13 +132,21 @@ pub(super) async fn notified<D: Downstream>(
     method: &str,
     client: &mut D,
 ) -> Result<(), Stop> {
-    let session = session_of(call, arrived.head)?;
+    let mut session = session_of(call, arrived.head)?;
     admitted(call, arrived, method, None, false, client).await?;
-    if TO_ALL.contains(&method) {
+    if let Some((server, body)) = progress_of(method, &arrived.text) {
+        session.servers.retain(|open| *open.name == *server);
+        to_all(call, &session, Method::Post, &Bytes::from(body), client).await?;
+    } else if TO_ALL.contains(&method) {
         let body = Bytes::from(arrived.text.clone());
         to_all(call, &session, Method::Post, &body, client).await?;
     }
     answer::taken(call, client, 202).await
+}
+
+/// The server whose request it tells the progress of, and what that server is told.
+fn progress_of(method: &str, text: &[u8]) -> Option<(String, Vec<u8>)> {
+    (method == "notifications/progress").then(|| progress_to(text))?
 }
 
 /// A client answers what a server asked.
@@ -195,6 +203,7 @@ async fn to_all<D: Downstream>(
             method,
             open: Some(open),
             body: body.clone(),
+            last_event: None,
             within: Some(within),
         };
         let wait: Boxed<'_, ()> = Box::pin(async move {

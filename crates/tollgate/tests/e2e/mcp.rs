@@ -3,6 +3,8 @@
 //! Invariant: what a filter hides is neither listed nor called; a session is good for its caller on its route alone.
 //! Not here: messages, names and sealing (unit tests of `mcp`).
 
+mod streams;
+
 use std::io::Write;
 
 use serde_json::{Value, json};
@@ -69,6 +71,7 @@ fn reply(name: &str, seen: &Seen) -> Vec<u8> {
         Some("resources/templates/list") => json!({"resourceTemplates": [
             {"uriTemplate": "memo://{topic}", "name": "m"}, {"uriTemplate": "db://{table}", "name": "d"}]}),
         Some("prompts/get") => json!({"messages": [], "named": message["params"]["name"]}),
+        Some("resources/subscribe" | "resources/unsubscribe") => json!({}),
         Some("resources/read") => json!({"contents": [], "named": message["params"]["uri"]}),
         Some("completion/complete") => {
             json!({"completion": {"values": []}, "named": message["params"]["ref"]})
@@ -553,7 +556,7 @@ fn bad_messages_are_errors_of_their_own_and_nothing_of_them_goes_on() {
         );
         assert_eq!(told.status, status, "{fields:?}: {}", told.body);
     }
-    for method in ["tasks/get", "resources/subscribe", "server/discover"] {
+    for method in ["tasks/get", "resources/list/x", "server/discover"] {
         let told = caller.request(method, &json!({"uri": "one+a:b"}));
         assert_eq!(
             (told.status, &told.body["error"]["code"]),
@@ -562,10 +565,14 @@ fn bad_messages_are_errors_of_their_own_and_nothing_of_them_goes_on() {
             told.body
         );
     }
-    let get = caller.send("GET", &["accept: text/event-stream"], b"");
-    assert_eq!(get.status, 405, "{}", get.head);
-    assert!(get.head.contains("allow: POST, DELETE"), "{}", get.head);
     assert_eq!(one.count(), before, "none of it went on");
+    let get = caller.send("GET", &["accept: text/event-stream"], b"");
+    assert_eq!(
+        get.status, 405,
+        "its server has no such stream: {}",
+        get.head
+    );
+    assert!(get.head.contains("allow: POST, DELETE"), "{}", get.head);
 }
 
 #[test]
