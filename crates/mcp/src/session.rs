@@ -110,6 +110,8 @@ pub enum NoSession {
     Foreign,
     /// It was good.
     Expired,
+    /// Its client ended it.
+    Ended,
 }
 
 impl NoSession {
@@ -122,6 +124,7 @@ impl NoSession {
                 "the session was changed, or is of another caller, route, set of servers or key"
             }
             Self::Expired => "the session has expired",
+            Self::Ended => "its client has ended the session",
         }
     }
 }
@@ -157,6 +160,12 @@ impl Sealer {
     #[must_use]
     pub fn mark(&self, session: &[u8], place: &[u8]) -> [u8; MARK_BYTES] {
         mark_by(&self.marking, session, place)
+    }
+
+    /// What tells the session with this id from all others, to whoever keeps which were ended.
+    #[must_use]
+    pub fn mark_of_session(&self, session: &[u8]) -> [u8; MARK_BYTES] {
+        self.mark(session, b"")
     }
 
     /// Whether it showed that, be it by the key before.

@@ -3,12 +3,16 @@
 //! Invariant: what a filter keeps from a list it keeps from use: both ask the same question, of a server's own name of a thing.
 //! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
 
+mod ended;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::id::{BackendId, RouteId};
 use crate::secret::Secret;
+
+pub use self::ended::{Ended, Mark};
 
 /// Where clients find it.
 pub const PATH: &str = "/mcp";
@@ -32,6 +36,31 @@ pub struct Mcp {
     pub lists: Duration,
     /// How long one server is waited for where several are asked.
     pub within: Duration,
+    /// Sessions that their clients have ended; of the process, through all configurations.
+    pub ended: Arc<Ended>,
+    /// Who gives clients tokens, where they are to learn that from the gate.
+    pub oauth: Option<OAuth>,
+}
+
+/// What clients learn of who gives them tokens (RFC 9728).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuth {
+    /// Where that is told: a whole URL.
+    pub metadata_url: String,
+    /// What is told there.
+    pub metadata: String,
+}
+
+/// Where clients ask who gives them tokens, with or without the path of what they want to use.
+pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+impl Mcp {
+    /// Whether a path is that of what clients learn of who gives them tokens.
+    #[must_use]
+    pub fn is_metadata(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(METADATA_PATH);
+        self.oauth.is_some() && rest.is_some_and(|rest| rest.is_empty() || rest == PATH)
+    }
 }
 
 /// A server.

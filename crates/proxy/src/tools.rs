@@ -11,6 +11,7 @@ mod body;
 mod call;
 mod join;
 mod lists;
+mod metadata;
 mod read;
 mod requests;
 mod session;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use mcp::catalog::Kind;
 use mcp::envelope::{Fault, Message, Says};
-use mcp::session::Session;
+use mcp::session::{NoSession, Session};
 use mcp::version::Version;
 use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::exchange::ANSWER_WITHIN;
@@ -105,6 +106,11 @@ async fn serve_call<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Result<(), Stop> {
+    let is_metadata =
+        Call::config(&call.view).is_some_and(|(config, _)| config.is_metadata(head.path()));
+    if is_metadata {
+        return metadata::serve(call, head, client).await;
+    }
     identify(call, &who, client).await?;
     let view = Rc::clone(&call.view);
     if let Some(refusal) = call.record().and_then(|record| match rule(record, &view) {
@@ -284,13 +290,19 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
         };
         let now = call.worker.now();
         let unix_s = call.worker.clock.wall_ms(now) / 1000;
-        let (Some(record), Some((_, tools))) = (call.record(), Call::config(&call.view)) else {
+        let (Some(record), Some((config, tools))) = (call.record(), Call::config(&call.view))
+        else {
             return Err(call.refuse(call::OUT_OF_ORDER));
         };
         let who = principal(record, &call.view);
         let place = rule(record, &call.view).ok();
         let place = place.and_then(|(nth, ..)| tools.places.get(nth));
-        place.map(|place| tools.sealer.open(id, place, &who, unix_s))
+        let opened = place.map(|place| tools.sealer.open(id, place, &who, unix_s));
+        let is_ended = |_: &Session| config.ended.has(|| tools.sealer.mark_of_session(id));
+        match opened {
+            Some(Ok(session)) if is_ended(&session) => Some(Err(NoSession::Ended)),
+            opened => opened,
+        }
     };
     match opened {
         Some(Ok(session)) => Ok(session),

@@ -6,12 +6,13 @@
 //! Not here: messages (`mcp`, the crate), what a rule shows ([`policy::mcp`]).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use policy::address::is_allowed;
 use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{BackendId, RouteId};
-use policy::mcp::{Changes, Glob, McpRoute, Selection, Server, Shows};
+use policy::mcp::{Changes, Glob, METADATA_PATH, McpRoute, OAuth, PATH, Selection, Server, Shows};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
@@ -79,6 +80,7 @@ impl super::Lowering<'_> {
             secret(&written.secret, "secret"),
             secret(&written.previous_secret, "previous_secret"),
         );
+        let oauth = written.oauth.get().and_then(|of| self.mcp_oauth(of));
         let Some(now) = now else { return };
         snapshot.mcp = Some(Box::new(policy::mcp::Mcp {
             servers,
@@ -93,6 +95,8 @@ impl super::Lowering<'_> {
             session: session.map_or(SESSION_DEFAULT, |at| at.value.0),
             lists: written.lists.get().map_or(LISTS_DEFAULT, |at| at.value.0),
             within: written.within.get().map_or(WITHIN_DEFAULT, |at| at.value.0),
+            ended: Arc::default(),
+            oauth,
         }));
     }
 
@@ -104,6 +108,42 @@ impl super::Lowering<'_> {
             let says = "is an address of the link, of a metadata service, of a group or of nobody, where no server of tools is asked";
             self.refuse(target, says, "write the address of the server");
         }
+    }
+
+    /// What clients are told of who gives them tokens.
+    fn mcp_oauth(&mut self, written: &schema::McpOAuth) -> Option<OAuth> {
+        let resource = written.resource.get()?;
+        if resource.value.base_path != PATH {
+            let says = format!("is not the address of servers of tools, which ends with {PATH}");
+            self.refuse(resource, &says, format!("write its path {PATH}"));
+        }
+        let url = |of: &Target, path: &str| {
+            let scheme = if of.tls { "https" } else { "http" };
+            format!("{scheme}://{}{path}", of.authority)
+        };
+        let servers = written.authorization_servers.items().iter();
+        let servers: Vec<String> = servers
+            .map(|at| url(&at.value, &at.value.base_path))
+            .collect();
+        let scopes: Vec<&str> = written
+            .scopes
+            .items()
+            .iter()
+            .map(|at| at.value.0.as_str())
+            .collect();
+        let mut metadata = serde_json::json!({
+            "resource": url(&resource.value, PATH),
+            "resource_name": "tollgate",
+            "authorization_servers": servers,
+            "bearer_methods_supported": ["header"],
+        });
+        if let (false, Some(members)) = (scopes.is_empty(), metadata.as_object_mut()) {
+            members.insert("scopes_supported".into(), scopes.into());
+        }
+        Some(OAuth {
+            metadata_url: url(&resource.value, &format!("{METADATA_PATH}{PATH}")),
+            metadata: metadata.to_string(),
+        })
     }
 
     /// What a server says that only another kind of backend can.

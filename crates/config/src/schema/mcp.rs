@@ -5,7 +5,8 @@
 use super::route::Limit;
 use super::{Backend, Bearer};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
-use crate::scalar::{Brief, McpPrefix, Name, NameGlob, ServerName, Span};
+use crate::scalar::{Brief, McpPrefix, Name, NameGlob, ServerName, Span, Text};
+use crate::target::Target;
 
 record! {
     /// Servers of tools (the Model Context Protocol) behind one address, /mcp.
@@ -26,6 +27,20 @@ record! {
         optional lists: At<Brief>,
         /// How long one server is waited for where several are asked, 1h at most. Default 10s.
         optional within: At<Brief>,
+        /// What clients learn of who gives them tokens (RFC 9728); nothing unless said.
+        optional oauth: McpOAuth,
+    }
+}
+
+record! {
+    /// What clients learn of who gives them tokens.
+    McpOAuth {
+        /// The address of servers of tools as clients write it, such as https://gate.example/mcp; tokens are for it.
+        required resource: At<Target>,
+        /// Who gives tokens: issuers, as addresses.
+        required authorization_servers: OneOrMany<Target>,
+        /// What a token may be asked to allow.
+        optional scopes: OneOrMany<Text>,
     }
 }
 

@@ -472,6 +472,9 @@ fn mcp_rendered(mcp: &policy::mcp::Mcp, s: &policy::snapshot::Snapshot, out: &mu
         ""
     };
     writeln!(out, "mcp {:?} times={times}{previous}", mcp.prefix).unwrap();
+    if let Some(oauth) = &mcp.oauth {
+        writeln!(out, "  oauth {} {}", oauth.metadata_url, oauth.metadata).unwrap();
+    }
     for server in &mcp.servers {
         let backend = s.backend(server.backend).unwrap();
         writeln!(out, "  server {} backend={}", server.name, backend.name).unwrap();

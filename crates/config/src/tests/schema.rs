@@ -102,6 +102,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Mcp", "mcp: "),
         ("McpServer", "mcp: { servers: { s: "),
         ("McpRoute", "mcp: { servers: none, routes: [ "),
+        ("McpOAuth", "mcp: { oauth: "),
         (
             "ToolLimits",
             "mcp: { servers: none, routes: [ { tool_limits: [ ",

@@ -107,6 +107,13 @@ fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operati
             credential::check(head)?;
             Err(NoExchange::Mcp)
         }
+        Unknown::Path
+            if s.mcp
+                .as_ref()
+                .is_some_and(|mcp| mcp.is_metadata(head.path())) =>
+        {
+            Err(NoExchange::Mcp)
+        }
         Unknown::Path if s.plain.may_take(head) => Ok(Operation::Http),
         Unknown::Path => Err(Refusal::path(head).into()),
         Unknown::Method(allow) => Err(Refusal::Method { allow }.into()),

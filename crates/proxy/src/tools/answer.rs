@@ -48,7 +48,11 @@ pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: 
     let Some(refusal) = call.refusal() else {
         return;
     };
-    let told = refusal.reply();
+    let mut told = refusal.reply();
+    let challenge = told.challenge.and_then(|_| challenge(call, &refusal));
+    if challenge.is_some() {
+        told.challenge = None;
+    }
     let number = match &refusal {
         Refusal::McpMessage { number, .. } => *number,
         Refusal::McpMethod { .. } => reply::METHOD_NOT_FOUND,
@@ -67,9 +71,26 @@ pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: 
     client.date();
     client.field(b"content-type", b"application/json");
     hints(client, &told);
+    if let Some(challenge) = challenge {
+        client.field(b"www-authenticate", challenge.as_bytes());
+    }
     finish_head(call, client, status);
     // Whoever is gone is told nothing, and the record says why it was refused.
     let _gone = sent(call, client, &body, true).await;
+}
+
+/// How a client finds who gives it a token, where the gate tells that.
+fn challenge(call: &Call, refusal: &Refusal) -> Option<String> {
+    let (config, _) = Call::config(&call.view)?;
+    let oauth = config.oauth.as_ref()?;
+    let fault = match refusal {
+        Refusal::CredentialMissing => "",
+        _ => ", error=\"invalid_token\"",
+    };
+    Some(format!(
+        "Bearer resource_metadata=\"{}\"{fault}",
+        oauth.metadata_url
+    ))
 }
 
 /// The end of every head.
@@ -82,6 +103,16 @@ pub(super) fn finish_head<D: Downstream>(call: &mut Call, client: &mut D, status
         takes_sessions: snapshot.login.is_some(),
     };
     cors.write(client);
+    begun_at(call, client, status);
+}
+
+/// The end of a head that every page may read.
+pub(super) fn begun<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
+    client.field(b"x-request-id", call.id.as_bytes());
+    begun_at(call, client, status);
+}
+
+fn begun_at<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
     client.begun();
     call.facts.status = status;
     let now = call.worker.now();

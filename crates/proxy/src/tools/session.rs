@@ -21,7 +21,7 @@ use super::ask::{Failed, Request};
 use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::join::{Boxed, all, while_there};
 use super::read::{request, result};
-use super::{Arrived, admitted, answer, asker, invalid, session_of, within};
+use super::{Arrived, admitted, answer, asker, invalid, session_id, session_of, within};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -177,6 +177,11 @@ pub(super) async fn end<D: Downstream>(
 ) -> Result<(), Stop> {
     let session = session_of(call, arrived.head)?;
     admitted(call, arrived, "DELETE", None, false, client).await?;
+    if let Some((config, tools)) = Call::config(&call.view) {
+        let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
+        let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+        config.ended.end(mark, session.until_unix_s, unix_s);
+    }
     to_all(call, &session, Method::Delete, &Bytes::new(), client).await?;
     answer::taken(call, client, 200).await
 }

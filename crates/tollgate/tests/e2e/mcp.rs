@@ -3,6 +3,7 @@
 //! Invariant: what a filter hides is neither listed nor called; a session is good for its caller on its route alone.
 //! Not here: messages, names and sealing (unit tests of `mcp`).
 
+mod access;
 mod streams;
 
 use std::io::Write;
