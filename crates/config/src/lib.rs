@@ -16,9 +16,9 @@ pub use host::{
     ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EngineStart,
     ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host,
     IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource,
-    MadeCredential, MadeKind, OtlpProtocol, Piece, ReviewedAction, Tls, TokenReviewSource,
-    TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
-    WrittenRule,
+    MadeCredential, MadeKind, OtlpProtocol, Piece, Program, ReviewedAction, Tls, TokenReviewSource,
+    TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential, Vocabulary,
+    WorkloadFrom, WrittenRule,
 };
 pub use import::{Imported, import_litellm};
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};

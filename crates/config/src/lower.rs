@@ -13,7 +13,7 @@ use policy::snapshot::{Bounds, Snapshot};
 use self::identity::Known;
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, OneOrMany, Place};
 use crate::fault::{Fault, Faults};
-use crate::host::{AskedAt, ClientCertificate, Host, UpstreamCredential};
+use crate::host::{AskedAt, ClientCertificate, Host, ToolCommand, UpstreamCredential};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
 use crate::schema::{self, Document};
@@ -93,6 +93,8 @@ struct Made {
     certificates: Vec<ClientCertificate>,
     /// Where each backend is asked what prompts count.
     asked: Vec<AskedAt>,
+    /// Servers of tools that are commands.
+    commands: Vec<ToolCommand>,
 }
 
 /// Lowers a parsed document.
@@ -215,12 +217,14 @@ impl Lowering<'_> {
             credentials: made,
             certificates,
             asked,
+            commands,
         } = std::mem::take(&mut self.made);
         if let Some(host) = &mut host {
             host.credentials = credentials;
             host.upstream_credentials = made.into_iter().map(|(made, _)| made).collect();
             host.client_certificates = certificates;
             host.asked = asked;
+            host.tool_commands = commands;
             host.rules = authority.rules;
             host.ext_authz = authority.ext_authz;
             host.access_review = authority.access_review;

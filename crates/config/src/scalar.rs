@@ -18,8 +18,8 @@ pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
 pub(crate) use template::Template;
 pub(crate) use text::{
-    Claim, Currency, Expression, HeaderValue, Model, Name, NameGlob, Pattern, QueryValue, Scope,
-    ServerName, Tag, Text,
+    Argument, Claim, Currency, EnvironmentName, Expression, HeaderValue, Model, Name, NameGlob,
+    Pattern, QueryValue, Scope, ServerName, Tag, Text,
 };
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{

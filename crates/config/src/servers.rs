@@ -19,12 +19,11 @@ const SECRET_VARIABLE: &str = "TOLLGATE_MCP_SECRET";
 /// The names under which editors keep servers.
 const LISTS: [&str; 2] = ["mcpServers", "servers"];
 /// What an editor keeps beside a server for itself.
-const OF_EDITORS: [&str; 8] = [
+const OF_EDITORS: [&str; 7] = [
     "alwaysAllow",
     "autoApprove",
     "description",
     "disabledTools",
-    "env",
     "name",
     "timeout",
     "trust",
@@ -195,12 +194,7 @@ fn server_of(
     if says("disabled") == Some("true") || says("enabled") == Some("false") {
         return None;
     }
-    if members.iter().any(|member| member.key == "command") {
-        let hint = "leave the server out, or name one that listens with \"url\"";
-        let says = "is of a server that is started by a command, which the gate does not do";
-        faults.push(fault(&format!("{path}.command"), server.line, says, hint));
-        return None;
-    }
+    let is_command = members.iter().any(|member| member.key == "command");
     let mut own = Vec::new();
     for member in members {
         let (place, line) = (format!("{path}.{}", member.key), member.line);
@@ -213,7 +207,9 @@ fn server_of(
             "type" | "transport" => {
                 let is_known = matches!(
                     text(&member.node),
-                    Some("http" | "streamable-http" | "streamableHttp" | "streamable_http")
+                    Some(
+                        "http" | "stdio" | "streamable-http" | "streamableHttp" | "streamable_http"
+                    )
                 );
                 if !is_known {
                     let hint = "the gate speaks to servers over Streamable HTTP: write \"type\": \"http\" and the address of that";
@@ -221,6 +217,20 @@ fn server_of(
                 }
             }
             "disabled" | "enabled" => {}
+            "env" | "envFile" if !is_command => warnings.push(fault(
+                &place,
+                line,
+                "is of the editor, and changes nothing here",
+                "",
+            )),
+            "env" => own.push(Entry {
+                key: "environment".into(),
+                ..member
+            }),
+            "cwd" => own.push(Entry {
+                key: "directory".into(),
+                ..member
+            }),
             other if OF_EDITORS.contains(&other) => {
                 warnings.push(fault(
                     &place,

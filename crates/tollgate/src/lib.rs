@@ -42,6 +42,7 @@ mod seldom;
 mod serve;
 mod services;
 mod source;
+mod stdio;
 mod tokens;
 mod traces;
 mod trust;

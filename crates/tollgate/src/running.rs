@@ -40,6 +40,7 @@ use crate::marks::{Marks, Reloaded};
 use crate::needs;
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
+use crate::stdio;
 use crate::world::{Files, Keeping, Kept, World};
 
 /// The process's state, shared by admin, watcher and signals.
@@ -205,6 +206,10 @@ pub(crate) fn publication(
     // Last, since it says which makers are kept.
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
+    let commands = std::mem::take(&mut loaded.host.tool_commands);
+    if let Some(services) = moment.services() {
+        stdio::complete(&mut loaded.snapshot, &commands, &services.bridges)?;
+    }
     let revision = Arc::new(revision(loaded.snapshot));
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
     let current = Current {

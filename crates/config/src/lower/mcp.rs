@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use policy::address::is_allowed;
 use policy::exchange::MAX_GRANT_LIMITS;
-use policy::id::{BackendId, RouteId};
+use policy::id::{BackendId, EndpointId, RouteId};
 use policy::mcp::{Changes, Glob, METADATA_PATH, McpRoute, OAuth, PATH, Selection, Server, Shows};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
@@ -19,8 +19,10 @@ use policy::snapshot::{self, Grant, Snapshot};
 use super::backend::number;
 use super::limit::WrittenRate;
 use super::route::{registered, some_of};
-use crate::decode::{At, Field, ListOf, OneOrMany, Place, nearest};
-use crate::scalar::{Name, NameGlob, Span};
+use crate::decode::{At, Decode, Field, ListOf, OneOrMany, Place, nearest};
+use crate::host::{Program, ToolCommand};
+use crate::node::parse;
+use crate::scalar::{Name, NameGlob, ServerName, Span};
 use crate::schema::{Backend, Limit, mcp as schema};
 use crate::target::Target;
 
@@ -31,6 +33,8 @@ const LISTS_DEFAULT: Duration = Duration::from_secs(30);
 const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
 /// As many as the key has that is derived of it.
 const SECRET_BYTES_MIN: usize = 32;
+/// What a command's bridge is to the gate.
+const BRIDGE: &str = "{ url: \"http://127.0.0.1:1/mcp\", proxy: none, protocol: http1 }";
 /// Servers whose sessions fit into one header.
 const SERVERS_MAX: usize = 64;
 
@@ -58,7 +62,13 @@ impl super::Lowering<'_> {
                 shows: shows(&server.tools, &server.prompts, &server.resources),
                 changes: Changes::default(),
             });
-            self.backend(&label, &server.target, true, snapshot);
+            match self.command(name, server, snapshot) {
+                Some(command) => {
+                    self.made.commands.push(command);
+                    self.bridge(&label, snapshot);
+                }
+                None => self.backend(&label, &server.target, true, snapshot),
+            }
         }
         let routes = self.mcp_routes(written, &servers, snapshot);
         let session = written.session.get();
@@ -107,6 +117,86 @@ impl super::Lowering<'_> {
         if address.is_ok_and(|address| !is_allowed(address, false)) {
             let says = "is an address of the link, of a metadata service, of a group or of nobody, where no server of tools is asked";
             self.refuse(target, says, "write the address of the server");
+        }
+    }
+
+    /// The command that a server is, where it is one.
+    fn command(
+        &mut self,
+        name: &At<ServerName>,
+        written: &schema::McpServer,
+        snapshot: &Snapshot,
+    ) -> Option<ToolCommand> {
+        let of_commands = [
+            ("args", !written.args.is_absent()),
+            ("environment", !written.environment.is_absent()),
+            ("directory", !written.directory.is_absent()),
+        ];
+        let said = |of: &[(&'static str, bool)]| {
+            let said = of.iter().filter(|(_, is_said)| *is_said);
+            said.map(|(member, _)| *member)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        if written.command.is_absent() {
+            let said = said(&of_commands);
+            if !said.is_empty() {
+                self.fault(
+                    &name.place,
+                    format!("has no command, and says {said}"),
+                    "write its command, or leave that out",
+                );
+            }
+            return None;
+        }
+        let target = &written.target;
+        let of_addresses = [
+            ("url", !target.url.is_absent()),
+            ("credential", !target.credential.is_absent()),
+            ("client_certificate", !target.client_certificate.is_absent()),
+            ("headers", !target.headers.is_absent()),
+            ("protocol", !target.protocol.is_absent()),
+            ("ca", !target.ca.is_absent()),
+            ("proxy", !target.proxy.is_absent()),
+            ("pool", !target.pool.is_absent()),
+            ("timeouts", !target.timeouts.is_absent()),
+        ];
+        let said = said(&of_addresses);
+        if !said.is_empty() {
+            let hint = "a command is spoken to over its standard input and output: leave that out";
+            self.fault(&name.place, format!("is a command, and says {said}"), hint);
+        }
+        let environment = written.environment.items().iter();
+        let environment = environment.filter_map(|(name, value)| {
+            Some((name.value.0.clone(), value.as_ref()?.value.0.clone()))
+        });
+        Some(ToolCommand {
+            server: name.value.0.clone(),
+            endpoint: EndpointId(number(snapshot.endpoints.len())),
+            program: Program {
+                command: written
+                    .command
+                    .get()
+                    .map(|at| at.value.0.clone())
+                    .unwrap_or_default(),
+                args: written
+                    .args
+                    .items()
+                    .iter()
+                    .map(|at| at.value.0.clone())
+                    .collect(),
+                environment: environment.collect(),
+                directory: written.directory.get().map(|at| self.path_of(&at.value)),
+            },
+        })
+    }
+
+    /// The backend of a command: where its bridge listens is known once the gate runs.
+    fn bridge(&mut self, label: &At<Name>, snapshot: &mut Snapshot) {
+        let written = parse(BRIDGE).ok();
+        let written = written.and_then(|node| Backend::decode(&node, "", &mut self.findings));
+        if let Some(written) = written {
+            self.backend(label, &written, true, snapshot);
         }
     }
 

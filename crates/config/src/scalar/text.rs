@@ -57,6 +57,16 @@ texts! {
     else "is not a name with or without *", "write 1 to 256 bytes, such as get_* or *";
     { "minLength": 1, "maxLength": 256 }
 
+    /// The name of an environment variable that a command is given.
+    EnvironmentName if crate::vars::is_name,
+    else "is not the name of a variable", "write a name such as GITHUB_TOKEN";
+    { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }
+
+    /// An argument of a command.
+    Argument if |text| text.len() <= 8192 && !text.contains('\0'),
+    else "is no argument", "write at most 8192 bytes";
+    { "maxLength": 8192 }
+
     /// A model, as it stands in a call.
     Model if is_model,
     else "is not a model name", "use 1 to 256 of A-Z a-z 0-9 . _ : / @ -";

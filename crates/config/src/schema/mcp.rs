@@ -5,7 +5,10 @@
 use super::route::Limit;
 use super::{Backend, Bearer};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
-use crate::scalar::{Brief, McpPrefix, Name, NameGlob, ServerName, Span, Text};
+use crate::scalar::{
+    Argument, Brief, EnvironmentName, File, Inline, McpPrefix, Name, NameGlob, ServerName, Span,
+    Text,
+};
 use crate::target::Target;
 
 record! {
@@ -45,8 +48,16 @@ record! {
 }
 
 record! {
-    /// A server of tools, over Streamable HTTP: its `url`, credential and connections as a backend has them.
+    /// A server of tools, over Streamable HTTP: its `url`, credential and connections as a backend has them; or a `command`.
     McpServer of target: Backend {
+        /// The program that is the server, over stdio: one process for each session. In place of a `url`.
+        optional command: At<Argument>,
+        /// What it is called with; nothing unless said.
+        optional args: OneOrMany<Argument>,
+        /// Variables that it has beside PATH, HOME, LANG, TMPDIR and USER; it sees no other variable of the gate's.
+        optional environment: MapOf<EnvironmentName, At<Inline>>,
+        /// Where it runs; in the gate's own directory unless said.
+        optional directory: At<File>,
         /// Tools of it that clients see and may call; all unless said.
         optional tools: Selection,
         /// Prompts of it that clients see and may get; all unless said.

@@ -168,6 +168,12 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
     }
     if let Some(mcp) = &s.mcp {
         mcp_rendered(mcp, s, &mut out);
+        for command in &loaded.host.tool_commands {
+            let crate::ToolCommand {
+                server, program, ..
+            } = command;
+            writeln!(out, "  command of {server} {program:?}").unwrap();
+        }
     }
     for UpstreamCredential {
         endpoint,
