@@ -16,6 +16,7 @@ use crate::import::Import;
 use crate::init::Init;
 use crate::keys::Keys;
 use crate::logging::LogFormat;
+use crate::mcp_list::Mcp;
 use crate::mcp_servers::McpServers;
 use crate::tokens::Tokens;
 use crate::usage::Usage;
@@ -117,6 +118,9 @@ pub(crate) enum Verb {
         tollgate keys create --workload chat --expires 90d\n  \
         tollgate keys list")]
     Keys(Keys),
+    /// Look at the servers of tools (MCP) behind a running gate.
+    #[command(before_help = "Example:\n  tollgate mcp list -H 'x-workload-app: ide'")]
+    Mcp(Mcp),
     /// Print the JSON Schema of the configuration, for editors.
     #[command(before_help = "Example:\n  tollgate schema > tollgate.schema.json")]
     Schema,

@@ -31,6 +31,7 @@ pub mod logging;
 mod login;
 mod manifests;
 mod marks;
+mod mcp_list;
 mod mcp_servers;
 mod metrics;
 mod needs;
@@ -136,6 +137,13 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
                     ExitCode::FAILURE
                 }
             },
+        },
+        cli::Verb::Mcp(asked) => match mcp_list::run(&asked) {
+            Ok(text) => told(text.trim_end()),
+            Err(fault) => {
+                complain(&format!("tollgate: {fault}"));
+                ExitCode::FAILURE
+            }
         },
         cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Tokens(asked) => match tokens::tokens(&asked) {

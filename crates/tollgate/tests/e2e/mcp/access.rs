@@ -87,6 +87,52 @@ fn a_client_without_a_token_is_led_to_who_gives_one() {
 }
 
 #[test]
+fn the_catalogue_is_listed_as_each_caller_sees_it() {
+    let one = server("one");
+    let dead = crate::harness::free_address();
+    let servers = format!(
+        "    one: {{ url: \"{}\" }}\n    dead: {{ url: \"http://{dead}/mcp\" }}",
+        url(&one)
+    );
+    let routes = "    - { workload: all }\n    - { workload: few, tools: { deny: \"*__delete\" }, prompts: { deny: \"*\" } }";
+    let gate = Gate::start(&config(&servers, routes), &[]);
+    let list = |workload: &str, further: &[&str]| {
+        let ended = std::process::Command::new(Gate::binary())
+            .args([
+                "mcp",
+                "list",
+                "--url",
+                &format!("http://{}/mcp", gate.data),
+                "-H",
+                &format!("x-workload-app: {workload}"),
+            ])
+            .args(further)
+            .output()
+            .expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            ended.status.success(),
+            text(&ended.stdout) + &text(&ended.stderr),
+        )
+    };
+    let (is_good, text) = list("all", &[]);
+    let expected = "2 tools\n  one__read\n  one__delete\n2 prompts\n  one__greet\n  one__secret\n2 resources\n  one+file:///a\n  one+file:///etc/passwd\n2 templates\n  one+memo://{topic}\n  one+db://{table}\nno answer from dead\n";
+    assert_eq!((is_good, &*text), (true, expected));
+    let (_, text) = list("few", &["--json"]);
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        found["tools"],
+        json!([{"name": "one__read", "inputSchema": {}}])
+    );
+    assert_eq!(
+        (&found["prompts"], &found["unavailable"]),
+        (&json!([]), &json!(["dead"]))
+    );
+    let (is_good, text) = list("nobody", &[]);
+    assert!(!is_good && text.contains("initialize: "), "{text}");
+}
+
+#[test]
 fn a_session_that_its_client_ended_is_none_any_more_also_after_a_reload() {
     let one = server("one");
     let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
