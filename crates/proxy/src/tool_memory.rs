@@ -3,7 +3,7 @@
 //! Invariant: a list is kept no longer than the configuration says, and not beyond it; what somebody may see of it is asked anew each time.
 //! Not here: what is in a list (`mcp::catalog`), asking for one (`tools`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -13,12 +13,18 @@ use mcp::version::Version;
 use policy::clock::Mono;
 use policy::snapshot::Snapshot;
 
+/// Most bytes of all answers of servers of tools that a worker reads at one time: what one server floods it with leaves room for
+/// calls of others, and for calls to models.
+const ANSWERS_BYTES_MAX: usize = 128 << 20;
+
 /// What a worker keeps.
 pub(crate) struct Tools {
     pub(crate) sealer: Sealer,
     /// By rule: what its sessions are bound to.
     pub(crate) places: Vec<Place>,
     lists: RefCell<HashMap<Key, Kept>>,
+    /// Bytes of answers that are being read.
+    answers: Cell<usize>,
 }
 
 /// A list, when it came, and how often its server had told of a change when it was asked for.
@@ -53,7 +59,18 @@ impl Tools {
             sealer: Sealer::new(&config.secret, config.previous.as_ref())?,
             places: places.collect(),
             lists: RefCell::default(),
+            answers: Cell::default(),
         })
+    }
+
+    /// Room for so many bytes of an answer in place of so many; false where there is none.
+    pub(crate) fn hold(&self, before: usize, bytes: usize) -> bool {
+        let held = self.answers.get().saturating_sub(before) + bytes;
+        let has_room = held <= ANSWERS_BYTES_MAX || bytes <= before;
+        if has_room {
+            self.answers.set(held);
+        }
+        has_room
     }
 
     /// A server's list, where it is at hand, not older than it may be, and not from before a change that the server told of.

@@ -67,6 +67,8 @@ pub(super) enum Failed {
     Unusable(Unusable),
     /// It is longer than may be.
     TooLong,
+    /// There is no room for it beside the answers that are being read.
+    NoRoom,
     /// A bug.
     Bug,
 }
@@ -78,6 +80,7 @@ impl Failed {
             Self::Credential => Refusal::UpstreamCredential,
             Self::SessionGone => Refusal::McpSessionNotFound,
             Self::Unusable(_) | Self::TooLong => Refusal::UpstreamFormat,
+            Self::NoRoom => Refusal::Overloaded,
             Self::Bug => OUT_OF_ORDER,
         }
     }
@@ -88,7 +91,7 @@ impl Failed {
             Self::Unusable(unusable) => Some(unusable.to_string().into()),
             Self::TooLong => Some("the server's answer is longer than may be".into()),
             Self::SessionGone => Some("the server has no such session any more".into()),
-            Self::Upstream(_) | Self::Credential | Self::Bug => None,
+            Self::Upstream(_) | Self::Credential | Self::NoRoom | Self::Bug => None,
         }
     }
 }

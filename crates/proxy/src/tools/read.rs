@@ -18,6 +18,7 @@ use wire::head::{Known, Method};
 use wire::sse::DataReader;
 
 use super::ask::{Asker, Began, Failed, Form, Request, form};
+use super::call::Call;
 use crate::deadline::Deadline;
 use crate::upstream::{Body, Chunk};
 use mcp::session::{OpenServer, SERVER_ID_BYTES_MAX};
@@ -61,6 +62,40 @@ pub(super) async fn next(
     read
 }
 
+/// What is held of an answer while it is read.
+pub(super) struct Held<'a> {
+    asker: Asker<'a>,
+    bytes: usize,
+}
+
+impl<'a> Held<'a> {
+    pub(super) const fn new(asker: Asker<'a>) -> Self {
+        Self { asker, bytes: 0 }
+    }
+
+    /// It is so much now.
+    ///
+    /// # Errors
+    /// It is more than one answer may be, or there is no room for it beside the others.
+    pub(super) fn is_now(&mut self, bytes: usize) -> Result<(), Failed> {
+        if bytes > ANSWER_BYTES_MAX {
+            return Err(Failed::TooLong);
+        }
+        let tools = Call::config(self.asker.view).map(|(_, tools)| tools);
+        if tools.is_some_and(|tools| !tools.hold(self.bytes, bytes)) {
+            return Err(Failed::NoRoom);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _given_back = self.is_now(0);
+    }
+}
+
 /// All of a body.
 pub(super) async fn whole(
     asker: Asker<'_>,
@@ -68,7 +103,7 @@ pub(super) async fn whole(
     timeouts: Timeouts,
 ) -> Result<Vec<u8>, Failed> {
     let mut deadline = Deadline::new(&asker.worker.clock.wheel);
-    let mut out = Vec::new();
+    let (mut out, mut held) = (Vec::new(), Held::new(asker));
     loop {
         deadline.set(timeouts.idle);
         let take = |data: &[u8]| out.extend_from_slice(data);
@@ -76,9 +111,7 @@ pub(super) async fn whole(
         if is_over.map_err(Failed::Upstream)? {
             return Ok(out);
         }
-        if out.len() > ANSWER_BYTES_MAX {
-            return Err(Failed::TooLong);
-        }
+        held.is_now(out.len())?;
     }
 }
 
@@ -104,6 +137,7 @@ pub(super) async fn answer(
         Form::Events => {
             let mut deadline = Deadline::new(&asker.worker.clock.wheel);
             let (mut reader, mut found) = (DataReader::new(), None);
+            let mut held = Held::new(asker);
             loop {
                 deadline.set(timeouts.idle);
                 let take = |data: &[u8]| {
@@ -125,9 +159,7 @@ pub(super) async fn answer(
                 if is_over.map_err(Failed::Upstream)? {
                     return Err(Failed::Upstream(Failure::Reset));
                 }
-                if reader.held() > ANSWER_BYTES_MAX {
-                    return Err(Failed::TooLong);
-                }
+                held.is_now(reader.held())?;
             }
         }
     }

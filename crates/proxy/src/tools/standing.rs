@@ -24,7 +24,7 @@ use wire::sse::{DataReader, Whole};
 use super::ask::{Asker, Began, Failed, Form, Request, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::join::while_there;
-use super::read::{ANSWER_BYTES_MAX, next};
+use super::read::{Held, next};
 use super::stream::{QUIET, begin, pass_on, speaker};
 use super::{Arrived, admitted, answer, asker, session_id, session_of, within};
 use crate::client::Downstream;
@@ -224,6 +224,7 @@ impl<'v> Lanes<'v> {
                 is_call,
                 has_begun: false,
                 stream: None,
+                held: Held::new(asker),
                 after: Duration::ZERO,
                 failures: 0,
                 over: None,
@@ -287,6 +288,7 @@ struct Lane<'v> {
     is_call: bool,
     has_begun: bool,
     stream: Option<(Began, DataReader)>,
+    held: Held<'v>,
     /// How long it waits before it opens the stream again.
     after: Duration,
     failures: u32,
@@ -363,8 +365,10 @@ impl<'v> Lane<'v> {
             }
         }
         match read {
-            Ok(false) if reader.held() > ANSWER_BYTES_MAX => self.over = Some(Failed::TooLong),
-            Ok(false) => self.stream = Some((began, reader)),
+            Ok(false) => match self.held.is_now(reader.held()) {
+                Ok(()) => self.stream = Some((began, reader)),
+                Err(failed) => self.over = Some(failed),
+            },
             Ok(true) if self.is_call => self.over = Some(Failed::Bug),
             Ok(true) => self.after = self.after.max(AGAIN_AFTER),
             Err(failure) => self.failed(Failed::Upstream(failure)),

@@ -18,7 +18,7 @@ use super::answer;
 use super::ask::{Asker, Began, Failed, Form, form};
 use super::call::{Call, Stop};
 use super::join::while_there;
-use super::read::{ANSWER_BYTES_MAX, next, whole};
+use super::read::{Held, next, whole};
 use super::requests::may_see;
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
@@ -112,7 +112,7 @@ async fn events<D: Downstream>(
         out: Vec::new(),
         end: None,
     };
-    let mut reader = DataReader::new();
+    let (mut reader, mut held) = (DataReader::new(), Held::new(asker));
     let body = &mut began.response.body;
     loop {
         deadline.set(began.timeouts.idle);
@@ -126,8 +126,7 @@ async fn events<D: Downstream>(
             Ok(true) if can_be_taken_up => Some(Ok(())),
             Ok(true) => Some(Err(Failed::Upstream(Failure::Reset))),
             Err(failure) => Some(Err(Failed::Upstream(failure))),
-            Ok(false) if reader.held() > ANSWER_BYTES_MAX => Some(Err(Failed::TooLong)),
-            Ok(false) => None,
+            Ok(false) => held.is_now(reader.held()).err().map(Err),
         });
         let mut out = std::mem::take(&mut passing.out);
         match end {

@@ -2,6 +2,9 @@
 //!
 //! Not here: answers that are wrong (`super`), commands (`commands`).
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 use testing::eventually;
 
@@ -91,6 +94,66 @@ fn an_answer_of_a_hundred_megabytes_costs_its_own_call_alone_and_no_memory_of_th
     assert!(grown < 100 << 10, "{grown} KiB more");
 }
 
+/// A call that is sent, and of which nothing is read.
+fn begun(caller: &Caller<'_>, tool: &str) -> TcpStream {
+    let params = json!({"name": tool});
+    let message =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string();
+    let session = caller.session.as_deref().expect("a session");
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: agent\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{message}",
+        message.len()
+    );
+    let mut tcp = TcpStream::connect(caller.gate.data).expect("the gate listens");
+    tcp.write_all(request.as_bytes()).expect("it is taken");
+    tcp
+}
+
+#[test]
+fn answers_that_fill_the_room_for_them_are_refused_and_small_ones_pass() {
+    let big = Upstream::start(|_, seen| {
+        match &*tool(seen) {
+        "stall" => vec![
+            Step::Send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 16000000\r\n\r\n".to_vec()),
+            Step::Repeat(vec![b' '; 1 << 20], 15),
+            Step::silence(),
+        ],
+        _ => vec![Step::Send(reply("big", seen))],
+    }
+    });
+    let servers = format!("    big: {{ url: \"{}\" }}", url(&big));
+    let gate = Gate::start(
+        &("workers: 1\n".to_owned() + &config(&servers, "    - { workload: agent }")),
+        &[],
+    );
+    let caller = Caller::begun(&gate, "agent");
+    let stalled: Vec<TcpStream> = (0..12).map(|_| begun(&caller, "big__stall")).collect();
+    let refused = || {
+        let records = gate.records(1);
+        records
+            .iter()
+            .filter(|record| record["code"] == "overloaded")
+            .count()
+    };
+    // Eight of fifteen MiB have room in 128.
+    eventually("the others are refused", || refused() == 4);
+    drop(stalled);
+    eventually("there is room again", || {
+        caller.call("big__read").status == 200
+    });
+    let again = begun(&caller, "big__stall");
+    eventually("it is asked", || {
+        big.seen()
+            .iter()
+            .filter(|seen| tool(seen) == "stall")
+            .count()
+            == 13
+    });
+    assert_eq!(refused(), 4);
+    drop(again);
+}
+
 #[test]
 fn a_server_that_hangs_in_a_call_holds_nobody_up_and_hears_when_its_client_leaves() {
     let gone = Signal::default();
@@ -102,18 +165,7 @@ fn a_server_that_hangs_in_a_call_holds_nobody_up_and_hears_when_its_client_leave
     let servers = format!("    slow: {{ url: \"{}\" }}", url(&slow));
     let gate = Gate::start(&config(&servers, "    - { workload: agent }"), &[]);
     let caller = Caller::begun(&gate, "agent");
-    let leaving = {
-        let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "slow__hang"}}).to_string();
-        let session = caller.session.as_deref().expect("a session");
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: agent\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n{message}",
-            message.len()
-        );
-        let mut tcp = std::net::TcpStream::connect(gate.data).expect("the gate listens");
-        std::io::Write::write_all(&mut tcp, request.as_bytes()).expect("it is taken");
-        tcp
-    };
+    let leaving = begun(&caller, "slow__hang");
     eventually("the server has the call", || {
         slow.seen().iter().any(|seen| tool(seen) == "hang")
     });
