@@ -3,7 +3,7 @@
 //! Invariant: everything that the tests install is pinned, down to what the pinned parts need.
 //! The Rust toolchain is pinned in `rust-toolchain.toml`, crates in `Cargo.lock`.
 
-/// Python packages of the end-to-end tests: the SDKs of OpenAI and Anthropic, LangChain and Locust with all they need, Envoy, and a Node
+/// Python packages of the end-to-end tests: the SDKs of OpenAI, Anthropic and the Model Context Protocol, LangChain and Locust with all they need, Envoy, and a Node
 /// that is new enough for the SDK of that side (a distribution's is often not).
 pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "openai==3.52.0",
@@ -26,6 +26,22 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "anthropic==2.11.0",
     "docstring-parser==0.18.0",
     "opentelemetry-api==1.45.2",
+    // The SDK of the Model Context Protocol, client and server, and what it needs beside that.
+    "mcp==2.3.0",
+    "attrs==26.1.0",
+    "cffi==2.1.1",
+    "cryptography==50.0.2",
+    "jsonschema==4.26.0",
+    "jsonschema-specifications==2025.9.1",
+    "mcp-types==2.3.0",
+    "pycparser==3.12",
+    "pyjwt==2.15.1",
+    "python-multipart==0.0.34",
+    "referencing==0.37.0",
+    "rpds-py==2026.9.1",
+    "sse-starlette==3.7.0",
+    "starlette==1.10.0",
+    "uvicorn==0.54.0",
     // LangChain's client, and what it needs beside that.
     "langchain-openai==1.7.3",
     "certifi==2026.10.18",

@@ -16,9 +16,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use crate::address::is_allowed;
 use crate::fault::Fault;
 use crate::url::{Host, Origin};
+use policy::address::is_allowed;
 
 /// Addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 8;

@@ -7,7 +7,6 @@
 //! host).
 
 mod about_token;
-mod address;
 mod client;
 mod client_auth;
 mod dial;

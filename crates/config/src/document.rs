@@ -9,6 +9,7 @@ use crate::catalogue::{BUILT_IN, BUILT_IN_NAME, CatalogueModel};
 use crate::fault::{Fault, Faults};
 use crate::lower::{self, Loaded};
 use crate::node::{self, Node, Value};
+use crate::servers::{self, EditorServers};
 use crate::sources::Sources;
 
 /// Largest document, bytes.
@@ -19,8 +20,20 @@ const DOCUMENT_BYTES_MAX: usize = 4 << 20;
 /// # Errors
 /// [`Faults`], all that can be found at once.
 pub fn load(path: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
+    load_with(path, None, sources)
+}
+
+/// Likewise, with servers of tools beside those of the document.
+///
+/// # Errors
+/// [`Faults`], all that can be found at once.
+pub fn load_with(
+    path: &Path,
+    servers: Option<&EditorServers>,
+    sources: &dyn Sources,
+) -> Result<Loaded, Faults> {
     let bytes = bytes_of(path, sources)?;
-    parse_document(path, &bytes, sources)
+    parse_with(path, &bytes, servers, sources)
 }
 
 /// The models of a file's catalogue, or of the one that is built in; by provider, in the order written.
@@ -62,11 +75,39 @@ pub(crate) fn bytes_of(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, Fa
 /// # Errors
 /// [`Faults`], all that can be found at once.
 pub fn parse_document(path: &Path, bytes: &[u8], sources: &dyn Sources) -> Result<Loaded, Faults> {
+    parse_with(path, bytes, None, sources)
+}
+
+pub(crate) fn parse_with(
+    path: &Path,
+    bytes: &[u8],
+    servers: Option<&EditorServers>,
+    sources: &dyn Sources,
+) -> Result<Loaded, Faults> {
     let root = tree_of(path, bytes)?;
     if let Some(fault) = foreign(&root) {
         return Err(refused(path, vec![fault]));
     }
-    lower::lower(path, root, sources)
+    match servers {
+        Some(servers) => {
+            let own = own_tree(servers, sources)?;
+            servers::lower_with(path, root, own, sources, servers)
+        }
+        None => lower::lower(path, root, sources),
+    }
+}
+
+/// The tree of servers in the form of editors.
+fn own_tree(servers: &EditorServers, sources: &dyn Sources) -> Result<Node, Faults> {
+    let mut bytes = match &servers.text {
+        Some(text) => text.clone().into_bytes(),
+        None => bytes_of(&servers.file, sources)?,
+    };
+    // JSON is YAML but for tabs, which stand nowhere within its texts.
+    for byte in bytes.iter_mut().filter(|byte| **byte == b'\t') {
+        *byte = b' ';
+    }
+    tree_of(&servers.file, &bytes)
 }
 
 /// The tree of a document's text.

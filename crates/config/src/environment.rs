@@ -7,9 +7,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::document::parse_document;
+use crate::document::parse_with;
 use crate::fault::{Fault, Faults};
 use crate::lower::Loaded;
+use crate::servers::EditorServers;
 use crate::sources::Sources;
 
 /// A provider, and how its variables are named.
@@ -86,9 +87,20 @@ listen:
 /// # Errors
 /// [`Faults`] when no such variable is set, or one of them does not make sense.
 pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
+    from_environment_with(None, sources)
+}
+
+/// Likewise, with servers of tools, which the workload may use; then no provider is needed.
+///
+/// # Errors
+/// [`Faults`].
+pub fn from_environment_with(
+    servers: Option<&EditorServers>,
+    sources: &dyn Sources,
+) -> Result<Loaded, Faults> {
     let path = Path::new("environment");
     let present = present(sources);
-    if present.is_empty() {
+    if present.is_empty() && servers.is_none() {
         let fault = Fault {
             file: None,
             path: String::new(),
@@ -108,15 +120,16 @@ pub fn from_environment(sources: &dyn Sources) -> Result<Loaded, Faults> {
         });
     }
     let text = document(&present, sources);
-    let mut loaded = parse_document(path, text.as_bytes(), sources)
+    let mut loaded = parse_with(path, text.as_bytes(), servers, sources)
         .map_err(|faults| by_variable(faults, &text))?;
-    loaded.watched.clear();
+    loaded.watched.retain(|watched| watched != path);
     Ok(loaded)
 }
 
 /// Faults that name the variable in place of a line, since nobody wrote the lines.
 fn by_variable(mut faults: Faults, document: &str) -> Faults {
-    for fault in faults.faults.iter_mut().chain(&mut faults.warnings) {
+    let own = faults.faults.iter_mut().chain(&mut faults.warnings);
+    for fault in own.filter(|fault| fault.file.is_none()) {
         let line = fault.line.take().and_then(|line| line.checked_sub(1));
         let line = line.and_then(|before| document.lines().nth(before));
         if let Some(name) = line.and_then(variable) {
@@ -157,6 +170,9 @@ fn document(present: &[&Provider], sources: &dyn Sources) -> String {
         Some(_) => "identity: { default: default, trust: \"${TOLLGATE_TRUST}\" }\n",
         None => "identity: { default: default }\n",
     });
+    if present.is_empty() {
+        return text;
+    }
     text.push_str("backends:\n");
     for p in present {
         p.write(&mut text, sources);

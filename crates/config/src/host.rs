@@ -13,6 +13,7 @@ use std::time::Duration;
 use policy::admin::Access;
 use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
+use policy::id::EndpointId;
 use policy::secret::Secret;
 
 pub use self::credential::{
@@ -68,6 +69,8 @@ pub struct Host {
     pub counting: Settings,
     /// How engines are asked what prompts count; none where they are not.
     pub calibration: Option<Calibration>,
+    /// Servers of tools that are started by a command: of each the endpoint whose address is told when the gate runs.
+    pub tool_commands: Vec<ToolCommand>,
     /// Where each of the snapshot's backends is asked, in their order.
     pub asked: Vec<AskedAt>,
     /// Where spans are sent, where the document says.
@@ -83,6 +86,30 @@ pub struct Lines {
     pub access_log: Option<usize>,
     /// Of `ledger.path`.
     pub ledger: Option<usize>,
+}
+
+/// A server of tools that is started by a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCommand {
+    /// The server's name.
+    pub server: String,
+    /// Where it is asked.
+    pub endpoint: EndpointId,
+    /// What is started.
+    pub program: Program,
+}
+
+/// A program and what it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// By its path, or its name on PATH.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables beside those that every program has.
+    pub environment: Vec<(String, Secret)>,
+    /// Where it runs.
+    pub directory: Option<PathBuf>,
 }
 
 /// Rules about who may make which call.

@@ -8,8 +8,8 @@
 
 pub use catalogue::{BUILT_IN as BUILT_IN_CATALOGUE, CatalogueModel};
 pub use decode::nearest;
-pub use document::{catalogue, load, parse_document};
-pub use environment::from_environment;
+pub use document::{catalogue, load, load_with, parse_document};
+pub use environment::{from_environment, from_environment_with};
 pub use fault::{Fault, Faults, Located};
 pub use host::{
     AccessLog, AccessReviewSource, AdminLogin, ApiServer, AskedAt, AuthorityRules, AwsFrom,
@@ -17,9 +17,9 @@ pub use host::{
     ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EngineStart,
     ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host,
     IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource,
-    MadeCredential, MadeKind, OtlpProtocol, Piece, ReviewedAction, StaticKey, Tls,
-    TokenReviewSource, TokenSource, TokenizerSource, Traces, UpstreamCredential, Vocabulary,
-    WorkloadFrom, WrittenRule,
+    MadeCredential, MadeKind, OtlpProtocol, Piece, Program, ReviewedAction, StaticKey, Tls,
+    TokenReviewSource, TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential,
+    Vocabulary, WorkloadFrom, WrittenRule,
 };
 pub use import::{Imported, import_litellm};
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};
@@ -27,6 +27,7 @@ pub use mask::{masked, quoted};
 pub use node::{Entry, Node, Scalar, Shape, Value, parse_all};
 pub use redact::Redacted;
 pub use schema::json_schema;
+pub use servers::EditorServers;
 pub use sources::Sources;
 pub use starter::{FoundEngine, Starter, starter};
 
@@ -43,6 +44,7 @@ mod node;
 mod redact;
 mod scalar;
 mod schema;
+mod servers;
 mod sources;
 mod starter;
 mod target;

@@ -14,7 +14,7 @@ use self::identity::Known;
 use crate::catalogue::CatalogueModel;
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, OneOrMany, Place};
 use crate::fault::{Fault, Faults};
-use crate::host::{AskedAt, ClientCertificate, Host, UpstreamCredential};
+use crate::host::{AskedAt, ClientCertificate, Host, ToolCommand, UpstreamCredential};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
 use crate::schema::{self, Document};
@@ -34,6 +34,7 @@ mod kubernetes;
 mod ledger;
 mod limit;
 mod login;
+mod mcp;
 mod pem;
 mod plain;
 mod price;
@@ -93,6 +94,8 @@ struct Made {
     certificates: Vec<ClientCertificate>,
     /// Where each backend is asked what prompts count.
     asked: Vec<AskedAt>,
+    /// Servers of tools that are commands.
+    commands: Vec<ToolCommand>,
 }
 
 /// Lowers a parsed document.
@@ -102,6 +105,9 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
     let mut cx = Lowering::new(file, sources);
     let document = Document::decode(&root, "", &mut cx.findings);
     cx.findings.faults.append(&mut unset);
+    if let Some(document) = &document {
+        cx.has_somewhere_to_go(document, root.line);
+    }
     let parts = document.map(|document| cx.document(&document));
     let warnings = ordered(cx.findings.warnings);
     let Some((mut snapshot, Some(host))) = parts.filter(|_| cx.findings.faults.is_empty()) else {
@@ -185,6 +191,22 @@ impl Lowering<'_> {
         self.refuse(at, "is listed twice", "keep one of them");
     }
 
+    /// Calls to models need both; a gate for servers of tools alone has neither.
+    fn has_somewhere_to_go(&mut self, document: &Document, line: usize) {
+        let parts = [
+            ("backends", document.backends.is_absent()),
+            ("routes", document.routes.is_absent()),
+        ];
+        let is_for_tools =
+            parts.iter().all(|(_, is_absent)| *is_absent) && !document.mcp.is_absent();
+        for (name, _) in parts
+            .iter()
+            .filter(|(_, is_absent)| *is_absent && !is_for_tools)
+        {
+            self.fault(&Place::new("", line), format!("{name} is missing"), "");
+        }
+    }
+
     fn document(&mut self, document: &Document) -> (Snapshot, Option<Host>) {
         let mut host = self.host(document);
         let mut snapshot = Snapshot {
@@ -207,6 +229,9 @@ impl Lowering<'_> {
             let has_ledger = !document.ledger.is_absent();
             self.routes(routes, document.backends.get(), has_ledger, &mut snapshot);
         }
+        if let Some(mcp) = document.mcp.get() {
+            self.mcp(mcp, &mut snapshot);
+        }
         let (identity, credentials) = self.identity(Known {
             document,
             snapshot: &snapshot,
@@ -218,12 +243,14 @@ impl Lowering<'_> {
             credentials: made,
             certificates,
             asked,
+            commands,
         } = std::mem::take(&mut self.made);
         if let Some(host) = &mut host {
             host.credentials = credentials;
             host.upstream_credentials = made.into_iter().map(|(made, _)| made).collect();
             host.client_certificates = certificates;
             host.asked = asked;
+            host.tool_commands = commands;
             host.rules = authority.rules;
             host.ext_authz = authority.ext_authz;
             host.access_review = authority.access_review;

@@ -115,6 +115,16 @@ impl Node {
 }
 
 impl Scalar {
+    /// Text that YAML reads as nothing else.
+    pub(crate) fn quoted(text: &str) -> Self {
+        Self {
+            raw: text.to_owned(),
+            text: text.to_owned(),
+            plain: false,
+            filled: Filled::No,
+        }
+    }
+
     /// What YAML makes of it.
     #[must_use]
     pub fn shape(&self) -> Shape {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: values stand as they were written, so nothing that a variable or a file held is
 //! shown; below `credential`, `bearer`, `bearers`, `static_keys`, `client_secret` and keys of sessions an inline secret is `***`, and so
-//! is whatever mentions a variable.
+//! is whatever mentions a variable, and the value of every variable of a command.
 //! Not here: the admin endpoint that shows it.
 
 use serde_json::{Map, Number, Value as Json};
@@ -36,7 +36,9 @@ fn shown(node: &Node, in_credential: bool) -> Json {
             .collect(),
         Value::Map(entries) => {
             let member = |entry: &crate::node::Entry| {
-                let value = if in_credential && entry.key == "inline" {
+                let value = if entry.key == "environment" {
+                    names(&entry.node)
+                } else if in_credential && entry.key == "inline" {
                     "***".into()
                 } else {
                     let is_one = matches!(
@@ -48,6 +50,8 @@ fn shown(node: &Node, in_credential: bool) -> Json {
                             | "client_secret"
                             | "session_key"
                             | "previous_session_key"
+                            | "secret"
+                            | "previous_secret"
                     );
                     shown(&entry.node, in_credential || is_one)
                 };
@@ -55,6 +59,17 @@ fn shown(node: &Node, in_credential: bool) -> Json {
             };
             Json::Object(entries.iter().map(member).collect::<Map<_, _>>())
         }
+    }
+}
+
+/// The names of variables, whose values may be secrets.
+fn names(node: &Node) -> Json {
+    match &node.value {
+        Value::Map(entries) => {
+            let name = |entry: &crate::node::Entry| (entry.key.clone(), "***".into());
+            Json::Object(entries.iter().map(name).collect())
+        }
+        _ => "***".into(),
     }
 }
 

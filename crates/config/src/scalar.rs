@@ -19,14 +19,15 @@ pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
 pub(crate) use template::Template;
 pub(crate) use text::{
-    Claim, Currency, Expression, HeaderValue, Model, Name, Pattern, QueryValue, Scope, Tag, Text,
+    Argument, Claim, Currency, EnvironmentName, Expression, HeaderValue, Model, Name, NameGlob,
+    Pattern, QueryValue, Scope, ServerName, Tag, Text,
 };
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
-    ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, JwtBearer, OtlpProtocol,
-    Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames, Trust, Whose, Window,
-    listed, words,
+    ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, JwtBearer, McpPrefix,
+    OtlpProtocol, Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames, Trust, Whose,
+    Window, listed, words,
 };
 
 mod admin;

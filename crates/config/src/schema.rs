@@ -14,6 +14,7 @@ pub(crate) mod credential;
 pub(crate) mod identity;
 pub(crate) mod ledger;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod price;
 pub(crate) mod proxy;
 pub(crate) mod route;
@@ -29,6 +30,7 @@ pub(crate) use self::calibration::{Calibration, EngineStart};
 use self::credential::ClientCertificate;
 use self::identity::Identity;
 pub(crate) use self::ledger::Ledger;
+use self::mcp::Mcp;
 pub(crate) use self::price::{Price, PriceFor, PriceList};
 pub(crate) use self::proxy::ProxyAt;
 pub(crate) use self::route::{Limit, Retries, Route, Unread};
@@ -63,9 +65,11 @@ record! {
         /// What a client may send, and how slowly.
         optional bounds: Bounds,
         /// The upstream targets, by name.
-        required backends: MapOf<Name, Backend>,
+        optional backends: MapOf<Name, Backend>,
         /// From workload and model to backend; the first that fits is taken.
-        required routes: ListOf<Route>,
+        optional routes: ListOf<Route>,
+        /// Servers of tools (the Model Context Protocol) behind one address; none unless said.
+        optional mcp: Mcp,
         /// What tokens cost, by model, and with `catalogue` what the models of providers cost at their own addresses.
         optional prices: PriceList,
         /// Workloads that pay together, by the group's name; a workload is in one group at most.
@@ -239,6 +243,7 @@ pub fn json_schema() -> String {
         "$id": SCHEMA_ID,
         "title": "tollgate.yaml",
         "$ref": root.get("$ref"),
+        "anyOf": [{ "required": ["backends", "routes"] }, { "required": ["mcp"] }],
         "$defs": defs,
     });
     format!("{schema:#}\n")

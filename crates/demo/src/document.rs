@@ -36,6 +36,18 @@ fn scalar(path: &Path) -> String {
     serde_json::Value::from(path.replace('$', "$$")).to_string()
 }
 
+/// The part of it with the server of tools, which is the demo's own program.
+pub(crate) fn tools(program: &Path, secret: &str) -> String {
+    let program = serde_json::Value::from(program.display().to_string().replace('$', "$$"));
+    format!(
+        "mcp:
+  secret: {{ inline: {secret} }}
+  servers: {{ demo: {{ command: {program}, args: [demo, --serve-tools] }} }}
+  routes: [ {{ workload: [toolbench-agent, swe-rebench-ide, terminal-bench-ci] }} ]
+"
+    )
+}
+
 /// The configuration file.
 pub(crate) fn document(
     options: &Demo,

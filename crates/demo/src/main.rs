@@ -13,6 +13,7 @@ mod live;
 mod plain;
 mod screen;
 mod terminal;
+mod tools;
 mod view;
 mod words;
 
@@ -68,6 +69,9 @@ impl Sources for Keys {
 
 /// Runs the demo until told to stop.
 fn run(options: &Demo) -> ExitCode {
+    if options.serve_tools {
+        return tools::serve(io::stdin().lock(), io::stdout().lock());
+    }
     if options.print_config {
         return told(printed(options).trim_end());
     }
@@ -197,6 +201,9 @@ fn gate(
         &reached(on_prem, "ON_PREM_KEY"),
         &reached(frontier, "FRONTIER_KEY"),
         &home.ledger(),
+    ) + &document::tools(
+        &std::env::current_exe().unwrap_or_default(),
+        &key("sessions-of-the-demo"),
     );
     EmbeddedGate::start("demo.yaml", &text, keys, log)
 }

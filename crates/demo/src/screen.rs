@@ -76,6 +76,7 @@ pub(crate) fn introduce(at: &Addresses, is_live: bool) {
         "{}
 
   data      http://{data}/v1  what clients talk to
+  tools     http://{data}/mcp  three tools, for any MCP client
   admin     http://{admin}     /metrics  /readyz  /config
   on-prem   http://{on_prem}/v1  tier 2, own engines: gpt-oss-120b
   frontier  http://{frontier}/v1  tier 1, bought: gemini-2.5-flash

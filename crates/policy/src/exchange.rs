@@ -38,6 +38,7 @@ use wire::filter::{self, Answering};
 use wire::head::{Known, RequestHead};
 use wire::meter::Form;
 
+pub use self::admission::is_json;
 use self::asking::CallQuestion;
 use self::attempting::To;
 pub use self::charged::{Finished, certain};
@@ -74,7 +75,7 @@ pub const MAX_LIMITS: usize = MAX_GRANT_LIMITS + MAX_OWN_LIMITS;
 /// How long a call waits for its entry in the ledger to reach the disk.
 const DURABLE_WITHIN: Duration = Duration::from_secs(5);
 /// How long a call waits for what else it asks.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Where a limit stands that holds for an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 //!
 //! That is its entry in the ledger, the copy of what passes for who counts it, its usage, its stopwatch, and its records, which
 //! leave with the verdict after which they are known.
-//! Invariant: a [`Hosted`] leaves exactly one record and settles what it held, also when it is dropped half-way.
+//! Invariant: a [`Hosted`] leaves exactly one record and settles what it held, also when it is dropped half-way; but for one whose
+//! call another machine takes over, which leaves that record.
 //! Not here: what is decided ([`crate::exchange`]), waiting and copying (the host).
 
 use std::cell::RefMut;
@@ -255,6 +256,15 @@ impl<H: Host> Hosted<H> {
                 self.host
                     .ledger(|ledger| ledger.progress(entry, tokens, bytes));
             }
+        }
+    }
+
+    /// Its call is of another machine, which leaves the record of it: this exchange never was.
+    #[cold]
+    pub fn hand_over(&mut self) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.host.over();
+            self.host.ended();
         }
     }
 

@@ -14,6 +14,7 @@
     clippy::panic
 )]
 
+pub mod address;
 pub mod admin;
 pub mod attempt;
 pub mod attribution;
@@ -41,6 +42,7 @@ pub mod identity;
 pub mod levels;
 pub mod limit;
 pub mod login;
+pub mod mcp;
 pub mod model;
 pub mod operation;
 pub mod plain;

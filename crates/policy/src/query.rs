@@ -37,6 +37,7 @@ const MODELS: &[&str] = &["after_id", "api-version", "before_id", "limit"];
 #[must_use]
 pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
     let list = match operation {
+        Operation::Mcp => return None,
         Operation::Http => return Some(query.to_owned()),
         Operation::Models => MODELS,
         Operation::Unread => UNREAD,

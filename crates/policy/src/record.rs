@@ -123,8 +123,8 @@ pub struct Record {
     pub uncounted: &'static str,
     /// Why the gate's count of the prompt is not exact, in a word, where it is told once it is counted; else empty.
     pub prompt_doubt: &'static str,
-    /// Members of the body that its last attempt left out, since its backend speaks an API without them.
-    pub dropped: Option<Box<[&'static str]>>,
+    /// What few exchanges have to say.
+    pub extra: Option<Box<Extra>>,
     /// Request body bytes received.
     pub bytes_in: u64,
     /// Response body bytes forwarded.
@@ -140,7 +140,24 @@ pub struct Record {
     pub upstream: Option<Duration>,
 }
 
+/// What few exchanges have to say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Members of the body that the last attempt left out, since its backend speaks an API without them.
+    pub dropped: Box<[&'static str]>,
+    /// What a message to servers of tools asks for, where it is a method that the gate knows; else empty.
+    pub method: &'static str,
+    /// The whole name of the tool, prompt or resource that it is about; as the client or a server has it.
+    pub named: Option<Box<str>>,
+}
+
 impl Record {
+    /// Members of the body that its last attempt left out.
+    #[must_use]
+    pub fn dropped(&self) -> &[&'static str] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.dropped)
+    }
+
     /// One that began now, of which nothing more is known.
     #[inline(always)]
     pub(crate) fn begun(

@@ -175,6 +175,54 @@ pub enum Refusal {
     /// Whoever was asked said no.
     #[error("this call is not allowed to this caller")]
     NotAuthorized,
+    /// A workload that no rule lets use servers of tools.
+    #[error("no MCP route of this gateway is for this workload")]
+    McpRouteNotFound,
+    /// A message that is none of the protocol.
+    #[error("{says}")]
+    McpMessage {
+        /// What is wrong with it.
+        says: Box<str>,
+        /// Its code in JSON-RPC.
+        number: i32,
+    },
+    /// A message in a version that is not spoken.
+    #[error(
+        "this version of the protocol is not spoken here; `initialize` says one of 2025-06-18 and 2025-11-25"
+    )]
+    McpVersion,
+    /// A message without a session.
+    #[error("the header mcp-session-id is missing; begin with `initialize`")]
+    McpSessionMissing,
+    /// A session that is none, for this caller.
+    #[error("there is no such session; begin anew with `initialize`")]
+    McpSessionNotFound,
+    /// A method that is not served.
+    #[error("the method {method} is not served here")]
+    McpMethod {
+        /// The method.
+        method: Box<str>,
+    },
+    /// What is named is not there, or not for this caller.
+    #[error("there is no {what} {name}")]
+    McpNotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its name, as the client has it.
+        name: Box<str>,
+    },
+    /// What is named is there twice, under one name.
+    #[error(
+        "{name} is a name of {one} and of {other}, and stands for neither; the gateway's `mcp.prefix` tells them apart"
+    )]
+    McpAmbiguous {
+        /// The name.
+        name: Box<str>,
+        /// A server.
+        one: Box<str>,
+        /// The other one.
+        other: Box<str>,
+    },
     /// Nobody we know.
     #[error("no registered workload in header {header}")]
     WorkloadNotRegistered {
@@ -460,6 +508,14 @@ impl Refusal {
             Self::UserUnreadable { .. } => (400, invalid, "user_unreadable"),
             Self::ConflictingCredentials => (400, invalid, "conflicting_credentials"),
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
+            Self::McpRouteNotFound => (403, "permission_error", "mcp_route_not_found"),
+            Self::McpMessage { .. } => (400, invalid, "mcp_message_invalid"),
+            Self::McpVersion => (400, invalid, "mcp_version_unsupported"),
+            Self::McpSessionMissing => (400, invalid, "mcp_session_missing"),
+            Self::McpSessionNotFound => (404, invalid, "mcp_session_not_found"),
+            Self::McpMethod { .. } => (400, invalid, "mcp_method_not_served"),
+            Self::McpNotFound { .. } => (400, invalid, "mcp_not_found"),
+            Self::McpAmbiguous { .. } => (400, invalid, "mcp_ambiguous_name"),
             Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } => {
                 (404, invalid, "model_not_found")
             }

@@ -4,6 +4,8 @@
 //! end, and so does a settlement that comes after it.
 //! Not here: when one takes the place of another (the host), what the levels are ([`crate::levels`]).
 
+use std::sync::Arc;
+
 use crate::clock::Mono;
 use crate::levels::Levels;
 use crate::snapshot::Snapshot;
@@ -36,6 +38,9 @@ impl Revision {
     #[must_use]
     pub fn next(&self, mut snapshot: Snapshot, now: Mono) -> Self {
         snapshot.version = version(&snapshot, &self.snapshot);
+        if let (Some(next), Some(old)) = (&mut snapshot.mcp, &self.snapshot.mcp) {
+            next.ended = Arc::clone(&old.ended);
+        }
         let levels = Levels::carried(&snapshot, &self.snapshot, &self.levels, now);
         Self { snapshot, levels }
     }

@@ -9,6 +9,7 @@ use wire::head::{RequestHead, percent_decoded};
 
 use crate::caller::Caller;
 use crate::id::{RouteId, WorkloadId};
+use crate::mcp::McpRoute;
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
@@ -85,6 +86,38 @@ pub(crate) fn first(
         let route = snapshot.route(grant.route).filter(|route| takes(route))?;
         Some(Chosen { at, grant, route })
     })
+}
+
+/// The rule that takes a workload's messages to servers of tools: its place, and the grant.
+#[must_use]
+pub fn tools(s: &Snapshot, workload: WorkloadId) -> Option<(usize, &McpRoute, Chosen<'_>)> {
+    let (config, workload) = (s.mcp.as_deref()?, s.workload(workload)?);
+    config.routes.iter().enumerate().find_map(|(nth, of)| {
+        let (at, grant) = workload.grant_of(of.route)?;
+        let route = s.route(of.route)?;
+        Some((nth, of, Chosen { at, grant, route }))
+    })
+}
+
+/// The grant of a call of this tool, by its whole name, under a rule that takes it.
+#[must_use]
+pub fn of_tool<'s>(
+    s: &'s Snapshot,
+    workload: WorkloadId,
+    (rule, chosen): (&McpRoute, Chosen<'s>),
+    tool: &str,
+) -> Chosen<'s> {
+    let nth = rule.limits_of(tool);
+    let own = nth.and_then(|nth| {
+        let at = chosen.at + 1 + nth;
+        let grant = s.workload(workload)?.grant(at)?;
+        (grant.route == rule.route).then_some(Chosen {
+            at,
+            grant,
+            ..chosen
+        })
+    });
+    own.unwrap_or(chosen)
 }
 
 /// The grant of a workload that takes its request of plain HTTP, as the place of a listed call.

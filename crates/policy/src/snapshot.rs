@@ -23,6 +23,7 @@ use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate, Window};
 use crate::login::LoginSite;
+use crate::mcp::Mcp;
 use crate::model::ModelPattern;
 use crate::plain;
 use crate::price::Prices;
@@ -73,6 +74,8 @@ pub struct Snapshot {
     pub authority: Option<Arc<dyn Rules>>,
     /// Which calls of plain HTTP its routes take.
     pub plain: plain::Table,
+    /// Servers of tools, where there are any.
+    pub mcp: Option<Box<Mcp>>,
 }
 
 impl Workload {
@@ -112,7 +115,7 @@ pub struct Workload {
     pub name: Arc<str>,
     /// Where its calls to models may go, in the order of the routes.
     pub grants: Vec<Grant>,
-    /// Where its calls of plain HTTP may go, which no call to a model can take.
+    /// Where its calls of plain HTTP and to servers of tools may go, which no call to a model can take.
     pub plain: Vec<Grant>,
     /// Who is asked whether it may make a call, where somebody is: as soon as the head is read.
     pub authorizer: Option<Arc<dyn Authorizer>>,
@@ -134,7 +137,7 @@ pub struct Grant {
 pub struct Route {
     /// For logs and labels.
     pub name: Arc<str>,
-    /// It takes calls of plain HTTP ([`Snapshot::plain`]), and none to models.
+    /// It takes calls of plain HTTP ([`Snapshot::plain`]) or to servers of tools ([`Snapshot::mcp`]), and none to models.
     pub is_plain: bool,
     /// Models it takes; empty takes any.
     pub models: Vec<ModelPattern>,
@@ -171,7 +174,7 @@ pub struct Route {
 pub struct Backend {
     /// For logs and labels.
     pub name: Arc<str>,
-    /// It serves plain HTTP, and no model.
+    /// It serves plain HTTP or tools, and no model.
     pub is_plain: bool,
     /// Its addresses; at least one.
     pub endpoints: Vec<EndpointId>,
@@ -281,6 +284,8 @@ pub struct Origin {
     pub certificate: String,
     /// The proxy on the way there.
     pub proxy: Option<Arc<Proxy>>,
+    /// No metadata service and no neighbour of the link is connected to under its name ([`crate::address`]).
+    pub is_kept_off_the_link: bool,
 }
 
 impl Origin {

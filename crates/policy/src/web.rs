@@ -83,7 +83,7 @@ pub fn sender<'h>(
             Ok(Sender::Client)
         };
     };
-    let is_own = own.is_some_and(|own| own.as_bytes() == origin);
+    let is_own = own.is_some_and(|own| own.as_bytes() == origin) || web.is_same(origin, head);
     if !is_own && !web.origins.allows(origin) {
         return Err(Refusal::OriginNotAllowed);
     }
@@ -92,6 +92,18 @@ pub fn sender<'h>(
         return Ok(Sender::Preflight(origin));
     }
     Ok(Sender::Page(origin))
+}
+
+impl Web {
+    /// Whether the page is of the very host and port that it asks. Where every host is answered a name that was pointed here would be,
+    /// too, and nothing is.
+    fn is_same(&self, origin: &[u8], head: &RequestHead) -> bool {
+        let schemes = [&b"http://"[..], b"https://"];
+        let mut of = schemes
+            .iter()
+            .filter_map(|scheme| origin.strip_prefix(*scheme));
+        self.hosts != Hosts::Any && of.any(|of| head.authority().is_some_and(|asked| asked == of))
+    }
 }
 
 /// Whether a browser says that a page of another site sent this and will not read the answer, as an

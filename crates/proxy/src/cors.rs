@@ -20,7 +20,7 @@ pub(crate) struct Cors<'a> {
 }
 
 /// What a page may read of an answer that it sent a cookie for: a `*` stands for nothing there.
-const EXPOSED: &[u8] = b"date, openai-model, openai-processing-ms, openai-version, request-id, retry-after, \
+const EXPOSED: &[u8] = b"date, mcp-session-id, openai-model, openai-processing-ms, openai-version, request-id, retry-after, \
     retry-after-ms, x-ratelimit-limit-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-requests, \
     x-ratelimit-remaining-tokens, x-ratelimit-reset-requests, x-ratelimit-reset-tokens, x-request-id, x-should-retry";
 

@@ -23,6 +23,7 @@ use self::active::ActiveExchange;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::reply;
+use crate::tools;
 use crate::upstream::Response;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -83,6 +84,23 @@ pub(crate) async fn serve<D: Downstream>(
                 deadline.clear();
                 client.abandon();
                 return relay::read_to_end(active, response);
+            }
+            Verdict::HandOver => {
+                active.hand_over();
+                let page = active.exchange.page().map(Box::from);
+                let view = Rc::clone(active.view());
+                deadline.clear();
+                // Boxed: its state would make every exchange larger.
+                Box::pin(tools::serve(
+                    worker,
+                    view,
+                    (head, length),
+                    page,
+                    client,
+                    deadline,
+                ))
+                .await;
+                Verdict::Finish
             }
             Verdict::Cut => {
                 client.cut();

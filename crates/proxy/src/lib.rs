@@ -36,6 +36,8 @@ mod stint;
 mod stream;
 mod timers;
 pub mod tls;
+mod tool_memory;
+mod tools;
 mod upstream;
 mod wheel;
 mod why;

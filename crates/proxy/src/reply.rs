@@ -193,6 +193,16 @@ pub(crate) async fn refuse<D: Downstream>(
     to.field(b"x-request-id", id.as_bytes());
     rate_limits.write(to);
     cors.write(to);
+    hints(to, reply);
+    if let Some(should) = reply.should_retry {
+        to.field(b"x-should-retry", if should { b"true" } else { b"false" });
+    }
+    to.begun();
+    whole(to, &body, patience).await
+}
+
+/// Adds what a refusal says in fields: when to come again, how to prove who calls, what is allowed.
+pub(crate) fn hints(to: &mut impl Downstream, reply: &LocalReply) {
     if let Some(wait) = reply.retry_after {
         let ms = whole_ms(wait);
         let mut text = Vec::new();
@@ -208,11 +218,6 @@ pub(crate) async fn refuse<D: Downstream>(
     if let Some(allow) = reply.allow {
         to.field(b"allow", allow.as_bytes());
     }
-    if let Some(should) = reply.should_retry {
-        to.field(b"x-should-retry", if should { b"true" } else { b"false" });
-    }
-    to.begun();
-    whole(to, &body, patience).await
 }
 
 /// Tells a browser how its login goes on.
@@ -348,12 +353,25 @@ fn card(name: &str, body: &mut Vec<u8>) {
 }
 
 async fn whole<D: Downstream>(to: &mut D, body: &[u8], patience: Patience<'_>) -> io::Result<u64> {
+    part(to, body, true, patience).await
+}
+
+/// Sends part of a body; with `end` its last.
+///
+/// # Errors
+/// As [`refuse`].
+pub(crate) async fn part<D: Downstream>(
+    to: &mut D,
+    body: &[u8],
+    end: bool,
+    patience: Patience<'_>,
+) -> io::Result<u64> {
     let mut sent = false;
     let mut deadline = Deadline::new(&patience.worker.clock.wheel);
     deadline.set(patience.stall);
     poll_fn(|cx| {
         if !std::mem::replace(&mut sent, true) {
-            to.send(cx, &[body], true)?;
+            to.send(cx, &[body], end)?;
         }
         match to.poll_flushed(cx) {
             Poll::Ready(flushed) => Poll::Ready(flushed),

@@ -7,6 +7,7 @@
 pub(crate) mod connect;
 pub(crate) mod h1;
 pub(crate) mod h2;
+pub(crate) mod line;
 mod names;
 pub(crate) mod pool;
 mod spread;
@@ -17,10 +18,69 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use policy::attempt::Failure;
-use policy::exchange::Lost;
+use policy::exchange::{AttemptRequest, Lost};
+use policy::secret::Secret;
+use policy::snapshot::Endpoint;
 use wire::head::{Known, ResponseHead};
 
 use crate::buffer::Buffers;
+
+/// A request on its way to an endpoint, whoever makes it.
+pub(crate) trait Outgoing {
+    /// Where it goes.
+    fn endpoint(&self) -> &Endpoint;
+    /// Its method.
+    fn method_text(&self) -> &str;
+    /// What follows the endpoint's base path.
+    fn path(&self) -> &str;
+    /// The query, with its `?`; empty where there is none.
+    fn query(&self) -> &str;
+    /// Whether it asks that its connection become a WebSocket.
+    fn asks_for_websocket(&self) -> bool {
+        false
+    }
+    /// Gives `put` each field but `host`, the body's length and those with secrets; names in lower case.
+    fn fields(&self, put: impl FnMut(&[u8], &[u8]));
+    /// Gives `put` each field with a secret.
+    fn secrets(&self, put: impl FnMut(&str, &Secret));
+}
+
+impl Outgoing for AttemptRequest<'_> {
+    #[inline(always)]
+    fn endpoint(&self) -> &Endpoint {
+        self.endpoint
+    }
+
+    #[inline(always)]
+    fn method_text(&self) -> &str {
+        self.method_text
+    }
+
+    #[inline(always)]
+    fn path(&self) -> &str {
+        self.path()
+    }
+
+    #[inline(always)]
+    fn query(&self) -> &str {
+        self.query()
+    }
+
+    #[inline(always)]
+    fn asks_for_websocket(&self) -> bool {
+        self.asks_for_websocket()
+    }
+
+    #[inline(always)]
+    fn fields(&self, put: impl FnMut(&[u8], &[u8])) {
+        self.fields(put);
+    }
+
+    #[inline(always)]
+    fn secrets(&self, put: impl FnMut(&str, &Secret)) {
+        self.secrets(put);
+    }
+}
 
 /// What the wait for a response tells, and what else it waits for.
 pub(crate) trait Watch {

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::rc::Rc;
 
+use policy::attempt::Failure;
 use policy::clock::Mono;
 use policy::counting::Counting;
-use policy::record::{Closed, Gauge, Sink, Trouble};
+use policy::record::{AttemptRecord, Closed, Gauge, Sink, Trouble};
 use policy::snapshot::Origin;
 use policy::trace::Sampling;
 use policy::usage_ledger::UsageLedger;
@@ -22,6 +23,7 @@ use crate::connections::Connections;
 use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
 use crate::timers::Timers;
 use crate::upstream::pool::Pool;
+use crate::why;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// What the tasks of one worker share.
@@ -119,6 +121,18 @@ impl Worker {
     pub(crate) fn trouble(&self, trouble: Trouble, detail: &dyn Display) {
         let view = self.view();
         self.sink(|s| s.trouble(view.snapshot(), trouble, detail));
+    }
+
+    /// The log tells of an attempt that says something of its endpoint or of our credential there.
+    pub(crate) fn trouble_of(&self, attempt: &AttemptRecord) {
+        if let Some(trouble) = attempt.trouble() {
+            let detail = match attempt.result {
+                Ok(status @ (401 | 403)) => format!("status {status}"),
+                Ok(status) => why::of(Failure::Status(status)),
+                Err(failure) => why::of(failure),
+            };
+            self.trouble(trouble, &detail);
+        }
     }
 
     /// Usage is entered here, where there is a ledger.

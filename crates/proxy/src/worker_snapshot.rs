@@ -16,6 +16,7 @@ use policy::snapshot::{Origin, Snapshot};
 use policy::trace::Sampling;
 
 use crate::runtime_config::RuntimeConfig;
+use crate::tool_memory::Tools;
 use crate::upstream::pool::Pool;
 
 /// A revision as one worker uses it.
@@ -24,6 +25,8 @@ pub(crate) struct WorkerSnapshot {
     pub(crate) acceptor: Option<tokio_rustls::TlsAcceptor>,
     pub(crate) shard: RefCell<Shard>,
     pools: Vec<Rc<Pool>>,
+    /// What is kept of servers of tools, where there are any.
+    pub(crate) tools: Option<Box<Tools>>,
     /// For each limit its amount, as headers say it.
     amounts: Vec<Box<str>>,
 }
@@ -69,6 +72,7 @@ impl WorkerSnapshot {
             .map(tokio_rustls::TlsAcceptor::from);
         Self {
             pools: of.collect(),
+            tools: Tools::of(snapshot).map(Box::new),
             amounts,
             revision: Arc::clone(&publication.revision),
             acceptor,

@@ -55,7 +55,8 @@ impl Counted {
             | Operation::CountContent
             | Operation::EmbedContent
             | Operation::Unread
-            | Operation::Http => None,
+            | Operation::Http
+            | Operation::Mcp => None,
         }
     }
 }

@@ -7,13 +7,13 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use config::{Fault, Faults, Loaded, Located, Sources};
+use config::{EditorServers, Fault, Faults, Loaded, Located, Sources};
 use counting::TokenizerCache;
 use ledger::report::wrapped;
 use policy::revision::Revision;
 
 use crate::output::{complain, told};
-use crate::running::{load, made};
+use crate::running::{load_with, made};
 use crate::services::Moment;
 use crate::source::Source;
 use crate::words::counted;
@@ -35,7 +35,13 @@ pub(crate) fn check(options: &cli::Check) -> ExitCode {
     if options.config.is_none() {
         complain(&wrapped(&source.to_string(), width::of(io::stderr()), 2));
     }
-    let found = found(&source, &World);
+    let found = match options.tools.servers() {
+        Ok(servers) => found(&source, servers.as_ref(), &World),
+        Err(fault) => Found {
+            faults: vec![fault],
+            ..Found::default()
+        },
+    };
     for line in found.lines(width::of(io::stderr())) {
         complain(&line);
     }
@@ -46,8 +52,8 @@ pub(crate) fn check(options: &cli::Check) -> ExitCode {
     told(&wrapped(&good, width::of(io::stdout()), 2))
 }
 
-fn found(source: &Source, sources: &dyn Sources) -> Found {
-    match load(source.file(), sources) {
+fn found(source: &Source, servers: Option<&EditorServers>, sources: &dyn Sources) -> Found {
+    match load_with(source.file(), servers, sources) {
         Ok(loaded) => of_loaded(loaded, source.name(), sources),
         Err(Faults {
             faults, warnings, ..

@@ -16,6 +16,8 @@ use crate::import::Import;
 use crate::init::Init;
 use crate::keys::Keys;
 use crate::logging::LogFormat;
+use crate::mcp_list::Mcp;
+use crate::mcp_servers::McpServers;
 use crate::prices;
 use crate::tokens::Tokens;
 use crate::usage::Usage;
@@ -87,6 +89,7 @@ pub(crate) enum Verb {
     #[command(before_help = "Examples:\n  \
         tollgate run                       by tollgate.yaml, else by the environment\n  \
         tollgate run -c gate.yaml          by another file\n  \
+        tollgate run --mcp-config s.json   with the MCP servers of an editor\n  \
         tollgate --log-format json run     with a log for machines")]
     Run(Run),
     /// Say everything that is wrong with a configuration, and change nothing.
@@ -125,6 +128,9 @@ pub(crate) enum Verb {
         tollgate prices --print > catalogue.yaml\n  \
         tollgate prices catalogue.yaml --since catalogue.old.yaml")]
     Prices(prices::Options),
+    /// Look at the servers of tools (MCP) behind a running gate.
+    #[command(before_help = "Example:\n  tollgate mcp list -H 'x-workload-app: ide'")]
+    Mcp(Mcp),
     /// Print the JSON Schema of the configuration, for editors.
     #[command(before_help = "Example:\n  tollgate schema > tollgate.schema.json")]
     Schema,
@@ -174,6 +180,8 @@ pub(crate) struct Run {
     /// current directory, else the environment].
     #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tools: McpServers,
 }
 
 /// Options of `check`.
@@ -183,6 +191,8 @@ pub(crate) struct Check {
     /// current directory, else the environment].
     #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tools: McpServers,
 }
 
 /// Options of `completions`.

@@ -65,7 +65,7 @@ fn converted(options: &Convert) -> Result<String, Vec<String>> {
     let lowered =
         control::lower(&inputs).map_err(|Refused { faults, warnings }| said(faults, warnings))?;
     // What they come to is read as a gate would read it.
-    let loaded = manifests::load(place, &World).map_err(refused)?;
+    let loaded = manifests::load(place, None, &World).map_err(refused)?;
     for line in shown(place, &loaded.warnings, "warning: ") {
         complain(&line);
     }
@@ -77,7 +77,7 @@ fn converted(options: &Convert) -> Result<String, Vec<String>> {
     let told = written(directory, &lowered).map_err(|says| vec![says])?;
     // Relative paths that objects or a file of ours beside them say start elsewhere now.
     let document = directory.join("tollgate.yaml");
-    match manifests::load(&document, &World) {
+    match manifests::load(&document, None, &World) {
         Ok(_) => Ok(told),
         Err(Faults { faults, .. }) => {
             let says = format!("{told}; it cannot be run as it is:");

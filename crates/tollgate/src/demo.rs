@@ -90,6 +90,9 @@ pub struct Demo {
     /// the simulated engines.
     #[arg(long)]
     pub print_config: bool,
+    /// Be the demo's server of tools, over standard input and output.
+    #[arg(long, hide = true)]
+    pub serve_tools: bool,
 }
 
 /// Becomes the demo's program, with the words of this one. What comes back is what went wrong.

@@ -31,6 +31,8 @@ pub mod logging;
 mod login;
 mod manifests;
 mod marks;
+mod mcp_list;
+mod mcp_servers;
 mod metrics;
 mod needs;
 pub mod output;
@@ -42,6 +44,7 @@ mod seldom;
 mod serve;
 mod services;
 mod source;
+mod stdio;
 mod tokens;
 mod traces;
 mod trust;
@@ -137,6 +140,13 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
             },
         },
         cli::Verb::Prices(options) => prices::prices(&options),
+        cli::Verb::Mcp(asked) => match mcp_list::run(&asked) {
+            Ok(text) => told(text.trim_end()),
+            Err(fault) => {
+                complain(&format!("tollgate: {fault}"));
+                ExitCode::FAILURE
+            }
+        },
         cli::Verb::Schema => told(config::json_schema().trim_end()),
         cli::Verb::Tokens(asked) => match tokens::tokens(&asked) {
             Ok((text, is_good)) => judged(&text, is_good),

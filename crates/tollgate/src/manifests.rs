@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use config::{Fault, Faults, Loaded, Sources};
+use config::{EditorServers, Fault, Faults, Loaded, Sources};
 use control::Input;
 
 /// Longest of the files, bytes.
@@ -24,10 +24,26 @@ pub(crate) struct Manifests {
 }
 
 /// Loads a document of ours, or objects.
-pub(crate) fn load(place: &Path, sources: &dyn Sources) -> Result<Loaded, Faults> {
+pub(crate) fn load(
+    place: &Path,
+    servers: Option<&EditorServers>,
+    sources: &dyn Sources,
+) -> Result<Loaded, Faults> {
     match Manifests::read(place, sources)? {
+        Some(_) if servers.is_some() => {
+            let hint = "`tollgate convert` makes a document of them, which can have both";
+            let says =
+                "holds objects of Kubernetes, which take no servers of tools from the command line";
+            Err(Faults {
+                file: place.to_owned(),
+                faults: vec![fault(None, says.to_owned(), hint)],
+                warnings: Vec::new(),
+                watched: vec![place.to_owned()],
+                key_files: Vec::new(),
+            })
+        }
         Some(manifests) => control::load(place, &manifests.directory, &manifests.inputs(), sources),
-        None => config::load(place, sources),
+        None => config::load_with(place, servers, sources),
     }
 }
 

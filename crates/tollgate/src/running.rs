@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use admin::People;
-use config::{Faults, Loaded, Sources};
+use config::{EditorServers, Faults, Loaded, Sources};
 use control::Beside;
 use counting::{Counters, TokenizerCache};
 use ledger::LedgerService;
@@ -40,6 +40,7 @@ use crate::marks::{Marks, Reloaded};
 use crate::needs;
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
+use crate::stdio;
 use crate::world::{Files, Keeping, Kept, World};
 
 /// The process's state, shared by admin, watcher and signals.
@@ -79,6 +80,8 @@ pub(crate) struct Outlets {
 pub(crate) struct Origin {
     /// The document; none when the gate was made from the environment.
     pub(crate) file: Option<PathBuf>,
+    /// Servers of tools beside those of the document.
+    servers: Option<EditorServers>,
     /// What the document said at the start.
     pub(crate) fixed: Fixed,
     /// Those of the configuration in force.
@@ -90,13 +93,17 @@ pub(crate) struct Origin {
 impl Origin {
     /// Reads a configuration, with what a reload of it starts from. It is read twice: which files it names, the first
     /// time says, so that these are looked at before they are read.
-    pub(crate) fn read(file: Option<&Path>) -> Result<(Loaded, Self), Faults> {
-        let first = load(file, &World)?;
+    pub(crate) fn read(
+        file: Option<&Path>,
+        servers: Option<EditorServers>,
+    ) -> Result<(Loaded, Self), Faults> {
+        let first = load_with(file, servers.as_ref(), &World)?;
         let marks = Marks::of(first.watched.into());
         let files = Files::default();
-        let loaded = load(file, &Keeping(&files))?;
+        let loaded = load_with(file, servers.as_ref(), &Keeping(&files))?;
         let origin = Self {
             file: file.map(Into::into),
+            servers,
             fixed: fixed(&loaded),
             files: Mutex::new(files),
             marks,
@@ -108,6 +115,7 @@ impl Origin {
     pub(crate) fn none(loaded: &Loaded) -> Self {
         Self {
             file: None,
+            servers: None,
             fixed: fixed(loaded),
             files: Mutex::default(),
             marks: Marks::of(Arc::default()),
@@ -138,9 +146,18 @@ pub(crate) struct Current {
 
 /// Loads from a file, or from the environment when there is none.
 pub(crate) fn load(file: Option<&Path>, sources: &dyn Sources) -> Result<Loaded, Faults> {
+    load_with(file, None, sources)
+}
+
+/// Likewise, with servers of tools that the command line names.
+pub(crate) fn load_with(
+    file: Option<&Path>,
+    servers: Option<&EditorServers>,
+    sources: &dyn Sources,
+) -> Result<Loaded, Faults> {
     match file {
-        Some(file) => manifests::load(file, sources),
-        None => config::from_environment(sources),
+        Some(file) => manifests::load(file, servers, sources),
+        None => config::from_environment_with(servers, sources),
     }
 }
 
@@ -189,8 +206,10 @@ pub(crate) fn publication(
     // Last, since it says which makers are kept.
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
+    let commands = std::mem::take(&mut loaded.host.tool_commands);
     if let Some(services) = moment.services() {
         loaded.snapshot.prompt_counter = Some(Arc::clone(&services.prompts) as _);
+        stdio::complete(&mut loaded.snapshot, &commands, &services.bridges)?;
     }
     let revision = Arc::new(revision(loaded.snapshot));
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
@@ -369,8 +388,12 @@ impl Running {
             files: &files,
             anew,
         };
-        let mut loaded =
-            load(self.origin.file.as_deref(), &kept).map_err(|faults| faults.to_string())?;
+        let mut loaded = load_with(
+            self.origin.file.as_deref(),
+            self.origin.servers.as_ref(),
+            &kept,
+        )
+        .map_err(|faults| faults.to_string())?;
         self.stay_where_they_are(&mut loaded);
         let next = |snapshot| before.revision.next(snapshot, self.now());
         let (publication, mut current) =
@@ -394,14 +417,16 @@ impl Running {
     /// Loads anew and publishes, or says why not and changes nothing. One at a time: [`Marks`] sees to it.
     fn reload(&self) -> Reloaded {
         let before = self.current();
-        if self.origin.file.is_none() {
+        let has_file = |servers: &EditorServers| servers.text.is_none();
+        if self.origin.file.is_none() && !self.origin.servers.as_ref().is_some_and(has_file) {
             let says =
                 "the configuration comes from the environment, which is read at the start alone";
             return (before.watched, Err(says.to_owned()));
         }
         let files = Files::default();
         let world = Keeping(&files);
-        let loaded = load(self.origin.file.as_deref(), &world);
+        let servers = self.origin.servers.as_ref();
+        let loaded = load_with(self.origin.file.as_deref(), servers, &world);
         let result = loaded
             .map_err(|faults| (faults.to_string(), faults.watched))
             .and_then(|mut loaded| {

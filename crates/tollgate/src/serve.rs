@@ -62,7 +62,14 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
     });
     let source = Source::of(options.config.as_deref());
     tracing::info!("{source}");
-    let (loaded, origin) = match Origin::read(source.file()) {
+    let servers = match options.tools.servers() {
+        Ok(servers) => servers,
+        Err(fault) => {
+            complain(&format!("tollgate: {fault}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let (loaded, origin) = match Origin::read(source.file(), servers) {
         Ok(read) => read,
         Err(faults) => {
             complain(&faults.to_string());

@@ -19,6 +19,8 @@ use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
 
+use crate::stdio::Bridges;
+
 /// Who has a configuration completed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Moment<'s> {
@@ -50,6 +52,8 @@ pub(crate) struct Services {
     issuers: Mutex<HashMap<String, Arc<dyn FetchedKeys>>>,
     /// What makes credentials for upstreams.
     pub(crate) makers: Makers,
+    /// Servers of tools that are commands.
+    pub(crate) bridges: Bridges,
     /// Where people log in: of each listener, by what is written.
     providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
     /// What seals sessions where nothing is configured for that.

@@ -108,7 +108,7 @@ impl Dialect {
     pub(crate) fn has(self, operation: Operation) -> bool {
         match operation {
             // The list of models is of the gate itself, and what a route lets through unread nobody reads.
-            Operation::Models | Operation::Unread | Operation::Http => true,
+            Operation::Models | Operation::Unread | Operation::Http | Operation::Mcp => true,
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
             named if named.is_named_by_path() => self.is_of_google(),

@@ -100,6 +100,8 @@ operations! {
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.
     Http = Dialect { name: "http", provider: "", ..Dialect::UNREAD },
+    /// A message to servers of tools (the Model Context Protocol); no path of this table is one.
+    Mcp = Dialect { name: "mcp", provider: "", ..Dialect::UNREAD },
 }
 
 /// Why a path and method name no operation.

@@ -15,7 +15,7 @@ mod event;
 mod opening;
 mod scan;
 
-pub use data::DataReader;
+pub use data::{DataReader, Whole};
 pub use opening::{OPENING_BYTES, begins_events};
 pub use scan::{Mode, Scanner, StreamStats};
 

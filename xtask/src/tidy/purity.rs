@@ -22,6 +22,7 @@ const PURE: &[&str] = &[
     "control",
     "identity",
     "authority",
+    "mcp",
     "experiment",
     "simulator",
 ];

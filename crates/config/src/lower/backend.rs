@@ -35,13 +35,20 @@ impl super::Lowering<'_> {
         ordered.sort_by(|a, b| a.0.value.cmp(&b.0.value));
         for (name, backend) in ordered {
             if let Some(backend) = backend {
-                self.backend(name, backend, snapshot);
+                self.backend(name, backend, false, snapshot);
             }
         }
         self.shared_pools(written, snapshot);
     }
 
-    fn backend(&mut self, name: &At<Name>, written: &Backend, snapshot: &mut Snapshot) {
+    /// `has_tools`: it is a server of tools, and is checked as one.
+    pub(super) fn backend(
+        &mut self,
+        name: &At<Name>,
+        written: &Backend,
+        has_tools: bool,
+        snapshot: &mut Snapshot,
+    ) {
         let addresses = self.addresses(name, written);
         let ca_file = self.roots(name, written, &addresses);
         let id = BackendId(number(snapshot.backends.len()));
@@ -50,8 +57,8 @@ impl super::Lowering<'_> {
             .get()
             .map_or(Protocol::Auto, |at| at.value.0);
         let way = self.way(&written.proxy);
-        let is_plain = written.serves.get().is_some_and(|at| at.value.0);
-        if is_plain {
+        let is_plain = has_tools || written.serves.get().is_some_and(|at| at.value.0);
+        if is_plain && !has_tools {
             self.check_plain_backend(&name.place, written);
         }
         let at_root = match &written.at_root {
@@ -106,6 +113,9 @@ impl super::Lowering<'_> {
                 let hint = "end it at the API's root, before the path of the call";
                 self.fault(&address.target.place, says, hint);
             }
+            if has_tools {
+                self.not_on_the_link(address.target);
+            }
             let proxy = match &way {
                 Way::Written(proxy) => proxy.clone(),
                 Way::Environment => self.environment_proxy(address.target),
@@ -131,6 +141,7 @@ impl super::Lowering<'_> {
                         String::new()
                     },
                     proxy,
+                    is_kept_off_the_link: has_tools,
                 },
                 authority: authority.clone(),
                 base_path: base_path.clone(),

@@ -74,6 +74,7 @@ impl super::Lowering<'_> {
             counting: self.counting(document.counting.get()),
             calibration: self.calibration(document.counting.get()),
             asked: Vec::new(),
+            tool_commands: Vec::new(),
             traces: self.traces(&document.traces),
             lines: Lines {
                 access_log: document.access_log.get().map(|at| at.place.line),

@@ -16,7 +16,7 @@ use policy::subject::Whose;
 
 use super::backend::number;
 use super::route::written_as;
-use crate::decode::Place;
+use crate::decode::{Field, ListOf, Place};
 use crate::scalar::Pattern;
 use crate::schema::{Limit, Route};
 
@@ -32,8 +32,8 @@ pub(super) struct WrittenRate {
 
 impl super::Lowering<'_> {
     /// The rates of a route, as far as they are sound.
-    pub(super) fn rates(&mut self, route: &Route) -> Vec<WrittenRate> {
-        let Some(list) = route.limits.get() else {
+    pub(super) fn rates(&mut self, written: &Field<ListOf<Limit>>) -> Vec<WrittenRate> {
+        let Some(list) = written.get() else {
             return Vec::new();
         };
         if let Some((place, _)) = list.0.get(MAX_GRANT_LIMITS) {

@@ -285,7 +285,7 @@ impl super::Lowering<'_> {
         taken: &mut HashMap<&'w str, Taken>,
         snapshot: &mut Snapshot,
     ) {
-        let rates = self.rates(route);
+        let rates = self.rates(&route.limits);
         // One that is not said where to send, and has no name: it has its fault, and no other that could not name it.
         let is_known = route.name.get().is_some() || route.backend.get().is_some();
         let mut seen = HashSet::new();
@@ -384,7 +384,7 @@ fn counts(tokenizer: &Tokenizer, pattern: &Pattern) -> bool {
     }
 }
 
-fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
+pub(super) fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
     if let Some(id) = snapshot.workload_named(name.as_bytes()) {
         return id;
     }

@@ -47,6 +47,26 @@ texts! {
     else "is not a name", "use 1 to 64 of A-Z a-z 0-9 . _ -";
     { "pattern": "^[A-Za-z0-9._-]{1,64}$" }
 
+    /// A server of tools: a part of the names of its tools, in front of two underscores, which it must not hold itself.
+    ServerName if |text| text.len() <= 32 && text.split(['_', '-']).all(|part| is_of(part, 32, |b| b.is_ascii_alphanumeric())),
+    else "is not the name of a server", "use at most 32 of A-Z a-z 0-9, and single _ or - between them";
+    { "pattern": "^[A-Za-z0-9]+([_-][A-Za-z0-9]+)*$", "maxLength": 32 }
+
+    /// A name of a tool, a prompt or a URI, in which each `*` stands for any text.
+    NameGlob if |text| (1..=256).contains(&text.len()) && !text.contains(char::is_control),
+    else "is not a name with or without *", "write 1 to 256 bytes, such as get_* or *";
+    { "minLength": 1, "maxLength": 256 }
+
+    /// The name of an environment variable that a command is given.
+    EnvironmentName if crate::vars::is_name,
+    else "is not the name of a variable", "write a name such as GITHUB_TOKEN";
+    { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }
+
+    /// An argument of a command.
+    Argument if |text| text.len() <= 8192 && !text.contains('\0'),
+    else "is no argument", "write at most 8192 bytes";
+    { "maxLength": 8192 }
+
     /// A model, as it stands in a call.
     Model if is_model,
     else "is not a model name", "use 1 to 256 of A-Z a-z 0-9 . _ : / @ -";

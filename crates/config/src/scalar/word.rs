@@ -7,6 +7,7 @@ use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
 use policy::credential::Known;
 use policy::limit::Window as Counts;
+use policy::mcp::Prefix;
 use policy::snapshot::{AskUsage as Asks, Protocol as Http};
 use policy::{budget, subject};
 use translate::Dialect as Spoken;
@@ -62,6 +63,13 @@ words! {
         "auto" => Http::Auto,
         "http1" => Http::Http1,
         "http2" => Http::Http2,
+    }
+
+    /// When a tool's name begins with its server's.
+    McpPrefix(Prefix): "does not say when names have a prefix" => {
+        "always" => Prefix::Always,
+        "never" => Prefix::Never,
+        "on_conflict" => Prefix::OnConflict,
     }
 
     /// A header that belongs to the API of one provider.

@@ -2,10 +2,11 @@
 
 use policy::credential::UpstreamAuth;
 use policy::identity::Source;
+use policy::secret::Secret;
 
 use super::rendering::rendered;
 use super::world::World;
-use crate::from_environment;
+use crate::{EditorServers, from_environment, from_environment_with};
 
 #[test]
 fn nothing_in_the_environment_says_which_variables_to_set() {
@@ -19,6 +20,35 @@ fn nothing_in_the_environment_says_which_variables_to_set() {
     ] {
         assert!(text.contains(name), "{text}");
     }
+}
+
+#[test]
+fn servers_of_tools_alone_make_a_gate_and_beside_a_key_they_are_for_its_workload() {
+    let servers = EditorServers {
+        file: "--mcp-json".into(),
+        text: Some(r#"{"mcpServers": {"github": {"url": "https://mcp.example/mcp"}}}"#.into()),
+        secret: Secret::new(b"canary-secret-of-sessions-32-byt".to_vec()),
+    };
+    let mut world = World::default();
+    for routes in [1, 2] {
+        let loaded = from_environment_with(Some(&servers), &world).unwrap();
+        let s = &loaded.snapshot;
+        assert_eq!(s.routes.len(), routes);
+        let workload = s.workload_named(b"default").unwrap();
+        let (_, rule, _) = policy::route::tools(s, workload).unwrap();
+        let servers = s.mcp.as_deref().unwrap().servers_of(rule);
+        let names: Vec<&str> = servers.map(|server| &*server.name).collect();
+        assert_eq!(names, ["github"]);
+        assert_eq!(loaded.watched, Vec::<std::path::PathBuf>::new());
+        assert!(!loaded.document.json().to_string().contains("canary"));
+        world.set("OPENAI_API_KEY", "canary-openai");
+    }
+    world.set("TOLLGATE_MCP_SECRET", "short");
+    let faults = from_environment_with(Some(&servers), &world).unwrap_err();
+    assert!(
+        faults.to_string().contains("fewer than 32 bytes"),
+        "{faults}"
+    );
 }
 
 #[test]

@@ -4,8 +4,11 @@
 
 use std::path::Path;
 
+use policy::secret::Secret;
+
 use super::rendering::{rendered, warned};
-use super::world::World;
+use super::world::{DOCUMENT, World};
+use crate::{EditorServers, load_with};
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the vectors")]
@@ -38,6 +41,7 @@ fn check(text: &str) -> String {
     let mut world = World::default();
     let mut kept = String::new();
     let mut secrets = Vec::new();
+    let mut has_servers = false;
     for section in text.split("=== ").skip(1) {
         let (title, body) = section.split_once('\n').unwrap();
         match title.split_once(' ') {
@@ -48,6 +52,10 @@ fn check(text: &str) -> String {
                 for (name, value) in body.lines().filter_map(|l| l.split_once('=')) {
                     world.set(name, value);
                 }
+            }
+            None if title == "servers" => {
+                world.put("mcp.json", body);
+                has_servers = true;
             }
             Some(("file", name)) => {
                 world.put(name, body);
@@ -61,11 +69,16 @@ fn check(text: &str) -> String {
         kept.push_str("=== ");
         kept.push_str(section);
     }
-    let outcome = match world.load() {
+    let servers = EditorServers {
+        file: "/etc/tollgate/mcp.json".into(),
+        text: None,
+        secret: Secret::new(b"canary-secret-of-nobody-32-bytes".to_vec()),
+    };
+    let loaded = load_with(Path::new(DOCUMENT), has_servers.then_some(&servers), &world);
+    let outcome = match loaded {
         Ok(loaded) => format!("=== snapshot\n{}", rendered(&loaded)),
         Err(faults) => {
-            let mut outcome = format!("=== faults\n{faults}\n")
-                .replace("/etc/tollgate/tollgate.yaml", "tollgate.yaml");
+            let mut outcome = format!("=== faults\n{faults}\n").replace("/etc/tollgate/", "");
             warned(&faults.warnings, &mut outcome);
             outcome
         }

@@ -46,7 +46,7 @@ impl Sources for Generous<'_> {
     }
 
     fn var(&self, _name: &str) -> Option<String> {
-        Some("canary".into())
+        Some("canary-of-more-than-thirty-two-bytes".into())
     }
 }
 

@@ -169,6 +169,15 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             .unwrap();
         }
     }
+    if let Some(mcp) = &s.mcp {
+        mcp_rendered(mcp, s, &mut out);
+        for command in &loaded.host.tool_commands {
+            let crate::ToolCommand {
+                server, program, ..
+            } = command;
+            writeln!(out, "  command of {server} {program:?}").unwrap();
+        }
+    }
     for UpstreamCredential {
         endpoint,
         place,
@@ -461,5 +470,51 @@ fn apart(whose: policy::subject::Whose) -> &'static str {
         policy::subject::Whose::Workload => "",
         policy::subject::Whose::Key => " for each key",
         policy::subject::Whose::User => " for each user",
+    }
+}
+
+fn mcp_rendered(mcp: &policy::mcp::Mcp, s: &policy::snapshot::Snapshot, out: &mut String) {
+    let times = [mcp.session, mcp.lists, mcp.within].map(window).join("/");
+    let previous = if mcp.previous.is_some() {
+        " with the secret before"
+    } else {
+        ""
+    };
+    writeln!(out, "mcp {:?} times={times}{previous}", mcp.prefix).unwrap();
+    if let Some(oauth) = &mcp.oauth {
+        writeln!(out, "  oauth {} {}", oauth.metadata_url, oauth.metadata).unwrap();
+    }
+    for server in &mcp.servers {
+        let backend = s.backend(server.backend).unwrap();
+        writeln!(out, "  server {} backend={}", server.name, backend.name).unwrap();
+        shows(&server.shows, out);
+    }
+    for rule in &mcp.routes {
+        let name = &s.route(rule.route).unwrap().name;
+        let servers: Vec<_> = mcp.servers_of(rule).map(|server| &*server.name).collect();
+        writeln!(out, "  route {name} servers={servers:?}").unwrap();
+        shows(&rule.shows, out);
+        for globs in &rule.tool_limits {
+            let texts: Vec<_> = globs.iter().map(|glob| &*glob.0).collect();
+            writeln!(out, "    limits of {texts:?}").unwrap();
+        }
+    }
+}
+
+fn shows(shows: &policy::mcp::Shows, out: &mut String) {
+    let kinds = [
+        ("tools", &shows.tools),
+        ("prompts", &shows.prompts),
+        ("resources", &shows.resources),
+    ];
+    for (kind, of) in kinds {
+        if *of != policy::mcp::Selection::default() {
+            let texts = |globs: &[policy::mcp::Glob]| {
+                let texts = globs.iter().map(|glob| glob.0.to_string());
+                texts.collect::<Vec<_>>()
+            };
+            let (allow, deny) = (texts(&of.allow), texts(&of.deny));
+            writeln!(out, "    {kind} allow={allow:?} deny={deny:?}").unwrap();
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::estimate::Estimator;
 use crate::front::{Demand, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
+use crate::mcp;
 use crate::operation::{Operation, Unknown};
 use crate::refusal::Refusal;
 use crate::route::Chosen;
@@ -77,8 +78,8 @@ pub(super) struct Admitted {
 /// Head to purpose, before anybody asks who calls.
 ///
 /// # Errors
-/// No such call, or several credentials.
-pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, Refusal> {
+/// No such call, several credentials, or a call of another protocol.
+pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoExchange> {
     let operation = match Operation::of(head.method, head.path()) {
         Ok(operation) => operation,
         Err(unknown) => outside(head, unknown, s)?,
@@ -87,14 +88,39 @@ pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, Ref
     Ok(operation)
 }
 
+/// Why a request is no exchange that goes on.
+pub(super) enum NoExchange {
+    /// It is refused.
+    Refused(Refusal),
+    /// It is a message to servers of tools ([`crate::mcp`]), which has a machine of its own.
+    Mcp,
+}
+
+impl From<Refusal> for NoExchange {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// What a request asks for that no API of the gate's has: plain HTTP, where a route may take it.
 #[cold]
-fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operation, Refusal> {
+fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operation, NoExchange> {
     match unknown {
+        Unknown::Path if s.mcp.is_some() && head.path() == mcp::PATH => {
+            credential::check(head)?;
+            Err(NoExchange::Mcp)
+        }
+        Unknown::Path
+            if s.mcp
+                .as_ref()
+                .is_some_and(|mcp| mcp.is_metadata(head.path())) =>
+        {
+            Err(NoExchange::Mcp)
+        }
         Unknown::Path if s.plain.may_take(head) => Ok(Operation::Http),
-        Unknown::Path => Err(Refusal::path(head)),
-        Unknown::Method(allow) => Err(Refusal::Method { allow }),
-        Unknown::Operation => Err(Refusal::operation(head)),
+        Unknown::Path => Err(Refusal::path(head).into()),
+        Unknown::Method(allow) => Err(Refusal::Method { allow }.into()),
+        Unknown::Operation => Err(Refusal::operation(head).into()),
     }
 }
 
@@ -401,7 +427,8 @@ fn body_type(head: &RequestHead) -> Result<Option<Coding>, Refusal> {
 }
 
 /// Whether a `content-type` is JSON's, in any case and in the one charset that JSON has.
-fn is_json(value: &[u8]) -> bool {
+#[must_use]
+pub fn is_json(value: &[u8]) -> bool {
     let mut parts = value.split(|b| *b == b';').map(<[u8]>::trim_ascii);
     parts
         .next()

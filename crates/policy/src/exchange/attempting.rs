@@ -71,7 +71,7 @@ impl Running<'_> {
     #[cold]
     fn attempt_again(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
         // What it left out, the next one may say.
-        self.record.dropped = None;
+        self.record.extra = None;
         if last != Failure::Untranslatable {
             self.call.failed = Some(last);
         }

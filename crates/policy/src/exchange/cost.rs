@@ -77,7 +77,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::ImageEdits
         | Operation::Converse
         | Operation::Unread
-        | Operation::Http => None,
+        | Operation::Http
+        | Operation::Mcp => None,
     }
 }
 
@@ -106,7 +107,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::ImageEdits
         | Operation::Converse
         | Operation::Unread
-        | Operation::Http => None,
+        | Operation::Http
+        | Operation::Mcp => None,
     }
 }
 

@@ -11,7 +11,7 @@ use wire::call::CallHead;
 use wire::head::RequestHead;
 use wire::meter::Form;
 
-use super::admission::{self, Admitted, Decision, Opened};
+use super::admission::{self, Admitted, Decision, NoExchange, Opened};
 use super::response::Metering;
 use super::verdict::{Ask, Question, Verdict};
 use super::{
@@ -82,7 +82,11 @@ impl Exchange {
             }
             site.check(head)?;
         }
-        let operation = admission::purpose(head, s)?;
+        let operation = match admission::purpose(head, s) {
+            Ok(operation) => operation,
+            Err(NoExchange::Refused(refusal)) => return Err(refusal),
+            Err(NoExchange::Mcp) => return Ok(Verdict::HandOver),
+        };
         self.record.operation = Some(operation);
         let unix_s = self.record.started_unix_ms / 1000;
         match front::identify(&Http { head, peer }, s, env.shard, unix_s) {

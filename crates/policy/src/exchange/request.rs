@@ -19,7 +19,7 @@ use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::operation::Operation;
 use crate::plain::fields;
 use crate::query;
-use crate::record::Record;
+use crate::record::{Extra, Record};
 use crate::secret::Secret;
 use crate::snapshot::{AddedHeader, Backend, Endpoint, Snapshot};
 use crate::trace;
@@ -81,7 +81,13 @@ impl Exchange {
                 active.answering = answering;
             }
             let dropped = &request.dropped;
-            self.record.dropped = (!dropped.is_empty()).then(|| dropped.as_slice().into());
+            self.record.extra = (!dropped.is_empty()).then(|| {
+                let dropped = dropped.as_slice().into();
+                Box::new(Extra {
+                    dropped,
+                    ..Extra::default()
+                })
+            });
             request
         }))
     }

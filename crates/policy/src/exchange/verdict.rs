@@ -98,6 +98,8 @@ pub enum Verdict {
     Cut,
     /// Drop what is kept for the client; it has left.
     Abandon,
+    /// It is a call of another protocol, with a machine of its own ([`crate::mcp`]): this exchange never was.
+    HandOver,
     /// Nothing is left to do.
     Finish,
 }

@@ -16,6 +16,7 @@ use crate::budget_reservation::{self, Asked};
 use crate::clock::Mono;
 use crate::id::PriceId;
 use crate::identity::{Proof, Unproven, Verifier};
+use crate::operation::Operation;
 use crate::price::Price;
 use crate::record::{Count, Outcome, Record, Tokens};
 use crate::refusal::Refusal;
@@ -109,6 +110,19 @@ impl Begun {
         }
     }
 
+    /// It is one of this operation.
+    #[must_use]
+    pub fn of(mut self, operation: Operation) -> Self {
+        self.record.operation = Some(operation);
+        self
+    }
+
+    /// What is known of it so far.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
     /// Who makes it, by what it brings.
     #[must_use]
     pub fn identify(self, who: &impl Presented, env: &mut Env<'_>) -> Identification {
@@ -134,6 +148,17 @@ impl Begun {
     fn unidentified(mut self, unidentified: Unidentified, now: Mono) -> Ended {
         self.record.reason = unidentified.reason.map(|reason| reason.into());
         self.refuse(unidentified.refusal, now)
+    }
+
+    /// It is over, whatever became of it: its client left, say.
+    #[must_use]
+    pub fn over(mut self, outcome: Outcome, now: Mono) -> Ended {
+        self.end(outcome, "", now);
+        Ended {
+            record: self.record,
+            refusal: None,
+            settled: None,
+        }
     }
 
     /// Refuses it: a request that cannot be read, say.
@@ -218,6 +243,12 @@ impl Known {
         }
     }
 
+    /// It is over, whatever became of it: its client left, say.
+    #[must_use]
+    pub fn over(self, outcome: Outcome, now: Mono) -> Ended {
+        self.begun.over(outcome, now)
+    }
+
     /// Refuses it.
     #[must_use]
     pub fn refuse(self, refusal: Refusal, now: Mono) -> Ended {
@@ -259,6 +290,43 @@ impl Allowed {
             }),
             Err(refusal) => Err(Box::new(self.refuse(refusal, env.now))),
         }
+    }
+
+    /// Takes its share of every limit, as [`Allowed::admit`] does: for a call that has neither tokens nor a price, which no
+    /// budget counts.
+    ///
+    /// # Errors
+    /// The call is refused, and holds nothing.
+    pub fn admit_free(
+        mut self,
+        chosen: Chosen<'_>,
+        env: &mut Env<'_>,
+    ) -> Result<Admitted, Box<Ended>> {
+        let record = &mut self.begun.record;
+        record.route = Some(chosen.grant.route);
+        let Some(workload) = record.workload else {
+            return Err(Box::new(self.refuse(Refusal::CredentialMissing, env.now)));
+        };
+        let (caller, grant) = (record.caller.as_ref(), (chosen.at, chosen.grant));
+        let (s, levels, demand) = (env.snapshot, env.levels, Demand::charged(None));
+        match reserve(workload, caller, grant, demand, env.now, s, levels) {
+            Ok(reservation) => Ok(Admitted {
+                begun: self.begun,
+                reservation,
+                estimate: Estimate {
+                    reserved: 0,
+                    at_most: Some(0),
+                },
+                price: None,
+            }),
+            Err(refusal) => Err(Box::new(self.refuse(refusal, env.now))),
+        }
+    }
+
+    /// It is over, whatever became of it: its client left, say.
+    #[must_use]
+    pub fn over(self, outcome: Outcome, now: Mono) -> Ended {
+        self.begun.over(outcome, now)
     }
 
     /// Refuses it.
@@ -340,6 +408,16 @@ impl Admitted {
             refusal: None,
             settled: Some(settled),
         }
+    }
+
+    /// It ran, or may have, and did not come to a good end for this: what it holds stands.
+    #[must_use]
+    pub fn fail(self, refusal: Refusal, env: &mut Env<'_>) -> Ended {
+        let mut ended = self.settle(Outcome::Failed, Tokens::default(), env);
+        let (outcome, code) = ended.record.refused(&refusal);
+        (ended.record.outcome, ended.record.code) = (outcome, code);
+        ended.refusal = Some(refusal);
+        ended
     }
 
     /// It did not run: what it holds is given back.

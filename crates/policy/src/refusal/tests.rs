@@ -69,6 +69,26 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::NoCharge {
             operation: "transcriptions",
         },
+        Refusal::McpRouteNotFound,
+        Refusal::McpMessage {
+            says: "the message is not JSON, or not one JSON object".into(),
+            number: -32700,
+        },
+        Refusal::McpVersion,
+        Refusal::McpSessionMissing,
+        Refusal::McpSessionNotFound,
+        Refusal::McpMethod {
+            method: "tasks/get".into(),
+        },
+        Refusal::McpNotFound {
+            what: "tool",
+            name: "github__delete_repository".into(),
+        },
+        Refusal::McpAmbiguous {
+            name: "search".into(),
+            one: "github".into(),
+            other: "web".into(),
+        },
         Refusal::ModelUnread,
         Refusal::Background,
         Refusal::SharedAccount {
@@ -192,6 +212,14 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Operation { .. } => "Operation",
         Refusal::RouteNotFound { .. } => "RouteNotFound",
         Refusal::NoCharge { .. } => "NoCharge",
+        Refusal::McpRouteNotFound => "McpRouteNotFound",
+        Refusal::McpMessage { .. } => "McpMessage",
+        Refusal::McpVersion => "McpVersion",
+        Refusal::McpSessionMissing => "McpSessionMissing",
+        Refusal::McpSessionNotFound => "McpSessionNotFound",
+        Refusal::McpMethod { .. } => "McpMethod",
+        Refusal::McpNotFound { .. } => "McpNotFound",
+        Refusal::McpAmbiguous { .. } => "McpAmbiguous",
         Refusal::ModelUnread => "ModelUnread",
         Refusal::Background => "Background",
         Refusal::SharedAccount { .. } => "SharedAccount",

@@ -181,3 +181,33 @@ fn the_host_counts_before_the_origin() {
     let fields = [("host", "evil.example"), ("origin", APP)];
     assert_eq!(asked("POST", &fields, app()), Err("host_not_allowed"));
 }
+
+#[test]
+fn a_page_of_the_very_host_and_port_that_it_asks_may_where_hosts_are_looked_at() {
+    let asked = |hosts: Hosts, host: &str, origin: &str| {
+        let web = Web {
+            hosts,
+            origins: Origins::None,
+        };
+        let fields = [("host", host), ("origin", origin)];
+        let head = request("POST", "/v1/chat/completions", &fields);
+        sender(&head, &web, None).is_ok()
+    };
+    let loopback = || Hosts::Loopback(Vec::new());
+    assert!(asked(loopback(), "127.0.0.1:1975", "http://127.0.0.1:1975"));
+    assert!(asked(
+        Hosts::Only(names(&["gate.example"])),
+        "gate.example",
+        "https://gate.example"
+    ));
+    for (host, origin) in [
+        ("127.0.0.1:1975", "http://127.0.0.1:1976"),
+        ("127.0.0.1:1975", "http://localhost:1975"),
+        ("127.0.0.1:1975", "ws://127.0.0.1:1975"),
+        ("evil.example", "http://evil.example"),
+    ] {
+        assert!(!asked(loopback(), host, origin), "{host} {origin}");
+    }
+    // A name that was pointed here is the page's own, too.
+    assert!(!asked(Hosts::Any, "evil.example", "http://evil.example"));
+}

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use policy::attempt::Failure;
 use policy::clock::Mono;
 use policy::counting::Counting;
 use policy::exchange::Verdict;
@@ -25,7 +24,6 @@ use wire::head::RequestHead;
 use crate::cors::Cors;
 use crate::deadline::Deadline;
 use crate::reply::RateLimitStatus;
-use crate::why;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -129,14 +127,7 @@ impl Host for OnWorker {
 
     #[inline]
     fn attempt_ended(&self, attempt: &AttemptRecord, span: Option<&AttemptSpan>) {
-        if let Some(trouble) = attempt.trouble() {
-            let detail = match attempt.result {
-                Ok(status @ (401 | 403)) => format!("status {status}"),
-                Ok(status) => why::of(Failure::Status(status)),
-                Err(failure) => why::of(failure),
-            };
-            self.worker.trouble(trouble, &detail);
-        }
+        self.worker.trouble_of(attempt);
         let snapshot = self.view.snapshot();
         self.worker.sink(|sink| {
             sink.attempt(snapshot, attempt);

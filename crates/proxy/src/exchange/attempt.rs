@@ -10,12 +10,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use policy::attempt::Failure;
 use policy::clock::Mono;
 use policy::exchange::AttemptRequest;
 use policy::exchange::{Look, Lost, Plan, Verdict};
 use policy::refusal::Refusal;
-use tokio::time::Instant;
 use wire::call::{apply, spliced_len};
 use wire::head::RequestHead;
 use wire::meter::Meter;
@@ -25,21 +23,13 @@ use super::opening::{self, Seen};
 use crate::buffer::Buffers;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
-use crate::timers::Timers;
-use crate::upstream::connect::{Connected, connect};
-use crate::upstream::pool::{Connection, Pool};
+use crate::upstream::line::{Line, dial, reuse};
+use crate::upstream::pool::Pool;
 use crate::upstream::{Answered, Body, Response, Watch, h1, h2};
-use crate::why;
 use crate::worker::Worker;
 
 /// A plan of another snapshot.
 const NO_SUCH_ENDPOINT: Refusal = Refusal::Bug("a plan for an endpoint that is not there");
-
-/// A usable connection.
-enum Upstream {
-    H1(Connection),
-    H2(h2::Handle),
-}
 
 /// Makes an attempt, and tells of it. The response whose head came stands in `response` then.
 pub(super) async fn run<D: Downstream>(
@@ -115,7 +105,7 @@ pub(super) async fn run<D: Downstream>(
     request.sign(body, worker.now());
     let mut watch;
     let answered = match line {
-        Upstream::H1(connection) => {
+        Line::H1(connection) => {
             let sending = h1::Sending::new(&worker.buffers, &request, body, length);
             watch = Watching::new(active, client);
             let method = head.method;
@@ -124,7 +114,7 @@ pub(super) async fn run<D: Downstream>(
             )
             .await
         }
-        Upstream::H2(handle) => {
+        Line::H2(handle) => {
             let sending = h2::Sending::new(&request, body, length);
             watch = Watching::new(active, client);
             let exchange = h2::exchange(handle, sending, response, deadline, &mut watch);
@@ -204,7 +194,7 @@ async fn dialled<D: Downstream>(
     limit: Duration,
     client: &mut D,
     deadline: &mut Deadline,
-) -> Result<Upstream, Verdict> {
+) -> Result<Line, Verdict> {
     let worker = Rc::clone(active.worker());
     active.pause();
     deadline.clear();
@@ -275,45 +265,4 @@ impl<D: Downstream> Watch for Watching<'_, D> {
         self.verdict = Some(self.active.stalled());
         Poll::Ready(())
     }
-}
-
-fn reuse(pool: &Pool, to: Option<IpAddr>) -> Option<Upstream> {
-    match pool.take(to) {
-        Some(connection) => Some(Upstream::H1(connection)),
-        None => h2::take(pool, to).map(Upstream::H2),
-    }
-}
-
-async fn dial(
-    (pool, to): (&Rc<Pool>, Option<IpAddr>),
-    may_share: bool,
-    timers: &Timers,
-    limit: Duration,
-) -> Result<Upstream, Failure> {
-    let mut limit = limit;
-    let mut _opening = None;
-    if may_share && pool.is_shared.get() {
-        let began = Instant::now();
-        let turn = timers.timeout(limit, pool.opening.acquire()).await;
-        _opening = Some(turn.map_err(|_| Failure::ConnectTimeout)?);
-        if let Some(shared) = h2::take(pool, to) {
-            return Ok(Upstream::H2(shared));
-        }
-        limit = limit.saturating_sub(began.elapsed());
-    }
-    let Some(room) = pool.admit() else {
-        // Another address of the name may have one to spare.
-        if let Some(kept) = may_share.then(|| reuse(pool, None)).flatten() {
-            return Ok(kept);
-        }
-        why::tell("as many connections to it are open as may be");
-        return Err(Failure::LocalCapacity);
-    };
-    let Connected { stream, is_h2 } = connect(pool, to, timers, limit).await?;
-    pool.is_shared.set(is_h2);
-    if is_h2 {
-        let handle = h2::begin(pool, timers, stream, room).await?;
-        return Ok(Upstream::H2(handle));
-    }
-    Ok(Upstream::H1(Connection::new(stream, room)))
 }

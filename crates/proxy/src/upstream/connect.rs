@@ -8,10 +8,12 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use policy::address::is_allowed;
 use policy::attempt::Failure;
 use policy::snapshot::Protocol;
 use rustix::io::Errno;
@@ -101,13 +103,18 @@ async fn attempt(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Con
 
 /// A TCP connection to the origin, or to the proxy before it.
 async fn dial(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Socket, Failure> {
-    let (host, port) = pool.dialled();
+    let (origin, (host, port)) = (&pool.origin, pool.dialled());
     let addresses = pool.names.addresses(host, port, timers).await;
     let addresses = addresses.map_err(|error| {
         let failure = blame(&error, Failure::Resolve);
         why::tell(format_args!("{host}: {error}"));
         failure
     })?;
+    let addresses = if origin.is_kept_off_the_link && origin.proxy.is_none() {
+        kept_off_the_link(&addresses, host)?
+    } else {
+        addresses
+    };
     let first = to.and_then(|to| addresses.iter().position(|address| address.ip() == to));
     let (before, from) = addresses
         .split_at_checked(first.unwrap_or(0))
@@ -119,6 +126,19 @@ async fn dial(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Socket
         (Err(_), _) => pool.names.doubt(),
     }
     dialled
+}
+
+/// Those of the addresses that may be connected to, whatever its name was looked up to.
+fn kept_off_the_link(found: &[SocketAddr], host: &str) -> Result<Rc<[SocketAddr]>, Failure> {
+    let allowed = found.iter().filter(|found| is_allowed(found.ip(), false));
+    let allowed: Rc<[SocketAddr]> = allowed.copied().collect();
+    if allowed.is_empty() {
+        why::tell(format_args!(
+            "{host}: a link-local address or one of a metadata service, where no server of tools is asked"
+        ));
+        return Err(Failure::Resolve);
+    }
+    Ok(allowed)
 }
 
 /// A connection that is being made.

@@ -19,13 +19,12 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use policy::attempt::Failure;
-use policy::exchange::AttemptRequest;
 use policy::exchange::Lost;
 use tokio::time::Instant;
 use wire::head::{ResponseHead, Version};
 
 use super::pool::{Open, Pool};
-use super::{Answered, Chunk, Response, Watch};
+use super::{Answered, Chunk, Outgoing, Response, Watch};
 use crate::deadline::Deadline;
 use crate::stream::Stream;
 use crate::timers::Local;
@@ -138,7 +137,7 @@ pub(crate) struct Sending {
 
 impl Sending {
     /// A request with a body of `length` bytes; `None` for one that has no body at all.
-    pub(crate) fn new(request: &AttemptRequest<'_>, body: &[Bytes], length: Option<u64>) -> Self {
+    pub(crate) fn new(request: &impl Outgoing, body: &[Bytes], length: Option<u64>) -> Self {
         let taken = Rc::new(Cell::new(body.is_empty()));
         let rope = Rope {
             pieces: body.iter().cloned().collect(),
@@ -248,12 +247,12 @@ fn is_untaken(error: &hyper::Error) -> bool {
     error.is_canceled() || cause.is_some_and(is_refused)
 }
 
-fn message(request: &AttemptRequest<'_>, body: Rope) -> Option<http::Request<Rope>> {
-    let endpoint = request.endpoint;
+fn message(request: &impl Outgoing, body: Rope) -> Option<http::Request<Rope>> {
+    let endpoint = request.endpoint();
     let scheme = if endpoint.origin.tls { "https" } else { "http" };
     let (base, path, query) = (&endpoint.base_path, request.path(), request.query());
     let mut builder = http::Request::builder()
-        .method(request.method_text)
+        .method(request.method_text())
         .uri(format!(
             "{scheme}://{}{base}{path}{query}",
             endpoint.authority

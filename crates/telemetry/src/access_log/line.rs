@@ -9,7 +9,7 @@ use std::time::Duration;
 use policy::attribution::{kept, tags};
 use policy::caller::Caller;
 use policy::limit::Kind;
-use policy::record::{Count, Record, Tokens};
+use policy::record::{Count, Extra, Record, Tokens};
 use policy::snapshot::Snapshot;
 
 use super::json_writer::JsonWriter;
@@ -79,8 +79,8 @@ pub(super) fn write(
     if !record.estimate_reason.is_empty() || record.unconfirmed.attempts > 0 {
         out = estimate(out, record);
     }
-    if let Some(dropped) = &record.dropped {
-        out = out.text(const { &opening("dropped") }, Some(&dropped.join(",")));
+    if let Some(extra) = &record.extra {
+        out = seldom(out, extra);
     }
     out.number(const { &key("bytes_in") }, Some(record.bytes_in))
         .number(const { &key("bytes_out") }, Some(record.bytes_out))
@@ -188,6 +188,21 @@ fn estimate<'a>(out: JsonWriter<'a>, record: &Record) -> JsonWriter<'a> {
             const { &key("unconfirmed_tokens") },
             attempts.map(|_| of.tokens()),
         )
+}
+
+/// What few exchanges have to say.
+#[cold]
+fn seldom<'a>(mut out: JsonWriter<'a>, extra: &Extra) -> JsonWriter<'a> {
+    if !extra.dropped.is_empty() {
+        let dropped = extra.dropped.join(",");
+        out = out.text(const { &opening("dropped") }, Some(&dropped));
+    }
+    let method = Some(extra.method).filter(|method| !method.is_empty());
+    out = out.text(const { &opening("mcp_method") }, method);
+    match extra.named.as_deref().and_then(kept) {
+        Some(named) => out.text(const { &opening("mcp_name") }, Some(&named)),
+        None => out,
+    }
 }
 
 /// A count and its witness.

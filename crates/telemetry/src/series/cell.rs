@@ -105,7 +105,7 @@ impl Cell {
         }
         self.invalid += u64::from(tokens.invalid);
         self.doubtful += u64::from(tokens.doubtful);
-        self.dropped += u64::from(record.dropped.is_some());
+        self.dropped += u64::from(!record.dropped().is_empty());
         if record.backend.is_none() {
             return;
         }

@@ -18,7 +18,7 @@ fn of(config: &str) -> (Found, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("a directory");
     let file: PathBuf = dir.path().join("gate.yaml");
     std::fs::write(&file, config).expect("a file");
-    let found = found(&Source::Named(file), &World);
+    let found = found(&Source::Named(file), None, &World);
     (found, dir)
 }
 

@@ -32,6 +32,7 @@ mod identity_sources;
 mod ledger;
 mod limits;
 mod manifests;
+mod mcp;
 mod observability;
 mod operations;
 mod overhead;

@@ -47,6 +47,20 @@ impl DataReader {
 
     /// Takes the next chunk and tells of the data of each event that ends in it. Events without data are passed over.
     pub fn push(&mut self, chunk: &[u8], mut tell: impl FnMut(&[u8])) {
+        self.events(chunk, |event, opening| {
+            if let Some(data) = data(event, opening) {
+                tell(&data);
+            }
+        });
+    }
+
+    /// Takes the next chunk and tells of each event that ends in it, be it without data.
+    pub fn push_whole(&mut self, chunk: &[u8], mut tell: impl FnMut(Whole<'_>)) {
+        self.events(chunk, |event, opening| tell(Whole::read(event, opening)));
+    }
+
+    #[inline]
+    fn events(&mut self, chunk: &[u8], mut tell: impl FnMut(&[u8], bool)) {
         let mut start = usize::from(self.held.is_empty() && self.boundary.take_tail(chunk));
         while let Some(cut) = self.boundary.next(chunk, start) {
             let last_part = chunk.get(start..cut.end).unwrap_or_default();
@@ -56,9 +70,7 @@ impl DataReader {
                 self.held.extend_from_slice(last_part);
                 &self.held
             };
-            if let Some(data) = data(event, self.opening) {
-                tell(&data);
-            }
+            tell(event, self.opening);
             self.held.clear();
             self.opening = false;
             start = cut.tail_end;
@@ -75,6 +87,44 @@ impl DataReader {
     /// The data of the event that the stream's end cut off.
     pub fn unfinished(&self) -> Option<Cow<'_, [u8]>> {
         data(&self.held, self.opening)
+    }
+}
+
+/// An event with the fields by which a stream is taken up again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Whole<'a> {
+    /// Its data, where it has any line of that.
+    pub data: Option<Cow<'a, [u8]>>,
+    /// Its id, where it says one.
+    pub id: Option<&'a [u8]>,
+    /// Milliseconds after which a reader should connect again.
+    pub retry_ms: Option<u32>,
+}
+
+impl<'a> Whole<'a> {
+    fn read(event: &'a [u8], opening: bool) -> Self {
+        let bare = event.strip_prefix(BYTE_ORDER_MARK).filter(|_| opening);
+        let mut whole = Self {
+            data: data(event, opening),
+            ..Self::default()
+        };
+        for line in bare.unwrap_or(event).split(|b| matches!(b, b'\n' | b'\r')) {
+            let (name, value) = match line.iter().position(|b| *b == b':') {
+                Some(colon) => line.split_at(colon),
+                None => continue,
+            };
+            let value = value.get(1..).unwrap_or_default();
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            match name {
+                b"id" if !value.contains(&0) => whole.id = Some(value),
+                b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                    let digits = std::str::from_utf8(value).ok();
+                    whole.retry_ms = digits.and_then(|digits| digits.parse().ok());
+                }
+                _ => {}
+            }
+        }
+        whole
     }
 }
 

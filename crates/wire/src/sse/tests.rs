@@ -146,3 +146,29 @@ fn the_first_bytes_say_whether_they_begin_a_stream_of_events() {
     }
     assert_eq!(begins_events(&[b'\n'; OPENING_BYTES]), Some(false));
 }
+
+#[test]
+fn an_event_is_told_whole_with_its_id_and_its_retry_however_it_is_cut() {
+    let text = b"\xef\xbb\xbfid: 7\nretry: 500\ndata:\n\n: quiet\n\nid:a b\r\ndata: x\r\ndata: y\r\n\r\nretry: 5s\nid\ndata: z\n\n";
+    let whole = |data: Option<&str>, id: Option<&str>, retry_ms: Option<u32>| {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        (data.map(bytes), id.map(bytes), retry_ms)
+    };
+    let expected = [
+        whole(Some(""), Some("7"), Some(500)),
+        whole(None, None, None),
+        whole(Some("x\ny"), Some("a b"), None),
+        whole(Some("z"), None, None),
+    ];
+    for cut in 0..=text.len() {
+        let (mut reader, mut seen) = (super::DataReader::new(), Vec::new());
+        let (before, after) = text.split_at(cut);
+        for chunk in [before, after] {
+            reader.push_whole(chunk, |event| {
+                let data = event.data.map(std::borrow::Cow::into_owned);
+                seen.push((data, event.id.map(<[u8]>::to_vec), event.retry_ms));
+            });
+        }
+        assert_eq!(seen, expected, "{cut}");
+    }
+}

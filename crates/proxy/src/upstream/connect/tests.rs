@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
 use tokio::time::Instant;
 
-use super::{APART, blame, race};
+use super::{APART, blame, kept_off_the_link, race};
 use crate::still::still;
 use crate::timers::Timers;
 
@@ -55,6 +55,32 @@ fn in_virtual_time<T>(test: impl AsyncFnOnce(&Timers) -> T) -> T {
         .expect("a runtime");
     let timers = Timers(runtime.handle().clone());
     runtime.block_on(test(&timers))
+}
+
+#[test]
+fn what_a_name_of_a_server_of_tools_is_looked_up_to_is_no_metadata_service() {
+    let found = |addresses: &[&str]| -> Vec<SocketAddr> {
+        let addresses = addresses.iter();
+        addresses
+            .map(|address| SocketAddr::new(address.parse().expect("an address"), 80))
+            .collect()
+    };
+    let kept = |addresses: &[&str]| kept_off_the_link(&found(addresses), "tools.test");
+    let near = [
+        "169.254.169.254",
+        "fe80::1",
+        "::ffff:169.254.169.254",
+        "0.0.0.0",
+    ];
+    for address in near {
+        assert_eq!(
+            kept(&[address]).map(|_| ()),
+            Err(Failure::Resolve),
+            "{address}"
+        );
+    }
+    let mixed = kept(&["169.254.169.254", "127.0.0.1", "10.0.0.7"]).expect("some may");
+    assert_eq!(*mixed, found(&["127.0.0.1", "10.0.0.7"]));
 }
 
 #[test]

@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use policy::exchange::AttemptRequest;
 use wire::http1::{write_field, write_request_line};
 
 use crate::buffer::{Buffers, decimal};
 use crate::stream::Stream;
+use crate::upstream::Outgoing;
 
 /// A request up to this size is copied together and leaves by a plain write: at 1.6 KiB that costs 80 ns
 /// less than a vector of parts, at 4 KiB as much.
@@ -38,7 +38,7 @@ impl<'a> Sending<'a> {
     /// A request with a body of `length` bytes; `None` for one that has no body at all.
     pub(crate) fn new(
         buffers: &'a Buffers,
-        request: &AttemptRequest<'_>,
+        request: &impl Outgoing,
         body: &'a [Bytes],
         length: Option<u64>,
     ) -> Self {
@@ -146,17 +146,17 @@ impl Drop for Sending<'_> {
 }
 
 /// Writes the head up to the credential.
-fn write_head(out: &mut Vec<u8>, request: &AttemptRequest<'_>, length: Option<u64>) {
+fn write_head(out: &mut Vec<u8>, request: &impl Outgoing, length: Option<u64>) {
     out.reserve(GATHERED_BYTES);
-    let endpoint = request.endpoint;
+    let endpoint = request.endpoint();
     let target = [&*endpoint.base_path, request.path(), request.query()];
     if endpoint.origin.is_relayed() {
         // A proxy is told where to go (RFC 9112, 3.2.2).
         let [base, path, query] = target;
         let target = ["http://", &endpoint.authority, base, path, query];
-        write_request_line(out, request.method_text, &target);
+        write_request_line(out, request.method_text(), &target);
     } else {
-        write_request_line(out, request.method_text, &target);
+        write_request_line(out, request.method_text(), &target);
     }
     write_field(out, b"host", endpoint.authority.as_bytes());
     request.fields(|name, value| write_field(out, name, value));

@@ -21,6 +21,7 @@ fn pool(bounds: PoolBounds) -> Pool {
         ca_file: String::new(),
         certificate: String::new(),
         proxy: None,
+        is_kept_off_the_link: false,
     });
     pool.bound(bounds);
     pool

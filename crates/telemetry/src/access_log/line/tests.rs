@@ -3,7 +3,7 @@
 use policy::caller::{Caller, Proven};
 use policy::limit::Kind;
 use policy::operation::Operation;
-use policy::record::{Count, Outcome, Record, Tokens};
+use policy::record::{Count, Extra, Outcome, Record, Tokens};
 use serde_json::{Value, json};
 
 use super::super::name_cache::NameCache;
@@ -280,7 +280,11 @@ fn the_manual_lists_exactly_these_fields() {
     }));
     full.reason = Some("y".into());
     full.code = "x";
-    full.dropped = Some(["seed", "store"].into());
+    full.extra = Some(Box::new(Extra {
+        dropped: ["seed", "store"].into(),
+        method: "tools/call",
+        named: Some("github__search".into()),
+    }));
     full.limited = Some(Kind::Requests);
     full.tokens.cache_write_5m = Some(1);
     full.tokens.cache_write_1h = Some(1);
@@ -288,6 +292,8 @@ fn the_manual_lists_exactly_these_fields() {
     full.tokens.audio_completion = Some(1);
     let said = line(&full);
     assert_eq!(said["dropped"], "seed,store");
+    assert_eq!(said["mcp_method"], "tools/call");
+    assert_eq!(said["mcp_name"], "github__search");
     assert_eq!(said["trace_id"], format!("{:032x}", 0xabc));
     // A usage is invalid or doubtful, never both.
     full.tokens.invalid = false;

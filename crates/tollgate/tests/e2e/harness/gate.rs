@@ -108,6 +108,16 @@ impl Gate {
         Self::spawn_plain(command, config).ready()
     }
 
+    /// Starts with servers of tools in the form of editors, in a file `mcp.json` of its own.
+    pub(crate) fn start_with_servers(config: &str, servers: &str) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        let mut command = Command::new("sh");
+        let run = "exec \"$0\" \"$@\" --mcp-config \"$(dirname \"$3\")/mcp.json\"";
+        command.args(["-c", run]).arg(Self::binary());
+        let files = [("mcp.json", servers.as_bytes())];
+        Self::spawn(command, data, admin, any_host(), config, &files, &[]).ready()
+    }
+
     /// Starts by a directory `objects` of its own, with these files and one that says its addresses.
     pub(crate) fn start_directory(files: &[(&str, &[u8])]) -> Self {
         let (data, admin) = (free_address(), free_address());

@@ -3,7 +3,7 @@
 //! Invariant: no metadata service, no neighbour of the link, no group and no placeholder, in whatever form the address
 //! is written, unless the service that is asked stands there by its setting. Loopback and private addresses are where
 //! providers of identity live, and are let through.
-//! Not here: names (`dial`, which connects to what was checked here).
+//! Not here: names (whoever connects looks them up, and connects to what was checked here).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// Whether an address may be connected to.
-pub(crate) fn is_allowed(address: IpAddr, allow_link_local: bool) -> bool {
+#[must_use]
+pub fn is_allowed(address: IpAddr, allow_link_local: bool) -> bool {
     match plain(address) {
         IpAddr::V4(v4) => {
             let is_place = v4.octets()[0] != 0 && !v4.is_multicast() && v4 != Ipv4Addr::BROADCAST;

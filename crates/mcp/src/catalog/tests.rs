@@ -1,0 +1,256 @@
+//! Lists of several servers as one.
+
+use policy::mcp::Prefix;
+use serde_json::Value;
+use testing::{Draw, seed};
+
+use super::{Catalog, Found, Kind, NoList, Source, found, merged};
+use crate::name::SHOWN_BYTES_MAX;
+
+fn tools(names: &[&str]) -> Catalog {
+    let list: Vec<Value> = names
+        .iter()
+        .map(|name| serde_json::json!({"inputSchema": {"type": "object", "properties": {"name": {}}}, "name": name}))
+        .collect();
+    let result = serde_json::json!({ "tools": list }).to_string();
+    let mut catalog = Catalog::default();
+    assert_eq!(catalog.add_page(Kind::Tools, result.as_bytes()), Ok(None));
+    catalog
+}
+
+fn names(merged: &[u8]) -> Vec<String> {
+    let list: Value = serde_json::from_slice(merged).expect("JSON");
+    let list = list["tools"].as_array().expect("a list").clone();
+    list.iter()
+        .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+        .collect()
+}
+
+fn sources<'a>(of: &'a [(&'a str, Catalog)]) -> Vec<Source<'a>> {
+    let source = |(server, catalog): &'a (&'a str, Catalog)| Source {
+        server,
+        catalog: Some(catalog),
+    };
+    of.iter().map(source).collect()
+}
+
+#[test]
+fn tools_stand_by_server_and_then_in_the_servers_own_order() {
+    let of = [("b", tools(&["z", "a"])), ("a", tools(&["a"]))];
+    let of = sources(&of);
+    let all = |prefix| names(&merged(Kind::Tools, &of, prefix, |_, _| true));
+    assert_eq!(all(Prefix::Always), ["b__z", "b__a", "a__a"]);
+    assert_eq!(all(Prefix::OnConflict), ["z", "b__a", "a__a"]);
+    assert_eq!(
+        all(Prefix::Never),
+        ["z"],
+        "what two have under one name is shown of neither"
+    );
+    let used = |prefix, used: &str| found(Kind::Tools, &of, prefix, used, |_, _| true);
+    assert_eq!(used(Prefix::Never, "a"), Found::Two("b", "a"));
+    assert_eq!(used(Prefix::Never, "z"), Found::One("b", "z"));
+    assert_eq!(used(Prefix::OnConflict, "a__a"), Found::One("a", "a"));
+    assert_eq!(used(Prefix::OnConflict, "a"), Found::Nothing);
+    assert_eq!(used(Prefix::Always, "b__a"), Found::One("b", "a"));
+}
+
+#[test]
+fn what_may_not_be_seen_is_neither_listed_nor_found() {
+    let of = [("a", tools(&["read", "delete"])), ("b", tools(&["read"]))];
+    let of = sources(&of);
+    let may_see = |server: &str, name: &str| server == "b" || name != "delete";
+    for prefix in [Prefix::Always, Prefix::Never, Prefix::OnConflict] {
+        let listed = names(&merged(Kind::Tools, &of, prefix, may_see));
+        assert!(
+            listed.iter().all(|name| !name.contains("delete")),
+            "{listed:?}"
+        );
+        for used in ["delete", "a__delete"] {
+            assert_eq!(
+                found(Kind::Tools, &of, prefix, used, may_see),
+                Found::Nothing
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_but_the_name_of_a_tool_changes() {
+    let mut catalog = Catalog::default();
+    let page =
+        br#"{"nextCursor":"p\"2","tools":[ {"title":"T","na\u006de": "\u0061" , "x":1e400} ]}"#;
+    let next = catalog.add_page(Kind::Tools, page);
+    assert_eq!(next, Ok(Some(br#""p\"2""#.to_vec())));
+    let of = [("s", catalog)];
+    let listed = merged(Kind::Tools, &sources(&of), Prefix::Always, |_, _| true);
+    let expected = br#"{"tools":[{"title":"T","na\u006de": "s__a" , "x":1e400}]}"#;
+    assert_eq!(
+        String::from_utf8_lossy(&listed),
+        String::from_utf8_lossy(expected)
+    );
+}
+
+#[test]
+fn a_list_that_is_none_and_items_that_two_readers_read_differently_are_left_out() {
+    let mut catalog = Catalog::default();
+    for none in [
+        "{}",
+        "7",
+        r#"{"tools":{}}"#,
+        r#"{"tools":[1}"#,
+        r#"{"tools":[],"Tools":[]}"#,
+    ] {
+        assert_eq!(
+            catalog.add_page(Kind::Tools, none.as_bytes()),
+            Err(NoList),
+            "{none}"
+        );
+    }
+    let page =
+        br#"{"tools":[7,{},{"name":1},{"name":"a","Name":"b"},{"name":"c"},{"name":"c","x":1}]}"#;
+    assert_eq!(catalog.add_page(Kind::Tools, page), Ok(None));
+    let of = [("s", catalog)];
+    let listed = merged(Kind::Tools, &sources(&of), Prefix::Always, |_, _| true);
+    assert_eq!(listed, br#"{"tools":[{"name":"s__c"}]}"#);
+}
+
+#[test]
+fn who_said_nothing_is_named_and_the_others_are_listed() {
+    let tools = tools(&["t"]);
+    let of = [
+        Source {
+            server: "a",
+            catalog: Some(&tools),
+        },
+        Source {
+            server: "b",
+            catalog: None,
+        },
+    ];
+    let listed = merged(Kind::Tools, &of, Prefix::Always, |_, _| true);
+    let listed: Value = serde_json::from_slice(&listed).expect("JSON");
+    assert_eq!(
+        listed["_meta"]["tollgate/unavailable"],
+        serde_json::json!(["b"])
+    );
+    assert_eq!(listed["tools"][0]["name"], "a__t");
+}
+
+#[test]
+fn every_name_that_is_shown_is_found_again_and_no_two_are_the_same() {
+    let mut random = Draw::new(seed("every_name_that_is_shown_is_found_again"));
+    for _ in 0..300 {
+        let mut of = Vec::new();
+        for server in ["a", "bc", "d_e"].iter().take(1 + random.below(3)) {
+            let made: Vec<String> = (0..random.below(12))
+                .map(|_| {
+                    let letters = ["x", "_", "__", "a__", "long-long-long-long-"];
+                    (0..1 + random.below(6))
+                        .map(|_| letters[random.below(5)])
+                        .collect()
+                })
+                .collect();
+            let made: Vec<&str> = made.iter().map(String::as_str).collect();
+            of.push((*server, tools(&made)));
+        }
+        let of = sources(&of);
+        for prefix in [Prefix::Always, Prefix::Never, Prefix::OnConflict] {
+            let mut listed = names(&merged(Kind::Tools, &of, prefix, |_, _| true));
+            for name in &listed {
+                assert!(name.len() <= SHOWN_BYTES_MAX);
+                let found = found(Kind::Tools, &of, prefix, name, |_, _| true);
+                assert!(matches!(found, Found::One(..)), "{name}: {found:?}");
+            }
+            let count = listed.len();
+            listed.sort();
+            listed.dedup();
+            assert_eq!(listed.len(), count);
+        }
+    }
+}
+
+#[test]
+fn no_spelling_of_a_name_finds_what_may_not_be_seen() {
+    let mut random = Draw::new(seed("no_spelling_of_a_name_finds_what_may_not_be_seen"));
+    let of = [
+        (
+            "a",
+            tools(&["read", "delete", "b__read", &"long".repeat(30)]),
+        ),
+        (
+            "a-b",
+            tools(&["read", "a__delete", "_read", &"long".repeat(31)]),
+        ),
+    ];
+    let of = sources(&of);
+    let parts = [
+        "a", "b", "-", "_", "__", "read", "delete", "long", "A", "é", "+", "\0",
+    ];
+    for nth in 0..100_000_u32 {
+        let shows = random.next();
+        let may_see = |server: &str, own: &str| {
+            let place = (server.len() + own.len() + own.matches('_').count()) % 64;
+            shows >> place & 1 == 1
+        };
+        let prefix = [Prefix::Always, Prefix::Never, Prefix::OnConflict][random.below(3)];
+        let used = if nth % 2 == 0 {
+            // A name that somebody may see, in whichever way it is shown to him.
+            let all = names(&merged(
+                Kind::Tools,
+                &of,
+                [Prefix::Always, Prefix::Never][random.below(2)],
+                |_, _| true,
+            ));
+            all[random.below(all.len())].clone()
+        } else {
+            (0..1 + random.below(6))
+                .map(|_| parts[random.below(parts.len())])
+                .collect()
+        };
+        if let Found::One(server, own) = found(Kind::Tools, &of, prefix, &used, may_see) {
+            assert!(may_see(server, own), "{used} finds {own} of {server}");
+            let listed = names(&merged(Kind::Tools, &of, prefix, may_see));
+            assert!(listed.contains(&used), "{used} is found and not listed");
+        }
+    }
+}
+
+#[test]
+fn resources_are_named_as_tools_are_by_server_or_bare() {
+    let catalog = |uri: &str| {
+        let page = format!(r#"{{"resources":[{{"name":"n","uri":"{uri}"}}]}}"#);
+        let mut catalog = Catalog::default();
+        let added = catalog.add_page(Kind::Resources, page.as_bytes());
+        assert_eq!(added, Ok(None));
+        catalog
+    };
+    let of = [("s", catalog("file:///a+b")), ("t", catalog("file:///c"))];
+    let of = sources(&of);
+    let uris = |prefix| {
+        let listed = merged(Kind::Resources, &of, prefix, |_, _| true);
+        let listed: Value = serde_json::from_slice(&listed).expect("JSON");
+        let listed = listed["resources"].as_array().expect("a list").clone();
+        let uri = |of: &Value| of["uri"].as_str().expect("a URI").to_owned();
+        listed.iter().map(uri).collect::<Vec<_>>()
+    };
+    assert_eq!(uris(Prefix::Always), ["s+file:///a+b", "t+file:///c"]);
+    assert_eq!(uris(Prefix::Never), ["file:///a+b", "file:///c"]);
+    assert_eq!(uris(Prefix::OnConflict), ["file:///a+b", "file:///c"]);
+}
+
+#[test]
+fn a_template_makes_what_its_text_and_anything_in_its_braces_come_to() {
+    let page = br#"{"resourceTemplates":[{"uriTemplate":"db://{table}/rows{?limit,after}"},{"uriTemplate":"memo://{+path}"}]}"#;
+    let mut catalog = Catalog::default();
+    assert_eq!(catalog.add_page(Kind::Templates, page), Ok(None));
+    for (uri, is_made) in [
+        ("db://a/rows", true),
+        ("db://a/rows?limit=1", true),
+        ("memo://a/b/c", true),
+        ("db://a", false),
+        ("file://a/rows", false),
+    ] {
+        assert_eq!(catalog.makes(uri, |_| true), is_made, "{uri}");
+        assert!(!catalog.makes(uri, |_| false));
+    }
+}

@@ -1,0 +1,88 @@
+//! Names and URIs of servers' things as clients see them: `server__tool` and `server+uri`.
+//!
+//! A server's name holds no `__` and does not end in `_`, so that the first `__` parts it from the tool's. What clients are shown has
+//! 64 bytes at most, which is what models' APIs take; a longer name is shortened, with a hash of the whole at its end, and found
+//! again among the server's own.
+//! Invariant: one server's two different names are shown as two, and policy sees the whole of each.
+//! Not here: which names there are (`catalog`).
+
+use ring::digest::{SHA256, digest};
+
+/// Most bytes of a name that clients are shown.
+pub const SHOWN_BYTES_MAX: usize = 64;
+/// Between a server and its tool or prompt.
+pub const BETWEEN: &str = "__";
+/// Between a server and its URI.
+const BEFORE_URI: char = '+';
+/// Bytes of the hash at the end of a shortened name: 50 bits.
+const HASH_BYTES: usize = 10;
+
+/// The whole name of a server's thing: by it policy knows it, however it is shown.
+#[must_use]
+pub fn whole(server: &str, name: &str) -> String {
+    [server, BETWEEN, name].concat()
+}
+
+/// A name as clients are shown it.
+#[must_use]
+pub fn shown(name: &str) -> String {
+    if name.len() <= SHOWN_BYTES_MAX {
+        return name.to_owned();
+    }
+    let mut end = SHOWN_BYTES_MAX - HASH_BYTES - 1;
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let start = name.get(..end).unwrap_or_default();
+    let mut shown = format!("{start}_");
+    let hash = digest(&SHA256, name.as_bytes());
+    let letters = hash.as_ref().iter().take(HASH_BYTES);
+    shown.extend(letters.map(|byte| match byte & 31 {
+        number @ 0..26 => char::from(b'a' + number),
+        number => char::from(b'2' + number - 26),
+    }));
+    shown
+}
+
+/// The server and its own name of a thing, of a name with a prefix. A shortened one gives the beginning of its own name.
+#[must_use]
+pub fn split(shown: &str) -> Option<(&str, &str)> {
+    shown.split_once(BETWEEN)
+}
+
+/// Whether a name may be a shortened one.
+#[must_use]
+pub fn may_be_shortened(shown: &str) -> bool {
+    let least = SHOWN_BYTES_MAX - 3;
+    (least..=SHOWN_BYTES_MAX).contains(&shown.len())
+}
+
+/// A URI as clients are shown it.
+#[must_use]
+pub fn shown_uri(server: &str, uri: &str) -> String {
+    format!("{server}{BEFORE_URI}{uri}")
+}
+
+/// The server and its own URI.
+#[must_use]
+pub fn split_uri(shown: &str) -> Option<(&str, &str)> {
+    shown.split_once(BEFORE_URI)
+}
+
+/// The id of a server's request, as its client is shown it: a string that says the server, and the id as the server wrote it.
+#[must_use]
+pub fn shown_id(server: &str, id: &[u8]) -> Option<String> {
+    let id = std::str::from_utf8(id).ok()?;
+    Some(format!("{server}{BEFORE_ID}{id}"))
+}
+
+/// The server and its own id of a request, out of what its client answers.
+#[must_use]
+pub fn split_id(shown: &str) -> Option<(&str, &str)> {
+    shown.split_once(BEFORE_ID)
+}
+
+const BEFORE_ID: char = '~';
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! What a request names: a tool, a prompt, a resource.
+//!
+//! Invariant: what is read here is what the server reads: a name that stands twice or in another spelling is refused.
+//! Not here: whose it is (`name`), whether it may be named ([`policy::mcp`]).
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use wire::json::Kind as Json;
+
+use crate::catalog::Kind;
+use crate::envelope::{Fault, members, text_of};
+
+/// What a request names, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// Its name or URI, as clients see it.
+    pub name: Cow<'a, str>,
+    /// Where it stands in the message, quotes included.
+    pub at: Range<usize>,
+}
+
+/// The thing that a request of this method names; `None` where a method names none.
+///
+/// # Errors
+/// [`Fault`] where it should and does not, or does so in two ways.
+pub fn of<'a>(
+    method: &str,
+    message: &'a [u8],
+    params: Option<&Range<usize>>,
+) -> Result<Option<Target<'a>>, Fault> {
+    let (kind, member) = match method {
+        "tools/call" => (Kind::Tools, "name"),
+        "prompts/get" => (Kind::Prompts, "name"),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            (Kind::Resources, "uri")
+        }
+        "completion/complete" => return completed(message, params).map(Some),
+        _ => return Ok(None),
+    };
+    let (text, from) = within(message, params)?;
+    let [named] = members(text, [member], from)?;
+    let named = named.ok_or(Fault::NotRpc("`params` names nothing"))?;
+    let name = text_of(&named).ok_or(Fault::NotRpc("the name in `params` must be a string"))?;
+    let at = named.2;
+    Ok(Some(Target { kind, name, at }))
+}
+
+/// The prompt or the template of which an argument is to be completed.
+fn completed<'a>(message: &'a [u8], params: Option<&Range<usize>>) -> Result<Target<'a>, Fault> {
+    let (text, from) = within(message, params)?;
+    let [reference] = members(text, ["ref"], from)?;
+    let Some((Json::Object, text, at)) = reference else {
+        return Err(Fault::NotRpc("`params.ref` must be an object"));
+    };
+    let [of, name, uri] = members(text, ["type", "name", "uri"], at.start)?;
+    let (kind, named) = match of.as_ref().and_then(text_of).as_deref() {
+        Some("ref/prompt") => (Kind::Prompts, name),
+        Some("ref/resource") => (Kind::Templates, uri),
+        _ => {
+            return Err(Fault::NotRpc(
+                "`params.ref.type` is ref/prompt or ref/resource",
+            ));
+        }
+    };
+    let named = named.ok_or(Fault::NotRpc("`params.ref` names nothing"))?;
+    let name = text_of(&named).ok_or(Fault::NotRpc("the name in `params.ref` must be a string"))?;
+    let at = named.2;
+    Ok(Target { kind, name, at })
+}
+
+fn within<'a>(
+    message: &'a [u8],
+    params: Option<&Range<usize>>,
+) -> Result<(&'a [u8], usize), Fault> {
+    let params = params.ok_or(Fault::NotRpc("`params` is missing"))?;
+    let text = message.get(params.clone()).unwrap_or_default();
+    Ok((text, params.start))
+}
+
+#[cfg(test)]
+mod tests;

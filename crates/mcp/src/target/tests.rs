@@ -1,0 +1,108 @@
+//! What requests name.
+
+use super::{Target, of};
+use crate::catalog::Kind;
+use crate::envelope::{Fault, Message, Says};
+
+fn target(text: &str) -> Result<Option<Target<'_>>, Fault> {
+    let message = Message::read(text.as_bytes()).expect("a message");
+    let Says::Request { method, .. } = &message.says else {
+        panic!("{text} is a request");
+    };
+    of(method, text.as_bytes(), message.params.as_ref())
+}
+
+fn request(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+#[test]
+fn each_method_names_its_thing_in_its_own_member() {
+    for (method, params, kind, name, written) in [
+        (
+            "tools/call",
+            r#"{"arguments":{"name":"x"},"name":"a__b"}"#,
+            Kind::Tools,
+            "a__b",
+            r#""a__b""#,
+        ),
+        (
+            "prompts/get",
+            r#"{"name": "\u0061__b" }"#,
+            Kind::Prompts,
+            "a__b",
+            r#""\u0061__b""#,
+        ),
+        (
+            "resources/read",
+            r#"{"uri":"a+file:///x"}"#,
+            Kind::Resources,
+            "a+file:///x",
+            r#""a+file:///x""#,
+        ),
+        (
+            "completion/complete",
+            r#"{"argument":{},"ref":{"type":"ref/prompt","name":"a__p"}}"#,
+            Kind::Prompts,
+            "a__p",
+            r#""a__p""#,
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"uri":"a+x:///{y}","type":"ref/resource"}}"#,
+            Kind::Templates,
+            "a+x:///{y}",
+            r#""a+x:///{y}""#,
+        ),
+    ] {
+        let text = request(method, params);
+        let target = target(&text).expect("it is read").expect("it names");
+        assert_eq!((target.kind, &*target.name), (kind, name), "{text}");
+        assert_eq!(&text[target.at], written, "{text}");
+    }
+    assert_eq!(target(&request("tools/list", "{}")), Ok(None));
+}
+
+#[test]
+fn a_name_in_two_ways_is_refused_since_a_server_might_read_the_other_one() {
+    for (method, params, member) in [
+        (
+            "tools/call",
+            r#"{"name":"a__allowed","name":"a__denied"}"#,
+            "name",
+        ),
+        (
+            "tools/call",
+            r#"{"name":"a__allowed","Name":"a__denied"}"#,
+            "name",
+        ),
+        (
+            "tools/call",
+            r#"{"NAME":"a__denied","name":"a__allowed"}"#,
+            "name",
+        ),
+        ("resources/read", r#"{"uri":"a+x:y","URI":"a+x:z"}"#, "uri"),
+        ("completion/complete", r#"{"ref":{},"ref":{}}"#, "ref"),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"p","n\u0061me":"q"}}"#,
+            "name",
+        ),
+    ] {
+        let text = request(method, params);
+        assert_eq!(target(&text), Err(Fault::Ambiguous(member)), "{text}");
+    }
+    for (method, params) in [
+        ("tools/call", "{}"),
+        ("tools/call", r#"{"name":7}"#),
+        ("tools/call", r#"{"name":["a__b"]}"#),
+        ("completion/complete", r#"{"ref":"x"}"#),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/tool","name":"p"}}"#,
+        ),
+    ] {
+        let text = request(method, params);
+        assert!(matches!(target(&text), Err(Fault::NotRpc(_))), "{text}");
+    }
+}

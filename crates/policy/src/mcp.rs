@@ -1,0 +1,324 @@
+//! Servers of tools behind one address (the Model Context Protocol): which there are, who may use which, and what of theirs.
+//!
+//! Invariant: what a filter keeps from a list it keeps from use: both ask the same question, of a server's own name of a thing.
+//! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
+
+mod ended;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::id::{BackendId, RouteId};
+use crate::secret::Secret;
+
+pub use self::ended::{Ended, Mark};
+
+/// Where clients find it.
+pub const PATH: &str = "/mcp";
+
+/// All of it.
+#[derive(Debug)]
+pub struct Mcp {
+    /// The servers, ordered by name.
+    pub servers: Vec<Server>,
+    /// Who may use which.
+    pub routes: Vec<McpRoute>,
+    /// When a tool's name begins with its server's.
+    pub prefix: Prefix,
+    /// What sessions are sealed with.
+    pub secret: Secret,
+    /// What they were sealed with before.
+    pub previous: Option<Secret>,
+    /// How long a session is good.
+    pub session: Duration,
+    /// How long a server's lists are kept.
+    pub lists: Duration,
+    /// How long one server is waited for where several are asked.
+    pub within: Duration,
+    /// Sessions that their clients have ended; of the process, through all configurations.
+    pub ended: Arc<Ended>,
+    /// Who gives clients tokens, where they are to learn that from the gate.
+    pub oauth: Option<OAuth>,
+}
+
+/// What clients learn of who gives them tokens (RFC 9728).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuth {
+    /// Where that is told: a whole URL.
+    pub metadata_url: String,
+    /// What is told there.
+    pub metadata: String,
+}
+
+/// Where clients ask who gives them tokens, with or without the path of what they want to use.
+pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+impl Mcp {
+    /// Whether a path is that of what clients learn of who gives them tokens.
+    #[must_use]
+    pub fn is_metadata(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(METADATA_PATH);
+        self.oauth.is_some() && rest.is_some_and(|rest| rest.is_empty() || rest == PATH)
+    }
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    /// Its name, in the names of its tools.
+    pub name: Arc<str>,
+    /// Where it is.
+    pub backend: BackendId,
+    /// What clients see of it.
+    pub shows: Shows,
+    /// How often it said that its lists changed.
+    pub changes: Changes,
+}
+
+/// How often a server said that its lists changed, to whichever worker: what was asked for before is out of date for all.
+#[derive(Debug, Default)]
+pub struct Changes(AtomicU64);
+
+impl Changes {
+    /// So often.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Once more.
+    pub fn tell(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Which servers a rule's workloads may use.
+#[derive(Debug)]
+pub struct McpRoute {
+    /// The rule: its workloads, limits and name.
+    pub route: RouteId,
+    /// Its servers, by their places.
+    pub servers: Vec<usize>,
+    /// What its workloads see, by whole names: `server__tool`, `server+uri`.
+    pub shows: Shows,
+    /// Tools that have limits beside the rule's own, by whole names; the first that names a tool counts. The grant of each stands
+    /// behind that of the rule.
+    pub tool_limits: Vec<Vec<Glob>>,
+}
+
+/// When a tool's name begins with its server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Prefix {
+    /// Each time.
+    #[default]
+    Always,
+    /// Never: a name that two servers have stands for neither.
+    Never,
+    /// Where two servers have the name.
+    OnConflict,
+}
+
+/// What is seen of each kind of thing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shows {
+    /// Tools, by name.
+    pub tools: Selection,
+    /// Prompts, by name.
+    pub prompts: Selection,
+    /// Resources and their templates, by URI.
+    pub resources: Selection,
+}
+
+/// Which names are meant: all that are allowed, without those that are denied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// These; all where there is none.
+    pub allow: Vec<Glob>,
+    /// And none of these.
+    pub deny: Vec<Glob>,
+}
+
+impl Selection {
+    /// Whether it means this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        let takes = |of: &[Glob]| of.iter().any(|glob| glob.takes(name));
+        (self.allow.is_empty() || takes(&self.allow)) && !takes(&self.deny)
+    }
+}
+
+/// A name in which each `*` stands for any text. Letters are compared as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(pub Box<str>);
+
+impl Glob {
+    /// Whether it means this name. As long as one walk through the name for each `*`.
+    #[must_use]
+    pub fn takes(&self, name: &str) -> bool {
+        let Some((first, rest)) = self.0.split_once('*') else {
+            return *self.0 == *name;
+        };
+        let Some(mut name) = name.strip_prefix(first) else {
+            return false;
+        };
+        let mut parts = rest.split('*').peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                return name.ends_with(part);
+            }
+            let Some((_, after)) = name.split_once(part) else {
+                return false;
+            };
+            name = after;
+        }
+        false
+    }
+}
+
+/// A URI as whoever decodes it once more reads it: scheme and host in lower case, without percent-encoding, `.`, `..` and `\\`. None
+/// where it is so already.
+#[must_use]
+pub fn plain_uri(uri: &str) -> Option<String> {
+    let mut plain = uri.to_owned();
+    // What is decoded to something that is encoded is decoded by somebody, too.
+    for _ in 0..DECODED_TIMES {
+        let decoded = decoded(&plain);
+        if decoded == plain {
+            break;
+        }
+        plain = decoded;
+    }
+    let plain = plain.replace('\\', "/");
+    let (head, path) = match plain.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (format!("{scheme}://{host}").to_lowercase(), path)
+        }
+        None => match plain.split_once(':') {
+            Some((scheme, path)) => (format!("{}:", scheme.to_lowercase()), path),
+            None => (String::new(), &*plain),
+        },
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." if kept.len() > 1 => drop(kept.pop()),
+            ".." => {}
+            part => kept.push(part),
+        }
+    }
+    let plain = head + &kept.join("/");
+    (plain != uri).then_some(plain)
+}
+
+/// How many times a URI is decoded at most.
+const DECODED_TIMES: usize = 3;
+
+fn decoded(text: &str) -> String {
+    let decoded = wire::head::percent_decoded(text);
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+impl McpRoute {
+    /// Which of the rule's limits of tools are for this one.
+    #[must_use]
+    pub fn limits_of(&self, tool: &str) -> Option<usize> {
+        let mut of = self.tool_limits.iter();
+        of.position(|globs| globs.iter().any(|glob| glob.takes(tool)))
+    }
+}
+
+impl Mcp {
+    /// The servers of a rule.
+    pub fn servers_of<'s>(&'s self, route: &'s McpRoute) -> impl Iterator<Item = &'s Server> {
+        route.servers.iter().filter_map(|at| self.servers.get(*at))
+    }
+
+    /// Whether calls of this rule are of this protocol.
+    #[must_use]
+    pub fn has(&self, route: RouteId) -> bool {
+        self.routes.iter().any(|of| of.route == route)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which names a pattern means.
+
+    use super::{Glob, Selection, plain_uri};
+
+    #[test]
+    fn a_star_stands_for_any_text_and_all_else_for_itself() {
+        for (glob, names, others) in [
+            ("read", &["read"][..], &["read2", "Read", "", "aread"][..]),
+            ("*", &["", "a", "a__b"], &[]),
+            ("get_*", &["get_", "get_x"], &["get", "xget_a", "GET_x"]),
+            (
+                "*_delete",
+                &["_delete", "a_delete"],
+                &["delete", "a_delete_x"],
+            ),
+            (
+                "a*b*c",
+                &["abc", "axbxc", "abbcc", "abcbc"],
+                &["ab", "ac", "acb", "abcx"],
+            ),
+            ("a**b", &["ab", "axb"], &["a", "b"]),
+            ("ab*ba", &["abba", "abxba"], &["aba"]),
+        ] {
+            let glob = Glob(glob.into());
+            for name in names {
+                assert!(glob.takes(name), "{glob:?} {name}");
+            }
+            for name in others {
+                assert!(!glob.takes(name), "{glob:?} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_uri_is_known_by_what_anybody_reads_of_it() {
+        for (uri, plain) in [
+            ("file:///etc/%70asswd", "file:///etc/passwd"),
+            ("file:///etc/%2570asswd", "file:///etc/passwd"),
+            ("FILE:///etc/passwd", "file:///etc/passwd"),
+            ("file:///a/../etc/passwd", "file:///etc/passwd"),
+            ("file:///a/%2e%2e/etc/passwd", "file:///etc/passwd"),
+            ("file:///a/./b", "file:///a/b"),
+            ("file:///../../etc/passwd", "file:///etc/passwd"),
+            ("file:///a%2Fb", "file:///a/b"),
+            ("file:///a\\..\\b", "file:///b"),
+            ("https://HOST/a", "https://host/a"),
+            ("Memo:a", "memo:a"),
+        ] {
+            assert_eq!(plain_uri(uri).as_deref(), Some(plain), "{uri}");
+        }
+        for uri in [
+            "file:///etc/passwd",
+            "memo://Tea",
+            "a:b",
+            "",
+            "https://host/A?b=../c",
+        ] {
+            let plain = plain_uri(uri);
+            assert!(
+                plain.is_none() || uri.contains("Tea") || uri.contains('?'),
+                "{uri}: {plain:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_not_allowed() {
+        let globs = |of: &[&str]| of.iter().map(|glob| Glob((*glob).into())).collect();
+        let selection = Selection {
+            allow: globs(&["get_*", "list"]),
+            deny: globs(&["*secret*"]),
+        };
+        assert!(selection.has("get_issue") && selection.has("list"));
+        assert!(!selection.has("get_secrets") && !selection.has("delete"));
+        assert!(Selection::default().has("anything"));
+    }
+}

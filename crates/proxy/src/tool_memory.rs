@@ -1,0 +1,100 @@
+//! What a worker keeps of servers of tools beside the snapshot: the key of sessions, and lists for a while.
+//!
+//! Invariant: a list is kept no longer than the configuration says, and not beyond it; what somebody may see of it is asked anew each time.
+//! Not here: what is in a list (`mcp::catalog`), asking for one (`tools`).
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use mcp::catalog::{Catalog, Kind};
+use mcp::session::{Place, Sealer};
+use mcp::version::Version;
+use policy::clock::Mono;
+use policy::snapshot::Snapshot;
+
+/// Most bytes of all answers of servers of tools that a worker reads at one time: what one server floods it with leaves room for
+/// calls of others, and for calls to models.
+const ANSWERS_BYTES_MAX: usize = 128 << 20;
+
+/// What a worker keeps.
+pub(crate) struct Tools {
+    pub(crate) sealer: Sealer,
+    /// By rule: what its sessions are bound to.
+    pub(crate) places: Vec<Place>,
+    lists: RefCell<HashMap<Key, Kept>>,
+    /// Bytes of answers that are being read.
+    answers: Cell<usize>,
+}
+
+/// A list, when it came, and how often its server had told of a change when it was asked for.
+struct Kept {
+    at: Mono,
+    changes: u64,
+    list: Rc<Catalog>,
+}
+
+/// A server, what is listed, and the version that it is spoken to in.
+type Key = (usize, Kind, Version);
+
+impl Tools {
+    /// What belongs to this snapshot, where it has servers of tools.
+    pub(crate) fn of(snapshot: &Snapshot) -> Option<Self> {
+        let config = snapshot.mcp.as_deref()?;
+        let address = |server: &policy::mcp::Server| {
+            let backend = snapshot.backend(server.backend);
+            let endpoint = backend.and_then(|b| b.endpoints.first());
+            let endpoint = endpoint.and_then(|id| snapshot.endpoint(*id));
+            endpoint.map_or_else(String::new, |endpoint| {
+                let scheme = if endpoint.origin.tls { "https" } else { "http" };
+                format!("{scheme}://{}{}", endpoint.authority, endpoint.base_path)
+            })
+        };
+        let places = config.routes.iter().map(|of| {
+            let name = snapshot.route(of.route).map_or("", |route| &route.name);
+            let servers = config.servers_of(of);
+            Place::new(name, servers.map(|server| (&*server.name, address(server))))
+        });
+        Some(Self {
+            sealer: Sealer::new(&config.secret, config.previous.as_ref())?,
+            places: places.collect(),
+            lists: RefCell::default(),
+            answers: Cell::default(),
+        })
+    }
+
+    /// Room for so many bytes of an answer in place of so many; false where there is none.
+    pub(crate) fn hold(&self, before: usize, bytes: usize) -> bool {
+        let held = self.answers.get().saturating_sub(before) + bytes;
+        let has_room = held <= ANSWERS_BYTES_MAX || bytes <= before;
+        if has_room {
+            self.answers.set(held);
+        }
+        has_room
+    }
+
+    /// A server's list, where it is at hand, not older than it may be, and not from before a change that the server told of.
+    pub(crate) fn list(
+        &self,
+        key: Key,
+        now: Mono,
+        config: &policy::mcp::Mcp,
+    ) -> Option<Rc<Catalog>> {
+        let changes = config.servers.get(key.0)?.changes.count();
+        let lists = self.lists.borrow();
+        let kept = lists.get(&key)?;
+        let is_good = kept.changes == changes && now.since(kept.at) < config.lists;
+        is_good.then(|| Rc::clone(&kept.list))
+    }
+
+    /// Keeps it; `changes` as they were before it was asked for.
+    pub(crate) fn keep(&self, key: Key, now: Mono, changes: u64, list: &Rc<Catalog>) {
+        let list = Rc::clone(list);
+        let kept = Kept {
+            at: now,
+            changes,
+            list,
+        };
+        self.lists.borrow_mut().insert(key, kept);
+    }
+}

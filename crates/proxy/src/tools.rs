@@ -1,0 +1,364 @@
+//! Servers of tools behind one address: one message of the Model Context Protocol, from its head to its record.
+//!
+//! Who calls, what is allowed, what is left and what is recorded is `policy::front`'s, in its order. A client's session is sealed into
+//! its id, so that this gate keeps nothing of it; each server is spoken to in the session that it opened for that client.
+//! Invariant: what a list does not show cannot be used either: each use asks anew, of the name that goes to the server.
+//! Not here: messages and names (`mcp`), who may use what (`policy::mcp`).
+
+mod answer;
+mod ask;
+mod body;
+mod call;
+mod join;
+mod lists;
+mod metadata;
+mod read;
+mod requests;
+mod session;
+mod standing;
+mod stream;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use mcp::catalog::Kind;
+use mcp::envelope::{Fault, Message, Says};
+use mcp::session::{NoSession, Session};
+use mcp::version::Version;
+use policy::authorizer::{Asked, Authorization, Authorizer};
+use policy::exchange::ANSWER_WITHIN;
+use policy::front::Http;
+use policy::identity::Unproven;
+use policy::mcp::PATH;
+use policy::operation::Operation;
+use policy::refusal::Refusal;
+use wire::head::{Known, Method, RequestHead};
+
+use self::ask::Asker;
+use self::call::{Asks, Call, Stop, env, principal, rule};
+use self::join::while_there;
+use crate::client::Downstream;
+use crate::deadline::Deadline;
+use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
+
+/// The methods that records name.
+const METHODS: [&str; 18] = [
+    "initialize",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "prompts/list",
+    "prompts/get",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "completion/complete",
+    "logging/setLevel",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+    "server/discover",
+];
+
+/// What came with a message.
+struct Arrived<'a> {
+    head: &'a RequestHead,
+    who: Http<'a>,
+    /// The whole text of it.
+    text: Vec<u8>,
+}
+
+/// Serves one request to the path of servers of tools.
+pub(crate) async fn serve<D: Downstream>(
+    worker: &Rc<Worker>,
+    view: Rc<WorkerSnapshot>,
+    (head, length): (&RequestHead, Option<u64>),
+    page: Option<Box<str>>,
+    client: &mut D,
+    deadline: &mut Deadline,
+) {
+    let peer = client.peer();
+    let who = Http { head, peer: &peer };
+    let mut call = Call::begin(worker, view, page, head, &who);
+    let mut id = b"null".to_vec();
+    let served = serve_call(&mut call, (head, length), who, &mut id, client, deadline).await;
+    deadline.clear();
+    match served {
+        Ok(()) => answer::completed(&mut call),
+        Err(Stop::Refused) => {
+            answer::refused(&mut call, client, &id).await;
+            answer::completed(&mut call);
+        }
+        // Its end is that of what is dropped.
+        Err(Stop::Gone) => client.abandon(),
+    }
+}
+
+async fn serve_call<D: Downstream>(
+    call: &mut Call,
+    (head, length): (&RequestHead, Option<u64>),
+    who: Http<'_>,
+    id: &mut Vec<u8>,
+    client: &mut D,
+    deadline: &mut Deadline,
+) -> Result<(), Stop> {
+    let is_metadata =
+        Call::config(&call.view).is_some_and(|(config, _)| config.is_metadata(head.path()));
+    if is_metadata {
+        return metadata::serve(call, head, client).await;
+    }
+    identify(call, &who, client).await?;
+    let view = Rc::clone(&call.view);
+    if let Some(refusal) = call.record().and_then(|record| match rule(record, &view) {
+        // A key for some models alone is for nothing else.
+        Ok(_) if record.caller.as_ref().is_some_and(|c| !c.models.is_empty()) => {
+            Some(Refusal::NotAuthorized)
+        }
+        Ok(_) => None,
+        Err(refusal) => Some(refusal),
+    }) {
+        return Err(call.refuse(refusal));
+    }
+    authorized_outside(call, &who, false, client).await?;
+    match head.method {
+        Method::Post => {
+            let text = body::read(call, head, length, client, deadline).await?;
+            let arrived = Arrived { head, who, text };
+            posted(call, &arrived, id, client).await
+        }
+        Method::Delete => {
+            let arrived = Arrived {
+                head,
+                who,
+                text: Vec::new(),
+            };
+            session::end(call, &arrived, client).await
+        }
+        Method::Get => {
+            let arrived = Arrived {
+                head,
+                who,
+                text: Vec::new(),
+            };
+            standing::serve(call, &arrived, client).await
+        }
+        _ => {
+            let allow = "GET, POST, DELETE";
+            Err(call.refuse(Refusal::Method { allow }))
+        }
+    }
+}
+
+/// Who calls.
+async fn identify<D: Downstream>(
+    call: &mut Call,
+    who: &Http<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let Asks::Somebody(asking) = call.identify(who)? else {
+        return Ok(());
+    };
+    let worker = Rc::clone(&call.worker);
+    let (verifier, credential) = asking.question();
+    let asked = verifier.ask(credential.clone());
+    let answer = while_there(worker.timers.timeout(ANSWER_WITHIN, asked), &worker, client).await?;
+    let answer = answer.unwrap_or(Err(Unproven::Unavailable("no answer in time".into())));
+    let now = worker.now();
+    let known = env(&call.view, now, |env| asking.answered(answer, who, env));
+    call.identified(known)
+}
+
+/// Whoever is asked outside allows it.
+async fn authorized_outside<D: Downstream>(
+    call: &mut Call,
+    who: &Http<'_>,
+    has_route: bool,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let (worker, view) = (Rc::clone(&call.worker), Rc::clone(&call.view));
+    let snapshot = view.snapshot();
+    let asking = call.record().and_then(|record| {
+        let workload = snapshot.workload(record.workload?)?;
+        let authorizer: &dyn Authorizer = if has_route {
+            &**workload.call_authorizer.as_ref()?
+        } else {
+            &**workload.authorizer.as_ref()?
+        };
+        let (_, _, chosen) = rule(record, &view).ok()?;
+        let backends = chosen.route.backends.iter();
+        let backends = backends.filter_map(|id| snapshot.backend(*id));
+        Some(authorizer.ask(&Asked {
+            id: &record.id,
+            head: who.head,
+            source: snapshot.clients.address(who.peer.address, who.head),
+            workload: &workload.name,
+            caller: record.caller.as_deref(),
+            model: None,
+            route: has_route.then_some(&*chosen.route.name),
+            backends: if has_route {
+                backends.map(|backend| &*backend.name).collect()
+            } else {
+                Vec::new()
+            },
+        }))
+    });
+    let Some(asking) = asking else {
+        return Ok(());
+    };
+    let answer = while_there(
+        worker.timers.timeout(ANSWER_WITHIN, asking),
+        &worker,
+        client,
+    )
+    .await?;
+    match answer {
+        Ok(Authorization::Allowed) => Ok(()),
+        Ok(Authorization::Denied(why)) => {
+            call.facts.reason = Some(why);
+            Err(call.refuse(Refusal::NotAuthorized))
+        }
+        Ok(Authorization::Unavailable(why)) => {
+            call.facts.reason = Some(why);
+            Err(call.refuse(Refusal::AuthorizerUnavailable))
+        }
+        Err(_) => Err(call.refuse(Refusal::AuthorizerUnavailable)),
+    }
+}
+
+/// One message.
+async fn posted<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    id: &mut Vec<u8>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let message = match Message::read(&arrived.text) {
+        Ok(message) => message,
+        Err(fault) => return Err(call.refuse(invalid(fault))),
+    };
+    match &message.says {
+        Says::Request {
+            id: asked, method, ..
+        } => {
+            id.clear();
+            id.extend_from_slice(asked);
+            call.facts.method = known(method);
+            requests::serve(call, arrived, &message, method, id, client).await
+        }
+        Says::Notification { method } => {
+            call.facts.method = known(method);
+            session::notified(call, arrived, method, client).await
+        }
+        Says::Response { .. } => session::answered(call, arrived, client).await,
+    }
+}
+
+fn known(method: &str) -> &'static str {
+    let mut known = METHODS.into_iter();
+    known.find(|known| *known == method).unwrap_or_default()
+}
+
+fn invalid(fault: Fault) -> Refusal {
+    Refusal::McpMessage {
+        says: fault.to_string().into(),
+        number: fault.code(),
+    }
+}
+
+/// The id of a session that was opened.
+fn session_id(head: &RequestHead) -> &[u8] {
+    let id = head.fields.only(Known::McpSessionId);
+    id.ok().flatten().unwrap_or_default()
+}
+
+/// The session that a message is of, for its caller and rule; and a version that it may be in.
+fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
+    let opened = {
+        let version = head.fields.only(Known::McpProtocolVersion);
+        let version = version.map(|said| said.map(|said| std::str::from_utf8(said).ok()));
+        match version {
+            Ok(None) => {}
+            Ok(Some(Some(said))) if Version::of_server(said).is_some() => {}
+            _ => return Err(call.refuse(Refusal::McpVersion)),
+        }
+        let Ok(Some(id)) = head.fields.only(Known::McpSessionId) else {
+            return Err(call.refuse(Refusal::McpSessionMissing));
+        };
+        let now = call.worker.now();
+        let unix_s = call.worker.clock.wall_ms(now) / 1000;
+        let (Some(record), Some((config, tools))) = (call.record(), Call::config(&call.view))
+        else {
+            return Err(call.refuse(call::OUT_OF_ORDER));
+        };
+        let who = principal(record, &call.view);
+        let place = rule(record, &call.view).ok();
+        let place = place.and_then(|(nth, ..)| tools.places.get(nth));
+        let opened = place.map(|place| tools.sealer.open(id, place, &who, unix_s));
+        let is_ended = |_: &Session| config.ended.has(|| tools.sealer.mark_of_session(id));
+        match opened {
+            Some(Ok(session)) if is_ended(&session) => Some(Err(NoSession::Ended)),
+            opened => opened,
+        }
+    };
+    match opened {
+        Some(Ok(session)) => Ok(session),
+        Some(Err(none)) => {
+            call.facts.reason = Some(none.reason().into());
+            Err(call.refuse(Refusal::McpSessionNotFound))
+        }
+        None => Err(call.refuse(call::OUT_OF_ORDER)),
+    }
+}
+
+/// Rules and limits let it pass: `named` is the whole name of what it is about.
+async fn admitted<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    method: &str,
+    named: Option<&str>,
+    counts: bool,
+    client: &mut D,
+) -> Result<(), Stop> {
+    authorized_outside(call, &arrived.who, true, client).await?;
+    let view = Rc::clone(&call.view);
+    let snapshot = view.snapshot();
+    let chosen = call.record().map(|record| rule(record, &view));
+    let chosen = match chosen {
+        Some(Ok((_, rule, chosen))) => {
+            let workload = call.record().and_then(|record| record.workload);
+            match (workload, named) {
+                (Some(workload), Some(tool)) if method == Kind::Tools.used_by() => {
+                    policy::route::of_tool(snapshot, workload, (rule, chosen), tool)
+                }
+                _ => chosen,
+            }
+        }
+        Some(Err(refusal)) => return Err(call.refuse(refusal)),
+        None => return Err(Stop::Gone),
+    };
+    let asked = policy::front::Call {
+        method,
+        path: named.unwrap_or(PATH),
+        operation: Operation::Mcp.as_str(),
+        source: snapshot
+            .clients
+            .address(arrived.who.peer.address, arrived.head),
+        route: Some(chosen.route),
+        model: None,
+    };
+    call.admit(&asked, chosen, counts)
+}
+
+/// How long one server may take where several are asked.
+fn within(call: &Call) -> Duration {
+    Call::config(&call.view).map_or(Duration::ZERO, |(config, _)| config.within)
+}
+
+/// Asks on behalf of a message.
+fn asker<'a>(worker: &'a Rc<Worker>, view: &'a WorkerSnapshot, id: &'a str) -> Asker<'a> {
+    Asker { worker, view, id }
+}

@@ -1,0 +1,151 @@
+//! What a client is answered: messages whole, and refusals as errors of JSON-RPC.
+//!
+//! Invariant: an error says what was refused in its request's own terms, with its id, and in HTTP's by the status beside it.
+//! Not here: which refusal has which status (`policy::refusal`), streams (`stream`).
+
+use std::rc::Rc;
+
+use mcp::reply;
+use policy::record::{Closed, Outcome};
+use policy::refusal::Refusal;
+
+use super::call::{Call, Stop};
+use crate::client::{BodyLength, Downstream};
+use crate::cors::Cors;
+use crate::reply::{Patience, hints, part};
+
+/// Answers with a message, and says the session that it opens.
+pub(super) async fn message<D: Downstream>(
+    call: &mut Call,
+    client: &mut D,
+    body: &[u8],
+    session: Option<&str>,
+) -> Result<(), Stop> {
+    client.begin(200, BodyLength::Length(body.len() as u64));
+    client.date();
+    client.field(b"content-type", b"application/json");
+    if let Some(session) = session {
+        client.field(b"mcp-session-id", session.as_bytes());
+    }
+    finish_head(call, client, 200);
+    sent(call, client, body, true).await
+}
+
+/// Answers that a message was taken: 202 for what is not answered, 200 for the end of a session.
+pub(super) async fn taken<D: Downstream>(
+    call: &mut Call,
+    client: &mut D,
+    status: u16,
+) -> Result<(), Stop> {
+    client.begin(status, BodyLength::Length(0));
+    client.date();
+    finish_head(call, client, status);
+    sent(call, client, b"", true).await
+}
+
+/// Says why a message was refused; `id` is its request's as written, or `null`.
+pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: &[u8]) {
+    let Some(refusal) = call.refusal() else {
+        return;
+    };
+    let mut told = refusal.reply();
+    let challenge = told.challenge.and_then(|_| challenge(call, &refusal));
+    if challenge.is_some() {
+        told.challenge = None;
+    }
+    let number = match &refusal {
+        Refusal::McpMessage { number, .. } => *number,
+        Refusal::McpMethod { .. } => reply::METHOD_NOT_FOUND,
+        Refusal::McpNotFound { what, .. } if *what == "resource" => reply::RESOURCE_NOT_FOUND,
+        Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. } => reply::INVALID_PARAMS,
+        refusal if refusal.is_failure() => reply::INTERNAL,
+        _ => reply::REFUSED,
+    };
+    let body = reply::error(id, number, &told.message, told.code);
+    // To JSON-RPC an error is an answer; by another status clients would not know it from one of HTTP.
+    let status = match number {
+        reply::METHOD_NOT_FOUND | reply::INVALID_PARAMS | reply::RESOURCE_NOT_FOUND => 200,
+        _ => told.status,
+    };
+    client.begin(status, BodyLength::Length(body.len() as u64));
+    client.date();
+    client.field(b"content-type", b"application/json");
+    hints(client, &told);
+    if let Some(challenge) = challenge {
+        client.field(b"www-authenticate", challenge.as_bytes());
+    }
+    finish_head(call, client, status);
+    // Whoever is gone is told nothing, and the record says why it was refused.
+    let _gone = sent(call, client, &body, true).await;
+}
+
+/// How a client finds who gives it a token, where the gate tells that.
+fn challenge(call: &Call, refusal: &Refusal) -> Option<String> {
+    let (config, _) = Call::config(&call.view)?;
+    let oauth = config.oauth.as_ref()?;
+    let fault = match refusal {
+        Refusal::CredentialMissing => "",
+        _ => ", error=\"invalid_token\"",
+    };
+    Some(format!(
+        "Bearer resource_metadata=\"{}\"{fault}",
+        oauth.metadata_url
+    ))
+}
+
+/// The end of every head.
+pub(super) fn finish_head<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
+    client.field(b"x-request-id", call.id.as_bytes());
+    let snapshot = call.view.snapshot();
+    let cors = Cors {
+        origins: &snapshot.web.origins,
+        page: call.page.as_deref(),
+        takes_sessions: snapshot.login.is_some(),
+    };
+    cors.write(client);
+    begun_at(call, client, status);
+}
+
+/// The end of a head that every page may read.
+pub(super) fn begun<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
+    client.field(b"x-request-id", call.id.as_bytes());
+    begun_at(call, client, status);
+}
+
+fn begun_at<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
+    client.begun();
+    call.facts.status = status;
+    let now = call.worker.now();
+    call.facts.answered.get_or_insert(now);
+}
+
+/// Sends part of an answer.
+pub(super) async fn sent<D: Downstream>(
+    call: &mut Call,
+    client: &mut D,
+    body: &[u8],
+    end: bool,
+) -> Result<(), Stop> {
+    let worker = Rc::clone(&call.worker);
+    let patience = Patience {
+        worker: &worker,
+        stall: call.view.snapshot().bounds.write_stall,
+    };
+    match part(client, body, end, patience).await {
+        Ok(bytes) => {
+            call.facts.bytes_out += bytes;
+            Ok(())
+        }
+        Err(error) => {
+            if error.kind() == std::io::ErrorKind::TimedOut {
+                worker.closed(Closed::WriteStall);
+            }
+            Err(Stop::Gone)
+        }
+    }
+}
+
+/// It was answered.
+pub(super) fn completed(call: &mut Call) {
+    call.finish(Outcome::Completed);
+}

@@ -1,0 +1,373 @@
+//! One request to one server of tools.
+//!
+//! Invariant: nothing that the client sent as a credential goes there: each field is written here. A request is sent a second time
+//! only where a kept connection certainly took nothing of it.
+//! Not here: what is asked (`super`), connections (`upstream`), what an answer means (`mcp::events`).
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp::events::Unusable;
+use mcp::session::OpenServer;
+use mcp::version::Version;
+use policy::attempt::Failure;
+use policy::credential::{Credential, Signable, UpstreamAuth};
+use policy::id::EndpointId;
+use policy::mcp::Server;
+use policy::record::AttemptRecord;
+use policy::refusal::Refusal;
+use policy::retry::Retry;
+use policy::secret::Secret;
+use policy::snapshot::{Backend, Endpoint, Timeouts};
+use wire::head::{Known, Method};
+
+use super::call::OUT_OF_ORDER;
+use crate::buffer::Buffers;
+use crate::deadline::Deadline;
+use crate::upstream::line::{Line, dial, reuse};
+use crate::upstream::{Answered, Outgoing, Response, Watch, h1, h2};
+use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
+
+/// What all requests of one message have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a> {
+    pub(super) worker: &'a Rc<Worker>,
+    pub(super) view: &'a WorkerSnapshot,
+    /// The message's id.
+    pub(super) id: &'a str,
+}
+
+/// What is asked.
+#[derive(Clone)]
+pub(super) struct Request<'a> {
+    pub(super) method: Method,
+    /// What is open there, where something is.
+    pub(super) open: Option<&'a OpenServer>,
+    pub(super) body: Bytes,
+    /// Where a stream is taken up again: the server's own id of an event.
+    pub(super) last_event: Option<&'a str>,
+    /// Where several servers are asked: how long each may take to begin its answer.
+    pub(super) within: Option<Duration>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone)]
+pub(super) enum Failed {
+    /// Nothing came, or a status that is no answer.
+    Upstream(Failure),
+    /// The gate has no credential for it, or it was refused.
+    Credential,
+    /// The server has no such session any more.
+    SessionGone,
+    /// It is no message, or not the one that was asked for.
+    Unusable(Unusable),
+    /// It is longer than may be.
+    TooLong,
+    /// There is no room for it beside the answers that are being read.
+    NoRoom,
+    /// A bug.
+    Bug,
+}
+
+impl Failed {
+    pub(super) fn refusal(&self) -> Refusal {
+        match self {
+            Self::Upstream(failure) => Refusal::Upstream(*failure),
+            Self::Credential => Refusal::UpstreamCredential,
+            Self::SessionGone => Refusal::McpSessionNotFound,
+            Self::Unusable(_) | Self::TooLong => Refusal::UpstreamFormat,
+            Self::NoRoom => Refusal::Overloaded,
+            Self::Bug => OUT_OF_ORDER,
+        }
+    }
+
+    /// For the log, where its refusal does not say it all.
+    pub(super) fn reason(&self) -> Option<Box<str>> {
+        match self {
+            Self::Unusable(unusable) => Some(unusable.to_string().into()),
+            Self::TooLong => Some("the server's answer is longer than may be".into()),
+            Self::SessionGone => Some("the server has no such session any more".into()),
+            Self::Upstream(_) | Self::Credential | Self::NoRoom | Self::Bug => None,
+        }
+    }
+}
+
+/// A response that began, with how long its parts may take.
+pub(super) struct Began {
+    pub(super) response: Response,
+    pub(super) timeouts: Timeouts,
+}
+
+impl Asker<'_> {
+    /// Sends a request, and gives the response that began.
+    pub(super) async fn send(self, server: &Server, request: Request<'_>) -> Result<Began, Failed> {
+        let snapshot = self.view.snapshot();
+        let backend = snapshot.backend(server.backend).ok_or(Failed::Bug)?;
+        let id = *backend.endpoints.first().ok_or(Failed::Bug)?;
+        let endpoint = snapshot.endpoint(id).ok_or(Failed::Bug)?;
+        let timeouts = Timeouts {
+            first_byte: request.within.map_or(backend.timeouts.first_byte, |w| {
+                w.min(backend.timeouts.first_byte)
+            }),
+            ..backend.timeouts
+        };
+        let minted = self.minted(endpoint, timeouts).await?;
+        let mut outgoing = ToServer {
+            endpoint,
+            backend,
+            asker_id: self.id,
+            request: &request,
+            minted: minted.as_deref(),
+            signature: Vec::new(),
+        };
+        outgoing.sign(self.worker);
+        let sent = self.attempt(id, &outgoing, timeouts).await;
+        let result = match &sent {
+            Ok(response) => Ok(response.head.as_ref().map_or(0, |head| head.status)),
+            Err(failure) => Err(*failure),
+        };
+        let attempt = AttemptRecord {
+            endpoint: id,
+            result,
+            retry: Retry::No,
+        };
+        self.worker.trouble_of(&attempt);
+        self.worker.sink(|sink| sink.attempt(snapshot, &attempt));
+        if let (UpstreamAuth::Minted(minter), Ok(status @ (401 | 403))) = (&endpoint.auth, result) {
+            minter.refused(status, None);
+        }
+        let response = sent.map_err(Failed::Upstream)?;
+        Ok(Began { response, timeouts })
+    }
+
+    /// The credential that is made while the gate runs.
+    async fn minted(
+        self,
+        endpoint: &Endpoint,
+        timeouts: Timeouts,
+    ) -> Result<Option<Arc<Credential>>, Failed> {
+        let UpstreamAuth::Minted(minter) = &endpoint.auth else {
+            return Ok(None);
+        };
+        if let Some(ready) = minter.ready(None) {
+            return Ok(Some(ready));
+        }
+        let minting = minter.mint(None);
+        let minted = self.worker.timers.timeout(timeouts.connect, minting).await;
+        minted.ok().flatten().map(Some).ok_or(Failed::Credential)
+    }
+
+    async fn attempt(
+        self,
+        id: EndpointId,
+        outgoing: &ToServer<'_>,
+        timeouts: Timeouts,
+    ) -> Result<Response, Failure> {
+        let pool = self.view.pool(id).ok_or(Failure::Exhausted)?;
+        let to = pool.names.turn();
+        let body = std::slice::from_ref(&outgoing.request.body);
+        let has_body = outgoing.request.method == Method::Post;
+        let body = if has_body { body } else { &[] };
+        let length = has_body.then_some(outgoing.request.body.len() as u64);
+        let mut deadline = Deadline::new(&self.worker.clock.wheel);
+        let mut may_reuse = true;
+        loop {
+            let kept = may_reuse.then(|| reuse(pool, to)).flatten();
+            let was_kept = kept.is_some();
+            let line = match kept {
+                Some(line) => line,
+                None => {
+                    let timers = &self.worker.timers;
+                    dial((pool, to), may_reuse, timers, timeouts.connect).await?
+                }
+            };
+            deadline.set(timeouts.first_byte);
+            let mut response = None;
+            let mut waiting = Waiting(self.worker);
+            let answered = match line {
+                Line::H1(connection) => {
+                    let sending = h1::Sending::new(&self.worker.buffers, outgoing, body, length);
+                    let method = outgoing.request.method;
+                    h1::exchange(
+                        pool,
+                        connection,
+                        sending,
+                        method,
+                        &mut response,
+                        &mut deadline,
+                        &mut waiting,
+                    )
+                    .await
+                }
+                Line::H2(handle) => {
+                    let sending = h2::Sending::new(outgoing, body, length);
+                    h2::exchange(handle, sending, &mut response, &mut deadline, &mut waiting).await
+                }
+            };
+            match (answered, response) {
+                (Answered::Head, Some(response)) => return Ok(response),
+                (Answered::Lost(lost), _) if lost.is_untaken && was_kept => may_reuse = false,
+                (Answered::Lost(lost), _) => return Err(lost.failure),
+                (Answered::Gone | Answered::Head, _) => return Err(Failure::Reset),
+            }
+        }
+    }
+}
+
+/// Nobody but the deadline ends this wait; whoever drops it does.
+struct Waiting<'a>(&'a Worker);
+
+impl Watch for Waiting<'_> {
+    fn buffers(&self) -> &Buffers {
+        &self.0.buffers
+    }
+
+    fn sent(&mut self, _: bool) {}
+
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+/// A request to a server.
+struct ToServer<'a> {
+    endpoint: &'a Endpoint,
+    backend: &'a Backend,
+    asker_id: &'a str,
+    request: &'a Request<'a>,
+    minted: Option<&'a Credential>,
+    signature: Vec<(&'static str, Secret)>,
+}
+
+impl ToServer<'_> {
+    fn sign(&mut self, worker: &Worker) {
+        let Some(Credential::Signer(signer)) = self.minted else {
+            return;
+        };
+        let mut headers = Vec::new();
+        self.fields(|name, value| {
+            if signer.covers(name) {
+                headers.push((name.to_vec(), value.to_vec()));
+            }
+        });
+        let path = [&*self.endpoint.base_path, Outgoing::path(self)].concat();
+        let signable = Signable {
+            method: self.method_text(),
+            authority: &self.endpoint.authority,
+            path: &path,
+            query: "",
+            headers: &headers,
+            body: std::slice::from_ref(&self.request.body),
+        };
+        let unix_s = worker.clock.wall_ms(worker.now()) / 1000;
+        self.signature = signer.sign(&signable, unix_s);
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.request.open.map(|open| open.version)
+    }
+}
+
+impl Outgoing for ToServer<'_> {
+    fn endpoint(&self) -> &Endpoint {
+        self.endpoint
+    }
+
+    fn method_text(&self) -> &str {
+        match self.request.method {
+            Method::Delete => "DELETE",
+            Method::Get => "GET",
+            _ => "POST",
+        }
+    }
+
+    fn path(&self) -> &str {
+        if self.endpoint.base_path.is_empty() {
+            "/"
+        } else {
+            ""
+        }
+    }
+
+    fn query(&self) -> &str {
+        ""
+    }
+
+    fn fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
+        match self.request.method {
+            Method::Get => put(b"accept", b"text/event-stream"),
+            _ => put(b"accept", b"application/json, text/event-stream"),
+        }
+        if let Some(last) = self.request.last_event {
+            put(b"last-event-id", last.as_bytes());
+        }
+        if self.request.method == Method::Post {
+            put(b"content-type", b"application/json");
+        }
+        put(b"user-agent", USER_AGENT.as_bytes());
+        if let Some(id) = self.request.open.and_then(|open| open.id.as_deref()) {
+            put(b"mcp-session-id", id.as_bytes());
+        }
+        // The oldest has no such field.
+        if let Some(version) = self.version().filter(|of| *of > Version::V20250326) {
+            put(b"mcp-protocol-version", version.as_str().as_bytes());
+        }
+        for added in &self.backend.headers {
+            put(&added.name, &added.value);
+        }
+        put(b"x-request-id", self.asker_id.as_bytes());
+    }
+
+    fn secrets(&self, mut put: impl FnMut(&str, &Secret)) {
+        match (self.minted, &self.endpoint.auth) {
+            (Some(Credential::Header { name, value }), _) => put(name, value),
+            (Some(Credential::Signer(_)), _) => {
+                for (name, value) in &self.signature {
+                    put(name, value);
+                }
+            }
+            (None, UpstreamAuth::Header { name, value }) => put(name, value),
+            (None, UpstreamAuth::None | UpstreamAuth::Minted(_)) => {}
+        }
+        let proxy = self.endpoint.origin.proxy.as_deref();
+        let proxy = proxy.filter(|_| self.endpoint.origin.is_relayed());
+        if let Some(value) = proxy.and_then(|proxy| proxy.authorization.as_ref()) {
+            put("proxy-authorization", value);
+        }
+    }
+}
+
+const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
+
+/// How a response says what it is.
+pub(super) enum Form {
+    Json,
+    Events,
+    /// It is taken, and there is nothing to read.
+    Taken,
+}
+
+/// What a response is, by its head; else why it is none.
+pub(super) fn form(response: &Response, has_session: bool) -> Result<Form, Failed> {
+    let head = response.head.as_ref().ok_or(Failed::Bug)?;
+    let kind = head.fields.only(Known::ContentType).ok().flatten();
+    let kind = kind.map(|kind| kind.split(|b| *b == b';').next().unwrap_or_default());
+    let is = |name: &[u8]| kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(name));
+    let is_json = is(b"application/json");
+    let is_coded = head.fields.of(Known::ContentEncoding).next().is_some();
+    match head.status {
+        200 if is_coded => Err(Failed::Unusable(Unusable::NoMessage)),
+        200 if is(b"text/event-stream") => Ok(Form::Events),
+        200 if is_json => Ok(Form::Json),
+        200 | 202 | 204 => Ok(Form::Taken),
+        404 if has_session => Err(Failed::SessionGone),
+        401 | 403 => Err(Failed::Credential),
+        // An error of JSON-RPC may be in it.
+        400..=499 if is_json && !is_coded => Ok(Form::Json),
+        status => Err(Failed::Upstream(Failure::Status(status))),
+    }
+}

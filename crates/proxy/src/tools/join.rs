@@ -1,0 +1,55 @@
+//! Several waits at once, in one task.
+//!
+//! Not here: what is waited for.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use super::call::Stop;
+use crate::client::Downstream;
+use crate::worker::Worker;
+
+/// A wait in a list.
+pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// What all of them give, in their order.
+pub(super) async fn all<T>(mut waits: Vec<Boxed<'_, T>>) -> Vec<T> {
+    let mut given: Vec<Option<T>> = waits.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        let mut are_over = true;
+        for (wait, slot) in waits.iter_mut().zip(&mut given) {
+            if slot.is_none() {
+                match wait.as_mut().poll(cx) {
+                    Poll::Ready(value) => *slot = Some(value),
+                    Poll::Pending => are_over = false,
+                }
+            }
+        }
+        if are_over {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    given.into_iter().flatten().collect()
+}
+
+/// What a wait gives, unless the client leaves before.
+pub(super) async fn while_there<T>(
+    wait: impl Future<Output = T>,
+    worker: &Worker,
+    client: &mut impl Downstream,
+) -> Result<T, Stop> {
+    let mut wait = pin!(wait);
+    poll_fn(|cx| {
+        if let Poll::Ready(value) = wait.as_mut().poll(cx) {
+            return Poll::Ready(Ok(value));
+        }
+        client
+            .poll_gone(&worker.buffers, cx)
+            .map(|()| Err(Stop::Gone))
+    })
+    .await
+}

@@ -1,0 +1,233 @@
+//! A session's life: `initialize` at all servers of a rule, notifications, answers to servers, and its end.
+//!
+//! Invariant: a server that is dead, slow or speaks nonsense costs the others no more than the time that one may take; a client is told
+//! which did not answer.
+//! Not here: what a session's id holds (`mcp::session`), requests within it (`requests`).
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use mcp::events::{answer_to, progress_to};
+use mcp::handshake::{Answered, answered as read_answer, asked, told};
+use mcp::session::{NONCE_BYTES, OpenServer, Session};
+use policy::attempt::Failure;
+use policy::mcp::Server;
+use policy::refusal::Refusal;
+use wire::head::Method;
+
+use mcp::envelope::Message;
+
+use super::ask::{Failed, Request};
+use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
+use super::join::{Boxed, all, while_there};
+use super::read::{request, result};
+use super::{Arrived, admitted, answer, asker, invalid, session_id, session_of, within};
+use crate::client::Downstream;
+use crate::worker_snapshot::WorkerSnapshot;
+
+/// Notifications that go to every server of a session: each knows by their ids whether they are its.
+const TO_ALL: [&str; 3] = [
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/roots/list_changed",
+];
+
+/// What a server answered, and what it calls the session.
+type Opened = Result<(Answered, Option<Box<str>>), Failed>;
+
+/// Opens a session with every server of the caller's rule.
+pub(super) async fn begin<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    message: &Message<'_>,
+    id: &[u8],
+    client: &mut D,
+) -> Result<(), Stop> {
+    let asked = match asked(&arrived.text, message.params.as_ref()) {
+        Ok(asked) => asked,
+        Err(fault) => return Err(call.refuse(invalid(fault))),
+    };
+    admitted(call, arrived, "initialize", None, true, client).await?;
+    let (worker, view, call_id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
+    let asker = asker(&worker, &view, &call_id);
+    let (servers, within) = (servers_of(call, &view), within(call));
+    let opening = servers.iter().map(|server| {
+        let message = request(b"0", "initialize", &asked.params);
+        let wait: Boxed<'_, _> = Box::pin(async move {
+            let heard = asker.ask(server, None, message, b"0", within).await?;
+            let answered = result(&heard.message).and_then(read_answer);
+            let unusable = Failed::Unusable(mcp::events::Unusable::NoMessage);
+            Ok((answered.ok_or(unusable)?, heard.session))
+        });
+        wait
+    });
+    let opened: Vec<Opened> = while_there(all(opening.collect()), &worker, client).await?;
+    call.facts.attempts = u32::try_from(opened.len()).unwrap_or(u32::MAX);
+    let mut session = Session {
+        until_unix_s: 0,
+        version: asked.version,
+        servers: Vec::new(),
+    };
+    let (mut known, mut failed) = (Vec::new(), None);
+    for (server, opened) in servers.iter().zip(opened) {
+        match opened {
+            Ok((answered, id)) => {
+                session.servers.push(OpenServer {
+                    name: (&*server.name).into(),
+                    version: answered.version,
+                    abilities: answered.abilities,
+                    id,
+                });
+                known.push((&*server.name, Some(answered)));
+            }
+            Err(why) => {
+                failed = Some(why);
+                known.push((&*server.name, None));
+            }
+        }
+    }
+    if session.servers.is_empty() {
+        let failed = failed.unwrap_or(Failed::Upstream(Failure::Exhausted));
+        return Err(call.failed(&failed));
+    }
+    let Some(sealed) = sealed(call, session) else {
+        return Err(call.fail(OUT_OF_ORDER));
+    };
+    let told = mcp::reply::result(id, &told(asked.version, &known));
+    answer::message(call, client, &told, Some(&sealed)).await
+}
+
+fn servers_of<'v>(call: &Call, view: &'v WorkerSnapshot) -> Vec<&'v Server> {
+    let (Some(record), Some((config, _))) = (call.record(), Call::config(view)) else {
+        return Vec::new();
+    };
+    rule(record, view).map_or_else(
+        |_| Vec::new(),
+        |(_, rule, _)| config.servers_of(rule).collect(),
+    )
+}
+
+/// The session's id.
+fn sealed(call: &Call, session: Session) -> Option<String> {
+    let (record, (config, tools)) = (call.record()?, Call::config(&call.view)?);
+    let (nth, ..) = rule(record, &call.view).ok()?;
+    let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
+    let session = Session {
+        until_unix_s: unix_s.saturating_add(config.session.as_secs()),
+        ..session
+    };
+    let mut nonce = [0; NONCE_BYTES];
+    let chance = rustls::crypto::ring::default_provider().secure_random;
+    chance.fill(&mut nonce).ok()?;
+    let who = principal(record, &call.view);
+    tools
+        .sealer
+        .seal(&session, tools.places.get(nth)?, &who, nonce)
+}
+
+/// A client tells what nobody answers.
+pub(super) async fn notified<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    method: &str,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let mut session = session_of(call, arrived.head)?;
+    admitted(call, arrived, method, None, false, client).await?;
+    if let Some((server, body)) = progress_of(method, &arrived.text) {
+        session.servers.retain(|open| *open.name == *server);
+        to_all(call, &session, Method::Post, &Bytes::from(body), client).await?;
+    } else if TO_ALL.contains(&method) {
+        let body = Bytes::from(arrived.text.clone());
+        to_all(call, &session, Method::Post, &body, client).await?;
+    }
+    answer::taken(call, client, 202).await
+}
+
+/// The server whose request it tells the progress of, and what that server is told.
+fn progress_of(method: &str, text: &[u8]) -> Option<(String, Vec<u8>)> {
+    (method == "notifications/progress").then(|| progress_to(text))?
+}
+
+/// A client answers what a server asked.
+pub(super) async fn answered<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let mut session = session_of(call, arrived.head)?;
+    let Some((server, body)) = answer_to(&arrived.text) else {
+        let says = "it answers no request of a server".into();
+        return Err(call.refuse(Refusal::McpMessage {
+            says,
+            number: -32600,
+        }));
+    };
+    session.servers.retain(|open| *open.name == *server);
+    admitted(call, arrived, "response", None, false, client).await?;
+    to_all(call, &session, Method::Post, &Bytes::from(body), client).await?;
+    answer::taken(call, client, 202).await
+}
+
+/// A client ends its session.
+pub(super) async fn end<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let session = session_of(call, arrived.head)?;
+    admitted(call, arrived, "DELETE", None, false, client).await?;
+    if let Some((config, tools)) = Call::config(&call.view) {
+        let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
+        let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+        config.ended.end(mark, session.until_unix_s, unix_s);
+    }
+    to_all(call, &session, Method::Delete, &Bytes::new(), client).await?;
+    answer::taken(call, client, 200).await
+}
+
+/// Sends the same to each server of a session, and waits until each has it, as long as one may take: what comes next must not
+/// overtake it.
+async fn to_all<D: Downstream>(
+    call: &mut Call,
+    session: &Session,
+    method: Method,
+    body: &Bytes,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let (worker, view, id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
+    let (asker, within) = (asker(&worker, &view, &id), within(call));
+    let servers = servers_of(call, &view);
+    let open = session.servers.iter().filter_map(|open| {
+        let server = servers.iter().find(|server| *server.name == *open.name)?;
+        // Where there is no session there is none to end.
+        (method != Method::Delete || open.id.is_some()).then_some((*server, open))
+    });
+    let waits = open.map(|(server, open)| {
+        let request = Request {
+            method,
+            open: Some(open),
+            body: body.clone(),
+            last_event: None,
+            within: Some(within),
+        };
+        let wait: Boxed<'_, ()> = Box::pin(async move {
+            let sending = asker.send(server, request);
+            // What became of it is in the log of attempts.
+            drop(worker_timeout(asker, within, sending).await);
+        });
+        wait
+    });
+    let waits: Vec<_> = waits.collect();
+    call.facts.attempts = u32::try_from(waits.len()).unwrap_or(u32::MAX);
+    while_there(all(waits), &worker, client).await?;
+    Ok(())
+}
+
+async fn worker_timeout<T>(
+    asker: super::ask::Asker<'_>,
+    within: std::time::Duration,
+    wait: impl Future<Output = T>,
+) -> Option<T> {
+    asker.worker.timers.timeout(within, wait).await.ok()
+}

@@ -1,0 +1,383 @@
+//! A client's standing stream (`GET`): what its servers say outside calls, and the rest of a stream that broke off.
+//!
+//! Each server has a lane of its own that opens its stream, reads it, and opens it again where it ended; the lanes meet in the one
+//! stream of the client. Where a stream of a call is taken up again, there is one lane, and it is not opened a second time.
+//! Invariant: what a server says is shown as on the stream of a call; no server waits for another one.
+//! Not here: what is said (`mcp::events`), where a stream is taken up (`mcp::place`).
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp::events::{told, write_place};
+use mcp::place::{Of, Place};
+use mcp::session::{OpenServer, Session};
+use policy::attempt::Failure;
+use policy::mcp::{McpRoute, Server};
+use policy::refusal::Refusal;
+use wire::head::{Known, Method};
+use wire::sse::{DataReader, Whole};
+
+use super::ask::{Asker, Began, Failed, Form, Request, form};
+use super::call::{Call, OUT_OF_ORDER, Stop, rule};
+use super::join::while_there;
+use super::read::{Held, next};
+use super::stream::{QUIET, begin, pass_on, speaker};
+use super::{Arrived, admitted, answer, asker, session_id, session_of, within};
+use crate::client::Downstream;
+use crate::deadline::Deadline;
+use crate::timers::Timers;
+
+/// How often a stream on which nothing is said shows that it is there.
+const QUIET_EVERY: Duration = Duration::from_secs(25);
+/// How soon a stream is opened again that its server ended, unless that says another time.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How late at most, where that fails.
+const AGAIN_AFTER_MOST: Duration = Duration::from_secs(60);
+/// What a request that no such stream is for is told.
+const NO_STREAM: &str = "POST, DELETE";
+
+/// Serves one.
+pub(super) async fn serve<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let session = session_of(call, arrived.head)?;
+    let session_id = session_id(arrived.head);
+    admitted(call, arrived, "GET", None, false, client).await?;
+    let view = Rc::clone(&call.view);
+    let (Some((config, tools)), Some(record)) = (Call::config(&view), call.record()) else {
+        return Err(call.refuse(OUT_OF_ORDER));
+    };
+    let Ok((_, rule, _)) = rule(record, &view) else {
+        return Err(call.refuse(Refusal::McpRouteNotFound));
+    };
+    let place = match arrived.head.fields.only(Known::LastEventId) {
+        Ok(None) => Some(Place::new(Of::Session)),
+        Ok(Some(id)) => Place::read(id, &tools.sealer, session_id),
+        Err(_) => None,
+    };
+    let Some(place) = place else {
+        return Err(call.refuse(Refusal::McpMessage {
+            says: "`last-event-id` is of no stream of this session".into(),
+            number: mcp::reply::REFUSED,
+        }));
+    };
+    let (worker, call_id) = (call.worker.clone(), call.id.clone());
+    let asker = asker(&worker, &view, &call_id);
+    let servers: Vec<&Server> = config.servers_of(rule).collect();
+    let mut lanes = Lanes::new(asker, &session, &servers, &place);
+    let first = lanes.first(&worker.timers, within(call));
+    while_there(first, &worker, client).await?;
+    if lanes.are_over() {
+        let refusal = match lanes.failed.take() {
+            Some(Failed::SessionGone) => Refusal::McpSessionNotFound,
+            _ => Refusal::Method { allow: NO_STREAM },
+        };
+        return Err(call.refuse(refusal));
+    }
+    begin(call, client).await?;
+    let until = Duration::from_secs(session.until_unix_s.saturating_sub(unix_s(call)));
+    let mut stream = Standing {
+        rule,
+        place,
+        session_id,
+        out: Vec::new(),
+    };
+    let mut over = pin!(worker.timers.sleep(until));
+    let mut drained = pin!(worker.drained.notified());
+    let mut quiet = Deadline::new(&worker.clock.wheel);
+    let mut told: u64 = 0;
+    loop {
+        quiet.set(QUIET_EVERY);
+        let turn = poll_fn(|cx| {
+            if over.as_mut().poll(cx).is_ready()
+                || drained.as_mut().poll(cx).is_ready()
+                || worker.is_draining()
+            {
+                return Poll::Ready(Turn::Over);
+            }
+            if let Poll::Ready(said) = lanes.poll(cx) {
+                return Poll::Ready(Turn::Said(said));
+            }
+            quiet.poll(cx).map(|()| Turn::Quiet)
+        });
+        stream.out.clear();
+        let is_over = match while_there(turn, &worker, client).await? {
+            Turn::Over => true,
+            Turn::Quiet => {
+                stream.out.extend_from_slice(QUIET);
+                false
+            }
+            Turn::Said(said) => {
+                for event in said.events {
+                    stream.take(asker, said.server, event);
+                }
+                lanes.are_over()
+            }
+        };
+        told += stream.out.len() as u64;
+        if is_over || !stream.out.is_empty() {
+            answer::sent(call, client, &stream.out, is_over).await?;
+        }
+        if is_over {
+            tracing::debug!(told, "a standing stream of tools is over");
+            return Ok(());
+        }
+    }
+}
+
+fn unix_s(call: &Call) -> u64 {
+    call.worker.clock.wall_ms(call.worker.now()) / 1000
+}
+
+/// What happens next.
+enum Turn<'v> {
+    /// The session or the gate ends.
+    Over,
+    /// Nothing for a while.
+    Quiet,
+    /// A server said something.
+    Said(Said<'v>),
+}
+
+/// What its client is sent.
+struct Standing<'a> {
+    rule: &'a McpRoute,
+    place: Place,
+    session_id: &'a [u8],
+    out: Vec<u8>,
+}
+
+impl Standing<'_> {
+    fn take(&mut self, asker: Asker<'_>, server: &Server, event: Event) {
+        let is_place = event
+            .id
+            .is_some_and(|id| self.place.move_to(&server.name, &id));
+        let config = Call::config(asker.view).filter(|_| is_place);
+        let id = config.and_then(|(_, tools)| self.place.write(&tools.sealer, self.session_id));
+        let Some(data) = event.data.filter(|data| !data.is_empty()) else {
+            let retry = event.retry_ms.filter(|_| self.place.of == Of::Call);
+            if id.is_some() || retry.is_some() {
+                write_place(id.as_deref(), retry, &mut self.out);
+            }
+            return;
+        };
+        // What is no message is for nobody, and what follows it may be one.
+        if let Ok(said) = told(&data, speaker(asker, server)) {
+            pass_on(said, (self.rule, server), id.as_deref(), &mut self.out);
+        }
+    }
+}
+
+/// An event, kept.
+struct Event {
+    data: Option<Vec<u8>>,
+    id: Option<Vec<u8>>,
+    retry_ms: Option<u32>,
+}
+
+impl From<Whole<'_>> for Event {
+    fn from(event: Whole<'_>) -> Self {
+        Self {
+            data: event.data.map(std::borrow::Cow::into_owned),
+            id: event.id.map(<[u8]>::to_vec),
+            retry_ms: event.retry_ms,
+        }
+    }
+}
+
+/// What one server said.
+struct Said<'v> {
+    server: &'v Server,
+    events: Vec<Event>,
+}
+
+/// A lane on its way to its next step.
+type Stepping<'v> = Pin<Box<dyn Future<Output = (Lane<'v>, Vec<Event>)> + 'v>>;
+
+/// The streams of several servers.
+struct Lanes<'v> {
+    stepping: Vec<Stepping<'v>>,
+    /// One of them has been open.
+    has_begun: bool,
+    /// Why one is over that is over.
+    failed: Option<Failed>,
+}
+
+impl<'v> Lanes<'v> {
+    fn new(asker: Asker<'v>, session: &'v Session, servers: &[&'v Server], place: &Place) -> Self {
+        let is_call = place.of == Of::Call;
+        let of = session.servers.iter().filter_map(|open| {
+            let server = servers.iter().find(|server| *server.name == *open.name)?;
+            let last = place.of_server(&open.name);
+            // The rest of a call is one server's.
+            (!is_call || last.is_some()).then(|| Lane {
+                asker,
+                server,
+                open,
+                last: last.map(str::to_owned),
+                is_call,
+                has_begun: false,
+                stream: None,
+                held: Held::new(asker),
+                after: Duration::ZERO,
+                failures: 0,
+                over: None,
+            })
+        });
+        Self {
+            stepping: of
+                .map(|lane| -> Stepping<'v> { Box::pin(lane.step()) })
+                .collect(),
+            has_begun: false,
+            failed: None,
+        }
+    }
+
+    fn are_over(&self) -> bool {
+        self.stepping.is_empty()
+    }
+
+    /// Ready when a server has begun a stream, when none will, or when it takes too long: then they may begin later.
+    async fn first(&mut self, timers: &Timers, within: Duration) {
+        let first = poll_fn(|cx| {
+            while !self.has_begun && !self.are_over() {
+                // None has begun, so that nothing is said yet.
+                let _none = ready!(self.poll(cx));
+            }
+            Poll::Ready(())
+        });
+        let _late = timers.timeout(within, first).await;
+    }
+
+    /// What a server says next; nothing where a lane merely went on.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said<'v>> {
+        let mut at = 0;
+        while let Some(stepping) = self.stepping.get_mut(at) {
+            let Poll::Ready((mut lane, events)) = stepping.as_mut().poll(cx) else {
+                at += 1;
+                continue;
+            };
+            let server = lane.server;
+            self.has_begun |= lane.has_begun;
+            match lane.over.take() {
+                Some(failed) => {
+                    drop(self.stepping.swap_remove(at));
+                    self.failed = Some(failed);
+                }
+                None => *stepping = Box::pin(lane.step()),
+            }
+            return Poll::Ready(Said { server, events });
+        }
+        Poll::Pending
+    }
+}
+
+/// One server's stream.
+struct Lane<'v> {
+    asker: Asker<'v>,
+    server: &'v Server,
+    open: &'v OpenServer,
+    /// The id of its last event.
+    last: Option<String>,
+    is_call: bool,
+    has_begun: bool,
+    stream: Option<(Began, DataReader)>,
+    held: Held<'v>,
+    /// How long it waits before it opens the stream again.
+    after: Duration,
+    failures: u32,
+    /// It is over, for this reason.
+    over: Option<Failed>,
+}
+
+impl<'v> Lane<'v> {
+    /// Opens the stream, or reads some of it.
+    async fn step(mut self) -> (Self, Vec<Event>) {
+        match self.stream.take() {
+            None => {
+                self.begin().await;
+                (self, Vec::new())
+            }
+            Some((began, reader)) => self.read(began, reader).await,
+        }
+    }
+
+    async fn begin(&mut self) {
+        if !self.after.is_zero() {
+            self.asker.worker.timers.sleep(self.after).await;
+        }
+        let last = self.last.clone();
+        let request = Request {
+            method: Method::Get,
+            open: Some(self.open),
+            body: Bytes::new(),
+            last_event: last.as_deref(),
+            within: None,
+        };
+        let sent = self.asker.send(self.server, request).await;
+        let has_session = self.open.id.is_some();
+        match sent.and_then(|began| Ok((form(&began.response, has_session)?, began))) {
+            Ok((Form::Events, began)) => {
+                self.has_begun = true;
+                self.failures = 0;
+                self.stream = Some((began, DataReader::new()));
+            }
+            // It has none, and will have none.
+            Ok(_) => self.over = Some(Failed::Bug),
+            Err(failed) => self.failed(failed),
+        }
+    }
+
+    /// It broke off, or did not come: a stream that once was is opened again, later each time.
+    fn failed(&mut self, failed: Failed) {
+        let is_passing = matches!(&failed, Failed::Upstream(failure) if !is_refused(*failure));
+        if !is_passing || self.is_call || !self.has_begun && self.failures > 3 {
+            self.over = Some(failed);
+            return;
+        }
+        let times = 1 << self.failures.min(6);
+        self.failures += 1;
+        self.after = (AGAIN_AFTER * times).min(AGAIN_AFTER_MOST);
+    }
+
+    async fn read(mut self, mut began: Began, mut reader: DataReader) -> (Self, Vec<Event>) {
+        let mut events = Vec::new();
+        // A server may have nothing to say for as long as its client is there.
+        let mut never = Deadline::new(&self.asker.worker.clock.wheel);
+        let take = |data: &[u8]| reader.push_whole(data, |event| events.push(Event::from(event)));
+        let read = next(self.asker, &mut began.response.body, &mut never, take).await;
+        for event in &events {
+            if let Some(id) = event
+                .id
+                .as_deref()
+                .and_then(|id| std::str::from_utf8(id).ok())
+            {
+                self.last = Some(id.to_owned());
+            }
+            if let Some(retry) = event.retry_ms {
+                self.after = Duration::from_millis(retry.into()).min(AGAIN_AFTER_MOST);
+            }
+        }
+        match read {
+            Ok(false) => match self.held.is_now(reader.held()) {
+                Ok(()) => self.stream = Some((began, reader)),
+                Err(failed) => self.over = Some(failed),
+            },
+            Ok(true) if self.is_call => self.over = Some(Failed::Bug),
+            Ok(true) => self.after = self.after.max(AGAIN_AFTER),
+            Err(failure) => self.failed(Failed::Upstream(failure)),
+        }
+        (self, events)
+    }
+}
+
+/// Whether the server said no, rather than nothing.
+const fn is_refused(failure: Failure) -> bool {
+    matches!(failure, Failure::Status(400..=499))
+}

@@ -1,0 +1,255 @@
+//! What the gate asks a command, over HTTP on loopback.
+//!
+//! Invariant: a request without the bridge's secret is refused before anything of it is read.
+//! Not here: the process (`session`).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep};
+
+use super::session::{Envelope, Session};
+use super::{Bridge, chance};
+
+/// Most processes of one command.
+const SESSIONS_MAX: usize = 64;
+/// How long a process may wait for its client.
+const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Longest message.
+const MESSAGE_BYTES_MAX: usize = 8 << 20;
+const SESSION_ID: &str = "mcp-session-id";
+
+type Sessions = RefCell<HashMap<String, Rc<Session>>>;
+
+/// Serves a bridge until no configuration has it.
+pub(super) async fn serve(bridge: Arc<Bridge>) {
+    let listener = bridge
+        .listener
+        .try_clone()
+        .and_then(tokio::net::TcpListener::from_std);
+    let listener = match listener {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(server = bridge.server, %error, "cannot serve a command");
+            return;
+        }
+    };
+    let sessions: Rc<Sessions> = Rc::default();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((tcp, _)) => {
+                    let (bridge, sessions) = (Arc::clone(&bridge), Rc::clone(&sessions));
+                    tokio::task::spawn_local(async move {
+                        let service = service_fn(|request| answer(request, &bridge, &sessions));
+                        let serving = http1::Builder::new().serve_connection(TokioIo::new(tcp), service);
+                        if let Err(error) = serving.await {
+                            tracing::debug!(%error, "a connection to a command ended");
+                        }
+                    });
+                }
+                Err(_) => sleep(Duration::from_millis(50)).await,
+            },
+            () = sleep(LOOK_EVERY) => tidy(&sessions),
+            () = bridge.over.notified() => break,
+        }
+    }
+    for session in sessions.borrow().values() {
+        session.end();
+    }
+}
+
+/// Ends what nobody uses.
+fn tidy(sessions: &Sessions) {
+    sessions.borrow_mut().retain(|_, session| {
+        let is_idle = !session.is_busy() && session.used.get().elapsed() > IDLE_MAX;
+        if is_idle {
+            session.end();
+        }
+        !is_idle && !session.is_over()
+    });
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    bridge: &Bridge,
+    sessions: &Sessions,
+) -> Result<Response<Body>, Infallible> {
+    let secret = request.headers().get(header::AUTHORIZATION);
+    if !secret.is_some_and(|secret| bridge.secret.is(secret.as_bytes())) {
+        return Ok(status(StatusCode::UNAUTHORIZED));
+    }
+    let id = request.headers().get(SESSION_ID);
+    let id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let open = id
+        .as_ref()
+        .and_then(|id| sessions.borrow().get(id).cloned());
+    let open = open.filter(|session| !session.is_over());
+    Ok(match (request.method().clone(), open) {
+        (Method::POST, None) if id.is_none() => begin(request, bridge, sessions).await,
+        (Method::POST, Some(session)) => {
+            let Some(text) = text(request).await else {
+                return Ok(status(StatusCode::PAYLOAD_TOO_LARGE));
+            };
+            posted(&session, &text).await
+        }
+        (Method::GET, Some(session)) => events(session.listen(), None),
+        (Method::DELETE, Some(session)) => {
+            session.end();
+            let _ended = id.and_then(|id| sessions.borrow_mut().remove(&id));
+            status(StatusCode::NO_CONTENT)
+        }
+        (_, None) if id.is_some() => status(StatusCode::NOT_FOUND),
+        (_, None) => status(StatusCode::BAD_REQUEST),
+        (_, Some(_)) => status(StatusCode::METHOD_NOT_ALLOWED),
+    })
+}
+
+async fn text(request: Request<Incoming>) -> Option<String> {
+    let body = Limited::new(request.into_body(), MESSAGE_BYTES_MAX);
+    let body = body.collect().await.ok()?.to_bytes();
+    String::from_utf8(body.to_vec()).ok()
+}
+
+/// Starts a process for a client that begins.
+async fn begin(request: Request<Incoming>, bridge: &Bridge, sessions: &Sessions) -> Response<Body> {
+    let Some(text) = text(request).await else {
+        return status(StatusCode::PAYLOAD_TOO_LARGE);
+    };
+    let Some(id) = chance() else {
+        return status(StatusCode::INTERNAL_SERVER_ERROR);
+    };
+    make_room(sessions);
+    if sessions.borrow().len() >= SESSIONS_MAX {
+        tracing::warn!(
+            server = bridge.server,
+            SESSIONS_MAX,
+            "as many processes of a server of tools run as may"
+        );
+        return status(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let session = match Session::begin(&bridge.server, &bridge.program) {
+        Ok(session) => session,
+        Err(error) => {
+            tracing::warn!(server = bridge.server, command = bridge.program.command, %error, "cannot start a server of tools");
+            return status(StatusCode::BAD_GATEWAY);
+        }
+    };
+    sessions
+        .borrow_mut()
+        .insert(id.clone(), Rc::clone(&session));
+    let mut told = posted(&session, &text).await;
+    if let Ok(id) = id.parse() {
+        told.headers_mut().insert(SESSION_ID, id);
+    }
+    told
+}
+
+/// Ends the process that has waited the longest for its client, where there are too many.
+fn make_room(sessions: &Sessions) {
+    tidy(sessions);
+    let mut sessions = sessions.borrow_mut();
+    if sessions.len() < SESSIONS_MAX {
+        return;
+    }
+    let idle = sessions.iter().filter(|(_, session)| !session.is_busy());
+    let oldest = idle.min_by_key(|(_, session)| session.used.get());
+    if let Some(id) = oldest.map(|(id, _)| id.clone())
+        && let Some(session) = sessions.remove(&id)
+    {
+        session.end();
+    }
+}
+
+/// One message.
+async fn posted(session: &Rc<Session>, text: &str) -> Response<Body> {
+    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else {
+        return status(StatusCode::BAD_REQUEST);
+    };
+    if envelope.id.is_none() || envelope.method.is_none() {
+        let is_taken = session.send(text).await;
+        return status(if is_taken {
+            StatusCode::ACCEPTED
+        } else {
+            StatusCode::BAD_GATEWAY
+        });
+    }
+    let Some(said) = session.call(&envelope) else {
+        return status(StatusCode::CONFLICT);
+    };
+    if !session.send(text).await {
+        return status(StatusCode::BAD_GATEWAY);
+    }
+    events(said, Some(Rc::clone(session)))
+}
+
+/// What is said, as events; a session is in use as long as somebody hears of it.
+fn events(said: Receiver<String>, of: Option<Rc<Session>>) -> Response<Body> {
+    let mut response = Response::new(Body::Events { said, of });
+    let kind = header::HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// What an answer holds.
+enum Body {
+    Nothing,
+    Events {
+        said: Receiver<String>,
+        of: Option<Rc<Session>>,
+    },
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Self::Events { said, of } = &mut *self else {
+            return Poll::Ready(None);
+        };
+        let line = ready!(said.poll_recv(cx));
+        if let Some(session) = of {
+            session.used.set(Instant::now());
+        }
+        Poll::Ready(line.map(|line| {
+            Ok(Frame::data(
+                format!(
+                    "data: {line}
+
+"
+                )
+                .into(),
+            ))
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
+fn status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::Nothing);
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,296 @@
+//! One session with a command: its process, and who waits for what it says.
+//!
+//! A line of the process is a message. An answer goes to whoever asked; progress to the call whose token it names; what else the process
+//! says goes to the client's standing stream, or where there is none to the call that came last.
+//! Invariant: what is kept of a process that says much is bounded, and one that says a line without end is ended.
+//! Not here: requests of HTTP (`bridge`), which ids a client sees (`mcp`).
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::process::Stdio;
+use std::rc::Rc;
+use std::time::Duration;
+
+use config::Program;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::{Instant, timeout};
+
+/// Longest line of a process.
+const LINE_BYTES_MAX: usize = 16 << 20;
+/// Messages that wait for one reader.
+const WAITING_MAX: usize = 256;
+/// Longest part of a line of its errors that is logged.
+const ERROR_CHARS_MAX: usize = 500;
+/// How long a process may take to end by itself once its input has ended.
+const END_WITHIN: Duration = Duration::from_secs(2);
+/// How long a process may take to take a message.
+const TAKE_WITHIN: Duration = Duration::from_secs(30);
+/// Variables that every program has.
+const INHERITED: [&str; 7] = [
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME",
+];
+
+/// A session.
+pub(super) struct Session {
+    input: tokio::sync::Mutex<Option<ChildStdin>>,
+    calls: RefCell<Calls>,
+    standing: RefCell<Option<Sender<String>>>,
+    /// When it was last used.
+    pub(super) used: Cell<Instant>,
+    /// The process has ended, or is to.
+    over: tokio::sync::Notify,
+    is_over: Cell<bool>,
+}
+
+/// Calls that are open.
+#[derive(Default)]
+struct Calls {
+    /// By id, as written: the token of their progress, and who waits.
+    open: HashMap<String, (Option<String>, Sender<String>)>,
+    /// The id of the one that came last.
+    last: Option<String>,
+}
+
+/// What is looked at of a message.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    pub(super) method: Option<String>,
+    #[serde(borrow)]
+    pub(super) params: Option<&'a RawValue>,
+}
+
+/// Where a message names the token of its progress.
+#[derive(Debug, Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    token: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<Meta<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    token: Option<&'a RawValue>,
+}
+
+impl Envelope<'_> {
+    /// The token in its params: of progress that it tells, or that it asks for.
+    fn token(&self) -> Option<String> {
+        let params: Params<'_> = serde_json::from_str(self.params?.get()).ok()?;
+        let token = params.token.or(params.meta.and_then(|meta| meta.token))?;
+        Some(token.get().to_owned())
+    }
+}
+
+impl Session {
+    /// Starts the process.
+    pub(super) fn begin(server: &str, program: &Program) -> std::io::Result<Rc<Self>> {
+        let mut command = Command::new(&program.command);
+        command
+            .args(&program.args)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A signal that ends the gate is not for it: it ends with its input.
+            .process_group(0)
+            .kill_on_drop(true);
+        for name in INHERITED {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        for (name, value) in &program.environment {
+            command.env(name, String::from_utf8_lossy(value.expose()).as_ref());
+        }
+        if let Some(directory) = &program.directory {
+            command.current_dir(directory);
+        }
+        let mut child = command.spawn()?;
+        let (input, output, errors) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let session = Rc::new(Self {
+            input: tokio::sync::Mutex::new(input),
+            calls: RefCell::default(),
+            standing: RefCell::default(),
+            used: Cell::new(Instant::now()),
+            over: tokio::sync::Notify::new(),
+            is_over: Cell::new(false),
+        });
+        if let Some(errors) = errors {
+            tokio::task::spawn_local(logged(server.to_owned(), errors));
+        }
+        if let Some(output) = output {
+            tokio::task::spawn_local(run(Rc::clone(&session), server.to_owned(), child, output));
+        }
+        Ok(session)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
+    /// Nobody uses it any more.
+    pub(super) fn end(&self) {
+        self.over.notify_one();
+    }
+
+    /// Whether somebody waits for something.
+    pub(super) fn is_busy(&self) -> bool {
+        let is_heard = |to: &Sender<String>| !to.is_closed();
+        let standing = self.standing.borrow();
+        standing.as_ref().is_some_and(is_heard) || !self.calls.borrow().open.is_empty()
+    }
+
+    /// A call and what is said of it; none where another one with its id is open.
+    pub(super) fn call(&self, envelope: &Envelope<'_>) -> Option<Receiver<String>> {
+        let id = envelope.id?.get().to_owned();
+        let mut calls = self.calls.borrow_mut();
+        calls.open.retain(|_, (_, to)| !to.is_closed());
+        if calls.open.contains_key(&id) {
+            return None;
+        }
+        let (to, from) = channel(WAITING_MAX);
+        calls.open.insert(id.clone(), (envelope.token(), to));
+        calls.last = Some(id);
+        Some(from)
+    }
+
+    /// What the process says outside calls, from now on.
+    pub(super) fn listen(&self) -> Receiver<String> {
+        let (to, from) = channel(WAITING_MAX);
+        *self.standing.borrow_mut() = Some(to);
+        from
+    }
+
+    /// Sends a message; false where the process takes none.
+    pub(super) async fn send(&self, message: &str) -> bool {
+        self.used.set(Instant::now());
+        // In JSON no line ends within a text.
+        let mut line = message.replace(['\n', '\r'], " ");
+        line.push('\n');
+        let mut input = self.input.lock().await;
+        let Some(to) = input.as_mut() else {
+            return false;
+        };
+        let taking = async {
+            to.write_all(line.as_bytes()).await?;
+            to.flush().await
+        };
+        let is_taken = matches!(timeout(TAKE_WITHIN, taking).await, Ok(Ok(())));
+        if !is_taken {
+            // Half of a message may be in it.
+            *input = None;
+            self.end();
+        }
+        is_taken
+    }
+
+    /// The process said this.
+    fn said(&self, line: String) {
+        let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&line) else {
+            return;
+        };
+        let id = envelope.id.map(|id| id.get().to_owned());
+        let mut calls = self.calls.borrow_mut();
+        if envelope.method.is_none() {
+            if let Some((_, to)) = id.and_then(|id| calls.open.remove(&id)) {
+                let _left = to.try_send(line);
+            }
+            return;
+        }
+        let is_progress = envelope.method.as_deref() == Some("notifications/progress");
+        let token = envelope.token().filter(|_| is_progress);
+        let by_token = token.and_then(|token| {
+            let mut open = calls.open.values();
+            open.find_map(|(of, to)| (of.as_deref() == Some(&*token)).then(|| to.clone()))
+        });
+        let standing = || self.standing.borrow().clone().filter(|to| !to.is_closed());
+        let last = || {
+            let last = calls.last.as_ref().and_then(|id| calls.open.get(id));
+            last.or_else(|| calls.open.values().next())
+                .map(|(_, to)| to.clone())
+        };
+        if let Some(to) = by_token.or_else(standing).or_else(last) {
+            // Whoever does not read loses what it does not read.
+            let _full = to.try_send(line);
+        }
+    }
+}
+
+/// Hears what a process says, to its end.
+async fn run(
+    session: Rc<Session>,
+    server: String,
+    mut child: Child,
+    output: impl AsyncRead + Unpin,
+) {
+    let mut reader = BufReader::new(output);
+    loop {
+        let line = tokio::select! {
+            line = line(&mut reader) => line,
+            () = session.over.notified() => None,
+        };
+        match line {
+            Some(line) => session.said(line),
+            None => break,
+        }
+    }
+    session.is_over.set(true);
+    // Whoever waits for it hears that nothing comes.
+    *session.calls.borrow_mut() = Calls::default();
+    *session.standing.borrow_mut() = None;
+    if let Ok(mut input) = session.input.try_lock() {
+        *input = None;
+    }
+    let status = match timeout(END_WITHIN, child.wait()).await {
+        Ok(status) => status.ok(),
+        Err(_) => None,
+    };
+    let group = child
+        .id()
+        .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+    if let Some(group) = group {
+        // What it started ends with it.
+        let _none = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _waited = child.wait().await;
+    }
+    tracing::debug!(server, ?status, "a server of tools has ended");
+}
+
+/// The next line; none where there is none, or it is too long.
+async fn line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+    let mut line = Vec::new();
+    loop {
+        let some = reader.fill_buf().await.ok()?;
+        if some.is_empty() {
+            return None;
+        }
+        let end = some.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(some.len(), |end| end + 1);
+        line.extend_from_slice(some.get(..taken)?);
+        reader.consume(taken);
+        if line.len() > LINE_BYTES_MAX {
+            return None;
+        }
+        if end.is_some() {
+            return Some(String::from_utf8_lossy(&line).trim().to_owned());
+        }
+    }
+}
+
+/// Logs what a process says to people.
+async fn logged(server: String, errors: impl AsyncRead + Unpin) {
+    let mut reader = BufReader::new(errors);
+    while let Some(line) = line(&mut reader).await {
+        let shown: String = line.chars().take(ERROR_CHARS_MAX).collect();
+        tracing::debug!(server, says = shown, "a server of tools says");
+    }
+}

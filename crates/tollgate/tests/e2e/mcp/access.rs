@@ -1,0 +1,192 @@
+//! Who may come to servers of tools at all: tokens and where they are given, pages, sessions that were ended.
+//!
+//! Not here: filters and rules (`super`).
+
+use serde_json::{Value, json};
+
+use super::{Caller, SECRET, config, initialize, server, url};
+use crate::harness::{Gate, Response};
+
+/// A gate whose callers bring keys, and which tells where tokens are given.
+fn with_oauth(server: &str) -> Gate {
+    let config = format!(
+        "identity: {{ keys: {{ file: keys.jsonl }} }}\n\
+         mcp:\n  secret: {{ inline: {SECRET} }}\n  servers: {{ one: {{ url: \"{server}\" }} }}\n  routes: [ {{ workload: agent }} ]\n\
+         \x20 oauth: {{ resource: \"https://gate.example/mcp\", authorization_servers: \"https://login.example/realm\", scopes: [mcp, \"mcp:write\"] }}\n"
+    );
+    Gate::start_with_private(&config, &[("keys.jsonl", b"")])
+}
+
+fn get(gate: &Gate, path: &str, fields: &str) -> Response {
+    gate.call(format!("GET {path} HTTP/1.1\r\nhost: g\r\n{fields}\r\n").as_bytes())
+}
+
+#[test]
+fn a_client_without_a_token_is_led_to_who_gives_one() {
+    let one = server("one");
+    let gate = with_oauth(&url(&one));
+    for (fields, fault) in [
+        ("", ""),
+        (
+            "authorization: Bearer nobody-s\r\n",
+            ", error=\"invalid_token\"",
+        ),
+    ] {
+        let body =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize()})
+                .to_string();
+        let told = gate.call(
+            format!(
+                "POST /mcp HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{fields}\r\n{body}",
+                body.len()
+            )
+            .as_bytes(),
+        );
+        assert_eq!(told.status, 401, "{}", told.text());
+        let challenge = told.header("www-authenticate").expect("a challenge");
+        let metadata = "https://gate.example/.well-known/oauth-protected-resource/mcp";
+        assert_eq!(
+            challenge,
+            format!("Bearer resource_metadata=\"{metadata}\"{fault}")
+        );
+    }
+    for path in [
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-protected-resource",
+    ] {
+        let told = get(&gate, path, "");
+        assert_eq!(
+            (told.status, told.header("access-control-allow-origin")),
+            (200, Some("*"))
+        );
+        let expected = json!({
+            "resource": "https://gate.example/mcp",
+            "resource_name": "tollgate",
+            "authorization_servers": ["https://login.example/realm"],
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": ["mcp", "mcp:write"],
+        });
+        assert_eq!(told.json(), expected);
+    }
+    assert_eq!(
+        get(&gate, "/.well-known/oauth-protected-resource/x", "").status,
+        404
+    );
+    let without = Gate::start(
+        &config(
+            &format!("    one: {{ url: \"{}\" }}", url(&one)),
+            "    - { workload: agent }",
+        ),
+        &[],
+    );
+    assert_eq!(
+        get(&without, "/.well-known/oauth-protected-resource", "").status,
+        404
+    );
+    assert_eq!(one.count(), 0, "nobody was let through");
+}
+
+#[test]
+fn the_catalogue_is_listed_as_each_caller_sees_it() {
+    let one = server("one");
+    let dead = crate::harness::free_address();
+    let servers = format!(
+        "    one: {{ url: \"{}\" }}\n    dead: {{ url: \"http://{dead}/mcp\" }}",
+        url(&one)
+    );
+    let routes = "    - { workload: all }\n    - { workload: few, tools: { deny: \"*__delete\" }, prompts: { deny: \"*\" } }";
+    let gate = Gate::start(&config(&servers, routes), &[]);
+    let list = |workload: &str, further: &[&str]| {
+        let ended = std::process::Command::new(Gate::binary())
+            .args([
+                "mcp",
+                "list",
+                "--url",
+                &format!("http://{}/mcp", gate.data),
+                "-H",
+                &format!("x-workload-app: {workload}"),
+            ])
+            .args(further)
+            .output()
+            .expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            ended.status.success(),
+            text(&ended.stdout) + &text(&ended.stderr),
+        )
+    };
+    let (is_good, text) = list("all", &[]);
+    let expected = "2 tools\n  one__read\n  one__delete\n2 prompts\n  one__greet\n  one__secret\n2 resources\n  one+file:///a\n  one+file:///etc/passwd\n2 templates\n  one+memo://{topic}\n  one+db://{table}\nno answer from dead\n";
+    assert_eq!((is_good, &*text), (true, expected));
+    let (_, text) = list("few", &["--json"]);
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        found["tools"],
+        json!([{"name": "one__read", "inputSchema": {}}])
+    );
+    assert_eq!(
+        (&found["prompts"], &found["unavailable"]),
+        (&json!([]), &json!(["dead"]))
+    );
+    let (is_good, text) = list("nobody", &[]);
+    assert!(!is_good && text.contains("initialize: "), "{text}");
+}
+
+#[test]
+fn a_session_that_its_client_ended_is_none_any_more_also_after_a_reload() {
+    let one = server("one");
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let gate = Gate::start(&config(&servers, "    - { workload: agent }"), &[]);
+    let (ended, other) = (Caller::begun(&gate, "agent"), Caller::begun(&gate, "agent"));
+    assert_eq!(ended.send("DELETE", &[], b"").status, 200);
+    let is_over = || {
+        for method in ["ping", "tools/list"] {
+            assert_eq!(ended.request(method, &json!({})).status, 404, "{method}");
+            assert_eq!(other.request(method, &json!({})).status, 200, "{method}");
+        }
+        let again = ended.send("DELETE", &[], b"");
+        assert_eq!(again.status, 404, "{}", again.body);
+    };
+    is_over();
+    gate.reconfigure(&config(
+        &servers,
+        "    - { workload: agent }\n    - { workload: further }",
+    ));
+    testing::eventually("the gate has the other configuration", || {
+        let told = Caller::new(&gate, "further").request("initialize", &initialize());
+        told.body["result"] != Value::Null
+    });
+    is_over();
+}
+
+#[test]
+fn a_page_of_the_gate_s_own_address_may_ask_and_no_other_page() {
+    let one = server("one");
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let gate = Gate::start_listening(
+        ", hosts: [g, \"127.0.0.1\"]",
+        &config(&servers, "    - { workload: agent }"),
+        &[],
+    );
+    let caller = Caller::begun(&gate, "agent");
+    let ask = |origin: &str| {
+        caller
+            .send(
+                "POST",
+                &[&format!("origin: {origin}")],
+                br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+            )
+            .status
+    };
+    assert_eq!(ask("http://g"), 200);
+    for origin in [
+        "http://evil.example",
+        "http://g.evil.example",
+        "http://g:81",
+        "null",
+        "file://g",
+        "http://G",
+    ] {
+        assert_eq!(ask(origin), 403, "{origin}");
+    }
+}

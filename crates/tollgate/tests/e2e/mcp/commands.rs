@@ -1,0 +1,133 @@
+//! Servers of tools that are commands: a process for each session, and what of the gate it sees.
+//!
+//! Not here: what their tools are shown as (`super`).
+
+use serde_json::{Value, json};
+use testing::eventually;
+
+use super::{Caller, SECRET, initialize, server, url};
+use crate::harness::Gate;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/mcp/commands.py");
+
+fn config(further: &str) -> String {
+    format!(
+        "mcp:\n  secret: {{ inline: {SECRET} }}\n  within: 20s\n  servers:\n\
+         \x20   c: {{ command: python3, args: [{SCRIPT:?}], environment: {{ GIVEN: \"${{GIVEN_TO_TOOLS}}\" }} }}\n{further}\
+         \x20 routes: [ {{ workload: [ada, ben] }} ]\n"
+    )
+}
+
+fn start(further: &str) -> Gate {
+    let variables = [
+        ("GIVEN_TO_TOOLS", "canary-given"),
+        ("CANARY", "canary-of-the-gate"),
+    ];
+    Gate::start_env(&config(further), &[], &variables)
+}
+
+/// The events of an answer, as messages.
+fn messages(body: &Value) -> Vec<Value> {
+    let text = body.as_str().expect("events");
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect()
+}
+
+fn call(caller: &Caller<'_>, tool: &str, arguments: &Value) -> Vec<Value> {
+    let params = json!({"name": format!("c__{tool}"), "arguments": arguments, "_meta": {"progressToken": 5}});
+    let told = caller.request("tools/call", &params);
+    assert_eq!(told.status, 200, "{tool}: {}", told.body);
+    messages(&told.body)
+}
+
+fn said(caller: &Caller<'_>, tool: &str, arguments: &Value) -> String {
+    let answer = call(caller, tool, arguments).pop().expect("an answer");
+    assert_eq!(answer["id"], 7, "{answer}");
+    answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text")
+        .to_owned()
+}
+
+#[test]
+fn a_command_is_a_server_with_a_process_for_each_session_that_sees_what_it_is_given() {
+    let gate = start("");
+    let (ada, ben) = (Caller::begun(&gate, "ada"), Caller::begun(&gate, "ben"));
+    assert_eq!(ada.tools().0.len(), 7);
+    let text = "two\nlines, \"quoted\" é";
+    assert_eq!(said(&ada, "echo", &json!({"text": text})), text);
+    let of = |caller: &Caller<'_>| said(caller, "process", &json!({}));
+    let (one, other) = (of(&ada), of(&ben));
+    assert_ne!(one, other, "each session has its process");
+    assert_eq!(of(&ada), one, "and keeps it");
+    let variables: Value =
+        serde_json::from_str(&said(&ada, "environment", &json!({}))).expect("JSON");
+    assert_eq!(variables["GIVEN"], "canary-given");
+    assert!(variables["PATH"].is_string());
+    assert!(
+        !variables.to_string().contains("canary-of-the-gate"),
+        "{variables}"
+    );
+    let told = call(&ada, "progress", &json!({}));
+    assert_eq!(
+        told[0]["params"],
+        json!({"progressToken": 5, "progress": 1}),
+        "{told:?}"
+    );
+    let shown = String::from_utf8(gate.admin("/config").body).expect("text");
+    assert!(
+        shown.contains("GIVEN") && !shown.contains("canary"),
+        "{shown}"
+    );
+    assert_eq!(ada.send("DELETE", &[], b"").status, 200);
+    eventually("its process has ended", || {
+        !std::path::Path::new(&format!("/proc/{one}")).exists()
+    });
+    assert_eq!(of(&ben), other);
+}
+
+#[test]
+fn a_command_that_ends_or_says_a_line_without_end_costs_its_own_session_alone() {
+    let one = server("one");
+    let gate = start(&format!("    one: {{ url: \"{}\" }}\n", url(&one)));
+    let ben = Caller::begun(&gate, "ben");
+    for tool in ["die", "flood"] {
+        let mut ada = Caller::begun(&gate, "ada");
+        let told = call(&ada, tool, &json!({})).pop().expect("an error");
+        assert_eq!(
+            (&told["id"], &told["error"]["code"]),
+            (&json!(7), &json!(-32603)),
+            "{tool}: {told}"
+        );
+        let again = ada.request(
+            "tools/call",
+            &json!({"name": "c__echo", "arguments": {"text": "x"}}),
+        );
+        assert_eq!(again.status, 404, "its client begins anew: {}", again.body);
+        ada.session = ada.request("initialize", &initialize()).session;
+        assert_eq!(said(&ada, "echo", &json!({"text": "x"})), "x");
+        assert_eq!(said(&ben, "echo", &json!({"text": "y"})), "y");
+        assert_eq!(ben.call("one__read").status, 200);
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_told_of_and_the_others_are_there() {
+    let gate = start("    none: { command: /nowhere/at/all }\n");
+    let mut ada = Caller::new(&gate, "ada");
+    let told = ada.request("initialize", &initialize());
+    assert_eq!(
+        told.body["result"]["_meta"]["tollgate/unavailable"],
+        json!(["none"]),
+        "{}",
+        told.body
+    );
+    ada.session = told.session;
+    assert_eq!(said(&ada, "echo", &json!({"text": "x"})), "x");
+    assert!(
+        gate.log().contains("cannot start a server of tools"),
+        "{}",
+        gate.log()
+    );
+}
