@@ -54,7 +54,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// What is under way at the end may take so long.
 const DRAIN: Duration = Duration::from_secs(60);
 /// And then the gateway's last page.
-const LAST_PAGE: Duration = Duration::from_secs(5);
+const LAST_PAGE: Duration = Duration::from_secs(15);
 /// Rows of requests, and of what was scraped.
 const REQUESTS: &str = "requests.parquet";
 const SAMPLES: &str = "samples.parquet";
@@ -351,8 +351,8 @@ impl Campaign {
     /// Whether no page of the gateway is waited for any more, once nothing is under way since a moment.
     fn has_last_page(&self, quiet: Duration, now: Duration) -> bool {
         let last = self.gateway_pages.last_heard();
-        // An answer takes a period at most: one that is here after that was asked for when all was over.
-        last.is_none_or(|last| last > quiet + PERIOD) || now > quiet + LAST_PAGE
+        // An answer takes a period at most, and the gateway has one more to write down what it served.
+        last.is_none_or(|last| last > quiet + 2 * PERIOD) || now > quiet + LAST_PAGE
     }
 
     fn note(&mut self, at: Duration, kind: NoteKind, says: String) {
