@@ -6,6 +6,7 @@
 
 mod arguments;
 mod said;
+mod tools;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -91,7 +92,12 @@ fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     } else {
         "host: localhost\r\n"
     };
-    let mut head = format!("{} {} HTTP/1.1\r\n{host}", asked.method, asked.path);
+    let path = if asked.tool.is_some() {
+        policy::mcp::PATH
+    } else {
+        &asked.path
+    };
+    let mut head = format!("{} {path} HTTP/1.1\r\n{host}", asked.method);
     if asked.method == "POST" {
         head.push_str(&format!(
             "content-type: application/json\r\ncontent-length: {}\r\n",
@@ -129,7 +135,8 @@ async fn judged(
     let began = std::time::Instant::now();
     loop {
         let unix_ms = asked.at.unwrap_or_else(|| now_s() * 1000);
-        let outcome = once((asked.from, unix_ms), &head, body, revision).await;
+        let tool = asked.tool.as_deref();
+        let outcome = once((asked.from, unix_ms), (&head, tool), body, revision).await;
         let is_pending = outcome.record.code == "identity_unavailable";
         if !is_pending || began.elapsed() > KEYS_WITHIN {
             return Ok(outcome);
@@ -142,7 +149,7 @@ async fn judged(
 /// The call from its head to the moment at which it would go upstream.
 async fn once(
     (from, unix_ms): (IpAddr, u64),
-    head: &RequestHead,
+    (head, tool): (&RequestHead, Option<&str>),
     body: &[u8],
     revision: &Revision,
 ) -> Outcome {
@@ -193,6 +200,20 @@ async fn once(
                     Ok(call) => exchange.end_body(head, call, env),
                     Err(fault) => exchange.refuse_unread(Refusal::Call(fault)),
                 }
+            }
+            Verdict::HandOver => {
+                let message = tools::Message {
+                    head,
+                    peer: &peer,
+                    unix_ms,
+                    tool,
+                };
+                let (record, refused) = tools::once(&message, env).await;
+                return Outcome {
+                    record,
+                    is_named,
+                    refused,
+                };
             }
             Verdict::Refuse(refusal) => return outcome(Some(refusal.reply()), &exchange),
             _ => return outcome(None, &exchange),

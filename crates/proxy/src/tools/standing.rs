@@ -107,7 +107,15 @@ pub(super) async fn serve<D: Downstream>(
             quiet.poll(cx).map(|()| Turn::Quiet)
         });
         stream.out.clear();
-        let is_over = match while_there(turn, &worker, client).await? {
+        let turn = match while_there(turn, &worker, client).await {
+            Ok(turn) => turn,
+            Err(gone) => {
+                // A client that leaves ends it as it is meant to end.
+                answer::completed(call);
+                return Err(gone);
+            }
+        };
+        let is_over = match turn {
             Turn::Over => true,
             Turn::Quiet => {
                 stream.out.extend_from_slice(QUIET);

@@ -13,7 +13,8 @@ use clap::Args;
     before_help = "Examples:\n  \
     tollgate explain --header 'x-workload-app: chat' --model gpt-4o\n  \
     TOLLGATE_CREDENTIAL=$KEY tollgate explain --model gpt-4o\n  \
-    tollgate explain --model gpt-4o --at 2026-11-23T20:00Z",
+    tollgate explain --model gpt-4o --at 2026-11-23T20:00Z\n  \
+    tollgate explain --header 'x-workload-app: ide' --tool github__search",
     after_help = "It goes by the configuration alone, not by what a running gate has counted, and asks whoever a gate would ask.\n\n\
     Exit codes: 0 the call would go upstream, 1 it would be refused, or nobody can tell."
 )]
@@ -27,6 +28,9 @@ pub(crate) struct Explain {
     /// The call's path.
     #[arg(long, default_value = "/v1/chat/completions", value_name = "PATH")]
     pub(crate) path: String,
+    /// The tool that it calls, by its whole name, of the servers of tools at /mcp.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "path", "body"])]
+    pub(crate) tool: Option<String>,
     /// The call's method.
     #[arg(long, default_value = "POST", value_name = "METHOD")]
     pub(crate) method: String,

@@ -109,7 +109,9 @@ async fn answer(
             };
             posted(&session, &text).await
         }
-        (Method::GET, Some(session)) => events(session.listen(), None),
+        (Method::GET, Some(session)) => session
+            .listen()
+            .map_or_else(|| status(StatusCode::CONFLICT), |said| events(said, None)),
         (Method::DELETE, Some(session)) => {
             session.end();
             let _ended = id.and_then(|id| sessions.borrow_mut().remove(&id));

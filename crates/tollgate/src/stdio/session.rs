@@ -7,7 +7,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::process::Stdio;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,9 +17,9 @@ use config::Program;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Longest line of a process.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -27,6 +29,8 @@ const WAITING_MAX: usize = 256;
 const ERROR_CHARS_MAX: usize = 500;
 /// How long a process may take to end by itself once its input has ended.
 const END_WITHIN: Duration = Duration::from_secs(2);
+/// How often it is looked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a process may take to take a message.
 const TAKE_WITHIN: Duration = Duration::from_secs(30);
 /// Variables that every program has.
@@ -36,7 +40,7 @@ const INHERITED: [&str; 7] = [
 
 /// A session.
 pub(super) struct Session {
-    input: tokio::sync::Mutex<Option<ChildStdin>>,
+    input: tokio::sync::Mutex<Option<pipe::Sender>>,
     calls: RefCell<Calls>,
     standing: RefCell<Option<Sender<String>>>,
     /// When it was last used.
@@ -100,8 +104,7 @@ impl Session {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // A signal that ends the gate is not for it: it ends with its input.
-            .process_group(0)
-            .kill_on_drop(true);
+            .process_group(0);
         for name in INHERITED {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
@@ -114,8 +117,11 @@ impl Session {
             command.current_dir(directory);
         }
         let mut child = command.spawn()?;
-        let (input, output, errors) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let said = |of: Option<OwnedFd>| of.map(pipe::Receiver::from_owned_fd).transpose();
+        let input = child.stdin.take().map(OwnedFd::from);
+        let input = input.map(pipe::Sender::from_owned_fd).transpose()?;
+        let output = said(child.stdout.take().map(OwnedFd::from))?;
+        let errors = said(child.stderr.take().map(OwnedFd::from))?;
         let session = Rc::new(Self {
             input: tokio::sync::Mutex::new(input),
             calls: RefCell::default(),
@@ -163,11 +169,15 @@ impl Session {
         Some(from)
     }
 
-    /// What the process says outside calls, from now on.
-    pub(super) fn listen(&self) -> Receiver<String> {
+    /// What the process says outside calls, from now on; none where somebody listens already.
+    pub(super) fn listen(&self) -> Option<Receiver<String>> {
+        let mut standing = self.standing.borrow_mut();
+        if standing.as_ref().is_some_and(|to| !to.is_closed()) {
+            return None;
+        }
         let (to, from) = channel(WAITING_MAX);
-        *self.standing.borrow_mut() = Some(to);
-        from
+        *standing = Some(to);
+        Some(from)
     }
 
     /// Sends a message; false where the process takes none.
@@ -250,17 +260,21 @@ async fn run(
     if let Ok(mut input) = session.input.try_lock() {
         *input = None;
     }
-    let status = match timeout(END_WITHIN, child.wait()).await {
-        Ok(status) => status.ok(),
-        Err(_) => None,
-    };
-    let group = child
-        .id()
-        .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
-    if let Some(group) = group {
+    // Not awaited as tokio has it: with that every worker would look for ended processes at each turn.
+    let began = Instant::now();
+    let mut status = None;
+    while status.is_none() && began.elapsed() < END_WITHIN {
+        status = child.try_wait().ok().flatten();
+        if status.is_none() {
+            sleep(LOOK_EVERY).await;
+        }
+    }
+    if status.is_none() {
         // What it started ends with it.
-        let _none = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        let _waited = child.wait().await;
+        if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+            let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        status = child.wait().ok();
     }
     tracing::debug!(server, ?status, "a server of tools has ended");
 }

@@ -133,6 +133,54 @@ fn the_catalogue_is_listed_as_each_caller_sees_it() {
 }
 
 #[test]
+fn what_would_become_of_a_call_of_a_tool_is_explained_by_the_configuration_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("gate.yaml");
+    let text = config(
+        "    one: { url: \"http://127.0.0.1:1/mcp\", tools: { deny: hidden } }",
+        "    - { workload: agent, limits: [ { requests: 9, per: 1m } ], tool_limits: [ { tools: one__slow, limits: [ { requests: 2, per: 1h } ] } ] }",
+    ) + "authority: { rules: [ { name: no-secrets, deny: \"path == 'one__secret'\" }, { name: rest, allow: \"true\" } ] }\n";
+    std::fs::write(&file, text).expect("a file");
+    let explain = |workload: &str, tool: &str| {
+        let ended = std::process::Command::new(Gate::binary())
+            .args(["explain", "-c"])
+            .arg(&file)
+            .args([
+                "-H",
+                &format!("x-workload-app: {workload}"),
+                "--tool",
+                tool,
+                "--json",
+            ])
+            .output()
+            .expect("it runs");
+        let said = serde_json::from_slice::<Value>(&ended.stdout);
+        said.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&ended.stderr)))
+    };
+    for (workload, tool, code) in [
+        ("agent", "one__read", Value::Null),
+        ("agent", "one__slow", Value::Null),
+        ("agent", "one__hidden", json!("mcp_not_found")),
+        ("agent", "two__read", json!("mcp_not_found")),
+        ("agent", "one__secret", json!("not_authorized")),
+        ("models", "one__read", json!("mcp_route_not_found")),
+    ] {
+        let said = explain(workload, tool);
+        assert_eq!(
+            (&said["code"], &said["workload"]),
+            (&code, &json!(workload)),
+            "{tool}: {said}"
+        );
+        if code.is_null() {
+            assert_eq!(
+                (&said["route"], &said["operation"]),
+                (&json!("mcp:agent"), &json!("mcp"))
+            );
+        }
+    }
+}
+
+#[test]
 fn a_session_that_its_client_ended_is_none_any_more_also_after_a_reload() {
     let one = server("one");
     let servers = format!("    one: {{ url: \"{}\" }}", url(&one));

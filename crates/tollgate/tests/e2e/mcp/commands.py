@@ -44,6 +44,7 @@ for line in sys.stdin:
         offered = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "c", "version": "1"}}
         say({"id": asked["id"], "result": offered})
     elif method == "tools/list":
+        say({"method": "notifications/message", "params": {"data": "listed"}})
         say({"id": asked["id"], "result": {"tools": [{"name": name, "inputSchema": {}} for name in NAMES]}})
     elif method == "tools/call":
         say({"id": asked["id"], "result": called(asked["params"])})

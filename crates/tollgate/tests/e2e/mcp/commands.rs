@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use testing::eventually;
 
+use super::streams::Listening;
 use super::{Caller, SECRET, initialize, server, url};
 use crate::harness::Gate;
 
@@ -80,6 +81,14 @@ fn a_command_is_a_server_with_a_process_for_each_session_that_sees_what_it_is_gi
         shown.contains("GIVEN") && !shown.contains("canary"),
         "{shown}"
     );
+    let first = Listening::begin(&ada, "");
+    let second = ada.send("GET", &["accept: text/event-stream"], b"");
+    assert_eq!(second.status, 405, "one stream is open: {}", second.body);
+    drop(first);
+    eventually("another one may be opened", || {
+        let again = Listening::maybe(&ada, "");
+        again.is_stream()
+    });
     assert_eq!(ada.send("DELETE", &[], b"").status, 200);
     eventually("its process has ended", || {
         !std::path::Path::new(&format!("/proc/{one}")).exists()

@@ -14,13 +14,29 @@ use crate::harness::answer::{chunk, events_head};
 use crate::harness::{Gate, Seen, Step, Upstream};
 
 /// A stream that a client listens to.
-struct Listening {
+pub(super) struct Listening {
     tcp: TcpStream,
     heard: Vec<u8>,
 }
 
 impl Listening {
-    fn begin(caller: &Caller<'_>, fields: &str) -> Self {
+    pub(super) fn begin(caller: &Caller<'_>, fields: &str) -> Self {
+        let listening = Self::maybe(caller, fields);
+        assert!(
+            listening.is_stream(),
+            "{}",
+            String::from_utf8_lossy(&listening.heard)
+        );
+        listening
+    }
+
+    /// Whether it is one.
+    pub(super) fn is_stream(&self) -> bool {
+        self.heard.starts_with(b"HTTP/1.1 200")
+    }
+
+    /// The same, where it may be refused.
+    pub(super) fn maybe(caller: &Caller<'_>, fields: &str) -> Self {
         let session = caller.session.as_deref().expect("a session");
         let head = format!(
             "GET /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: {}\r\naccept: text/event-stream\r\n\
@@ -156,7 +172,7 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
     eventually("the stream is recorded once its client has left", || {
         gate.records(1)
             .iter()
-            .any(|record| record["streamed"] == true)
+            .any(|record| record["streamed"] == true && record["outcome"] == "completed")
     });
 }
 

@@ -1,0 +1,157 @@
+//! What the gate would make of a message to servers of tools, or of a call of one of their tools.
+//!
+//! Invariant: it goes by the stages that a message goes by (`policy::front`), and no server is asked for anything.
+//! Not here: which tools there are (`tollgate mcp list`, of a running gate), how the answer reads (`said`).
+
+use policy::authorizer::{Asked, Authorization};
+use policy::caller::Peer;
+use policy::exchange::Env;
+use policy::front::{Begun, Call, Ended, Http, Identification, Known};
+use policy::mcp::{McpRoute, PATH};
+use policy::operation::Operation;
+use policy::record::Record;
+use policy::refusal::{LocalReply, Refusal};
+use policy::route::{Chosen, of_tool, tools};
+use policy::snapshot::Snapshot;
+use wire::head::RequestHead;
+
+/// Between a server and its tool.
+const BETWEEN: &str = "__";
+
+/// A message, as far as the gate would let it.
+pub(super) struct Message<'a> {
+    pub(super) head: &'a RequestHead,
+    pub(super) peer: &'a Peer,
+    pub(super) unix_ms: u64,
+    /// The tool that it calls, by its whole name.
+    pub(super) tool: Option<&'a str>,
+}
+
+/// What is recorded of it, and why it is refused.
+pub(super) async fn once(message: &Message<'_>, env: &mut Env<'_>) -> (Record, Option<LocalReply>) {
+    match judged(message, env).await {
+        Ok(record) => (record, None),
+        Err(ended) => {
+            let Ended {
+                record, refusal, ..
+            } = *ended;
+            (record, refusal.map(|refusal| refusal.reply()))
+        }
+    }
+}
+
+async fn judged(message: &Message<'_>, env: &mut Env<'_>) -> Result<Record, Box<Ended>> {
+    let (head, peer) = (message.head, message.peer);
+    let who = Http { head, peer };
+    let parents = std::iter::empty();
+    let begun = Begun::new(None, parents, &who, message.unix_ms, env).of(Operation::Mcp);
+    let known = match begun.identify(&who, env) {
+        Identification::Known(known) => known,
+        Identification::Refused(ended) => return Err(ended),
+        Identification::Asks(asking) => {
+            let (verifier, credential) = asking.question();
+            let answer = verifier.ask(credential.clone()).await;
+            asking.answered(answer, &who, env)?
+        }
+    };
+    let (s, now) = (env.snapshot, env.now);
+    let refuse = |known: Known, refusal| Err(Box::new(known.refuse(refusal, now)));
+    let workload = known.record().workload;
+    let Some((workload, (_, rule, chosen))) = workload.and_then(|id| Some((id, tools(s, id)?)))
+    else {
+        return refuse(known, Refusal::McpRouteNotFound);
+    };
+    let of_models = known
+        .record()
+        .caller
+        .as_ref()
+        .is_some_and(|caller| !caller.models.is_empty());
+    if of_models {
+        return refuse(known, Refusal::NotAuthorized);
+    }
+    if let Some(refusal) = outside(message, known.record(), chosen, s).await {
+        return refuse(known, refusal);
+    }
+    if let Some(tool) = message.tool.filter(|tool| !is_shown(tool, rule, s)) {
+        let name = tool.chars().take(256).collect::<String>().into();
+        return refuse(known, Refusal::McpNotFound { what: "tool", name });
+    }
+    let call = Call {
+        method: if message.tool.is_some() {
+            "tools/call"
+        } else {
+            "initialize"
+        },
+        path: message.tool.unwrap_or(PATH),
+        operation: Operation::Mcp.as_str(),
+        source: s.clients.address(peer.address, head),
+        route: Some(chosen.route),
+        model: None,
+    };
+    let allowed = known.authorize(&call, s, now)?;
+    let chosen = match message.tool {
+        Some(tool) => of_tool(s, workload, (rule, chosen), tool),
+        None => chosen,
+    };
+    let admitted = allowed.admit_free(chosen, env)?;
+    Ok(admitted
+        .settle(
+            policy::record::Outcome::Completed,
+            policy::record::Tokens::default(),
+            env,
+        )
+        .record)
+}
+
+/// Whether filters show a tool of this name, if its server has it.
+fn is_shown(tool: &str, rule: &McpRoute, s: &Snapshot) -> bool {
+    let Some((server, own)) = tool.split_once(BETWEEN) else {
+        // Without a prefix only the servers can tell.
+        return rule.shows.tools.has(tool);
+    };
+    let servers = s.mcp.iter().flat_map(|config| config.servers_of(rule));
+    let mut of = servers.filter(|of| *of.name == *server);
+    of.any(|of| of.shows.tools.has(own)) && rule.shows.tools.has(tool)
+}
+
+/// Whoever is asked outside, as soon as the caller is known and once its rule is.
+async fn outside(
+    message: &Message<'_>,
+    record: &Record,
+    chosen: Chosen<'_>,
+    s: &Snapshot,
+) -> Option<Refusal> {
+    let workload = s.workload(record.workload?)?;
+    let backends = chosen.route.backends.iter();
+    let backends: Vec<&str> = backends
+        .filter_map(|id| Some(&*s.backend(*id)?.name))
+        .collect();
+    for (authorizer, has_route) in [
+        (&workload.authorizer, false),
+        (&workload.call_authorizer, true),
+    ] {
+        let Some(authorizer) = authorizer else {
+            continue;
+        };
+        let asked = authorizer.ask(&Asked {
+            id: &record.id,
+            head: message.head,
+            source: s.clients.address(message.peer.address, message.head),
+            workload: &workload.name,
+            caller: record.caller.as_deref(),
+            model: None,
+            route: has_route.then_some(&*chosen.route.name),
+            backends: if has_route {
+                backends.clone()
+            } else {
+                Vec::new()
+            },
+        });
+        match asked.await {
+            Authorization::Allowed => {}
+            Authorization::Denied(_) => return Some(Refusal::NotAuthorized),
+            Authorization::Unavailable(_) => return Some(Refusal::AuthorizerUnavailable),
+        }
+    }
+    None
+}
