@@ -44,6 +44,9 @@ pub fn of<'a>(
     let [named] = members(text, [member], from)?;
     let named = named.ok_or(Fault::NotRpc("`params` names nothing"))?;
     let name = text_of(&named).ok_or(Fault::NotRpc("the name in `params` must be a string"))?;
+    if kind == Kind::Resources {
+        has_one_reading(&name)?;
+    }
     let at = named.2;
     Ok(Some(Target { kind, name, at }))
 }
@@ -69,6 +72,33 @@ fn completed<'a>(message: &'a [u8], params: Option<&Range<usize>>) -> Result<Tar
     let name = text_of(&named).ok_or(Fault::NotRpc("the name in `params.ref` must be a string"))?;
     let at = named.2;
     Ok(Target { kind, name, at })
+}
+
+/// Refuses a URI that parsers read in two ways: with characters that some of them leave out (blanks and controls; the URL Standard), and
+/// one of a file that is not written as `file:///` and one name after the other.
+fn has_one_reading(uri: &str) -> Result<(), Fault> {
+    if uri.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(Fault::NotRpc("the URI has a blank or a control character"));
+    }
+    // A server's own prefix may stand before it.
+    let lower = uri.to_ascii_lowercase();
+    for (at, _) in lower.match_indices("file:") {
+        let before = lower
+            .get(..at)
+            .and_then(|before| before.chars().next_back());
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '.')) {
+            // The end of another scheme's name.
+            continue;
+        }
+        let rest = lower.get(at + 5..).unwrap_or_default();
+        let path = rest.strip_prefix("///");
+        if path.is_none_or(|path| path.starts_with('/') || path.contains("//")) {
+            return Err(Fault::NotRpc(
+                "a file's URI is written file:///, without a host and with one slash between names",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn within<'a>(

@@ -10,16 +10,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Where AWS serves metadata over IPv6.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
+/// Where Google Cloud does.
+const METADATA_V6_OF_GOOGLE: Ipv6Addr = Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254);
+
+/// Where clouds serve metadata over IPv4 at addresses that are not of the link: Azure, Alibaba, Oracle.
+const METADATA_V4: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+];
+
 /// Whether an address may be connected to.
 #[must_use]
 pub fn is_allowed(address: IpAddr, allow_link_local: bool) -> bool {
     match plain(address) {
         IpAddr::V4(v4) => {
             let is_place = v4.octets()[0] != 0 && !v4.is_multicast() && v4 != Ipv4Addr::BROADCAST;
-            is_place && (allow_link_local || !v4.is_link_local())
+            let is_near = v4.is_link_local() || METADATA_V4.contains(&v4);
+            is_place && (allow_link_local || !is_near)
         }
         IpAddr::V6(v6) => {
-            let is_near = v6.is_unicast_link_local() || v6 == METADATA_V6;
+            let is_metadata = [METADATA_V6, METADATA_V6_OF_GOOGLE].contains(&v6);
+            let is_near = v6.is_unicast_link_local() || is_metadata;
             !v6.is_unspecified() && !v6.is_multicast() && (allow_link_local || !is_near)
         }
     }

@@ -106,3 +106,38 @@ fn a_name_in_two_ways_is_refused_since_a_server_might_read_the_other_one() {
         assert!(matches!(target(&text), Err(Fault::NotRpc(_))), "{text}");
     }
 }
+
+#[test]
+fn a_uri_that_parsers_read_in_two_ways_is_refused() {
+    let read = |uri: &str| {
+        let message = serde_json::json!({ "params": { "uri": uri } }).to_string();
+        let from = message.find("{\"uri\"").expect("it is there");
+        let params = from..message.len() - 1;
+        super::of("resources/read", message.as_bytes(), Some(&params))
+            .map(|target| target.expect("a resource").name.into_owned())
+    };
+    for uri in [
+        "a+file:///pub/.\t./secret/a",
+        "a+file:///pub/\t../secret/a",
+        "file:///a\n",
+        "file:///\u{0}a",
+        " file:///a",
+        "file:/secret/a",
+        "file://localhost/secret/a",
+        "FILE:/secret/a",
+        "file:////secret/a",
+        "a+file:///secret//a",
+        "db://a b",
+    ] {
+        assert!(read(uri).is_err(), "{uri:?}");
+    }
+    for uri in [
+        "file:///secret/a",
+        "a+file:///pub/a%20b",
+        "profile:me",
+        "a+db://users/1",
+        "git+my-file:x",
+    ] {
+        assert_eq!(read(uri).as_deref(), Ok(uri), "{uri:?}");
+    }
+}

@@ -3,6 +3,21 @@
 use super::*;
 
 #[test]
+fn metadata_services_of_clouds_are_not_asked_wherever_they_stand() {
+    for address in [
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "fd20:ce::254",
+        "fd00:ec2::254",
+    ] {
+        let address: std::net::IpAddr = address.parse().expect("an address");
+        assert!(!super::is_allowed(address, false), "{address}");
+    }
+}
+
+#[test]
 fn which_addresses_are_let_through() {
     // Address, by itself, where link-local is allowed.
     let table = [

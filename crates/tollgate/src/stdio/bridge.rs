@@ -33,6 +33,8 @@ const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Longest message.
 const MESSAGE_BYTES_MAX: usize = 8 << 20;
+/// One that was not used for so long may end for a client that begins.
+const LEFT_AFTER: Duration = Duration::from_secs(60);
 const SESSION_ID: &str = "mcp-session-id";
 
 type Sessions = RefCell<HashMap<String, Rc<Session>>>;
@@ -163,14 +165,17 @@ async fn begin(request: Request<Incoming>, bridge: &Bridge, sessions: &Sessions)
     told
 }
 
-/// Ends the process that has waited the longest for its client, where there are too many.
+/// Ends the process that has waited the longest for its client, and at least a minute, where there are too many.
 fn make_room(sessions: &Sessions) {
     tidy(sessions);
     let mut sessions = sessions.borrow_mut();
     if sessions.len() < SESSIONS_MAX {
         return;
     }
-    let idle = sessions.iter().filter(|(_, session)| !session.is_busy());
+    // Nobody's process ends for another client while it is in use.
+    let idle = sessions
+        .iter()
+        .filter(|(_, session)| !session.is_busy() && session.used.get().elapsed() >= LEFT_AFTER);
     let oldest = idle.min_by_key(|(_, session)| session.used.get());
     if let Some(id) = oldest.map(|(id, _)| id.clone())
         && let Some(session) = sessions.remove(&id)

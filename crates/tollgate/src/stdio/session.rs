@@ -269,11 +269,11 @@ async fn run(
             sleep(LOOK_EVERY).await;
         }
     }
+    // What it started ends with it, also where it ended by itself.
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
     if status.is_none() {
-        // What it started ends with it.
-        if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
-            let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
         status = child.wait().ok();
     }
     tracing::debug!(server, ?status, "a server of tools has ended");

@@ -12,10 +12,15 @@ use wire::encoding::{Coding, Decoder};
 
 use super::{Rope, scan};
 use crate::exchange::active::ActiveExchange;
-use crate::stint::Stint;
+use crate::stint::{STINT_BYTES, Stint};
 
 /// Coded bytes that are decoded at once: they come to no more than a hundred times as many, and a little at the beginning.
 const STEP_BYTES: usize = 1 << 10;
+
+/// So many steps are done before others run.
+const STEPS_A_STINT: usize = 4;
+/// What may come beyond twice what it decodes to and what the decoder may keep.
+const ALLOWANCE_BYTES: usize = 64 << 10;
 
 pub(super) struct Coded {
     decoder: Box<Decoder>,
@@ -65,6 +70,10 @@ impl Coded {
                 return active.refuse_unread(Refusal::CodedBody);
             }
             self.decoded += decoded.len();
+            // What is longer than what it says was made to take time: members and blocks that hold nothing.
+            if self.came > self.decoded * 2 + self.keeps + ALLOWANCE_BYTES {
+                return active.refuse_unread(Refusal::CodedBody);
+            }
             verdict = self.count(active);
             if !matches!(verdict, Verdict::Read { .. }) {
                 return verdict;
@@ -72,7 +81,9 @@ impl Coded {
             if !active.keep_body(decoded.len()) {
                 return active.refuse_unread(Refusal::Overloaded);
             }
-            stint.add(step.len());
+            // Also of what decodes to nothing others do not wait for the end.
+            stint.add(STINT_BYTES / STEPS_A_STINT);
+            stint.pass().await;
             if let Some(scanner) = scanner
                 && let Err(fault) = scan(scanner, &decoded, stint).await
             {

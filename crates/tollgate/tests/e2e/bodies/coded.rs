@@ -120,6 +120,16 @@ fn b9_a_coded_body_that_is_damaged_cut_or_far_too_long_is_refused() {
             After::Kept,
         );
     }
+    // What holds nothing and takes time.
+    let empty = gzip(b"").repeat(20_000);
+    let members = [&empty[..], &whole[..]].concat();
+    fixture.refuses(
+        "empty members",
+        &post("gzip", &members),
+        400,
+        "invalid_content_encoding",
+        After::Closed,
+    );
     // Two bombs: one beyond a hundred times its length, one within that and beyond the bound of bodies.
     let zeros = vec![b' '; 40 << 20];
     let bomb = gzip(&zeros);
