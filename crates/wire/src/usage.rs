@@ -5,6 +5,8 @@
 //! Not here: counting or estimating, what a call can hold (`policy`), usage in streams (`sse`).
 
 mod cache_writes;
+mod count;
+mod judge;
 mod modality;
 mod read;
 mod unary;

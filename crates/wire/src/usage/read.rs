@@ -5,13 +5,14 @@
 //!
 //! Invariant: of members with the same name the last one counts, with all that it holds; several reports of one answer are
 //! merged member by member before anything is compared, as one event may have a part and another its whole.
-//! Not here: finding the object in a response (`unary`, `sse`).
+//! Not here: finding the object in a response (`unary`, `sse`), what of it can be true (`judge`).
 
 use std::array::from_mut;
 
+use super::Reading;
 use super::cache_writes::cache_writes;
+use super::count::Count;
 use super::modality::audio;
-use super::{Reading, TOKEN_LIMIT, Usage};
 use crate::dialect::{Name, name, names};
 use crate::json::{Kind, Reader};
 
@@ -29,36 +30,31 @@ pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<
     Some(())
 }
 
-/// A count as it was reported: a number up to [`Count::MOST`], or one of two marks beyond it, for what is not
-/// there or null and for what cannot be a count. In one word, as a report has twenty-five.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Count(u64);
-
 /// One count under the names that two dialects have for it.
 type Pair = [Count; 2];
 /// The same of three.
-type Triple = [Count; 3];
+pub(super) type Triple = [Count; 3];
 
 /// What the members say, before they are compared: of one report, or of all that one answer has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
-    prompt: Triple,
-    completion: Triple,
+    pub(super) prompt: Triple,
+    pub(super) completion: Triple,
     /// What neither of the two names of a prompt holds, and no name of a completion.
-    beside: [Count; 2],
-    total: Pair,
-    cache_read: Count,
-    cache_stored: Count,
+    pub(super) beside: [Count; 2],
+    pub(super) total: Pair,
+    pub(super) cache_read: Count,
+    pub(super) cache_stored: Count,
     /// By how long they are kept: five minutes, an hour.
-    cache_writes: [Count; 2],
-    cached: Pair,
-    cached_beside: Triple,
-    written: Pair,
-    audio_prompt: Triple,
-    reasoning: Pair,
-    audio_completion: Triple,
+    pub(super) cache_writes: [Count; 2],
+    pub(super) cached: Pair,
+    pub(super) cached_beside: Triple,
+    pub(super) written: Pair,
+    pub(super) audio_prompt: Triple,
+    pub(super) reasoning: Pair,
+    pub(super) audio_completion: Triple,
     /// Something was no report, or cannot be true and was replaced or left.
-    is_doubtful: bool,
+    pub(super) is_doubtful: bool,
 }
 
 impl Report {
@@ -258,172 +254,6 @@ impl Report {
             self.cache_writes = [Count::ABSENT; 2];
         }
     }
-
-    /// What of it can be true.
-    pub(crate) fn judge(&self, reading: &mut Reading) {
-        let mut judge = Judge {
-            is_doubtful: self.is_doubtful,
-        };
-        let cache_read = judge.count(self.cache_read);
-        let writes = self.cache_writes(&mut judge);
-        let stored = writes.five_minutes.unwrap_or(0) + writes.hour.unwrap_or(0);
-        let [prompt, input, asked] = self.prompt;
-        // What the cache served and stored is beside `input_tokens`, and part of what has another name.
-        let prompt = match [prompt, input, asked].map(|count| judge.count(count)) {
-            [None, Some(input), _] => Count(input + cache_read.unwrap_or(0) + stored),
-            [None, None, Some(asked)] => Count(asked),
-            [None, None, None] if prompt == Count::ABSENT && input == Count::ABSENT => asked,
-            _ => prompt,
-        };
-        let [prompt_beside, reasoning_beside] = self.beside;
-        let prompt = judge.with(prompt, prompt_beside);
-        let completion = judge.first_of(self.completion);
-        let completion = judge.with(completion, reasoning_beside);
-        let prompt_said = said([prompt, input, asked]);
-        let [first, second, third] = self.completion;
-        let completion_said = said([completion, first, second, third]);
-        let [cached, written] = [self.cached, self.written].map(|pair| judge.first(pair));
-        let cached_beside = judge.first(self.cached_beside);
-        let mut usage = Usage {
-            prompt: judge.count(prompt),
-            completion: judge.count(completion),
-            total: judge.first(self.total),
-            cached: cached.or(cached_beside).or(cache_read),
-            cache_write_5m: writes.five_minutes.or(written),
-            cache_write_1h: writes.hour,
-            reasoning: judge.first(self.reasoning).or(reasoning_beside.tokens()),
-            audio_prompt: judge.first(self.audio_prompt),
-            audio_completion: judge.first(self.audio_completion),
-            ..Usage::default()
-        };
-        judge.compare(&mut usage);
-        usage.doubtful = judge.is_doubtful;
-        if usage.prompt.is_none() {
-            usage.prompt_said = prompt_said;
-        }
-        if usage.completion.is_none() {
-            usage.completion_said = completion_said;
-        }
-        let has_sum = usage.prompt.is_some() || usage.completion.is_some();
-        *reading = if usage == Usage::default() {
-            Reading::Absent
-        } else if has_sum || !usage.doubtful {
-            Reading::Valid(usage)
-        } else {
-            Reading::Invalid(Usage {
-                prompt_said,
-                completion_said,
-                ..Usage::default()
-            })
-        };
-    }
-
-    /// What was written to caches: Anthropic's sum, which its details part by how long it is kept; what
-    /// they do not part is kept five minutes, which is the default there.
-    fn cache_writes(&self, judge: &mut Judge) -> CacheWrites {
-        let stored = judge.count(self.cache_stored);
-        let [five_minutes, hour] = self.cache_writes.map(|count| judge.count(count));
-        if five_minutes.is_none() && hour.is_none() {
-            return CacheWrites {
-                five_minutes: stored,
-                hour: None,
-            };
-        }
-        let parted = five_minutes.unwrap_or(0) + hour.unwrap_or(0);
-        judge.is_doubtful |= stored.is_some_and(|stored| stored != parted);
-        let rest = stored.unwrap_or(parted).saturating_sub(parted);
-        CacheWrites {
-            five_minutes: Some(five_minutes.unwrap_or(0) + rest),
-            hour,
-        }
-    }
-}
-
-/// Reads counts, and remembers whether anything had to be dropped.
-#[derive(Clone, Copy, Debug)]
-struct Judge {
-    is_doubtful: bool,
-}
-
-impl Judge {
-    #[inline]
-    fn count(&mut self, count: Count) -> Option<u64> {
-        let tokens = count.tokens();
-        self.is_doubtful |= tokens.is_none() && count != Count::ABSENT;
-        tokens
-    }
-
-    /// The first name that has a count.
-    #[inline]
-    fn first<const NAMES: usize>(&mut self, names: [Count; NAMES]) -> Option<u64> {
-        let mut first = None;
-        for count in names {
-            // Most names are none of a report's.
-            if count != Count::ABSENT {
-                let tokens = self.count(count);
-                first = first.or(tokens);
-            }
-        }
-        first
-    }
-
-    /// The same as a count, which is none or impossible where no name has one.
-    fn first_of(&mut self, names: Triple) -> Count {
-        match self.first(names) {
-            Some(tokens) => Count(tokens),
-            None if names == [Count::ABSENT; 3] => Count::ABSENT,
-            None => Count::IMPOSSIBLE,
-        }
-    }
-
-    /// A sum with what its member leaves out.
-    #[inline]
-    fn with(&mut self, sum: Count, beside: Count) -> Count {
-        match (sum, self.count(beside)) {
-            (Count::ABSENT, Some(more)) => Count(more),
-            (Count(tokens), Some(more)) if sum.is_readable() => Count(tokens + more),
-            _ => sum,
-        }
-    }
-
-    /// Adds reasoning to the completion where the engine's sum has it beside, and drops what is more than the whole
-    /// that it is part of.
-    fn compare(&mut self, usage: &mut Usage) {
-        if let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) {
-            let beside = usage
-                .total
-                .map(|total| total.checked_sub(prompt + completion));
-            if beside == Some(None) {
-                usage.total = None;
-            }
-            let reasoning = usage.reasoning.filter(|reasoning| *reasoning > 0);
-            if reasoning.is_some() && beside == Some(reasoning) {
-                usage.completion = Some(completion + reasoning.unwrap_or(0));
-            } else {
-                self.is_doubtful |= beside.is_some_and(|beside| beside != Some(0));
-            }
-        }
-        self.keep_within(&mut usage.cached, usage.prompt);
-        let left = usage
-            .prompt
-            .map(|prompt| prompt.saturating_sub(usage.cached.unwrap_or(0)));
-        self.keep_within(&mut usage.cache_write_1h, left);
-        let left = left.map(|left| left.saturating_sub(usage.cache_write_1h.unwrap_or(0)));
-        self.keep_within(&mut usage.cache_write_5m, left);
-        self.keep_within(&mut usage.audio_prompt, usage.prompt);
-        self.keep_within(&mut usage.reasoning, usage.completion);
-        self.keep_within(&mut usage.audio_completion, usage.completion);
-    }
-
-    #[inline]
-    fn keep_within(&mut self, part: &mut Option<u64>, whole: Option<u64>) {
-        if let (Some(tokens), Some(whole)) = (*part, whole)
-            && tokens > whole
-        {
-            *part = None;
-            self.is_doubtful = true;
-        }
-    }
 }
 
 /// Puts a later count, under whichever of its names, in place of an earlier one, unless only the earlier one can be true.
@@ -448,18 +278,6 @@ fn replace<const NAMES: usize>(earlier: &mut [Count; NAMES], later: [Count; NAME
 fn replace_each([first, second]: &mut [Count; 2], [later, also]: [Count; 2]) -> bool {
     let first = replace(from_mut(first), [later]);
     replace(from_mut(second), [also]) || first
-}
-
-/// The first that has a whole number, be it true or not.
-fn said<const NAMES: usize>(names: [Count; NAMES]) -> Option<u64> {
-    names.into_iter().find_map(Count::said)
-}
-
-/// Prompt tokens written to caches, by how long they are kept.
-#[derive(Clone, Copy, Debug, Default)]
-struct CacheWrites {
-    five_minutes: Option<u64>,
-    hour: Option<u64>,
 }
 
 /// Two names of one count, or those of two counts inside a details object.
@@ -494,60 +312,6 @@ const CACHED: Three = [
 ];
 const REASONING: Three = [name(Name::ReasoningTokens), name(Name::AudioTokens), ""];
 const WRITES: Three = [name(Name::CacheWrite5m), name(Name::CacheWrite1h), ""];
-
-impl Count {
-    const ABSENT: Self = Self(u64::MAX);
-    const IMPOSSIBLE: Self = Self(u64::MAX - 1);
-    /// What a ledger can hold is kept, be it beyond [`TOKEN_LIMIT`].
-    const MOST: u64 = i64::MAX.unsigned_abs();
-
-    /// `None` where the text is not JSON.
-    #[inline]
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        match reader.short_count() {
-            Some(tokens) => Some(Self(tokens.into())),
-            None => Self::read_other(reader),
-        }
-    }
-
-    #[inline(never)]
-    fn read_other(reader: &mut Reader<'_>) -> Option<Self> {
-        reader.value().map(Self::of_value)
-    }
-
-    fn of_value(value: (Kind, &[u8])) -> Self {
-        match value {
-            (Kind::Null, _) => Self::ABSENT,
-            (Kind::Number, number) | (Kind::String, [b'"', number @ .., b'"']) => Self::of(number),
-            _ => Self::IMPOSSIBLE,
-        }
-    }
-
-    /// A whole number, however it is written: `7`, `7.0`, `70e-1`.
-    fn of(number: &[u8]) -> Self {
-        match whole(number) {
-            Some(tokens @ ..=Self::MOST) => Self(tokens),
-            Some(_) | None => Self::IMPOSSIBLE,
-        }
-    }
-
-    #[inline]
-    fn tokens(self) -> Option<u64> {
-        self.is_readable().then_some(self.0)
-    }
-
-    #[inline]
-    const fn is_readable(self) -> bool {
-        self.0 <= TOKEN_LIMIT
-    }
-
-    const fn said(self) -> Option<u64> {
-        match self {
-            Self(number @ ..=Self::MOST) => Some(number),
-            Self(_) => None,
-        }
-    }
-}
 
 /// Reads a list of counts for what it says of sound. `None` where the text is not JSON.
 fn audio_of(reader: &mut Reader<'_>) -> Option<Count> {
@@ -593,41 +357,4 @@ fn details_of(reader: &mut Reader<'_>, names: Three) -> Option<[Count; 3]> {
         more = reader.more()?;
     }
     Some([first, second, third])
-}
-
-/// The value of a JSON number that is whole and not negative.
-fn whole(number: &[u8]) -> Option<u64> {
-    let number = std::str::from_utf8(number).ok()?;
-    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (number, 0),
-    };
-    let (is_negative, mantissa) = match mantissa.strip_prefix('-') {
-        Some(mantissa) => (true, mantissa),
-        None => (false, mantissa),
-    };
-    let (digits, fraction) = match mantissa.split_once('.') {
-        Some((_, "")) => return None,
-        Some((digits, fraction)) => (digits, fraction),
-        None => (mantissa, ""),
-    };
-    if digits.is_empty() || digits.len() > 1 && digits.starts_with('0') {
-        return None;
-    }
-    let kept = fraction.trim_end_matches('0');
-    let mut value = 0_u64;
-    for digit in digits.bytes().chain(kept.bytes()) {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
-        value = value.checked_mul(10)?.checked_add(digit.into())?;
-    }
-    if value == 0 || is_negative {
-        return (value == 0).then_some(0);
-    }
-    let shift = exponent.checked_sub(i32::try_from(kept.len()).ok()?)?;
-    let factor = 10_u64.checked_pow(shift.unsigned_abs());
-    if shift >= 0 {
-        return value.checked_mul(factor?);
-    }
-    let factor = factor?;
-    value.is_multiple_of(factor).then_some(value / factor)
 }
