@@ -7,6 +7,7 @@
 
 mod fault;
 mod head;
+mod inner_models;
 mod named;
 mod scan;
 mod splice;

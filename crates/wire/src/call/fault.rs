@@ -56,6 +56,9 @@ pub enum CallFaultKind {
     /// The body names a model, and the path does.
     #[error("the model is named in the path: leave the member `model` out")]
     ModelIsInPath,
+    /// A request within the body names another model than the path does.
+    #[error("a member `model` within the body must name the model of the path, or be left out")]
+    AnotherModelThanThePaths,
 }
 
 impl CallFault {
@@ -68,7 +71,9 @@ impl CallFault {
             CallFaultKind::WrongType { .. } => "wrong_type",
             CallFaultKind::OutOfRange(_) => "out_of_range",
             CallFaultKind::BadModelName => "bad_model_name",
-            CallFaultKind::ModelIsInPath => "ambiguous_member",
+            CallFaultKind::ModelIsInPath | CallFaultKind::AnotherModelThanThePaths => {
+                "ambiguous_member"
+            }
         }
     }
 

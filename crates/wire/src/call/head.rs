@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::fault::{CallFault, CallFaultKind};
+use super::inner_models::InnerModel;
 use crate::dialect::{Name, model_name, name, names};
 use crate::json::{Elements, Found, Interest, Interests, Kind, Member, Repeat, Want};
 
@@ -93,8 +94,8 @@ pub struct CallHead {
     pub user: Option<Box<str>>,
     /// Length of the body in bytes.
     pub length: usize,
-    /// Its path names the model, and the body no member of it.
-    pub is_named_by_path: bool,
+    /// Where the body names the model within, of a call whose path names it.
+    pub(super) by_path: Option<Box<[InnerModel]>>,
     pub(super) model_at: Option<Range<usize>>,
     pub(super) open: usize,
     pub(super) empty: bool,
@@ -210,7 +211,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         prompts: prompts(found),
         user: None,
         length: found.length,
-        is_named_by_path: false,
+        by_path: None,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
         open,
         empty: found.empty,

@@ -7,6 +7,8 @@
 
 use super::fault::{CallFault, CallFaultKind};
 use super::head::{CallHead, Prompts, StreamOptions, count_of, is_set, wrong_type_of};
+use super::inner_models::InnerModels;
+use crate::dialect::Operation;
 use crate::dialect::gemini::Named;
 use crate::json::{Found, Interest, Interests, Kind, Repeat, Scanner, Want};
 
@@ -42,6 +44,8 @@ pub(super) struct NamedScanner {
     scanner: Scanner,
     model: Box<str>,
     streams: bool,
+    /// Of an operation whose body holds requests.
+    inner: Option<InnerModels>,
 }
 
 impl NamedScanner {
@@ -50,11 +54,19 @@ impl NamedScanner {
             scanner: Scanner::new(&ASKED),
             model: (*named.model).into(),
             streams: named.streams(),
+            inner: match named.operation {
+                Operation::CountContent | Operation::EmbedContent => Some(InnerModels::default()),
+                _ => None,
+            },
         }
     }
 
     pub(super) fn push(&mut self, chunk: &[u8]) -> Result<(), CallFault> {
-        self.scanner.push(chunk).map_err(CallFault::from)
+        self.scanner.push(chunk)?;
+        match &mut self.inner {
+            Some(inner) => inner.push(chunk, &self.model),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn finish(mut self) -> Result<CallHead, CallFault> {
@@ -93,7 +105,7 @@ impl NamedScanner {
             length: found.length,
             open,
             empty: found.empty,
-            is_named_by_path: true,
+            by_path: Some(self.inner.map_or_else(Box::default, InnerModels::finish)),
             ..CallHead::default()
         })
     }
@@ -118,11 +130,17 @@ mod tests {
     //! Bodies of Google's calls, whole and cut at every byte.
 
     use super::*;
-    use crate::call::{CallScanner, splices};
+    use bytes::Bytes;
+
+    use crate::call::{CallScanner, apply, splices};
 
     fn read(body: &str, cut: usize) -> Result<CallHead, CallFault> {
-        let named =
-            Named::of("/v1beta/models/gemini-3-flash:streamGenerateContent").expect("a call");
+        read_of("streamGenerateContent", body, cut)
+    }
+
+    fn read_of(verb: &str, body: &str, cut: usize) -> Result<CallHead, CallFault> {
+        let path = format!("/v1beta/models/gemini-3-flash:{verb}");
+        let named = Named::of(&path).expect("a call");
         let mut scanner = CallScanner::of_named(&named);
         let (first, second) = body.as_bytes().split_at(cut);
         scanner.push(first)?;
@@ -157,7 +175,7 @@ mod tests {
             for cut in 0..body.len() {
                 let head = read(body, cut).expect("a call");
                 assert_eq!(head.model.as_deref(), Some("gemini-3-flash"));
-                assert!(head.stream && head.is_named_by_path);
+                assert!(head.stream && head.by_path.is_some());
                 assert_eq!(
                     (head.max_output_tokens, head.n, head.keeps),
                     (cap, answers, keeps)
@@ -199,6 +217,98 @@ mod tests {
         for (body, code) in table {
             for cut in 0..body.len() {
                 let fault = read(body, cut).expect_err("refused");
+                assert_eq!(fault.code(), code, "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_within_names_the_model_of_the_path_or_none() {
+        let table = [
+            (
+                "batchEmbedContents",
+                r#"{"requests":[{"model":"models/gemini-3-flash","content":{}},{"model":"gemini-3-flash"}]}"#,
+                r#"{"requests":[{"model":"models/other","content":{}},{"model":"other"}]}"#,
+            ),
+            (
+                "countTokens",
+                r#"{"generateContentRequest":{"contents":[{"model":"x"}, "model"],"model":"models/gemini\u002d3-flash"}}"#,
+                r#"{"generateContentRequest":{"contents":[{"model":"x"}, "model"],"model":"models/other"}}"#,
+            ),
+            (
+                "countTokens",
+                r#"{"contents":[{"parts":[{"text":"a","model":"b"}]}],"generateContentRequest":{"model":null}}"#,
+                r#"{"contents":[{"parts":[{"text":"a","model":"b"}]}],"generateContentRequest":{"model":null}}"#,
+            ),
+            (
+                "embedContent",
+                r#"{"content":{"parts":[{"text":"\"model\":\"x\""}]}}"#,
+                r#"{"content":{"parts":[{"text":"\"model\":\"x\""}]}}"#,
+            ),
+        ];
+        for (verb, body, renamed) in table {
+            for cut in 0..body.len() {
+                let head = read_of(verb, body, cut).expect("a call");
+                assert_eq!(splices(&head, None, true), []);
+                let edits = splices(&head, Some("other"), true);
+                let edited = apply(&[Bytes::copy_from_slice(body.as_bytes())], &edits).concat();
+                assert_eq!(String::from_utf8(edited).expect("text"), renamed, "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_within_that_names_another_model_is_refused() {
+        let table = [
+            (
+                "batchEmbedContents",
+                r#"{"requests":[{"model":"models/gemini-3-flash"},{"content":{},"model":"models/other"}]}"#,
+                "ambiguous_member",
+            ),
+            (
+                "batchEmbedContents",
+                r#"{"requests":[{"mod\u0065l":"models/other"}]}"#,
+                "ambiguous_member",
+            ),
+            (
+                "batchEmbedContents",
+                r#"{"requests":[{"Model":"models/gemini-3-flash"}]}"#,
+                "ambiguous_member",
+            ),
+            (
+                "batchEmbedContents",
+                r#"{"requests":[{"content":{"parts":[{}, 1, "a"]}, "model" : ["models/gemini-3-flash"]}]}"#,
+                "wrong_type",
+            ),
+            (
+                "batchEmbedContents",
+                r#"{"requests":[{"model":7}]}"#,
+                "wrong_type",
+            ),
+            (
+                "countTokens",
+                r#"{"generateContentRequest":{"model":"models/other"}}"#,
+                "ambiguous_member",
+            ),
+            (
+                "countTokens",
+                r#"{"generate_content_request":{"contents":[],"model":"other"}}"#,
+                "ambiguous_member",
+            ),
+            (
+                "countTokens",
+                r#"{"generateContentRequest":{"model":"models/gemini-3-flash","model":"models/other"}}"#,
+                "ambiguous_member",
+            ),
+            (
+                "countTokens",
+                r#"{"generateContentRequest":{"model":"models/models/gemini-3-flash"}}"#,
+                "ambiguous_member",
+            ),
+        ];
+        for (verb, body, code) in table {
+            for cut in 0..body.len() {
+                let fault = read_of(verb, body, cut).expect_err(body);
                 assert_eq!(fault.code(), code, "{body}");
             }
         }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::head::{CallHead, IncludeUsage, StreamOptions};
+use super::inner_models::InnerModel;
 
 /// Replace these bytes of the body (none, for an insertion) with those.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +29,15 @@ pub fn splices(
     force_include_usage: bool,
 ) -> Vec<Splice> {
     let mut edits = Vec::new();
-    if head.is_named_by_path {
-        return edits;
+    if let Some(inner) = &head.by_path {
+        let edit = |model| {
+            let to = |inner: &InnerModel| Splice {
+                at: inner.at.clone(),
+                with: inner.naming(model).into(),
+            };
+            inner.iter().map(to).collect()
+        };
+        return model_override.map_or(edits, edit);
     }
     let mut first_members: Vec<String> = Vec::new();
     if let Some(model) = model_override {

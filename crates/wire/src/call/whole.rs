@@ -29,7 +29,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         prompts: Prompts::ONE,
         user: None,
         length: body.len(),
-        is_named_by_path: false,
+        by_path: None,
         model_at: None,
         open: body.iter().position(|&byte| byte == b'{')? + 1,
         empty: !more,

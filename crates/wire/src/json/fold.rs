@@ -61,7 +61,7 @@ impl Spelling {
     /// No spelling of a known name is longer.
     pub(super) const LIMIT_BYTES: usize = 40;
 
-    pub(super) fn of(name: &[u8]) -> Self {
+    pub(crate) fn of(name: &[u8]) -> Self {
         let mut bytes = [0; Self::LIMIT_BYTES];
         let length = name.len().min(bytes.len());
         bytes
