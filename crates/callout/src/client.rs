@@ -252,6 +252,17 @@ impl Reply {
             .ok_or(Fault::Garbage(otherwise))
     }
 
+    /// Whether its body was read to its end.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Whether two readers could differ on where its body ends.
+    pub(crate) fn has_two_lengths(&self) -> bool {
+        let has = |name| self.headers.contains_key(name);
+        has(header::CONTENT_LENGTH) && has(header::TRANSFER_ENCODING)
+    }
+
     /// As a fault, by its status alone.
     pub(crate) fn refusal(&self) -> Fault {
         Fault::Status {

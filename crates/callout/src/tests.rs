@@ -560,10 +560,26 @@ async fn no_status_of_an_authorization_service_lets_in_that_is_written_wrong() {
         ("late", "", '?'),
         ("cut", "HTTP/1.1 20", '?'),
         ("cut", "HTTP/1.1 200 OK\r\ncontent-le", '?'),
+        (
+            "cut",
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nyes",
+            '?',
+        ),
+        (
+            "two lengths",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
+            '?',
+        ),
+        (
+            "two lengths",
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\ncontent-length: 5",
+            '?',
+        ),
     ];
     for (way, status, expected) in table {
         let head = match way {
             "cut" => status.to_owned(),
+            "two lengths" if status.ends_with("\r\n") => status.to_owned(),
             _ => format!("{status}{REST}"),
         };
         let memory = Arc::new(move |_: &str| -> io::Result<_> {

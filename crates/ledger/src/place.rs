@@ -14,7 +14,10 @@ use crate::schema::beside;
 /// The database, its log, its index and its lock, by device and inode. Without the lock's file another gate
 /// could begin to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place([Option<(u64, u64)>; 4]);
+pub(crate) struct Place {
+    files: [Option<(u64, u64)>; 4],
+    directory: Option<(u64, u64)>,
+}
 
 const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", ".lock"];
 
@@ -24,18 +27,23 @@ pub const FILES: [&str; 6] = ["", "-wal", "-shm", "-journal", ".head", ".lock"];
 impl Place {
     /// Where they are now.
     pub(crate) fn of(ledger: &Path) -> Self {
-        Self(SUFFIXES.map(|suffix| {
-            let of = std::fs::metadata(beside(ledger, suffix)).ok()?;
+        let at = |path: &Path| {
+            let of = std::fs::metadata(path).ok()?;
             Some((of.dev(), of.ino()))
-        }))
+        };
+        let directory = ledger.parent().filter(|dir| !dir.as_os_str().is_empty());
+        Self {
+            files: SUFFIXES.map(|suffix| at(&beside(ledger, suffix))),
+            directory: at(directory.unwrap_or(Path::new("."))),
+        }
     }
 
     /// What is no longer where it was, in words.
     pub(crate) fn gone(&self, ledger: &Path) -> Option<String> {
         let now = Self::of(ledger);
-        let changed = |at: &usize| self.0[*at].is_some() && self.0[*at] != now.0[*at];
+        let changed = |at: &usize| self.files[*at].is_some() && self.files[*at] != now.files[*at];
         let at = (0..SUFFIXES.len()).find(changed)?;
-        let what = if now.0[at].is_none() {
+        let what = if now.files[at].is_none() {
             "removed"
         } else {
             "replaced by another file"
@@ -48,7 +56,12 @@ impl Place {
 
     /// Whether the database alone is the one that was opened: log and index go when it is closed.
     pub(crate) fn is_same_database(&self, ledger: &Path) -> bool {
-        self.0[0].is_some() && self.0[0] == Self::of(ledger).0[0]
+        self.files[0].is_some() && self.files[0] == Self::of(ledger).files[0]
+    }
+
+    /// Whether the directory is the one in which they were opened: nothing is made in another.
+    pub(crate) fn is_same_directory(&self, ledger: &Path) -> bool {
+        self.directory.is_some() && self.directory == Self::of(ledger).directory
     }
 }
 

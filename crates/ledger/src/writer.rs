@@ -339,8 +339,9 @@ impl Writer {
         if let Some(mut store) = self.store.take() {
             tidy_at_close(&store.db, false);
             // So that a start finds out that there was a ledger. A file in its place has its own.
-            if store.place.is_same_database(&self.options.path) || !self.options.path.exists() {
-                store.keep_head(&self.options.path);
+            let path = &self.options.path;
+            if store.place.is_same_database(path) || lacks_head(path, &store.place, &store.kept()) {
+                store.keep_head(path);
                 self.shared.say_head_file(&store.head_said);
             }
             self.stray = Some(Stray {
@@ -463,7 +464,7 @@ impl Writer {
                 return true;
             }
             // It may have been removed after the ledger was.
-            if lacks_head(path, &stray.store.kept()) {
+            if lacks_head(path, &stray.store.place, &stray.store.kept()) {
                 stray.store.keep_head(path);
                 self.shared.say_head_file(&stray.store.head_said);
             }
@@ -476,7 +477,7 @@ impl Writer {
         }
         if !self.place.is_same_database(path) {
             // As with a stray one, a start has to find out that there was a ledger.
-            if let Some(last) = self.last.filter(|last| lacks_head(path, last)) {
+            if let Some(last) = self.last.filter(|last| lacks_head(path, &self.place, last)) {
                 let said = HeadFile::open(path).write(&last);
                 self.shared.say_head_file(&said);
             }
@@ -522,8 +523,10 @@ impl Writer {
 }
 
 /// Whether nothing is at the path, and the file beside it does not say where this ledger ended. One that speaks of another
-/// ledger is left alone.
-fn lacks_head(path: &Path, kept: &Kept) -> bool {
+/// ledger is left alone, and so is another directory in the place of the one that was opened.
+fn lacks_head(path: &Path, place: &Place, kept: &Kept) -> bool {
     let is_said = |said: Kept| said == *kept || said.ledger != kept.ledger;
-    !path.exists() && !head_file::read(path).kept().is_some_and(is_said)
+    place.is_same_directory(path)
+        && !path.exists()
+        && !head_file::read(path).kept().is_some_and(is_said)
 }

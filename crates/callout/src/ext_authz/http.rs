@@ -1,6 +1,6 @@
 //! Over HTTP: the request without its body, answered by a status.
 //!
-//! Invariant: 200 is a yes, 5xx is no answer, every other status is a no. The service sees the path as the gate read it,
+//! Invariant: 200 is a yes where all of it came, 5xx is no answer, every other status is a no. The service sees the path as the gate read it,
 //! behind a prefix that is the gate's.
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
@@ -31,6 +31,12 @@ impl Asker {
         };
         let reply = self.client.send(&call).await?;
         match reply.status {
+            StatusCode::OK if reply.has_two_lengths() => {
+                Err(Fault::Garbage("its yes has a length and is in chunks"))
+            }
+            StatusCode::OK if !reply.is_whole() => Err(Fault::Garbage(
+                "its yes is not whole, or longer than 64 KiB",
+            )),
             StatusCode::OK => Ok(Authorized::Allowed),
             status if status.is_server_error() => Err(reply.refusal()),
             status => Ok(Authorized::denied(status.as_u16())),

@@ -131,6 +131,28 @@ async fn a_no_stays_one_whatever_comes_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_yes_that_is_not_whole_is_no_answer() {
+    type Answering = Box<dyn Fn() -> Does + Send + Sync>;
+    let yes = |then| move || Does::Answer(body_then(200, "text/plain", "yes", then));
+    let table: Vec<Answering> = vec![
+        Box::new(move || Does::Answer(response(200, "text/plain", "x".repeat(BODY_BYTES_MAX + 1)))),
+        Box::new(move || yes(Then::Hang)()),
+        Box::new(move || yes(Then::Break)()),
+        Box::new(|| {
+            let mut found = response(200, "text/plain", "yes");
+            let coding = HeaderValue::from_static("gzip");
+            found.headers_mut().insert("content-encoding", coding);
+            Does::Answer(found)
+        }),
+    ];
+    for (case, answering) in table.into_iter().enumerate() {
+        let (_server, authz) = http("/", move |_| answering());
+        let fault = authz.ask(request(), USUAL).await.expect_err("no answer");
+        assert!(fault.to_string().contains("its yes"), "{case}: {fault}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_asked_because_of_the_request_is_a_no() {
     let (server, authz) = http("/", |_| status(200));
     type Change = fn(&mut AuthzRequest);

@@ -199,16 +199,23 @@ impl Entry {
     /// What is wrong, in words.
     pub fn check_new(&self) -> Result<(), &'static str> {
         let tags = self.tags.iter().flat_map(|(name, value)| [name, value]);
-        let names = [&self.workload]
+        let mut names = [&self.workload]
             .into_iter()
             .chain(&self.name)
             .chain(&self.user)
             .chain(tags)
             .chain(&self.models);
-        if names.into_iter().any(|name| name.contains(is_unseen)) {
+        if names.clone().any(|name| name.contains(is_unseen)) {
             return Err(
                 "a name has a character that nobody sees, or that turns how the rest is read; write it without",
             );
+        }
+        if names.any(|name| name.trim() != name) {
+            return Err("a name begins or ends with a blank, which nobody sees; write it without");
+        }
+        let has_blank = |model: &String| model.contains(char::is_whitespace);
+        if self.models.iter().any(has_blank) {
+            return Err("a model has a blank, which no model has; write each model by itself");
         }
         let is_inside = |model: &String| model.strip_suffix('*').unwrap_or(model).contains('*');
         if self.models.iter().any(is_inside) {

@@ -1,5 +1,7 @@
 //! Files that are removed or replaced while the ledger is open: treated as a full disk.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +23,13 @@ fn with_rows(dir: &Path) -> Ledger {
     (1..=100).for_each(|n| ledger.intake().settle(settlement(n)));
     flushed(&ledger.intake()).expect("is on disk");
     ledger
+}
+
+fn names_in(dir: &Path) -> BTreeSet<OsString> {
+    let files = std::fs::read_dir(dir).expect("lists");
+    files
+        .map(|file| file.expect("a file").file_name())
+        .collect()
 }
 
 fn noticed(ledger: &Ledger) -> String {
@@ -112,24 +121,43 @@ fn another_ledger_in_the_place_of_ours_is_not_opened_and_nothing_is_left_beside_
     let ledger = with_rows(&home);
     assert!(with_rows(&theirs).close(PATIENCE));
     std::fs::remove_file(theirs.join("ledger.db.head")).expect("removes");
-    let listed = |dir: &Path| {
-        let files = std::fs::read_dir(dir).expect("lists");
-        let names = files.map(|file| file.expect("a file").file_name());
-        names.collect::<std::collections::BTreeSet<_>>()
-    };
-    let before = listed(&theirs);
+    let before = names_in(&theirs);
     std::fs::rename(&home, &away).expect("moves");
     std::fs::rename(&theirs, &home).expect("moves");
     noticed(&ledger);
     ledger.intake().settle(settlement(101));
     nothing_happens_for(Duration::from_millis(700));
-    assert_eq!(listed(&home), before);
+    assert_eq!(names_in(&home), before);
     // Ours is found again where it was.
     std::fs::rename(&home, &theirs).expect("moves");
     std::fs::rename(&away, &home).expect("moves");
     eventually("it is back", || ledger.intake().is_available());
     flushed(&ledger.intake()).expect("is on disk");
     assert_eq!(ledger.head().seq, 101);
+}
+
+#[test]
+fn nothing_is_made_in_another_directory_in_the_place_of_ours() {
+    for names in [&[][..], &["notes.txt"]] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [home, away] = ["home", "away"].map(|name| dir.path().join(name));
+        std::fs::create_dir(&home).expect("a directory");
+        let ledger = with_rows(&home);
+        std::fs::rename(&home, &away).expect("moves");
+        std::fs::create_dir(&home).expect("a directory");
+        for name in names {
+            std::fs::write(home.join(name), "").expect("writes");
+        }
+        noticed(&ledger);
+        ledger.intake().settle(settlement(101));
+        nothing_happens_for(Duration::from_millis(700));
+        assert_eq!(names_in(&home), names.iter().map(OsString::from).collect());
+        std::fs::remove_dir_all(&home).expect("removes");
+        std::fs::rename(&away, &home).expect("moves");
+        eventually("it is back", || ledger.intake().is_available());
+        flushed(&ledger.intake()).expect("is on disk");
+        assert_eq!(ledger.head().seq, 101);
+    }
 }
 
 #[test]
