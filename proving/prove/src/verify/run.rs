@@ -122,6 +122,8 @@ struct Cases<'a> {
 impl Cases<'_> {
     /// `begun` is when the cases before it made their first calls.
     fn run(&self, case: &Case, begun: &mut Vec<Instant>) -> Result<(Observed, Found), Stopped> {
+        // What comes while nobody asks is searched, too.
+        let heard = self.rig.upstreams.iter().map(Recorder::wires).collect();
         let since = case.since.and_then(|at| begun.get(at).copied());
         let passed = since.map_or(Duration::ZERO, |since| since.elapsed());
         interrupt::sleep(case.wait.saturating_sub(passed));
@@ -130,7 +132,7 @@ impl Cases<'_> {
         for (recorder, at) in self.rig.upstreams.iter().zip(&case.upstreams) {
             recorder.set(at.does)?;
         }
-        let observed = self.observe(case);
+        let observed = self.observe(case, heard);
         for recorder in &self.rig.upstreams {
             recorder.set(Behaviour::Answer)?;
         }
@@ -149,10 +151,10 @@ impl Cases<'_> {
         Ok((observed, found))
     }
 
-    fn observe(&self, case: &Case) -> Result<Observed, Stopped> {
+    /// `heard` is how much of each connection was searched before.
+    fn observe(&self, case: &Case, heard: Vec<Vec<usize>>) -> Result<Observed, Stopped> {
         let before = self.readings(&case.metrics)?;
         let marks = self.marks();
-        let heard: Vec<Vec<usize>> = self.rig.upstreams.iter().map(Recorder::wires).collect();
         let (mut exchanges, mut direct) = (Vec::new(), Vec::new());
         for call in &case.calls {
             let made = self.make(call)?;

@@ -1,5 +1,5 @@
 //! A text as it may be hidden among bytes: in other letters, in base64 at each of its three places in a group, in hexadecimal
-//! digits, percent-encoded.
+//! digits, percent-encoded, by JSON's escapes.
 //!
 //! Invariant: what is looked for in base64 are the characters that the text alone decides, whatever stands around it.
 //! Not here: where bytes come from (`leak`).
@@ -16,8 +16,11 @@ pub(super) fn found(bytes: &[u8], text: &[u8]) -> Option<&'static str> {
     if holds(bytes, &hexadecimal(text)) {
         return Some("hexadecimal");
     }
-    if bytes.contains(&b'%') && holds(&decoded(bytes), text) {
+    if bytes.contains(&b'%') && holds(&decoded(bytes, percent_encoded), text) {
         return Some("percent-encoded");
+    }
+    if bytes.contains(&b'\\') && holds(&decoded(bytes, escaped), text) {
+        return Some("escaped as JSON escapes");
     }
     let alphabets = [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD];
     let mut wanted = alphabets
@@ -54,22 +57,37 @@ fn in_groups(alphabet: &GeneralPurpose, text: &[u8]) -> Vec<Vec<u8>> {
     (0..3).map(of).filter(|part| !part.is_empty()).collect()
 }
 
-/// With each `%2D` as the byte that it stands for.
-fn decoded(bytes: &[u8]) -> Vec<u8> {
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(&byte) = bytes.get(at) {
-        let digits = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(decoded) => {
-                out.push(decoded);
-                at += 3;
-            }
-            None => {
-                out.push(byte);
-                at += 1;
-            }
-        }
+/// With each sequence as the byte that it stands for, where one begins there: `at` gives the byte and how many it takes.
+fn decoded(bytes: &[u8], at: fn(&[u8]) -> Option<(u8, usize)>) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    while let Some(&byte) = rest.first() {
+        let (decoded, taken) = at(rest).unwrap_or((byte, 1));
+        out.push(decoded);
+        rest = &rest[taken..];
     }
     out
+}
+
+/// `%2D`.
+fn percent_encoded(bytes: &[u8]) -> Option<(u8, usize)> {
+    let digits = bytes.strip_prefix(b"%")?.get(..2)?;
+    Some((
+        u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?,
+        3,
+    ))
+}
+
+/// `\u002d`, or `\/`.
+fn escaped(bytes: &[u8]) -> Option<(u8, usize)> {
+    let after = bytes.strip_prefix(b"\\")?;
+    let Some(digits) = after
+        .strip_prefix(b"u00")
+        .and_then(|digits| digits.get(..2))
+    else {
+        return after.first().map(|byte| (*byte, 2));
+    };
+    Some((
+        u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?,
+        6,
+    ))
 }

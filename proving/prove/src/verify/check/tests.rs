@@ -607,6 +607,10 @@ fn a_secret_is_found_in_the_raw_bytes_of_either_side_in_each_disguise() {
         ("plain", format!("SSH-2.0 {secret}")),
         ("hexadecimal", format!("x: {hex}")),
         ("percent-encoded", "x: Up%2Dkey%5F7%2Fx".to_owned()),
+        (
+            "escaped as JSON escapes",
+            r#"{"x":"Up\u002dkey\u005F7\/x"}"#.to_owned(),
+        ),
     ];
     for offset in 0..3 {
         disguises.push(("base64", base64(standard, offset)));
