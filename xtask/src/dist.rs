@@ -1,11 +1,12 @@
 //! `cargo xtask dist`: what is shipped. An archive whose binaries run on old systems, their symbols apart, a Debian package,
-//! an image for containers, what each is made of, and the sums of all of them. Signed is what was made before, by a verb of its own.
+//! an image for containers, wheels and tarballs of Node, the proving ground, what each is made of, and the sums of all of them. Signed is what was made before, by a verb of its own.
 //!
 //! Invariant: two builds of one source give the same bytes, whatever directory they run in: times are the commit's, owners are 0,
 //! orders are sorted, and no directory of the machine is in the binary (`dist --twice` compares). It is in the symbols: of what zig
 //! compiles by itself. Nothing is built, packaged or tried while the environment holds the signing key: what others wrote would see it.
 //! Not here: the profile that it is built with (`Cargo.toml`), a build laid out by a profile of the hot path (`pgo`).
 
+mod arch;
 mod archive;
 mod build;
 mod crates;
@@ -13,6 +14,7 @@ mod deb;
 mod debian;
 mod image;
 mod licences;
+mod registries;
 mod sbom;
 mod signature;
 mod trial;
@@ -33,7 +35,7 @@ use crate::setup;
 pub(crate) enum Plan<'a> {
     /// Build, package and try.
     All,
-    /// As `All`, of a gate that is there, and the demo beside it.
+    /// As `All`, of a gate that is there, with the demo and the proving ground beside it.
     Of(&'a Path),
     /// Build and package.
     Untried,
@@ -136,7 +138,9 @@ fn package(plan: &Plan, target: &Path) -> Result<Release, String> {
         _ => build::build(target, &epoch)?,
     };
     build::split(&gate, &stage, build::GATE)?;
-    build::split(&gate.with_file_name(build::DEMO), &stage, build::DEMO)?;
+    for name in [build::DEMO, build::PROVE] {
+        build::split(&gate.with_file_name(name), &stage, name)?;
+    }
     let release = Release::of(epoch, out, stage)?;
     let pages = &release.pages;
     for (shell, file) in deb::COMPLETIONS {
@@ -148,8 +152,9 @@ fn package(plan: &Plan, target: &Path) -> Result<Release, String> {
             .arg("man")
             .arg(pages.join("man1")),
     )?;
-    let linked = crates::linked()?;
-    let third_party = licences::third_party(&linked, &build::tools_dir(target))?;
+    let linked = crates::linked(&build::PACKAGES)?;
+    let tools = build::tools_dir(target);
+    let third_party = licences::third_party(&linked, &tools)?;
     write(&release.notices.join("THIRD-PARTY"), &third_party)?;
     let list = sbom::sbom(&release, &linked, &[])?;
     write(&release.notices.join("tollgate.cdx.json"), &list)?;
@@ -157,6 +162,16 @@ fn package(plan: &Plan, target: &Path) -> Result<Release, String> {
     archive::symbols(&release)?;
     deb::deb(&release)?;
     image::image(&release, &linked)?;
+    let proving = release.stage.join("notices-of-prove");
+    let linked = crates::linked(&[build::PROVE])?;
+    write(
+        &proving.join("THIRD-PARTY"),
+        &licences::third_party(&linked, &tools)?,
+    )?;
+    archive::prove(&release, &proving)?;
+    let python = build::tools(&tools)?.join("python");
+    registries::packages(&release, &registries::TOLLGATE, &release.notices, &python)?;
+    registries::packages(&release, &registries::TOLLGATE_PROVE, &proving, &python)?;
     sums(&release.out)?;
     Ok(release)
 }
@@ -183,7 +198,7 @@ impl Release {
     fn of(epoch: String, out: PathBuf, stage: PathBuf) -> Result<Self, String> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            needs: build::Needs::of(&build::PROGRAMS.map(|name| stage.join(name)))?,
+            needs: build::Needs::of(&all_programs(&stage))?,
             epoch,
             binary: stage.join(build::GATE),
             pages: stage.join("pages"),
@@ -209,14 +224,20 @@ impl Release {
 
     /// What the archive, and its directory, is called.
     fn name(&self) -> String {
-        format!("tollgate-{}-x86_64-linux", self.version)
+        format!("tollgate-{}-{}-linux", self.version, arch::MACHINE)
     }
 
     /// The Debian package.
     fn deb(&self) -> PathBuf {
         self.out
-            .join(format!("tollgate_{}_amd64.deb", self.version))
+            .join(format!("tollgate_{}_{}.deb", self.version, arch::DEBIAN))
     }
+}
+
+/// Where the programs of all packages are in the stage.
+fn all_programs(stage: &Path) -> Vec<PathBuf> {
+    let names = build::PROGRAMS.into_iter().chain([build::PROVE]);
+    names.map(|name| stage.join(name)).collect()
 }
 
 /// Says that a release of this tag is one of this version.
@@ -305,8 +326,9 @@ fn told(release: &Release) -> Result<String, String> {
         let found = fs::metadata(path).map_err(|cause| format!("{}: {cause}", path.display()));
         found.map(|found| format!("{:>12}", found.len()))
     };
-    for name in build::PROGRAMS {
-        lines.push(format!("{}  {name}", size(&release.stage.join(name))?));
+    for path in all_programs(&release.stage) {
+        let name = path.file_name().unwrap_or_default().display();
+        lines.push(format!("{}  {name}", size(&path)?));
     }
     for name in files(&release.out)? {
         let path = release.out.join(&name);

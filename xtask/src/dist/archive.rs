@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::build::{PROGRAMS, symbols as symbols_of};
-use super::{Release, copy, succeed};
+use super::build::{PROGRAMS, PROVE, symbols as symbols_of};
+use super::{Release, arch, copy, succeed};
 use crate::cargo::root;
 
 /// What lies in the archive beside the programs, as it lies in the repository.
@@ -33,11 +33,23 @@ pub(super) fn archive(release: &Release) -> Result<(), String> {
     pack(release, &name, "tar.gz", "gzip -9 -n")
 }
 
+/// `prove-VERSION-x86_64-linux.tar.gz`: the proving ground, with its scenarios.
+pub(super) fn prove(release: &Release, notices: &Path) -> Result<(), String> {
+    let name = format!("{PROVE}-{}-{}-linux", release.version, arch::MACHINE);
+    let dir = release.stage.join(&name);
+    copy(&release.stage.join(PROVE), &dir.join(PROVE))?;
+    copy(notices, &dir)?;
+    for path in ["LICENSE", "scenarios"] {
+        copy(&root().join(path), &dir.join(path))?;
+    }
+    pack(release, &name, "tar.gz", "gzip -9 -n")
+}
+
 /// `tollgate-VERSION-x86_64-linux-debug.tar.xz`, for a debugger: `gdb -s tollgate.debug tollgate`.
 pub(super) fn symbols(release: &Release) -> Result<(), String> {
     let name = format!("{}-debug", release.name());
     let dir = release.stage.join(&name);
-    for name in PROGRAMS.map(symbols_of) {
+    for name in PROGRAMS.into_iter().chain([PROVE]).map(symbols_of) {
         copy(&release.stage.join(&name), &dir.join(&name))?;
     }
     pack(release, &name, "tar.xz", "xz -6 -T1")

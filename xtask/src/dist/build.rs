@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::arch::TARGET;
 use super::{date, make_dir, succeed, write};
 use crate::cargo::{root, sysroot};
 use crate::command::run_shown;
@@ -13,8 +14,6 @@ use crate::parts::{DIST_GLIBC, DIST_WHEELS};
 use crate::setup::stamp::Stamp;
 use crate::setup::venv;
 
-/// What is built for.
-pub(super) const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Names the directory of zig.
 pub(super) const TOOLS: &str = "TOLLGATE_DIST_TOOLS";
 
@@ -22,10 +21,12 @@ pub(super) const TOOLS: &str = "TOLLGATE_DIST_TOOLS";
 pub(super) const GATE: &str = "tollgate";
 /// What it starts from beside itself.
 pub(super) const DEMO: &str = "tollgate-demo";
-/// All that packages hold.
+/// All that packages of the gate hold.
 pub(super) const PROGRAMS: [&str; 2] = [GATE, DEMO];
 /// The packages of the workspace that they are.
-pub(super) const PACKAGES: [&str; 4] = ["-p", "tollgate", "-p", "demo"];
+pub(super) const PACKAGES: [&str; 2] = ["tollgate", "demo"];
+/// The proving ground, which has packages of its own.
+pub(super) const PROVE: &str = "prove";
 
 /// What programs ask of a system.
 pub(super) struct Needs {
@@ -107,7 +108,12 @@ pub(super) fn build(target: &Path, epoch: &str) -> Result<PathBuf, String> {
     let mut zigbuild = Command::new(bin.join("cargo-zigbuild"));
     zigbuild
         .args(["zigbuild", "--locked", "--profile", "dist"])
-        .args(PACKAGES)
+        .args(
+            PACKAGES
+                .into_iter()
+                .chain([PROVE])
+                .flat_map(|package| ["-p", package]),
+        )
         .args(["--target", &format!("{TARGET}.{DIST_GLIBC}")])
         .arg("--target-dir")
         .arg(target)
@@ -175,7 +181,7 @@ pub(super) fn tools_dir(target: &Path) -> PathBuf {
 }
 
 /// Installs zig and the tool that has cargo link by it, and gives the directory of their programs.
-fn tools(dir: &Path) -> Result<PathBuf, String> {
+pub(super) fn tools(dir: &Path) -> Result<PathBuf, String> {
     let bin = dir.join("bin");
     let stamp = Stamp::new(dir, &[DIST_WHEELS]);
     if !(stamp.is_there() && bin.join("cargo-zigbuild").is_file()) {

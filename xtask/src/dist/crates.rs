@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::build::{PACKAGES, TARGET};
+use super::arch::TARGET;
 use super::succeed;
 use crate::cargo::{metadata, root};
 
@@ -33,11 +33,11 @@ pub(super) struct Linked {
     pub(super) needs: BTreeSet<Id>,
 }
 
-/// All of them, by name and version; `tollgate` and `demo` themselves are two.
-pub(super) fn linked() -> Result<Vec<Linked>, String> {
+/// All of them, by name and version, of these packages of the workspace; they themselves are among them.
+pub(super) fn linked(packages: &[&str]) -> Result<Vec<Linked>, String> {
     let mut tree = Command::new("cargo");
     tree.args(["tree", "--locked", "--target", TARGET])
-        .args(PACKAGES)
+        .args(packages.iter().flat_map(|package| ["-p", package]))
         .args(["-e", "normal,no-proc-macro", "--prefix", "none"])
         .args(["--format", "{p}"])
         .current_dir(root());
@@ -147,7 +147,7 @@ pub(super) mod tests {
 
     /// Asked of cargo once for all tests.
     pub(in crate::dist) static LINKED: LazyLock<Vec<Linked>> =
-        LazyLock::new(|| linked().expect("cargo knows"));
+        LazyLock::new(|| linked(&crate::dist::build::PACKAGES).expect("cargo knows"));
 
     #[test]
     fn what_is_linked_has_a_licence_and_what_is_foreign_a_checksum() {

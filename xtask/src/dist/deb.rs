@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Release, copy, date, files, make_dir, succeed, write};
+use super::{Release, arch, copy, date, files, make_dir, succeed, write};
 use crate::cargo::root;
 
 /// Where each shell looks for what it needs, below the root.
@@ -65,6 +65,7 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
     set_modes(&dir, &dir)?;
     let control = control
         .replace("@VERSION@", version)
+        .replace("@ARCHITECTURE@", arch::DEBIAN)
         .replace("@SIZE@", &kib(&dir)?.to_string())
         .replace("@DEPENDS@", &depends(release));
     let debian = dir.join("DEBIAN");
@@ -79,7 +80,7 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
     }
     set_mode(&debian, 0o755)?;
     make_dir(out)?;
-    let deb = out.join(format!("tollgate_{version}_amd64.deb"));
+    let deb = out.join(format!("tollgate_{version}_{}.deb", arch::DEBIAN));
     let mut dpkg = Command::new("dpkg-deb");
     dpkg.args([
         "--root-owner-group",

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::archive::tar;
 use super::crates::Linked;
 use super::debian::{self, Taken};
-use super::{Release, copy, date, files, make_dir, sbom, sha256, succeed, write};
+use super::{Release, arch, copy, date, files, make_dir, sbom, sha256, succeed, write};
 use crate::cargo::root;
 use crate::git::git;
 
@@ -106,7 +106,7 @@ fn base_files(base: &Path, packages: &[Taken], stage: &Path) -> Result<(), Strin
     for package in packages {
         let from = stage.join("unpacked").join(&package.name);
         package.unpack(&from)?;
-        for dir in ["lib/x86_64-linux-gnu", "lib64"] {
+        for dir in [&*format!("lib/{}-linux-gnu", arch::MACHINE), "lib64"] {
             for name in below(&from, dir)? {
                 copy(&from.join(&name), &base.join(&name))?;
             }
@@ -243,7 +243,7 @@ fn lay_out(release: &Release, dir: &Path, layers: &[Layer]) -> Result<(), String
     });
     if let Some(members) = manifest.as_object_mut() {
         members.insert("annotations".to_owned(), called);
-        let platform = json!({ "architecture": "amd64", "os": "linux" });
+        let platform = json!({ "architecture": arch::DEBIAN, "os": "linux" });
         members.insert("platform".to_owned(), platform);
     }
     let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [manifest] });
@@ -284,7 +284,7 @@ fn config(layers: &[Layer], created: &str, labels: &Value) -> Value {
     let volumes = OWN.map(|path| (format!("/{path}"), json!({})));
     json!({
         "created": created,
-        "architecture": "amd64",
+        "architecture": arch::DEBIAN,
         "os": "linux",
         "config": {
             "User": format!("{USER}:{USER}"),

@@ -8,11 +8,13 @@ mod boot;
 mod gate;
 mod image;
 mod page;
+mod registries;
 mod untried;
 mod upstream;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -82,11 +84,17 @@ pub(super) fn run(release: &Release, older: Option<&Path>) -> Result<Untried, St
     let dir = release.stage.join("root");
     drop(fs::remove_dir_all(&dir));
     let mut mmdebstrap = Command::new("mmdebstrap");
-    mmdebstrap.args(["--quiet", "--variant=apt", "--include=passwd", DIST_DEBIAN]);
+    mmdebstrap.args([
+        "--quiet",
+        "--variant=apt",
+        "--include=passwd,python3",
+        DIST_DEBIAN,
+    ]);
     succeed(mmdebstrap.arg(&dir))?;
     let root = Root(dir);
     super::copy(&release.out, &root.inside(PACKAGES))?;
     archive(&root, release)?;
+    registries::run(&root, release)?;
     let upgrade = Upgrade::of(release, older)?;
     installed(&root, release, &upgrade, &mut untried)?;
     boot::run(release, &upgrade.from, &upgrade.to, &mut untried)?;
@@ -101,7 +109,7 @@ fn is_there(program: &str) -> bool {
 
 /// The archive runs where it is unpacked.
 fn archive(root: &Root, release: &Release) -> Result<(), String> {
-    root.as_printed("archive")?;
+    root.as_printed("archive", release)?;
     let name = release.name();
     let program = format!("{PACKAGES}/{name}/tollgate");
     let version = succeed(root.chroot("0:0").args([&program, "version"]))?;
@@ -130,7 +138,7 @@ fn installed(
     upgrade: &Upgrade,
     untried: &mut Untried,
 ) -> Result<(), String> {
-    root.as_printed("deb")?;
+    root.as_printed("deb", release)?;
     let own = succeed(
         root.chroot("tollgate:tollgate")
             .args(["tollgate", "check", "-c", CONFIG]),
@@ -234,15 +242,22 @@ impl Root {
         command.arg(format!("--userspec={user}")).arg(&self.0);
         command
             .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+            .env(
+                "PATH",
+                format!(
+                    "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{}/bin",
+                    registries::NODE
+                ),
+            )
+            .env("HOME", "/root");
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command
     }
 
     /// Types what the page prints for one of the ways, of which the last command is a demo, until that has answered a call.
-    fn as_printed(&self, way: &str) -> Result<(), String> {
+    fn as_printed(&self, way: &str, release: &Release) -> Result<(), String> {
         let began = Instant::now();
-        let mut commands = page::commands(way)?;
+        let mut commands = page::commands(way, release)?;
         let last = commands.pop().unwrap_or_default();
         let last = last.strip_suffix(" demo");
         let program = last.ok_or_else(|| format!("the last command for {way} is no demo"))?;
@@ -252,12 +267,20 @@ impl Root {
             shell
         };
         succeed(&mut shell(&commands.join("\n")))?;
-        let demo = Gate::demo(shell(&format!("exec {program} \"$@\"")))?;
+        let is_npm = way == "npm";
+        let mut command = shell(&format!("exec {program} \"$@\""));
+        if is_npm {
+            command.process_group(0);
+        }
+        let demo = Gate::demo(command)?;
         println!(
             "{way}: as docs/install.md prints it, to the demo's first answer in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        demo.end()
+        match is_npm {
+            true => demo.end_group(),
+            false => demo.end(),
+        }
     }
 
     fn dpkg(&self, how: &[&str], package: &Path) -> Result<(), String> {

@@ -86,6 +86,20 @@ impl Gate {
         let ended = self.child.wait().map_err(|cause| cause.to_string())?;
         holds(ended.success(), &format!("the gate ends well, not {ended}"))
     }
+
+    /// The same where another program started it in a group of its own, as a terminal's Ctrl-C does: that one ends as it likes, and what counts
+    /// is that the gate is gone.
+    pub(super) fn end_group(mut self) -> Result<(), String> {
+        let group = format!("-{}", self.child.id());
+        succeed(Command::new("kill").args(["-TERM", "--", &group]))?;
+        self.child.wait().map_err(|cause| cause.to_string())?;
+        let began = Instant::now();
+        while TcpStream::connect(self.data).is_ok() {
+            holds(began.elapsed() < WITHIN, "the gate ends")?;
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Gate {

@@ -295,7 +295,7 @@ fn podman(release: &Release, untried: &mut Untried) -> Result<(), String> {
             .env("CONTAINERS_STORAGE_CONF", inside("storage.conf"));
         shell
     };
-    let mut commands = page::commands("image")?;
+    let mut commands = page::commands("image", release)?;
     let last = commands.pop().unwrap_or_default();
     let run = last
         .strip_suffix(" demo")
