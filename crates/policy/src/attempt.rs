@@ -114,6 +114,8 @@ pub struct Attempts {
     most: usize,
     /// To be tried once more, on a new connection.
     again: Option<EndpointId>,
+    /// A bit for each of the route's backends, by place, that cannot be told the call. One beyond the 64th has none.
+    passed_over: u64,
 }
 
 /// A worker's memory of endpoints and retries.
@@ -280,6 +282,22 @@ impl Upstreams {
         }
     }
 
+    /// The last try was none: its backend cannot be told the call, and was sent nothing. Neither it nor another endpoint of that backend is
+    /// tried, and what follows is no retry. Gives whether another backend is left.
+    #[cold]
+    pub fn pass_over(&mut self, attempts: &mut Attempts, s: &Snapshot) -> bool {
+        let backend = attempts.tried().last().and_then(|last| s.endpoint(*last));
+        let place = backend.and_then(|of| {
+            let route = s.route(attempts.route)?;
+            route.backends.iter().position(|id| *id == of.backend)
+        });
+        if let Some(place @ ..64) = place {
+            attempts.made = attempts.made.saturating_sub(1);
+            attempts.passed_over |= 1 << place;
+        }
+        attempts.made < attempts.most && candidates(attempts, s).next().is_some()
+    }
+
     /// Whether the try that failed because its kept-alive connection broke may be followed by one at
     /// the same endpoint, on a new connection. Spends from the budget when it grants one.
     pub fn may_retry_there(&mut self, attempts: &mut Attempts, now: Mono) -> Retry {
@@ -410,8 +428,11 @@ impl Upstreams {
         } = self;
         let known = Known { health, cooldowns };
         let usable = |e: &&EndpointId| !attempts.tried().contains(*e) && may_try(known, **e);
-        let backends = s.route(attempts.route)?.backends.iter();
-        for backend in backends.filter_map(|b| s.backend(*b)) {
+        let backends = s.route(attempts.route)?.backends.iter().enumerate();
+        for (place, backend) in backends.filter_map(|(at, b)| Some((at, s.backend(*b)?))) {
+            if attempts.is_passed_over(place) {
+                continue;
+            }
             let weight = |e: &EndpointId| s.endpoint(*e).map_or(0, |e| u64::from(e.weight));
             if let [only] = backend.endpoints.as_slice() {
                 if usable(&only) {
@@ -446,7 +467,12 @@ impl Attempts {
             made: 0,
             most: s.route(route).map_or(1, |route| route.retries.attempts),
             again: None,
+            passed_over: 0,
         }
+    }
+
+    fn is_passed_over(&self, place: usize) -> bool {
+        place < 64 && self.passed_over >> place & 1 == 1
     }
 
     fn tried(&self) -> &[EndpointId] {
@@ -477,8 +503,10 @@ fn candidates<'a>(
 ) -> impl Iterator<Item = EndpointId> + 'a {
     let route = s.route(attempts.route);
     let backends = route.into_iter().flat_map(|route| &route.backends);
-    let endpoints = backends.filter_map(|b| s.backend(*b));
-    endpoints
+    let backends = backends.enumerate();
+    let backends = backends.filter(|(place, _)| !attempts.is_passed_over(*place));
+    backends
+        .filter_map(|(_, b)| s.backend(*b))
         .flat_map(|backend| backend.endpoints.iter().copied())
         .filter(|e| !attempts.tried().contains(e))
 }

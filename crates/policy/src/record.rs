@@ -254,6 +254,8 @@ impl AttemptRecord {
             Ok(401 | 403) => Some(Trouble::Credential(self.endpoint)),
             Ok(status) if status < 500 => None,
             Err(Failure::LocalCapacity) => Some(Trouble::NoUpstreamConnection),
+            // Nothing was sent to it.
+            Err(Failure::Untranslatable) => None,
             Ok(_) | Err(_) => Some(Trouble::Endpoint(self.endpoint)),
         }
     }

@@ -440,6 +440,10 @@ impl ResponseFilter for Stream {
         result
     }
 
+    fn has_ended(&self) -> bool {
+        self.pair.has_ended
+    }
+
     fn release(&mut self, out: &mut Vec<Bytes>) {
         let mut made = Vec::new();
         self.broken("the backend's stream broke off", &mut made);

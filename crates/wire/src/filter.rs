@@ -187,6 +187,11 @@ pub trait ResponseFilter: Debug {
         0
     }
 
+    /// It has made the last of the response, though more may come of which it makes nothing.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// The response broke off: what is held back of it and may go on goes to `out`.
     fn release(&mut self, out: &mut Vec<Bytes>) {
         let _nothing_is_held = out;
@@ -301,6 +306,13 @@ impl Pipe {
     pub fn held(&self) -> usize {
         let filters = self.0.as_ref().map_or(&[][..], |made| &made.filters);
         filters.iter().map(|filter| filter.held()).sum()
+    }
+
+    /// Whether the client was made the last of the response.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let filters = self.0.as_ref().map_or(&[][..], |made| &made.filters);
+        filters.iter().any(|filter| filter.has_ended()) && self.held() == 0
     }
 
     /// The response broke off: what may go on of what is held back, to `out`.

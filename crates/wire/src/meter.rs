@@ -232,6 +232,15 @@ impl Meter {
         }
     }
 
+    /// Whether a stream of events has told its end, `[DONE]`: a client may leave then with all of it.
+    #[must_use]
+    pub fn has_end_mark(&self) -> bool {
+        match &self.0 {
+            Inner::Events { scanner, .. } => scanner.stats().done,
+            Inner::Unread | Inner::Json(_) | Inner::Frames(_) | Inner::Coded(_) => false,
+        }
+    }
+
     /// What the answer said. One that came whole and does not decode to its end said nothing.
     #[must_use]
     pub fn heard(&mut self, is_whole: bool) -> Heard<'_> {

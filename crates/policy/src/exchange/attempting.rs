@@ -226,6 +226,9 @@ impl Running<'_> {
     /// An attempt brought no response.
     #[cold]
     pub(super) fn attempt_failed(&mut self, lost: Lost, env: &mut Env<'_>) -> Verdict {
+        if lost.failure == Failure::Untranslatable && self.passed_over(env) {
+            return self.attempt_again(lost.failure, env);
+        }
         let active = &mut *self.call;
         if lost.is_untaken {
             active.sent.set(Sent::Nothing);
@@ -263,6 +266,20 @@ impl Running<'_> {
             }
             _ => self.refuse(Refusal::Upstream(failure)),
         }
+    }
+
+    /// Whether a backend that cannot be told the call gives way to another one, which costs no retry.
+    #[cold]
+    fn passed_over(&mut self, env: &mut Env<'_>) -> bool {
+        let active = &mut *self.call;
+        if active.left.is_some() {
+            return false;
+        }
+        let is_left = (env.shard.upstreams).pass_over(&mut active.attempts, env.snapshot);
+        if is_left {
+            active.span = None;
+        }
+        is_left
     }
 
     /// What an attempt says of its endpoint, and whether another one follows. `broke`: its kept connection did.

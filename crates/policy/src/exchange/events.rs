@@ -218,6 +218,14 @@ impl Exchange {
         Verdict::Finish
     }
 
+    /// The client left with all of the response: its end had been told, and the upstream's connection alone went on. `told_error` as in
+    /// [`Self::sent_whole`].
+    #[cold]
+    pub fn left_at_end(&mut self, told_error: bool) -> Verdict {
+        self.end(Ending::Whole { told_error });
+        Verdict::Abandon
+    }
+
     /// The host gives it up; with `has_stopped` since the gate stops: its drain is over.
     #[cold]
     pub fn give_up(&mut self, has_stopped: bool) {

@@ -7,7 +7,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use policy::credential;
@@ -260,12 +260,26 @@ impl<D: Downstream> Pump<'_, D> {
                 self.active
                     .tell_at(now, |exchange, env| exchange.stalled(env))
             }
+            Halt::Disconnected if self.is_all_sent() => {
+                let told_error = self.active.meter.so_far().told_error;
+                self.active.exchange.left_at_end(told_error)
+            }
             Halt::Disconnected => self.active.disconnected(),
             Halt::WriteStall => {
                 self.worker.closed(Closed::WriteStall);
                 self.active.disconnected()
             }
         }
+    }
+
+    /// Whether a client that left has all of a stream, of which nothing but the end of the connection is to come.
+    fn is_all_sent(&mut self) -> bool {
+        let has_end = match self.relay.pipe.is_empty() {
+            true => self.active.meter.has_end_mark(),
+            false => self.relay.pipe.has_ended(),
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        has_end && matches!(self.client.poll_flushed(&mut cx), Poll::Ready(Ok(())))
     }
 
     fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> Result<(), Halt> {

@@ -43,6 +43,8 @@ struct Seen {
     response: String,
     arrived: Vec<Arrived>,
     record: Record,
+    /// Attempts that the sink was told of.
+    attempts: usize,
 }
 
 impl Seen {
@@ -152,6 +154,7 @@ fn call_in_pieces(snapshot: Snapshot, body: &str, responses: Vec<String>, piece:
         response,
         arrived: arrived.take(),
         record: facts.records.remove(0),
+        attempts: facts.attempts,
     }
 }
 

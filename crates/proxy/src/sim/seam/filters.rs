@@ -12,6 +12,7 @@ use wire::dialect::Operation;
 use wire::filter::{Answering, Content, Filter, Request, ResponseFilter, Shape, Stop, Unfit};
 use wire::head::ResponseHead;
 
+use super::super::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use super::{BUSY, CHAT, Seen, call, call_in_pieces, json, two_backends};
 
 /// A sketch of Anthropic's dialect: one text in, one text out.
@@ -157,6 +158,29 @@ fn a_call_that_one_backend_can_be_told_is_not_refused_for_another() {
         seen.body()
     );
     assert_eq!(seen.arrived.len(), 1, "{:?}", seen.arrived);
+}
+
+#[test]
+fn a_backend_that_cannot_be_told_the_call_gives_way_and_costs_no_retry() {
+    let ten = BackendPlan {
+        name: "near",
+        weights: &[1; 10],
+        ..ONE
+    };
+    let far = BackendPlan { name: "far", ..ONE };
+    let mut s = snapshot(&[RoutePlan {
+        workloads: &["app"],
+        backends: &[ten, far],
+        ..RoutePlan::default()
+    }]);
+    s.backends[0].filters = vec![Arc::new(ToMessages)];
+    s.routes[0].retries.burst = 0;
+    s.routes[0].retries.attempts = 1;
+    let body = r#"{"model":"m","messages":[{"image_url":""}]}"#;
+    let seen = call(s, body, vec![json(200, CHAT)]);
+    assert_eq!((seen.record.status, seen.record.attempts), (200, 1));
+    assert_eq!(seen.arrived.len(), 1, "{:?}", seen.arrived);
+    assert_eq!(seen.attempts, 1, "attempts of which is told");
 }
 
 #[test]

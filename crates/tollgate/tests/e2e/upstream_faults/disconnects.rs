@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use testing::eventually;
 
 use super::{call, record};
-use crate::harness::answer::{chunk, delta, events_head};
+use crate::harness::answer::{chunk, delta, events_head, usage_event};
 use crate::harness::{Connection, Gate, PartialUpstream, post};
 
 const TOKENS: u64 = 100_000;
@@ -98,6 +98,45 @@ fn timing_a_disconnect_closes_the_upstream_connection_within_100_ms() {
         let fastest = took.min().expect("three");
         println!("{mark:?}: {fastest:?}");
         assert!(fastest <= Duration::from_millis(100), "{fastest:?}");
+    }
+}
+
+/// SDKs leave at a stream's end mark, and do not wait for the end of its body.
+#[test]
+fn a_client_that_leaves_with_the_whole_stream_has_a_call_that_is_completed_and_reported() {
+    let usage = usage_event(r#"{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}"#);
+    let openai = [delta("one"), usage, "data: [DONE]\n\n".to_owned()];
+    let openai = openai.map(|event| chunk(event.as_bytes()));
+    let anthropic = [
+        r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":7,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"one"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}"#,
+        r#"{"type":"message_stop"}"#,
+    ]
+    .map(|data| chunk(format!("data: {data}\n\n").as_bytes()));
+    for (dialect, events) in [
+        ("openai", openai.concat()),
+        ("anthropic", anthropic.concat()),
+    ] {
+        let upstream = PartialUpstream::start([events_head(), events].concat());
+        let config = format!(
+            "backends: {{ up: {{ url: http://{}/v1, dialect: {dialect} }} }}\n\
+             routes: [ {{ workload: w, backend: up }} ]\n",
+            upstream.address
+        );
+        let gate = Gate::start(&config, &[]);
+        let connection = reached(&gate, &upstream, dialect, true, "[DONE]");
+        disconnect(connection, &upstream);
+        let record = record(&gate, 1, dialect);
+        assert_eq!(record["outcome"], "completed", "{record}");
+        assert_eq!(
+            (&record["prompt_tokens"], &record["completion_tokens"]),
+            (&7.into(), &2.into()),
+            "{record}"
+        );
+        assert_eq!(record["completion_source"], "reported", "{record}");
     }
 }
 
