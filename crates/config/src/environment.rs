@@ -175,7 +175,7 @@ fn document(present: &[&Provider], sources: &dyn Sources) -> String {
     }
     text.push_str("backends:\n");
     for p in present {
-        p.write(&mut text, sources);
+        p.write(&mut text, sources, None);
     }
     text.push_str("routes:\n");
     if let [first, _, ..] = present {
@@ -200,8 +200,14 @@ fn document(present: &[&Provider], sources: &dyn Sources) -> String {
 }
 
 impl Provider {
-    /// Its entry among the backends of a document.
-    pub(crate) fn write(&self, text: &mut String, sources: &dyn Sources) {
+    /// Its entry among the backends of a document. One that is kept for later quotes the address, where the variable leaves out the API's root:
+    /// it may have another value then.
+    pub(crate) fn write(
+        &self,
+        text: &mut String,
+        sources: &dyn Sources,
+        kept: Option<fn(&str) -> String>,
+    ) {
         let written = set(sources, self.url);
         let is_its_own = written.is_none();
         let rootless = |url: &String| {
@@ -213,16 +219,15 @@ impl Provider {
         } else {
             ""
         };
-        let separate = if written.is_some_and(|url| url.ends_with('/')) {
-            root.trim_start_matches('/')
-        } else {
-            root
+        let separate = match &written {
+            Some(url) if url.ends_with('/') => root.trim_start_matches('/'),
+            _ => root,
         };
-        let _ = write!(
-            text,
-            "  {}:\n    url: \"${{{}:-{}}}{separate}\"\n",
-            self.name, self.url, self.url_default
-        );
+        let url = match (kept, &written) {
+            (Some(quoted), Some(url)) if !root.is_empty() => quoted(&format!("{url}{separate}")),
+            _ => format!("\"${{{}:-{}}}{separate}\"", self.url, self.url_default),
+        };
+        let _ = write!(text, "  {}:\n    url: {url}\n", self.name);
         if set(sources, self.key).is_some() {
             let _ = writeln!(text, "    credential: {{ env: {} }}", self.key);
         }

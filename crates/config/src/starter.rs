@@ -49,7 +49,8 @@ listen: { data: 127.0.0.1:1975, admin: 127.0.0.1:1976 }
 # tokens and certificates prove who calls: `tollgate keys --help`.
 identity: { default: default }
 
-# Where calls go. A credential is named here and never written: a variable, or `{ file: PATH }`.
+# Where calls go. A credential is named here and never written: a variable, or `{ file: PATH }`. With
+# `dialect: openai` clients of Anthropic's and Google's APIs reach an engine, too: their calls are translated.
 backends:
 ";
 
@@ -87,7 +88,7 @@ pub fn starter(engines: &[FoundEngine], sources: &dyn Sources) -> Starter {
         }
     }
     for provider in &providers {
-        provider.write(&mut text, sources);
+        provider.write(&mut text, sources, Some(quoted));
     }
     let is_placeholder = engines.is_empty() && providers.is_empty();
     if is_placeholder {

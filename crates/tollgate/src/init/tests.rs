@@ -33,6 +33,25 @@ fn engine_of(name: &str, port: u16, models: &[&str], asks_for_a_key: bool) -> Fo
 }
 
 #[test]
+fn an_address_without_the_apis_root_is_written_with_it_whatever_its_variable_says_later() {
+    let now = [
+        ("ANTHROPIC_API_KEY", "canary"),
+        ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9001"),
+    ];
+    let text = config::starter(&[], &With(&now)).text;
+    let later = [
+        ("ANTHROPIC_API_KEY", "canary"),
+        ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9002/v1"),
+    ];
+    for environment in [&now[..], &later[..], &now[..1]] {
+        let path = Path::new("tollgate.yaml");
+        let loaded = config::parse_document(path, text.as_bytes(), &With(environment))
+            .unwrap_or_else(|faults| panic!("{faults}\n{text}"));
+        assert_eq!(loaded.snapshot.endpoints[0].base_path, "/v1", "{text}");
+    }
+}
+
+#[test]
 fn what_is_written_is_taken_without_a_warning_whatever_was_found() {
     let environments: [&[(&str, &str)]; 5] = [
         &[],
