@@ -200,6 +200,7 @@ fn exchange(ids: &mut Ids, started_unix_ms: u64) -> (Admission, Settlement) {
         started_unix_ms,
         request_id: "01890a5d-ac96-774b-bcce-b302099a8057".into(),
         named: Named {
+            tool: None,
             trace_id: Some("0af7651916cd43dd8448eb211c80319c".into()),
             workload: Some("swe-rebench-ide".into()),
             budget_group: Some("engineering".into()),

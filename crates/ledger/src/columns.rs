@@ -37,6 +37,8 @@ pub(crate) const WIDTH_V2: usize = 53;
 pub(crate) const WIDTH_V3: usize = 56;
 /// Columns of version 4, likewise.
 pub(crate) const WIDTH_V4: usize = 58;
+/// Columns of version 5, likewise.
+pub(crate) const WIDTH_V5: usize = 59;
 
 /// What a column says of a row that is written by a node.
 type Of = for<'a> fn(&'a Settlement, &'a str) -> ValueRef<'a>;
@@ -198,12 +200,20 @@ const ROW: &[(&str, Kind, Of)] = &[
     }),
     // Version 5.
     ("prompt_doubt", Text, |row, _| some_text(row.prompt.doubt)),
+    // Version 6.
+    ("mcp_method", Text, |row, _| {
+        let method = row.record.extra.as_ref().map(|extra| extra.method);
+        some_text(method.filter(|method| !method.is_empty()))
+    }),
+    ("mcp_name", Text, |row, _| {
+        some_text(row.named.tool.as_deref())
+    }),
 ];
 
 /// Number of columns.
 pub(crate) const WIDTH: usize = ROW.len();
 
-/// All columns of a row, in the order of the canonical encoding. Version 5 of the encoding is this
+/// All columns of a row, in the order of the canonical encoding. Version 6 of the encoding is this
 /// list: a change is a new version, which adds columns at the end.
 pub const COLUMNS: [(&str, Kind); WIDTH] = {
     let mut columns = [("", Bytes); WIDTH];

@@ -398,6 +398,7 @@ fn open_of(row: &Row<'_>) -> rusqlite::Result<(Admission, Progress)> {
         started_unix_ms: number(1)?,
         request_id: text(2)?.unwrap_or_default(),
         named: Named {
+            tool: None,
             trace_id: text(3)?,
             workload: text(4)?,
             budget_group: text(5)?,

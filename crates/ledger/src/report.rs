@@ -45,6 +45,8 @@ pub enum By {
     Key,
     /// The person or service behind the call.
     User,
+    /// The tool, prompt or resource that a message to servers of tools is about.
+    Tool,
     /// The value of the tag of this name.
     Tag(Box<str>),
 }
@@ -76,6 +78,7 @@ impl By {
             Self::Day => "day",
             Self::Key => "key",
             Self::User => "user",
+            Self::Tool => "tool",
             Self::Tag(name) => return format!("tag:{name}").into(),
         })
     }
@@ -94,6 +97,7 @@ impl By {
             }
             Self::Key => row.text("key_id"),
             Self::User => row.text("user_id"),
+            Self::Tool => row.text("mcp_name"),
             Self::Tag(name) => return row.tags().remove(&**name),
         };
         name.map(str::to_owned)

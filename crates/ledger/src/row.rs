@@ -27,6 +27,8 @@ pub struct Named {
     pub backend: Option<Box<str>>,
     /// Whose key, which user, which tags.
     pub who: Attribution,
+    /// What a message to servers of tools is about: the whole name of a tool or prompt, or a resource's URI.
+    pub tool: Option<Box<str>>,
 }
 
 /// An exchange that was let in and has not ended.

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use policy::attribution::Attribution;
-use policy::record::{Count, Names, Record, Said};
+use policy::attribution::{Attribution, kept};
+use policy::record::{Count, Extra, Names, Record, Said};
 use policy::snapshot::Snapshot;
 
 use crate::columns::micros;
@@ -22,6 +22,7 @@ impl Named {
             route: owned(names.route),
             backend: owned(names.backend),
             who: Attribution::of(record.caller.as_deref(), record.hides_user),
+            tool: record.extra.as_ref().and_then(|extra| tool(extra)),
         }
     }
 }
@@ -54,6 +55,12 @@ impl Settlement {
         row.uncounted(uncounted, uncounted);
         row
     }
+}
+
+/// Most exchanges have none.
+#[cold]
+fn tool(extra: &Extra) -> Option<Box<str>> {
+    extra.named.as_deref().and_then(kept).map(Into::into)
 }
 
 fn owned(name: Option<&Arc<str>>) -> Option<Box<str>> {

@@ -17,16 +17,16 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::chain::{Hash, Head};
-use crate::columns::{COLUMNS, Kind, WIDTH_V1, WIDTH_V2, WIDTH_V3, WIDTH_V4};
+use crate::columns::{COLUMNS, Kind, WIDTH_V1, WIDTH_V2, WIDTH_V3, WIDTH_V4, WIDTH_V5};
 use crate::lost;
 
 /// Whose file it is, in `PRAGMA application_id` and in the header: `Tllg`.
 pub(crate) const APPLICATION: u32 = 0x546c_6c67;
 
-/// Layout of the tables, in `PRAGMA user_version`. Layout 4 lacks the columns of version 5 of the encoding; layout 3 also
+/// Layout of the tables, in `PRAGMA user_version`. Layout 5 lacks the columns of version 6 of the encoding; layout 4 also lacks those of version 5; layout 3 also
 /// lacks those of version 4; layout 2 also lacks those of version 3, and [`WHO`] of what is open; layout 1 also lacks those
 /// of version 2.
-pub(crate) const LAYOUT: i64 = 5;
+pub(crate) const LAYOUT: i64 = 6;
 
 /// The first layout with [`WHO`].
 const LAYOUT_OF_WHO: i64 = 3;
@@ -184,6 +184,7 @@ fn width_of(layout: i64) -> Option<usize> {
         2 => Some(WIDTH_V2),
         3 => Some(WIDTH_V3),
         4 => Some(WIDTH_V4),
+        5 => Some(WIDTH_V5),
         _ => None,
     }
 }

@@ -210,6 +210,7 @@ impl Statement {
             By::Day => "Day".to_owned(),
             By::Key => "Key".to_owned(),
             By::User => "User".to_owned(),
+            By::Tool => "Tool".to_owned(),
             By::Tag(name) => format!("Tag {name}"),
         };
         heads

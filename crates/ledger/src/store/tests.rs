@@ -23,6 +23,7 @@ pub(crate) fn admission(n: u64) -> Admission {
         started_unix_ms: 1000 + n,
         request_id: format!("request-{n}").into(),
         named: Named {
+            tool: None,
             workload: Some("ide".into()),
             budget_group: Some("engineering".into()),
             route: Some("on-prem".into()),

@@ -23,6 +23,7 @@ pub(crate) fn admission(n: u64) -> Admission {
         started_unix_ms: 1_700_000_000_000 + n,
         request_id: format!("request-{n}").into(),
         named: Named {
+            tool: None,
             workload: Some("swe-rebench-ide".into()),
             route: Some("on-prem".into()),
             backend: Some("vllm".into()),

@@ -28,6 +28,7 @@ fn listed(snapshot: &Snapshot) -> Settlement {
         started_unix_ms: 1_700_000_000_000,
         request_id: "request".into(),
         named: Named {
+            tool: None,
             workload: Some("nightly".into()),
             route: Some("own".into()),
             backend: Some("own".into()),

@@ -137,6 +137,7 @@ fn cut(text: &str) -> Result<By, String> {
         "day" => By::Day,
         "key" => By::Key,
         "user" => By::User,
+        "tool" => By::Tool,
         _ => match text.strip_prefix("tag:") {
             Some(name) if !name.is_empty() => By::Tag(name.into()),
             _ => return Err(format!("write one of {CUTS}")),
@@ -145,7 +146,7 @@ fn cut(text: &str) -> Result<By, String> {
 }
 
 /// The values of `--by`.
-const CUTS: &str = "workload, group, model, backend, day, key, user, tag:NAME";
+const CUTS: &str = "workload, group, model, backend, day, key, user, tool, tag:NAME";
 
 /// What a statement has beside group and model.
 fn who(text: &str) -> Result<By, String> {
@@ -156,7 +157,7 @@ fn who(text: &str) -> Result<By, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// What to cut by, in order: workload, group, model, backend, day, key, user, tag:NAME.
+    /// What to cut by, in order: workload, group, model, backend, day, key, user, tool, tag:NAME.
     #[arg(long, value_delimiter = ',', default_value = "workload", value_parser = cut)]
     pub(crate) by: Vec<By>,
     #[command(flatten)]
@@ -173,7 +174,7 @@ pub(crate) struct Report {
 
 #[derive(Debug, Args)]
 pub(crate) struct Drift {
-    /// What to cut by, in order: workload, group, model, backend, day, key, user, tag:NAME.
+    /// What to cut by, in order: workload, group, model, backend, day, key, user, tool, tag:NAME.
     #[arg(long, value_delimiter = ',', default_value = "model", value_parser = cut)]
     pub(crate) by: Vec<By>,
     #[command(flatten)]

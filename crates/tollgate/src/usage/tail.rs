@@ -63,6 +63,15 @@ fn record(row: &Stored) -> String {
         || "no price".to_owned(),
         |pico| format!("{} {}", rounded(pico.into(), 6), text("currency")),
     );
+    let method = row.text("mcp_method");
+    let what = method.map_or_else(
+        || {
+            row.text("model_sent")
+                .unwrap_or(text("model_asked"))
+                .to_owned()
+        },
+        |method| format!("{method} {}", row.text("mcp_name").unwrap_or_default()),
+    );
     let call = format!(
         "{ended} {} {}{} -> {} {}",
         row.seq,
@@ -71,8 +80,10 @@ fn record(row: &Stored) -> String {
             .or(row.text("key_id"))
             .map_or_else(String::new, |who| format!(" ({who})")),
         text("backend"),
-        row.text("model_sent").unwrap_or(text("model_asked")),
+        what.trim_end(),
     );
+    // A message to a server of tools has no tokens.
+    let is_message = method.is_some();
     let came_to = format!(
         "{ending} {}, in {} ({}), out {} ({}), {cost}",
         row.number("status").unwrap_or_default(),
@@ -81,5 +92,9 @@ fn record(row: &Stored) -> String {
         tokens("completion_tokens"),
         text("completion_source"),
     );
+    let came_to = match is_message {
+        true => format!("{ending} {}", row.number("status").unwrap_or_default()),
+        false => came_to,
+    };
     format!("{}\n  {came_to}", wrapped(&call, super::width(), 4))
 }

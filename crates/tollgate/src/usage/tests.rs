@@ -23,6 +23,7 @@ fn settlement(n: u64) -> Settlement {
         started_unix_ms: ended,
         request_id: format!("request-{n}").into(),
         named: Named {
+            tool: None,
             workload: Some(if n.is_multiple_of(2) {
                 "ide".into()
             } else {

@@ -8,7 +8,7 @@ use testing::PATIENCE;
 use crate::rows::{admission, admitted, flushed, id, opened, options, settlement};
 
 /// Older layouts, each with the first column that it does not have.
-const OLDER: [(i64, usize); 4] = [(1, 44), (2, 53), (3, 56), (4, 58)];
+const OLDER: [(i64, usize); 5] = [(1, 44), (2, 53), (3, 56), (4, 58), (5, 59)];
 
 /// Turns the file into one of an older layout.
 fn set_back(path: &std::path::Path, layout: i64, first_added: usize) {

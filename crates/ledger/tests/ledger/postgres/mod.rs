@@ -24,6 +24,7 @@ fn settlement(n: u64) -> Settlement {
         started_unix_ms: n,
         request_id: format!("request-{n}").into(),
         named: ledger::Named {
+            tool: None,
             workload: Some("ide\0".into()),
             ..ledger::Named::default()
         },
