@@ -10,6 +10,7 @@ mod head;
 mod named;
 mod scan;
 mod splice;
+mod stored;
 mod user;
 mod whole;
 
