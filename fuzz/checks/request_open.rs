@@ -78,7 +78,7 @@ pub(crate) fn fuzz_one(input: &[u8]) {
         .reads_body()
         .then(|| CallHead::read(b"{\"model\":\"m\"}"));
     let mut call = call.map(|call| call.expect("a call"));
-    let asked = exchange.end_body(&head, call.as_mut(), env);
+    let asked = exchange.end_body(&head, call.as_mut(), &[], env);
     let Verdict::Ask(_) = asked else {
         return;
     };

@@ -1,16 +1,18 @@
-//! What the tests of all crates share: how they wait, say that they were skipped, draw chance, replay a fuzz corpus.
+//! What the tests of all crates share: how they wait, say that they were skipped, draw chance, replay a fuzz corpus, read command lines.
 //!
 //! Invariant: nothing here can fail because a machine is slow, but for [`PATIENCE`], which is many times what anything
 //! takes. `cargo xtask tidy` keeps clocks and sleeps out of other tests, so that this holds for them too.
 //! Not here: what one crate's tests share among themselves, assertions about a product.
 
 pub mod eventstream;
+mod line;
 mod read;
 mod replay;
 mod seed;
 mod skip;
 mod wait;
 
+pub use line::{commands, words};
 pub use read::read;
 pub use replay::{corpus, replay};
 pub use seed::{Draw, number_of, seed};

@@ -9,9 +9,11 @@ mod blocks;
 mod circles;
 mod clocks;
 mod deny;
+mod documents_page;
 mod expression;
 mod fault;
 mod faults_page;
+mod figures;
 mod fuzz;
 mod graph;
 mod least_versions;
@@ -58,6 +60,8 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         blocks::faults(tree),
         troubleshooting::faults(tree),
         faults_page::faults(tree),
+        documents_page::faults(tree),
+        figures::faults(tree),
         vectors::faults(tree),
         sizes::faults(tree),
         lines::faults(tree),

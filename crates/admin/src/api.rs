@@ -234,12 +234,16 @@ async fn reload<G: Gateway>(
         let ended = gateway.reload();
         match &ended {
             Ok(version) => {
-                tracing::info!(by, version, "configuration read anew over the admin API");
+                tracing::info!(
+                    by,
+                    version,
+                    "the admin API asked for a reload, and the configuration was taken"
+                );
             }
             Err(_) => {
                 tracing::warn!(
                     by,
-                    "configuration read anew over the admin API, and refused"
+                    "the admin API asked for a reload, and the configuration was refused"
                 );
             }
         }
@@ -259,7 +263,10 @@ async fn drain<G: Gateway>(
     gateway: &Arc<G>,
 ) -> Result<Reply, Refusal> {
     body::json::<Nothing>(request).await?;
-    tracing::warn!(by = caller.shown(), "told to stop over the admin API");
+    tracing::warn!(
+        by = caller.shown(),
+        "the gate stops: the admin API asked for it"
+    );
     gateway.drain();
     Ok(private(StatusCode::ACCEPTED, &json!({ "draining": true })))
 }

@@ -112,7 +112,7 @@ fn tell(reply: &LoginReply) {
         None if !user.is_empty() => tracing::info!(code, user, "login to the admin endpoint"),
         // Anybody can begin one, and end a session that he does not have.
         None => tracing::debug!(code, "login to the admin endpoint"),
-        Some(reason) => tracing::warn!(code, reason, "nobody was logged in to the admin endpoint"),
+        Some(reason) => tracing::warn!(code, reason, "a login to the admin endpoint was refused"),
     }
 }
 

@@ -141,7 +141,9 @@ fn foreign(root: &Node) -> Option<Fault> {
         path: "model_list".into(),
         line: Some(list.line),
         says: "this is a configuration of LiteLLM's".into(),
-        hint: "`tollgate import litellm FILE` makes one of the gate's of it".into(),
+        hint: "`tollgate import litellm FILE` makes one of the gate's of it, and docs/coming-from.md#from-litellm says what it \
+               cannot carry"
+            .into(),
     })
 }
 

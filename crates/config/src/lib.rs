@@ -22,6 +22,7 @@ pub use host::{
     Vocabulary, WorkloadFrom, WrittenRule,
 };
 pub use import::{Imported, import_litellm};
+pub use line::line_of;
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};
 pub use node::{Entry, Node, Scalar, Shape, Value, parse_all};
@@ -38,6 +39,7 @@ mod environment;
 mod fault;
 mod host;
 mod import;
+mod line;
 mod lower;
 mod mask;
 mod node;

@@ -22,11 +22,11 @@ pub trait Sources {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Whether nobody but its owner can read or change a file.
+    /// The permission bits of a file, as `chmod` writes them.
     ///
     /// # Errors
     /// As the file system says; where there is none, nobody knows.
-    fn is_private(&self, path: &Path) -> io::Result<bool> {
+    fn mode(&self, path: &Path) -> io::Result<u32> {
         let _unknown = path;
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -23,6 +23,27 @@ impl Written for Target {
     const PATTERN: &'static str = "^https?://[^/?#@]+(/[^?#]*)?$";
 
     fn read(text: &str) -> Result<Self, Problem> {
+        Self::read_like(text, EXAMPLE)
+    }
+}
+
+/// The address of a collector of spans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Collector(pub(crate) Target);
+
+impl Written for Collector {
+    const PATTERN: &'static str = Target::PATTERN;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let example =
+            "write an address such as http://127.0.0.1:4318 (http) or http://127.0.0.1:4317 (grpc)";
+        Target::read_like(text, example).map(Self)
+    }
+}
+
+impl Target {
+    /// Reads one; `example` is what a fault says is right.
+    fn read_like(text: &str, example: &'static str) -> Result<Self, Problem> {
         let (tls, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
             (Some(rest), _) => (false, rest),
             (_, Some(rest)) => (true, rest),
@@ -30,7 +51,7 @@ impl Written for Target {
                 return Err(Problem {
                     // Something unknown may hold a password before its `@`.
                     quotable: !text.contains('@'),
-                    ..Problem::new("is not an http:// or https:// address", EXAMPLE)
+                    ..Problem::new("is not an http:// or https:// address", example)
                 });
             }
         };
@@ -46,7 +67,7 @@ impl Written for Target {
             let hint = "write scheme, host, port and path only";
             return Err(Problem::unquoted(format!("holds a `{mark}`"), hint));
         }
-        let (host, port) = host_and_port(authority, tls)?;
+        let (host, port) = host_and_port(authority, tls, example)?;
         let base_path = base_path(path)?;
         let bracketed = if host.contains(':') {
             format!("[{host}]")
@@ -71,8 +92,8 @@ impl Written for Target {
 
 const EXAMPLE: &str = "write an address such as http://127.0.0.1:8000/v1";
 
-fn host_and_port(authority: &str, tls: bool) -> Result<(String, u16), Problem> {
-    let bad_host = || Problem::new("has no valid host", EXAMPLE);
+fn host_and_port(authority: &str, tls: bool, example: &str) -> Result<(String, u16), Problem> {
+    let bad_host = || Problem::new("has no valid host", example);
     let (host, port) = if let Some(inside) = authority.strip_prefix('[') {
         let (host, after) = inside.split_once(']').ok_or_else(bad_host)?;
         host.parse::<std::net::Ipv6Addr>().map_err(|_| bad_host())?;

@@ -105,8 +105,11 @@ impl Sources for Beside<'_> {
         self.sources.list(directory)
     }
 
-    fn is_private(&self, path: &Path) -> io::Result<bool> {
-        self.sources.is_private(path)
+    fn mode(&self, path: &Path) -> io::Result<u32> {
+        match self.given.iter().any(|given| given.path == path) {
+            true => Err(io::ErrorKind::Unsupported.into()),
+            false => self.sources.mode(path),
+        }
     }
 
     fn var(&self, name: &str) -> Option<String> {

@@ -12,7 +12,7 @@ use tokens::calibration::{Calibration, Change, Difference, Says, Summary};
 use tokens::drift::Tolerance;
 use tokens::{Certainty, Count, Doubt, Shape};
 
-use crate::metrics::{Direction, DriftMetrics, Heard};
+use crate::metrics::{Compared, Direction, DriftMetrics, Heard};
 
 /// Models of backends that are told apart.
 const MODELS_MAX: usize = 1000;
@@ -26,6 +26,17 @@ pub struct CountedModel {
     pub model: Arc<str>,
     /// The tokenizer's key.
     pub tokenizer: u64,
+}
+
+impl CountedModel {
+    /// What is compared of it.
+    pub(crate) fn compared(&self, direction: Direction) -> Compared {
+        Compared {
+            model: Arc::clone(&self.model),
+            backend: Arc::clone(&self.backend),
+            direction,
+        }
+    }
 }
 
 /// All of them.
@@ -127,9 +138,8 @@ impl Calibrations {
             (true, true) => Heard::CallOfKnown,
         };
         let sides = (reported, count.tokens);
-        let direction = Direction::Prompt;
         self.metrics
-            .compare_prompt(&of.model, direction, tolerance, sides, heard);
+            .compare_prompt(of.compared(Direction::Prompt), tolerance, sides, heard);
         tell(of, &change);
         certainty
     }
@@ -247,7 +257,7 @@ fn tell(of: &CountedModel, change: &Change) {
                     reported = difference.first.reported,
                     counted = difference.first.counted,
                     agreed_at_unix_s = before_s,
-                    "the engine counts such prompts otherwise than when it was asked before: its template, its tokenizer or its settings changed"
+                    "the engine's count of such prompts has changed: its template, its tokenizer or its settings are others now"
                 );
             }
             Says::Agrees(features) => {
@@ -256,7 +266,7 @@ fn tell(of: &CountedModel, change: &Change) {
                     backend = &**backend,
                     model = &**model,
                     calls_with = features,
-                    "the engine and the gate count such prompts alike again"
+                    "the engine and the gate count such prompts the same again"
                 );
             }
         }

@@ -43,7 +43,7 @@ pub use calibrations::{Calibrations, CountedModel};
 use counter::{CountEvent, Counter, Open};
 use handle::CountHandle;
 use memory::MemoryBudget;
-pub use metrics::{Direction, DriftMetrics, LATE, RESULTS, Series, Unread};
+pub use metrics::{Compared, Direction, DriftMetrics, LATE, RESULTS, Series, Unread};
 pub use reconciler::{Counts, RowSender, Settle};
 use reconciler::{Reconciler, SharedSink, ToReconciler, Tolerances, Witnesses, inbox};
 use shared_queue::SharedQueue;

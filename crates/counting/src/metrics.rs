@@ -3,7 +3,7 @@
 //! Invariant: label sets come from the configuration and are at most [`SERIES_MAX`]; workers touch atomics only.
 //! Not here: the metrics' names (the host), who compares (`reconciler`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use policy::billing::BilledBy;
 use tokens::drift::{Alarm, Change, Drift, Tolerance};
 use tokens::{Certainty, Count};
 
-/// Models and directions that are told apart; any more are `other`.
+/// Models, backends and directions that are told apart; any more are `other`.
 const SERIES_MAX: usize = 1000;
 
 /// Which way tokens go.
@@ -76,7 +76,7 @@ pub const LATE: &str = Missed::Late.as_str();
 /// Sums since the start.
 #[derive(Debug, Default)]
 pub struct DriftMetrics {
-    series: Mutex<BTreeMap<(Arc<str>, Direction), Series>>,
+    series: Mutex<BTreeMap<Compared, Series>>,
     unread: Mutex<BTreeMap<Arc<str>, Unread>>,
     /// By whose count the route is billed by, and direction.
     results: [[[AtomicU64; RESULTS.len()]; 2]; 2],
@@ -84,15 +84,37 @@ pub struct DriftMetrics {
     held_back: AtomicU64,
 }
 
-/// One model in one direction.
+/// What is compared by itself: one engine may report wrong counts while others of the same model report right ones.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Compared {
+    /// The model.
+    pub model: Arc<str>,
+    /// The backend whose engines report.
+    pub backend: Arc<str>,
+    /// Which way tokens go.
+    pub direction: Direction,
+}
+
+impl Compared {
+    fn other(direction: Direction) -> Self {
+        let other: Arc<str> = Arc::from("other");
+        Self {
+            model: Arc::clone(&other),
+            backend: other,
+            direction,
+        }
+    }
+}
+
+/// One model of one backend in one direction.
 #[derive(Debug, Clone)]
 pub struct Series {
     /// What was compared.
     pub drift: Drift,
     /// How often the alarm went off.
     pub alarms: u64,
-    /// Backends whose engines changed between two times that they were asked, where that is why the alarm is on.
-    changed: BTreeSet<Arc<str>>,
+    /// Its engine changed between two times that it was asked, and that is why the alarm is on.
+    has_changed: bool,
 }
 
 impl Series {
@@ -100,7 +122,7 @@ impl Series {
         Self {
             drift: Drift::new(tolerance),
             alarms: 0,
-            changed: BTreeSet::new(),
+            has_changed: false,
         }
     }
 }
@@ -188,34 +210,27 @@ impl DriftMetrics {
     }
 
     /// Holds what the engine reported against our count.
-    pub(crate) fn compare(
-        &self,
-        model: &Arc<str>,
-        direction: Direction,
-        tolerance: Tolerance,
-        sides: (u64, u64),
-    ) {
-        self.compare_prompt(model, direction, tolerance, sides, Heard::Call);
+    pub(crate) fn compare(&self, of: Compared, tolerance: Tolerance, sides: (u64, u64)) {
+        self.compare_prompt(of, tolerance, sides, Heard::Call);
     }
 
     /// The same, where the alarm hears of some calls alone; sums have them all.
     pub(crate) fn compare_prompt(
         &self,
-        model: &Arc<str>,
-        direction: Direction,
+        of: Compared,
         tolerance: Tolerance,
         (reported, counted): (u64, u64),
         heard: Heard,
     ) {
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = all.len() < SERIES_MAX || all.contains_key(&(Arc::clone(model), direction));
-        let model = if has_room {
-            Arc::clone(model)
+        let has_room = all.len() < SERIES_MAX || all.contains_key(&of);
+        let of = if has_room {
+            of
         } else {
-            Arc::from("other")
+            Compared::other(of.direction)
         };
         let series = all
-            .entry((Arc::clone(&model), direction))
+            .entry(of.clone())
             .or_insert_with(|| Series::new(tolerance));
         let change = match heard {
             Heard::Nothing => {
@@ -234,29 +249,31 @@ impl DriftMetrics {
                     (series.drift.tokens(), series.drift.exchanges());
                 let what = match heard {
                     Heard::CallOfKnown => {
-                        "the engine reports other tokens than it makes: asked for probes since, it makes those that the gate counts"
+                        "the engine reports other counts than it makes: asked for probes since then, it counts as the gate does"
                     }
                     Heard::Call | Heard::Nothing => {
-                        "the engine's tokens are not those that the gate counts: one of the two has the wrong tokenizer or template, or the engine's usage is wrong"
+                        "the engine's counts of tokens differ from the gate's: one of the two has the wrong tokenizer or template, or the engine reports wrong usage"
                     }
                 };
                 tracing::warn!(
-                    model = &*model,
-                    direction = direction.as_str(),
+                    model = &*of.model,
+                    backend = &*of.backend,
+                    direction = of.direction.as_str(),
                     reported,
                     counted,
                     exchanges,
                     outside,
-                    see = "docs/troubleshooting.md#the-engines-tokens-are-not-those-that-the-gate-counts",
-                    "{what}"
+                    see = "docs/troubleshooting.md#the-engines-counts-of-tokens-differ-from-the-gates",
+                    "{what} ({reported} tokens reported, {counted} counted)"
                 );
             }
             Change::Cleared => {
-                series.changed.clear();
+                series.has_changed = false;
                 tracing::info!(
-                    model = &*model,
-                    direction = direction.as_str(),
-                    "the engine's tokens are again those that the gate counts"
+                    model = &*of.model,
+                    backend = &*of.backend,
+                    direction = of.direction.as_str(),
+                    "the engine's counts of tokens are the gate's again"
                 );
             }
         }
@@ -264,28 +281,31 @@ impl DriftMetrics {
 
     /// An engine changed between two times that it was asked: no more has to be seen for the alarm.
     pub(crate) fn changed(&self, backend: &Arc<str>, model: &Arc<str>) {
-        self.of_prompts(model, |series| {
-            let is_new = series.drift.raise() == Change::Raised;
-            series.alarms += u64::from(is_new);
+        self.of_prompts(backend, model, |series| {
             // One that calls raised ends by calls.
-            if is_new || !series.changed.is_empty() {
-                series.changed.insert(Arc::clone(backend));
+            if series.drift.raise() == Change::Raised {
+                series.alarms += 1;
+                series.has_changed = true;
             }
         });
     }
 
-    /// It is again as it was: an alarm ends that was raised for it, and for no other backend.
+    /// It is again as it was: an alarm ends that was raised for it.
     pub(crate) fn agrees(&self, backend: &Arc<str>, model: &Arc<str>) {
-        self.of_prompts(model, |series| {
-            if series.changed.remove(backend) && series.changed.is_empty() {
+        self.of_prompts(backend, model, |series| {
+            if std::mem::take(&mut series.has_changed) {
                 series.drift.clear();
             }
         });
     }
 
-    fn of_prompts(&self, model: &Arc<str>, change: impl FnOnce(&mut Series)) {
+    fn of_prompts(&self, backend: &Arc<str>, model: &Arc<str>, change: impl FnOnce(&mut Series)) {
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = (Arc::clone(model), Direction::Prompt);
+        let of = Compared {
+            model: Arc::clone(model),
+            backend: Arc::clone(backend),
+            direction: Direction::Prompt,
+        };
         if all.len() < SERIES_MAX || all.contains_key(&of) {
             change(
                 all.entry(of)
@@ -322,7 +342,7 @@ impl DriftMetrics {
                 calls,
                 reason = unread.reason,
                 see = "docs/troubleshooting.md#calls-are-not-counted",
-                "calls are not counted: more than a seventh of the last ones; the reason is that of the first"
+                "calls are not counted: more than one in seven of the last ones; the reason is that of the first"
             );
         }
     }
@@ -334,9 +354,9 @@ impl DriftMetrics {
         all.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Every model and direction that was compared.
+    /// Everything that was compared.
     #[must_use]
-    pub fn series(&self) -> BTreeMap<(Arc<str>, Direction), Series> {
+    pub fn series(&self) -> BTreeMap<Compared, Series> {
         let all = self.series.lock();
         all.unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -369,9 +369,8 @@ impl<R> Reconciler<R> {
                         let witnesses = &self.witnesses;
                         let tolerance = witnesses.tolerances.of(direction, count);
                         let sides = (reported, count.tokens);
-                        witnesses
-                            .metrics
-                            .compare(&counted.of.model, direction, tolerance, sides);
+                        let of = counted.of.compared(direction);
+                        witnesses.metrics.compare(of, tolerance, sides);
                     }
                 }
                 Some(Err(missed)) if !is_told => {

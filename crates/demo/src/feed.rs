@@ -43,7 +43,7 @@ impl Write for Sink {
         if let Some(file) = &mut self.file
             && let Err(error) = file.write_all(lines)
         {
-            tracing::warn!(%error, "the access log's file takes no lines, and gets no more");
+            tracing::warn!(%error, "the access log's file cannot be written, and gets no more lines");
             self.file = None;
         }
         Ok(lines.len())

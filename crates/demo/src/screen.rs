@@ -210,8 +210,15 @@ pub(crate) fn report(reader: &Reader) -> Result<(), ReadError> {
     let lines = report::report(reader, Period::ALL, &by)?;
     say("\nThe engines' count beside the gate's own: tollgate usage drift\n");
     say(report::drift_table(&lines, &by, width).trim_end());
+    say("");
+    say(&report::wrapped(WHY_DRIFT, width, 0));
     Ok(())
 }
+
+/// Under the table of drift: why there is some, and where there is none.
+const WHY_DRIFT: &str = "Drift is what an engine reports beyond what the gate counts. gpt-oss-120b is counted by its own tokenizer and template, so \
+                         it has none. The template of gemini-2.5-flash is not public: the gate counts its prompts by one that is like it, and the token \
+                         that ends each answer the engine alone counts.";
 
 /// Where the ledger is.
 pub(crate) fn kept(ledger: &Path) {

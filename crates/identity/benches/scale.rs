@@ -201,7 +201,7 @@ fn call(user: usize, s: &Snapshot, levels: &Levels, shard: &mut Shard) {
     let read = exchange.read_body(BODY.len(), env);
     assert!(matches!(read, Verdict::Read { .. }), "{read:?}");
     let mut call = CallHead::read(BODY.as_bytes()).expect("a call");
-    let verdict = exchange.end_body(&head, Some(&mut call), env);
+    let verdict = exchange.end_body(&head, Some(&mut call), &[], env);
     assert!(!matches!(verdict, Verdict::Refuse { .. }), "{verdict:?}");
     exchange.give_up(false);
     exchange.finish(&mut Meter::default(), false, env);

@@ -31,6 +31,45 @@ impl Settlement {
     /// The row of a record that ended, with what its snapshot calls everything.
     #[must_use]
     pub fn of(id: RecordId, record: &Record, snapshot: &Snapshot) -> Self {
+        // A new field of the record is asked for here: it is in the row (`columns`), or is not.
+        let Record {
+            id: _,
+            upstream_id: _,
+            trace: _,
+            started_unix_ms: _,
+            operation: _,
+            workload: _,
+            caller: _,
+            hides_user: _,
+            route: _,
+            endpoint: _,
+            backend: _,
+            model_asked: _,
+            model_sent: _,
+            streamed: _,
+            status: _,
+            outcome: _,
+            code: _,
+            attempts: _,
+            tokens: _,
+            charge: _,
+            unconfirmed: _,
+            estimate_reason: _,
+            uncounted: _,
+            bytes_in: _,
+            bytes_out: _,
+            duration: _,
+            first_byte: _,
+            own: _,
+            upstream: _,
+            // Not in it.
+            client: _,
+            reason: _,
+            limited: _,
+            prompt_doubt: _,
+            extra: _,
+            listed: _,
+        } = record;
         let names = Names::of(snapshot, record);
         let uncounted = Some(record.uncounted).filter(|why| !why.is_empty());
         let (tokens, took_ms) = (&record.tokens, micros(record.duration) / 1000);

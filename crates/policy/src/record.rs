@@ -278,6 +278,44 @@ pub enum Gauge {
     BodyBytes,
 }
 
+/// What an exchange waits for before it goes upstream, where it does: somebody answers a question of policy's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Who calls.
+    Identity,
+    /// Whether the call may be made, by an outside authorizer.
+    Authorization,
+    /// The credential to send upstream.
+    Credential,
+    /// Its row on disk, on routes that wait for it.
+    Ledger,
+    /// The count of its prompt, where the gate answers with it.
+    Count,
+}
+
+impl Wait {
+    /// All of them, for metric tables.
+    pub const ALL: [Self; 5] = [
+        Self::Identity,
+        Self::Authorization,
+        Self::Credential,
+        Self::Ledger,
+        Self::Count,
+    ];
+
+    /// The word used in labels.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Authorization => "authorization",
+            Self::Credential => "credential",
+            Self::Ledger => "ledger",
+            Self::Count => "count",
+        }
+    }
+}
+
 /// The bound at which the gate refused or closed a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
@@ -345,6 +383,10 @@ pub trait Sink {
     }
     /// A client left in the middle of an answer, and this became of its rest.
     fn abandoned(&mut self, rest: DisconnectOutcome);
+    /// An exchange waited so long for an answer.
+    fn waited(&mut self, what: Wait, took: Duration) {
+        let _nobody_counts = (what, took);
+    }
     /// A connection was refused or closed at a bound.
     fn closed(&mut self, at: Closed);
     /// So many connections to upstreams were closed as a name has their address no longer.

@@ -104,7 +104,7 @@ pub enum Refusal {
     /// A member names what the upstream keeps, and others use the same account.
     #[error(
         "the member `{member}` names what the upstream keeps for its account, and other workloads \
-         use that account too; send the conversation whole, or have a route of this workload use a \
+         use that account too; send what it stands for in the call itself, or have a route of this workload use a \
          backend with a `credential` that no other workload's routes use"
     )]
     SharedAccount {

@@ -117,6 +117,8 @@ pub struct Workload {
     pub grants: Vec<Grant>,
     /// Where its calls of plain HTTP and to servers of tools may go, which no call to a model can take.
     pub plain: Vec<Grant>,
+    /// Whether others use an account that calls of one of its grants may be sent with.
+    pub shares_account: bool,
     /// Who is asked whether it may make a call, where somebody is: as soon as the head is read.
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Who is asked once the body is read and the call has its route, where somebody is.

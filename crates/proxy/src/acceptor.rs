@@ -206,7 +206,7 @@ async fn drain(
         tokio::select! {
             () = &mut over => {
                 let (connections, cut) = (worker.connections.open(), worker.exchanges());
-                tracing::warn!(connections, cut, "grace is over: exchanges are cut");
+                tracing::warn!(connections, cut, "the grace period is over: the gate cuts the exchanges that are left");
                 return;
             }
             command = commands.recv() => match command {

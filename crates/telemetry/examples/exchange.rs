@@ -95,7 +95,7 @@ impl Worker {
         let mut exchange = Exchange::begin(head, peer, unix_ms, env);
         let _read = exchange.read_head(head, &peer.into(), Some(1024), false, env);
         let _read = exchange.read_body(1024, env);
-        let _entered = exchange.end_body(head, Some(&mut call), env);
+        let _entered = exchange.end_body(head, Some(&mut call), &[], env);
         let is_sent = matches!(exchange.entered(env), Verdict::Attempt(_));
         assert!(is_sent, "a good call");
         exchange.sent(true);

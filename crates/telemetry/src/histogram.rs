@@ -96,6 +96,12 @@ pub(crate) static OWN: Scale<27> = micros([
     1000, 2000, 5000, 10_000, 20_000, 50_000,
 ]);
 
+/// Waiting for who identifies, authorises and gives credentials: of this machine, or across a network.
+pub(crate) static ASKED: Scale<19> = micros([
+    50, 100, 200, 300, 500, 750, 1000, 1500, 2000, 3000, 5000, 7500, 10_000, 20_000, 50_000,
+    100_000, 500_000, 1_000_000, 5_000_000,
+]);
+
 /// Waiting for upstreams and first bytes.
 pub(crate) static WAIT: Scale<17> = micros([
     1000,

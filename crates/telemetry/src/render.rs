@@ -11,10 +11,12 @@ use std::collections::BTreeMap;
 
 use policy::disconnect::DisconnectOutcome;
 use policy::limit::Kind;
-use policy::record::{Closed, Outcome};
+use policy::record::{Closed, Outcome, Wait};
 
 use crate::extras::Extra;
-use crate::histogram::{FIRST_TOKEN, Histogram, OWN, PER_TOKEN, REQUEST, Scale, TOKENS, WAIT};
+use crate::histogram::{
+    ASKED, FIRST_TOKEN, Histogram, OWN, PER_TOKEN, REQUEST, Scale, TOKENS, WAIT,
+};
 use crate::merge::Merged;
 use crate::series::{
     Cell, CellKey, RESULTS, SOURCES, Times, endpoint_parts, limited_parts, operation_label,
@@ -308,6 +310,29 @@ impl Merged {
         let name = "tollgate_upstream_seconds";
         let help = "Waiting for upstream response heads, all attempts of an exchange together.";
         self.by_operation(page, name, help, &WAIT, |times| &times.upstream);
+        self.stages(page);
+    }
+
+    /// Where the time of an exchange goes, all operations together: the gate's own, who was asked, and the upstream.
+    fn stages(&self, page: &mut Page) {
+        let name = "tollgate_stage_seconds";
+        let help = "Where the time of exchanges goes: the gate's own, waiting for each that is asked, waiting for response heads.";
+        page.family(name, "histogram", help);
+        fn all<const B: usize>(times: &[Times], of: fn(&Times) -> &Histogram<B>) -> Histogram<B> {
+            let mut all = Histogram::default();
+            times.iter().for_each(|times| all.absorb(of(times)));
+            all
+        }
+        let times = &self.series.by_operation;
+        let own = all(times, |times| &times.own);
+        page.histogram(name, &[("stage", "own")], &own, &OWN);
+        for (wait, times) in Wait::ALL.iter().zip(&self.series.waits) {
+            if times.count() > 0 {
+                page.histogram(name, &[("stage", wait.as_str())], times, &ASKED);
+            }
+        }
+        let upstream = all(times, |times| &times.upstream);
+        page.histogram(name, &[("stage", "upstream")], &upstream, &WAIT);
     }
 
     fn by_operation<const B: usize>(

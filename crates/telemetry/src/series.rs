@@ -13,7 +13,7 @@ mod key;
 
 use policy::disconnect::DisconnectOutcome;
 use policy::limit::Kind;
-use policy::record::{Closed, Outcome, Record};
+use policy::record::{Closed, Outcome, Record, Wait};
 
 pub(crate) use cell::{Cell, SOURCES, Times, Tries};
 pub(crate) use cost::{Cost, cost_key, cost_parts};
@@ -22,6 +22,7 @@ pub(crate) use key::{
     operation_index, operation_label, provider_label, result_index,
 };
 
+use crate::histogram::Histogram;
 use crate::names::{NameId, Names};
 use crate::table::Table;
 use cell::{Bumped, bump};
@@ -49,6 +50,8 @@ pub(crate) struct Series {
     pub(crate) abandoned: [u64; DisconnectOutcome::ALL.len()],
     /// Connections refused or closed at a bound, by [`Closed::ALL`].
     pub(crate) closed: [u64; Closed::ALL.len()],
+    /// How long exchanges waited for answers, by [`Wait::ALL`].
+    pub(crate) waits: [Histogram<19>; Wait::ALL.len()],
     /// Connections to upstreams that were closed as a name has their address no longer.
     pub(crate) moved: u64,
     /// Label sets kept.
@@ -151,6 +154,7 @@ impl Series {
             gauges,
             abandoned,
             closed,
+            waits,
             moved,
             held,
             folded,
@@ -196,6 +200,9 @@ impl Series {
         }
         for (mine, theirs) in self.closed.iter_mut().zip(closed) {
             *mine += theirs;
+        }
+        for (mine, theirs) in self.waits.iter_mut().zip(waits) {
+            mine.absorb(theirs);
         }
         self.moved += moved;
         self.held = self.held.max(*held);

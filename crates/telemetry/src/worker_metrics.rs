@@ -6,14 +6,16 @@
 
 use std::any::Any;
 use std::fmt::Display;
+use std::time::Duration;
 
 use policy::disconnect::DisconnectOutcome;
-use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink, Trouble};
+use policy::record::{AttemptRecord, Closed, Gauge, Record, Sink, Trouble, Wait};
 use policy::snapshot::Snapshot;
 use policy::trace::AttemptSpan;
 
 use crate::access_log::Lines;
 use crate::conditions::Reporter;
+use crate::histogram::ASKED;
 use crate::names::NameId;
 use crate::series::{CellKey, Series, operation_index};
 use crate::traces::Spans;
@@ -119,6 +121,13 @@ impl Sink for WorkerMetrics {
             .zip(&mut self.series.abandoned);
         for (_, n) in rests.filter(|(this, _)| **this == rest) {
             *n += 1;
+        }
+    }
+
+    fn waited(&mut self, what: Wait, took: Duration) {
+        let all = Wait::ALL.iter().zip(&mut self.series.waits);
+        for (_, times) in all.filter(|(this, _)| **this == what) {
+            times.time(&ASKED, took);
         }
     }
 

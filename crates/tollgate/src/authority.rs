@@ -210,7 +210,7 @@ impl Authorizer for ExtAuthzAuthorizer {
                 }
                 Err(fault) if fails_open => {
                     if let Some(times) = unanswered.came(Instant::now()) {
-                        tracing::warn!(%fault, times, "calls go on that the authorisation service did not answer for");
+                        tracing::warn!(%fault, times, "the authorisation service did not answer, and the calls went on as `on_failure` says");
                     }
                     Authorization::Allowed
                 }

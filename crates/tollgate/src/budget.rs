@@ -75,8 +75,9 @@ fn look(budget: &Budget, spent: &Spent, told: &mut HashMap<Arc<str>, Told>) {
             of,
             unit,
             until,
-            see = "docs/troubleshooting.md#the-budget-is-used-to-half-or-more",
-            "the budget is used to {mark} %: {used} of {of} {unit} are spent or reserved"
+            see = "docs/troubleshooting.md#a-budget-has-used-half-or-more",
+            "budget {} has used {mark} %: {used} of {of} {unit}",
+            budget.name
         );
     }
     if level.refused > 0 && !told.refusal {
@@ -84,8 +85,9 @@ fn look(budget: &Budget, spent: &Spent, told: &mut HashMap<Arc<str>, Told>) {
         tracing::warn!(
             budget = %budget.name,
             until,
-            see = "docs/troubleshooting.md#the-budget-refused-its-first-call",
-            "the budget refused its first call"
+            see = "docs/troubleshooting.md#a-budget-refused-its-first-call-of-the-period",
+            "budget {} refused its first call of the period",
+            budget.name
         );
     }
 }

@@ -271,8 +271,8 @@ impl State {
                 model = &*of.model,
                 why,
                 times,
-                see = "docs/troubleshooting.md#an-engine-cannot-be-asked-what-prompts-count",
-                "an engine cannot be asked what prompts count"
+                see = "docs/troubleshooting.md#the-gate-cannot-ask-an-engine-for-its-counts-of-prompts",
+                "the gate cannot ask an engine for its counts of prompts"
             );
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: a fault hides no warning; faults come first.
 //! Not here: what is a fault (`config`, `needs`), the width of lines (`width`).
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +11,10 @@ use config::{EditorServers, Fault, Faults, Loaded, Located, Sources};
 use counting::TokenizerCache;
 use ledger::report::wrapped;
 use policy::revision::Revision;
+use proxy::quota;
 
+use crate::book::placed;
+use crate::located::{located, with_lines};
 use crate::output::{complain, told};
 use crate::running::{load_with, made};
 use crate::services::Moment;
@@ -32,7 +35,7 @@ struct Found {
 /// Checks and reports; 1 when there are faults.
 pub(crate) fn check(options: &cli::Check) -> ExitCode {
     let source = Source::of(options.config.as_deref());
-    if options.config.is_none() {
+    if options.config.is_none() && io::stderr().is_terminal() {
         complain(&wrapped(&source.to_string(), width::of(io::stderr()), 2));
     }
     let found = match options.tools.servers() {
@@ -54,7 +57,7 @@ pub(crate) fn check(options: &cli::Check) -> ExitCode {
 
 fn found(source: &Source, servers: Option<&EditorServers>, sources: &dyn Sources) -> Found {
     match load_with(source.file(), servers, sources) {
-        Ok(loaded) => of_loaded(loaded, source.name(), sources),
+        Ok(loaded) => of_loaded(loaded, source, sources),
         Err(Faults {
             faults, warnings, ..
         }) => Found {
@@ -66,9 +69,12 @@ fn found(source: &Source, servers: Option<&EditorServers>, sources: &dyn Sources
 }
 
 /// Of a document without faults: what it needs of the machine.
-fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
+fn of_loaded(loaded: Loaded, source: &Source, sources: &dyn Sources) -> Found {
+    let name = source.name();
+    let mut unmet = needs::faults(&loaded.host, None);
+    with_lines(source.file(), &mut unmet, sources);
     let mut found = Found {
-        faults: shown(&needs::faults(&loaded.host, None), name),
+        faults: shown(&unmet, name),
         warnings: shown(&loaded.warnings, name),
         holds: format!(
             "{}, {}, {}",
@@ -77,17 +83,35 @@ fn of_loaded(loaded: Loaded, name: &Path, sources: &dyn Sources) -> Found {
             counted(loaded.snapshot.backends.len(), "backend"),
         ),
     };
+    if let Some(says) = too_many_workers(loaded.host.workers, quota::find().workers) {
+        found.warnings.push(of_file(source, says, sources));
+    }
     let cache = TokenizerCache::default();
     if let Err(fault) = made(loaded, &cache, Revision::first, sources, Moment::Check) {
-        found.faults.push(format!("{}: {fault}", name.display()));
+        found.faults.push(of_file(source, fault, sources));
     }
     found
+}
+
+/// With the file, and its line where its place has one.
+fn of_file(source: &Source, says: String, sources: &dyn Sources) -> String {
+    let name = source.name().display();
+    located(source, says, sources).unwrap_or_else(|says| format!("{name}: {says}"))
+}
+
+/// What is to be said of more workers than can run at once here: they only stand in each other's way.
+fn too_many_workers(workers: Option<usize>, fit: usize) -> Option<String> {
+    let workers = workers.filter(|workers| *workers > fit)?;
+    Some(format!(
+        "workers: {workers} are more than the {fit} that the CPU quota lets run at once, and are stopped again and again; \
+         leave it out, and as many as fit are started"
+    ))
 }
 
 fn shown(faults: &[Fault], file: &Path) -> Vec<String> {
     let faults = faults.iter();
     faults
-        .map(|fault| Located { file, fault }.to_string())
+        .map(|fault| placed(&Located { file, fault }.to_string()).into_owned())
         .collect()
 }
 

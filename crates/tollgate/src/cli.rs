@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::convert::Convert;
@@ -21,6 +21,9 @@ use crate::mcp_servers::McpServers;
 use crate::prices;
 use crate::tokens::Tokens;
 use crate::usage::Usage;
+
+/// Over the options that every verb takes.
+const GENERAL: &str = "General options";
 
 /// An AI gateway: every token passes the gate; every token is counted.
 #[derive(Debug, Parser)]
@@ -41,12 +44,20 @@ use crate::usage::Usage;
     after_help = "Exit codes: 0 done, 1 refused by configuration or machine, 2 wrong usage.\n\
         Signals: SIGTERM waits drain.delay, then drains and ends; SIGINT drains at once.\n\
         A further one ends the delay, and one during the drain ends what is left of it.\n\
-        SIGHUP reloads."
+        SIGHUP reloads.",
+    disable_help_flag = true,
+    disable_version_flag = true
 )]
 pub(crate) struct Cli {
     /// What to log to standard error: error, warn, info, debug, or a filter such as
     /// `info,proxy=debug`.
-    #[arg(long, global = true, env = "TOLLGATE_LOG", value_name = "FILTER")]
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG",
+        value_name = "FILTER",
+        help_heading = GENERAL
+    )]
     pub(crate) log: Option<String>,
     /// How the log is written to standard error.
     #[arg(
@@ -55,9 +66,16 @@ pub(crate) struct Cli {
         env = "TOLLGATE_LOG_FORMAT",
         value_name = "FORMAT",
         value_enum,
-        default_value_t = LogFormat::Text
+        default_value_t = LogFormat::Text,
+        help_heading = GENERAL
     )]
     pub(crate) log_format: LogFormat,
+    /// Print help; -h prints less of it.
+    #[arg(short, long, global = true, action = ArgAction::Help, help_heading = GENERAL)]
+    help: Option<bool>,
+    /// Print the version.
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = GENERAL)]
+    version: Option<bool>,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }

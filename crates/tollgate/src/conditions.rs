@@ -189,9 +189,9 @@ fn words(condition: &Condition) -> Words {
 fn words_of(trouble: Trouble) -> Words {
     match trouble {
         Trouble::AcceptPaused => warning(
-            "no client is let in: the other descriptors are kept for upstreams",
-            "still no client is let in",
-            "clients are let in again",
+            "no client connection is accepted: the remaining descriptors are kept for upstreams",
+            "still no client connection is accepted",
+            "client connections are accepted again",
         ),
         Trouble::AcceptFailed => warning(
             "connections cannot be accepted",
@@ -209,14 +209,14 @@ fn words_of(trouble: Trouble) -> Words {
             "TLS handshakes with clients do not fail for their certificates any more",
         ),
         Trouble::ProxyHeader => warning(
-            "a trusted proxy sends no good PROXY protocol header",
-            "a trusted proxy still sends no good PROXY protocol header",
-            "trusted proxies send good PROXY protocol headers again",
+            "a trusted proxy sends no valid PROXY protocol header",
+            "a trusted proxy still sends no valid PROXY protocol header",
+            "trusted proxies send valid PROXY protocol headers again",
         ),
         Trouble::NoUpstreamConnection => warning(
-            "there is no connection to spare for upstreams",
-            "there is still no connection to spare for upstreams",
-            "there are connections to spare for upstreams again",
+            "no connection is free for upstreams",
+            "still no connection is free for upstreams",
+            "connections are free for upstreams again",
         ),
         // Told of by name.
         Trouble::Endpoint(_) | Trouble::Credential(_) => {

@@ -131,7 +131,7 @@ impl Asks<'_> {
         let seldom = Seldom::default();
         move |fault| {
             if let Some(times) = seldom.came(Instant::now()) {
-                tracing::warn!(account, why = %fault, times, see = "docs/troubleshooting.md#the-credential-of-an-upstream-cannot-be-had", "the credential of an upstream cannot be had");
+                tracing::warn!(account, why = %fault, times, see = "docs/troubleshooting.md#the-gate-cannot-get-the-credential-of-an-upstream", "the gate cannot get the credential of an upstream");
             }
         }
     }

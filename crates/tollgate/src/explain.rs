@@ -11,6 +11,7 @@ mod tools;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use policy::caller::Peer;
 use policy::clock::Mono;
 use policy::exchange::{Answer, Env, Exchange, Question, Verdict};
@@ -197,7 +198,7 @@ async fn once(
                     scanner.finish()
                 });
                 match read.transpose() {
-                    Ok(call) => exchange.end_body(head, call, env),
+                    Ok(call) => exchange.end_body(head, call, &[Bytes::copy_from_slice(body)], env),
                     Err(fault) => exchange.refuse_unread(Refusal::Call(fault)),
                 }
             }

@@ -279,7 +279,7 @@ fn keys(
     match read {
         Ok(read) => Ok(read),
         Err(fault) if matches!(moment, Moment::Keys(_)) => {
-            tracing::error!(%fault, see = "docs/troubleshooting.md#the-keys-cannot-be-trusted", "the keys cannot be trusted: nobody is let in by a key until they can");
+            tracing::error!(%fault, see = "docs/troubleshooting.md#the-file-of-keys-cannot-be-used", "the file of keys cannot be used: every key is refused until it is repaired");
             Ok((KeyTable::unavailable(&fault), None))
         }
         Err(fault) => Err(format!("{place}.keys.file: {fault}")),
@@ -298,7 +298,7 @@ fn without_budgets(keys: &mut KeyTable, place: &str, moment: Moment<'_>) -> Resu
     if !matches!(moment, Moment::Keys(_)) {
         return Err(says);
     }
-    tracing::error!(keys = left_out, "{says}; these keys let nobody in");
+    tracing::error!(keys = left_out, "{says}; these keys are refused");
     Ok(())
 }
 
@@ -317,6 +317,9 @@ pub(crate) fn read_keys(path: &Path, sources: &dyn Sources) -> Result<KeyFile, S
     KeyFile::parse(&key_bytes(path, sources)?).map_err(damaged(path))
 }
 
+/// The permissions of all but the owner of a file.
+const OTHERS: u32 = 0o077;
+
 /// The file's content, where nobody but its owner can see or change it.
 fn key_bytes(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, String> {
     let shown = path.display();
@@ -332,10 +335,10 @@ fn key_bytes(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, String> {
         }
         format!("{shown} cannot be read: {error}")
     })?;
-    let is_private = sources
-        .is_private(path)
+    let mode = sources
+        .mode(path)
         .map_err(|error| format!("{shown}: {error}"))?;
-    if !is_private {
+    if mode & OTHERS != 0 {
         return Err(format!(
             "others than its owner can read or change {shown}; chmod 600 {shown}"
         ));

@@ -150,10 +150,14 @@ pub(crate) fn tell_of(set: &KeySet, issuer: &str) {
             issuer,
             key = left_out.kid.as_deref().unwrap_or("-"),
             why = %left_out.why,
-            "a key of the issuer is not used"
+            "the gate cannot use a key of the issuer"
         );
     }
-    tracing::info!(issuer, keys = set.len(), "keys of the issuer taken");
+    tracing::info!(
+        issuer,
+        keys = set.len(),
+        "the gate took new keys of the issuer"
+    );
 }
 
 impl Held {

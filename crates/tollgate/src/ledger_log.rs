@@ -71,7 +71,9 @@ pub(crate) fn begin(
 ) -> Result<(), String> {
     let doubt = |doubt| match doubt {
         Doubt::NotFlushed => {
-            tracing::warn!("the disk takes no rows: new budgets begin with what is on it");
+            tracing::warn!(
+                "the ledger cannot be written: new budgets begin with what its rows say"
+            );
         }
         Doubt::NoSubjects { names, own } => tracing::warn!(
             budgets = names.join(", "),
@@ -80,7 +82,7 @@ pub(crate) fn begin(
         ),
         Doubt::NoPlace { sums } => tracing::warn!(
             sums,
-            "more keys and users have spent of budgets than bounds.subjects has places for: the calls of the others are refused"
+            "more keys and users have spent from budgets than bounds.subjects allows: calls of the others are refused"
         ),
         Doubt::Rows {
             budget,
@@ -109,7 +111,7 @@ pub(crate) fn close(service: LedgerService) {
         let why = ledger.intake().unavailable();
         tracing::error!(
             why = why.map(|u| u.why).unwrap_or_default(),
-            "the disk did not take the ledger's last rows: they are lost, and what was admitted of them becomes indeterminate"
+            "the ledger's last rows could not be written: they are lost, and calls that had begun become `indeterminate`"
         );
     }
     head(&ledger.path().display().to_string(), ledger.head());
@@ -122,21 +124,21 @@ fn opened(recovered: &Recovered, path: &str, at: Head) {
         tracing::warn!(
             ledger = path,
             see = "docs/troubleshooting.md#there-was-no-ledger",
-            "there was no ledger: a new one begins, and so do all budgets"
+            "there was no ledger: the gate began a new one, and all budgets begin with nothing spent"
         );
     }
     if recovered.indeterminate > 0 {
         tracing::warn!(
             rows = recovered.indeterminate,
             see = "docs/troubleshooting.md#the-last-process-ended-in-the-middle-of-exchanges",
-            "the last process ended in the middle of exchanges: their rows are indeterminate"
+            "the last process ended in the middle of exchanges: their cost is not known, and their rows say `indeterminate`"
         );
     }
     if recovered.without_head {
         tracing::warn!(
             ledger = path,
             see = "docs/troubleshooting.md#there-was-no-readable-head-beside-the-ledger",
-            "there was no readable .head beside the ledger: nothing tells whether it was set back; it is written anew"
+            "there was no readable .head beside the ledger: the gate cannot tell whether an older ledger was put back, and writes a new .head"
         );
     }
     for lost in &recovered.lost {
@@ -238,7 +240,7 @@ impl Said {
         let path = &self.path;
         match (&self.head_fault, &fault) {
             (None, Some(why)) => {
-                tracing::warn!(ledger = path, %why, see = "docs/troubleshooting.md#the-head-beside-the-ledger-is-not-written", "the head beside the ledger is not written: the next start cannot tell whether the ledger was set back");
+                tracing::warn!(ledger = path, %why, see = "docs/troubleshooting.md#the-head-beside-the-ledger-is-not-written", "the head beside the ledger is not written: the next start cannot tell whether an older ledger was put back");
             }
             (Some(_), None) => {
                 tracing::warn!(ledger = path, "the head beside the ledger is written again");

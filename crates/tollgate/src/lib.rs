@@ -6,6 +6,7 @@
 
 mod allocator;
 mod authority;
+mod book;
 mod budget;
 mod calibration;
 mod check;
@@ -27,6 +28,7 @@ mod keyring;
 mod keys;
 mod kubernetes;
 mod ledger_log;
+mod located;
 pub mod logging;
 mod login;
 mod manifests;

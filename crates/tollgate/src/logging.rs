@@ -10,6 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
+use crate::book::placed;
+
 /// How the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -51,14 +53,14 @@ struct Lines;
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let line = String::from_utf8_lossy(bytes);
+        let line = placed(&line);
         let aside = ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
         match &*aside {
-            None => io::stderr().write(bytes),
-            Some(to) => {
-                drop(to.try_send(String::from_utf8_lossy(bytes).into_owned()));
-                Ok(bytes.len())
-            }
+            None => io::stderr().write_all(line.as_bytes())?,
+            Some(to) => drop(to.try_send(line.into_owned())),
         }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -410,7 +410,7 @@ impl Running {
             }
         }
         self.publish(&publication, current);
-        tracing::info!("the gate uses the changed keys");
+        tracing::info!("the gate took the changed keys");
         Ok(())
     }
 
@@ -436,7 +436,7 @@ impl Running {
                 if !changed.is_empty() {
                     tracing::warn!(
                         settings = changed.join(", "),
-                        "changed settings that take effect with the next start"
+                        "these changed settings take effect at the next start"
                     );
                 }
                 for warning in &loaded.warnings {
@@ -457,7 +457,9 @@ impl Running {
                 let (counters, next, current) =
                     made(loaded, cache, next, &world, moment).map_err(failed)?;
                 if has_tokenizers && counting.is_none() {
-                    tracing::warn!("the first tokenizers take effect with the next start");
+                    tracing::warn!(
+                        "tokenizers, of which there were none, take effect at the next start"
+                    );
                 }
                 if let Some(service) = &self.outlets.ledger {
                     ledger_log::begin(service, &current.revision, Some(&before.budgets_read))
@@ -490,12 +492,13 @@ impl Running {
             Err((faults, consulted)) => {
                 tracing::error!(
                     kept = before.revision.snapshot.version,
-                    see = "docs/troubleshooting.md#configuration-refused-the-old-one-serves-on",
-                    "configuration refused, the old one serves on:\n{faults}"
+                    see =
+                        "docs/troubleshooting.md#configuration-refused-the-old-one-stays-in-force",
+                    "configuration refused, the old one stays in force:\n{faults}"
                 );
                 let taken = self.take_keys(&before);
                 if let Err(fault) = &taken {
-                    tracing::error!("keys cannot be taken either: {fault}");
+                    tracing::error!("the file of keys cannot be used either: {fault}");
                 }
                 self.are_keys_taken.store(taken.is_ok(), Ordering::SeqCst);
                 self.reloads[1].fetch_add(1, Ordering::SeqCst);

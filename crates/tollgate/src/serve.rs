@@ -22,6 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::calibration::Calibrator;
 use crate::host::Host;
+use crate::located::{located, with_lines};
 use crate::output::complain;
 use crate::running::{Origin, Outlets, Running, made};
 use crate::services::{Moment, Services};
@@ -61,7 +62,9 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
         hangups()
     });
     let source = Source::of(options.config.as_deref());
-    tracing::info!("{source}");
+    if options.config.is_none() {
+        tracing::info!("{source}");
+    }
     let servers = match options.tools.servers() {
         Ok(servers) => servers,
         Err(fault) => {
@@ -79,7 +82,8 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let unwritable = needs::faults(&loaded.host, None);
+    let mut unwritable = needs::faults(&loaded.host, None);
+    with_lines(source.file(), &mut unwritable, &World);
     if !unwritable.is_empty() {
         let name = source.name();
         for fault in &unwritable {
@@ -90,7 +94,8 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
     let ready = match start(loaded, &World, origin) {
         Ok(ready) => ready,
         Err(fault) => {
-            complain(&format!("tollgate: {fault}"));
+            let says = located(&source, fault, &World).unwrap_or_else(|says| says);
+            complain(&format!("tollgate: {says}"));
             return ExitCode::FAILURE;
         }
     };
@@ -229,7 +234,7 @@ pub(crate) fn start_with(
                 endpoint = &*endpoint.name,
                 proxy = proxy.host,
                 port = proxy.port,
-                "reached through a proxy"
+                "calls to this endpoint go through a proxy"
             );
         }
     }
@@ -237,7 +242,7 @@ pub(crate) fn start_with(
         tracing::warn!(
             workers,
             fits = quota.workers,
-            "more workers than the CPU quota carries"
+            "there are more workers than the CPU quota allows to run at once"
         );
     }
     let calibrator = match &counting {
@@ -294,7 +299,7 @@ pub(crate) async fn until_stopped(
     // Readiness goes first, so that whoever balances load looks elsewhere before we close.
     running.draining.store(true, Ordering::SeqCst);
     if matches!(stopped, Ok(TERMINATED | ASKED)) && !ready.delay.is_zero() {
-        tracing::info!(delay = ?ready.delay, "not ready any more, and draining after the delay");
+        tracing::info!(delay = ?ready.delay, "not ready any more; the drain begins after the delay");
         tokio::select! {
             () = tokio::time::sleep(ready.delay) => {}
             _ = told() => {

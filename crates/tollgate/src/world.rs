@@ -44,10 +44,9 @@ impl Sources for World {
             .collect()
     }
 
-    fn is_private(&self, path: &Path) -> io::Result<bool> {
+    fn mode(&self, path: &Path) -> io::Result<u32> {
         use std::os::unix::fs::MetadataExt;
-        let found = std::fs::metadata(path)?;
-        Ok(found.mode() & 0o077 == 0)
+        Ok(std::fs::metadata(path)?.mode() & 0o7777)
     }
 
     fn var(&self, name: &str) -> Option<String> {
@@ -94,8 +93,8 @@ impl Sources for Keeping<'_> {
         World.list(directory)
     }
 
-    fn is_private(&self, path: &Path) -> io::Result<bool> {
-        World.is_private(path)
+    fn mode(&self, path: &Path) -> io::Result<u32> {
+        World.mode(path)
     }
 
     fn var(&self, name: &str) -> Option<String> {
@@ -127,8 +126,8 @@ impl Sources for Kept<'_> {
         World.list(directory)
     }
 
-    fn is_private(&self, path: &Path) -> io::Result<bool> {
-        World.is_private(path)
+    fn mode(&self, path: &Path) -> io::Result<u32> {
+        World.mode(path)
     }
 
     fn var(&self, name: &str) -> Option<String> {

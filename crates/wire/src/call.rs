@@ -11,6 +11,7 @@ mod inner_models;
 mod named;
 mod scan;
 mod splice;
+mod stored;
 mod user;
 mod whole;
 

@@ -6,6 +6,7 @@
 //! be read is handed on as a fault, and the next one is read. The same files give the same records in the same order.
 //! Not here: what engines take (`repair`).
 
+mod agentx;
 mod atif;
 mod chat;
 mod coderforge;

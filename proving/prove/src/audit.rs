@@ -34,9 +34,13 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    #[command(before_help = "Example:\n  prove audit kills --billing grouped")]
     Kills(kills::Kills),
+    #[command(before_help = "Example:\n  prove audit disk")]
     Disk(disk::Disk),
+    #[command(before_help = "Example:\n  prove audit aborts --drain")]
     Aborts(aborts::Aborts),
+    #[command(before_help = "Example:\n  prove audit deaths --http2")]
     Deaths(deaths::Deaths),
 }
 

@@ -12,6 +12,7 @@ mod live;
 mod note;
 mod observed;
 mod output;
+mod published;
 mod queries;
 mod real;
 mod rig;

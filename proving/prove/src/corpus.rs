@@ -23,9 +23,17 @@ use crate::text::printable;
 /// What can be done with a corpus.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(before_help = "Examples:\n  \
+        prove corpus build --profile swe --reader openhands swe-rebench.parquet --out corpus\n  \
+        prove corpus build --profile mooncake --reader trace mooncake.jsonl --out mooncake")]
     Build(Box<build::Build>),
+    #[command(before_help = "Example:\n  prove corpus inspect corpus")]
     Inspect(inspect::Inspect),
+    #[command(before_help = "Example:\n  prove corpus verify corpus")]
     Verify(Verify),
+    #[command(
+        before_help = "Example:\n  prove corpus export corpus --format aiperf --out sessions"
+    )]
     Export(export::Export),
 }
 

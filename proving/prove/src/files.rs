@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use simulator::preset::{Preset, PresetError};
@@ -46,6 +46,16 @@ pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
         fs::remove_file(path).map_err(|error| of(path, &error))?;
     }
     Ok(())
+}
+
+/// Writes a file that its owner alone can read, as gateways ask of those with secrets.
+pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    // One that was there has its own.
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {

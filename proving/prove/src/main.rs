@@ -5,9 +5,12 @@
 //! generator of a load could not keep up, 5 somebody could not be reached.
 
 mod audit;
+mod baseline;
 mod campaign;
 mod columns;
 mod corpus;
+#[cfg(test)]
+mod examples;
 mod files;
 mod host;
 mod interrupt;
@@ -42,30 +45,87 @@ use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(
+    name = "prove",
     version,
     max_term_width = 80,
-    about = "Measures gateways, ours and others, with the same hands"
+    about = "Measures gateways, ours and others, with the same hands",
+    before_help = "Examples:\n  \
+        prove run scenarios/white-paper --virtual --out results/virtual\n  \
+        prove race --quick\n  \
+        prove verify --suite suite.toml --target http://127.0.0.1:1975",
+    disable_help_flag = true,
+    disable_version_flag = true
 )]
 struct Cli {
+    #[command(flatten)]
+    _general: General,
     #[command(subcommand)]
     command: Command,
 }
 
+/// What every verb takes: clap prints it and ends.
+#[derive(clap::Args)]
+#[command(next_help_heading = "General options")]
+struct General {
+    /// Print help; -h prints less of it.
+    #[arg(short, long, global = true, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    /// Print the version.
+    #[arg(short = 'V', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+}
+
 #[derive(Subcommand)]
 enum Command {
+    #[command(before_help = "Examples:\n  \
+        prove run scenarios/white-paper --virtual --out results/virtual\n  \
+        prove run scenarios/white-paper-short --out results/short")]
     Run(Box<campaign::Options>),
+    #[command(before_help = "Examples:\n  \
+        prove race --quick                          what is installed, a minute or two\n  \
+        prove race --subjects direct,nginx,tollgate")]
     Race(race::Race),
+    #[command(before_help = "Example:\n  prove oauth-rbac --variants jwt,ext_authz --iterations 1")]
     OauthRbac(oauth_rbac::OauthRbac),
+    #[command(before_help = "Examples:\n  \
+        prove audit kills                            a million calls, a hundred kill -9\n  \
+        prove audit aborts --drain")]
     Audit(audit::Audit),
     /// Recorded agent traffic as requests that are ready to be sent.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        before_help = "Examples:\n  \
+            prove corpus build --profile swe --reader openhands swe-rebench.parquet --out corpus\n  \
+            prove corpus inspect corpus"
+    )]
     Corpus(Box<corpus::Command>),
+    #[command(before_help = "Examples:\n  \
+        prove load corpus --target http://127.0.0.1:1975 --users 20\n  \
+        prove load corpus --target http://127.0.0.1:1975 --rate 10 --duration 60s")]
     Load(Box<load::Options>),
+    #[command(before_help = "Examples:\n  \
+        prove engine                                 a simulated engine on 127.0.0.1:8000\n  \
+        prove engine --preset gpt-oss-120b.h100x4 --dcgm 127.0.0.1:9400")]
     Engine(Box<Engine>),
+    #[command(
+        before_help = "Example:\n  prove scrape --target engine=http://127.0.0.1:8000/metrics --query 'rate(engine:vllm:generation_tokens_total)'"
+    )]
     Scrape(scrape::command::Scrape),
+    #[command(before_help = "Examples:\n  \
+        prove verify --suite scenarios/white-paper/verify.toml --gateway scenarios/white-paper/gateways/tollgate\n  \
+        prove verify --suite suite.toml --target http://127.0.0.1:1975")]
     Verify(Box<verify::Options>),
+    #[command(
+        before_help = "Example:\n  prove tap --listen 127.0.0.1:8001 --upstream 127.0.0.1:8000 --out exchanges.jsonl"
+    )]
     Tap(tap::command::Relay),
+    #[command(
+        before_help = "Example:\n  prove overhead --target http://127.0.0.1:1975 --direct http://127.0.0.1:8000 --body call.json"
+    )]
     Overhead(Box<overhead::command::Isolate>),
+    #[command(before_help = "Examples:\n  \
+        prove report results/today\n  \
+        prove report results/today results/last-week --out comparison.html")]
     Report(report::Report),
     /// The upstream of a race.
     #[command(hide = true)]

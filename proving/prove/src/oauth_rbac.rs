@@ -8,6 +8,7 @@ mod measure;
 mod result;
 mod rig;
 mod scenario;
+mod stages;
 mod table;
 
 use std::io;
@@ -16,6 +17,7 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::baseline::{self, Compared};
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
 use crate::race::upstream::Upstream;
@@ -60,6 +62,8 @@ pub(crate) struct OauthRbac {
     /// Where to write the page [default: beside the result, as .html].
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    beside: baseline::Options,
 }
 
 /// Nothing could be measured.
@@ -73,7 +77,8 @@ pub(crate) enum OauthRbacError {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Runs the scenario; whether every request of every run had a good answer.
+/// Runs the scenario; whether every request of every run had a good answer, every objective was kept, and nothing is worse than in
+/// the baseline.
 pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
     let wanted = Wanted {
         variants: &options.variants,
@@ -83,6 +88,8 @@ pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
         connections: options.connections,
     };
     let scenario = Scenario::load(&options.dir, &wanted).map_err(OauthRbacError::Scenario)?;
+    let before = options.beside.read(result::SCHEMA);
+    let before = before.map_err(OauthRbacError::Scenario)?;
     let rig =
         |error: io::Error| OauthRbacError::Rig(format!("the rig could not be set up: {error}"));
     let gate = process::gate(options.gate.as_deref()).map_err(OauthRbacError::Rig)?;
@@ -110,8 +117,11 @@ pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
         scenario,
         runs,
     };
-    report(options, &outcome)?;
-    Ok(outcome.trusted())
+    let json = outcome.to_json();
+    let compared = before.map(|before| options.beside.compare(&before, &json));
+    report(options, &outcome, &json, compared.as_ref())?;
+    let is_worse = compared.is_some_and(|compared| compared.is_worse());
+    Ok(outcome.trusted() && outcome.keeps_objectives() && !is_worse)
 }
 
 fn version(gate: &Path) -> String {
@@ -122,14 +132,20 @@ fn version(gate: &Path) -> String {
         .unwrap_or_else(|| "a gate without a version".into())
 }
 
-fn report(options: &OauthRbac, outcome: &Outcome) -> Result<(), OauthRbacError> {
+fn report(
+    options: &OauthRbac,
+    outcome: &Outcome,
+    json: &str,
+    compared: Option<&Compared>,
+) -> Result<(), OauthRbacError> {
     let published = Published {
         is_json: options.json,
         out: &options.out,
         html: options.html.as_deref(),
     };
-    let sections = table::sections(outcome);
+    let mut sections = table::sections(outcome);
+    sections.extend(compared.map(Compared::section));
     let page = html::page(table::TITLE, &sections);
-    let written = published.publish(&outcome.to_json(), &sections, &page);
+    let written = published.publish(json, &sections, &page);
     written.map_err(|(path, source)| OauthRbacError::Write { path, source })
 }

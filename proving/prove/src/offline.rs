@@ -13,8 +13,11 @@ use clap::Subcommand;
 /// What can be done without a socket.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Offline {
+    #[command(before_help = "Example:\n  prove engine fit recording --out mine.toml")]
     Fit(fit::Fit),
+    #[command(before_help = "Example:\n  prove engine replay recording --preset mine.toml")]
     Replay(replay::Replay),
+    #[command(before_help = "Example:\n  prove engine soak --preset gpt-oss-120b.h100x4 --users 190 --hours 3")]
     Soak(soak::Soak),
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod page;
 mod profile;
 pub(crate) mod result;
 pub(crate) mod scenario;
+mod shape;
 pub(crate) mod table;
 pub(crate) mod upstream;
 
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use experiment::interleave;
 
+use crate::baseline::{self, Compared};
 use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
 use crate::issuer::Issuer;
@@ -80,6 +82,8 @@ pub(crate) struct Race {
     /// Where to write the page with plots [default: beside the result, as .html].
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    beside: baseline::Options,
 }
 
 /// The race could not be run; nothing was measured.
@@ -97,6 +101,8 @@ pub(crate) enum RaceError {
 
 /// Runs the race; whether every row that was asked for is to be trusted.
 pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
+    let before = options.beside.read(result::SCHEMA);
+    let before = before.map_err(RaceError::Scenario)?;
     let subjects = subjects(options)?;
     let part = Part {
         quick: options.quick,
@@ -160,8 +166,11 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
     let told = benches.iter().map(|bench| bench.told(explicit)).collect();
     let machine = Machine::read(limit);
     let result = RaceResult::new(machine, told, scenarios, rows, seconds, options.repeat);
-    report(options, &result)?;
-    Ok(result.trusted())
+    let json = result.to_json();
+    let compared = before.map(|before| options.beside.compare(&before, &json));
+    report(options, &result, &json, compared.as_ref())?;
+    let is_worse = compared.is_some_and(|compared| compared.is_worse());
+    Ok(result.trusted() && !is_worse)
 }
 
 /// Those that are named; of the meter, each that has one and the same without.
@@ -274,14 +283,20 @@ fn profile_all(
     Ok(())
 }
 
-fn report(options: &Race, result: &RaceResult) -> Result<(), RaceError> {
+fn report(
+    options: &Race,
+    result: &RaceResult,
+    json: &str,
+    compared: Option<&Compared>,
+) -> Result<(), RaceError> {
     let published = Published {
         is_json: options.json,
         out: &options.out,
         html: options.html.as_deref(),
     };
-    let (sections, page) = (table::sections(result), page::render(result));
-    let written = published.publish(&result.to_json(), &sections, &page);
+    let (mut sections, page) = (table::sections(result), page::render(result));
+    sections.extend(compared.map(Compared::section));
+    let written = published.publish(json, &sections, &page);
     written.map_err(|(path, source)| RaceError::Write { path, source })
 }
 

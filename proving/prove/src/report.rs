@@ -24,6 +24,9 @@ mod terminal;
 mod tests;
 mod thin;
 
+#[cfg(test)]
+pub(crate) use sample::full;
+
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -38,10 +41,6 @@ const MOST_RUNS: usize = 8;
 /// Makes the report of a campaign again, or lays several side by side.
 ///
 /// RUN is a directory that `prove run` wrote, or the report.json or report.html in it.
-///
-/// Examples:
-///   prove report out/today
-///   prove report out/today out/last-week --out today-against-last-week.html
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Report {

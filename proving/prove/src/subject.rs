@@ -281,7 +281,7 @@ fn render_files(dir: &Path, places: &Places) -> io::Result<()> {
                 "{name}: nothing here gives {port}; upstreams by name are those of a verify suite"
             )));
         }
-        fs::write(places.dir.join(name), text)?;
+        crate::files::write_private(&places.dir.join(name), &text)?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ const BESIDE: &[&str] = &[
     "deploy/grafana",
     "deploy/prometheus",
     "deploy/debian/tollgate.service",
+    "docs",
     "examples",
 ];
 

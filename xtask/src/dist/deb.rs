@@ -50,6 +50,7 @@ pub(super) fn packed(release: &Release, version: &str, out: &Path) -> Result<Pat
     let doc = dir.join("usr/share/doc/tollgate");
     copy(&release.notices, &doc)?;
     copy(&root().join("examples"), &doc.join("examples"))?;
+    copy(&root().join("docs"), &doc.join("docs"))?;
     let mut packed = vec![doc.join("changelog"), doc.join("NEWS.md")];
     copy(&root().join("CHANGELOG.md"), &doc.join("NEWS.md"))?;
     write(

@@ -179,6 +179,7 @@ fn program_files(program: &Path, release: &Release, list: &str) -> Result<(), St
         &doc.join("THIRD-PARTY"),
     )?;
     copy(&root().join("LICENSE"), &doc.join("LICENSE"))?;
+    copy(&root().join("docs"), &doc.join("docs"))?;
     write(&doc.join("tollgate.cdx.json"), list)?;
     copy(
         &root().join("deploy/oci/tollgate.yaml"),

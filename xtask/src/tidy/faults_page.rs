@@ -42,13 +42,13 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     faults.map(|says| Fault::new(PAGE, says)).collect()
 }
 
-fn is_test_name(word: &str) -> bool {
+pub(super) fn is_test_name(word: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     word.matches('_').count() >= 3 && word.bytes().all(is_part)
 }
 
 /// The names of a file's tests: functions below their attribute, whatever others they have.
-fn tests(file: &File) -> impl Iterator<Item = &str> {
+pub(super) fn tests(file: &File) -> impl Iterator<Item = &str> {
     let lines = file.text.lines().map(str::trim_start);
     let mut is_test = false;
     lines.filter_map(move |line| {

@@ -143,7 +143,8 @@ fn check_says_whose_configuration_it_is() {
     assert_eq!(
         faults.to_string(),
         "/etc/tollgate/tollgate.yaml:1: model_list: this is a configuration of LiteLLM's; \
-         `tollgate import litellm FILE` makes one of the gate's of it"
+         `tollgate import litellm FILE` makes one of the gate's of it, and docs/coming-from.md#from-litellm says what it \
+         cannot carry"
     );
 }
 

@@ -85,7 +85,7 @@ impl super::Lowering<'_> {
             let endpoint = EndpointId(number(snapshot.endpoints.len()));
             let auth = self.upstream_auth(address.credential, key_header, &address.owner, endpoint);
             if auth != UpstreamAuth::None && !tls {
-                self.in_clear(address.target);
+                self.in_clear(&address.target.place, &address.target.value);
             }
             if let UpstreamAuth::Minted(minter) = &auth {
                 exchanges_tokens |= minter.is_for_caller();
@@ -370,11 +370,11 @@ impl super::Lowering<'_> {
         }
     }
 
-    pub(super) fn in_clear(&mut self, target: &At<Target>) {
-        if !is_here(&target.value.host) {
-            let to = quoted(&super::identity::address(&target.value));
+    pub(super) fn in_clear(&mut self, place: &Place, target: &Target) {
+        if !is_here(&target.host) {
+            let to = quoted(&super::identity::address(target));
             let says = format!("the credential travels in clear to {to}");
-            self.warn(&target.place, says, "use https://");
+            self.warn(place, says, "use https://");
         }
     }
 }

@@ -21,12 +21,19 @@ use policy::secret::Secret;
 
 use crate::decode::{At, Field, Place};
 use crate::host::{MadeCredential, MadeKind, UpstreamCredential};
+use crate::mask::looks_like_key;
 use crate::scalar::{Inline, SecretFile, Variable};
-use crate::schema::credential::{Carrier, Kept, UpstreamCredential as Written};
+use crate::schema::credential::{
+    Aws, Azure, Carrier, Google, Kept, OAuth, TokenExchange, UpstreamCredential as Written,
+};
 use crate::schema::{Bearer, Credential, Document};
 use crate::target::Target;
 
 const SECRET_BYTES_MAX: usize = 16 << 10;
+/// Longest name of a variable that is shown.
+const VARIABLE_BYTES_MAX: usize = 64;
+/// The permissions of a file by which its secret is not the owner's and the group's alone, or the group can change it.
+const OTHERS: u32 = 0o027;
 /// What is wrong with not exactly one way to be somebody.
 const IDENTITIES: [&str; 2] = ["says no identity", "says several identities"];
 /// Where a secret may come from.
@@ -59,22 +66,16 @@ impl super::Lowering<'_> {
             return UpstreamAuth::None;
         };
         let place = owner.below("credential");
-        let made = [
-            !written.oauth.is_absent(),
-            !written.exchange.is_absent(),
-            !written.google.is_absent(),
-            !written.azure.is_absent(),
-            !written.aws.is_absent(),
-        ];
         let Kept { file, env, inline } = &written.secret;
         let kept = !file.is_absent() || !env.is_absent() || !inline.is_absent();
-        match (made.iter().filter(|present| **present).count(), kept) {
-            (0, _) => {
+        let mut kinds = made_kinds(written);
+        match (kinds.next(), kinds.next(), kept) {
+            (None, _, _) => {
                 let choice = "file, env, inline, oauth, exchange, google, azure and aws";
                 let by = carrier(&written.carrier, key_header);
                 self.kept_secret(&written.secret, by, &place, choice)
             }
-            (1, false) => self.made(written, &place, endpoint),
+            (Some(kind), None, false) => self.made(kind, &written.carrier, &place, endpoint),
             _ => {
                 let says = "says several credentials";
                 let hint = "write exactly one of file, env, inline, oauth, exchange, google, azure and aws";
@@ -85,27 +86,43 @@ impl super::Lowering<'_> {
     }
 
     /// One that is made while the gate runs.
-    fn made(&mut self, written: &Written, place: &Place, endpoint: EndpointId) -> UpstreamAuth {
+    fn made(
+        &mut self,
+        written: Made<'_>,
+        by: &Carrier,
+        place: &Place,
+        endpoint: EndpointId,
+    ) -> UpstreamAuth {
         let at = |name: &str| place.below(name);
-        let (found, ca, name) = if let Some(of) = written.oauth.get() {
-            (self.oauth(of, &at("oauth")), &of.asked.ca, "oauth")
-        } else if let Some(of) = written.exchange.get() {
-            (self.exchange(of, &at("exchange")), &of.asked.ca, "exchange")
-        } else if let Some(of) = written.google.get() {
-            (self.google(of, &at("google")), &of.ca, "google")
-        } else if let Some(of) = written.azure.get() {
-            (self.azure(of, &at("azure")), &of.ca, "azure")
-        } else if let Some(of) = written.aws.get() {
-            (self.aws(of, &at("aws")), &of.ca, "aws")
-        } else {
-            (None, &Field::Absent, "")
+        let none = &Field::Absent;
+        let (found, ca, name) = match written {
+            Made::OAuth(of) => {
+                let found = of.get().and_then(|of| self.oauth(of, &at("oauth")));
+                (found, of.get().map_or(none, |of| &of.asked.ca), "oauth")
+            }
+            Made::Exchange(of) => {
+                let found = of.get().and_then(|of| self.exchange(of, &at("exchange")));
+                (found, of.get().map_or(none, |of| &of.asked.ca), "exchange")
+            }
+            Made::Google(of) => {
+                let found = of.get().and_then(|of| self.google(of, &at("google")));
+                (found, of.get().map_or(none, |of| &of.ca), "google")
+            }
+            Made::Azure(of) => {
+                let found = of.get().and_then(|of| self.azure(of, &at("azure")));
+                (found, of.get().map_or(none, |of| &of.ca), "azure")
+            }
+            Made::Aws(of) => {
+                let found = of.get().and_then(|of| self.aws(of, &at("aws")));
+                (found, of.get().map_or(none, |of| &of.ca), "aws")
+            }
         };
-        let Carrier { header, scheme } = &written.carrier;
+        let Carrier { header, scheme } = by;
         let carriers = [
             header.get().map(|at| &at.place),
             scheme.get().map(|at| &at.place),
         ];
-        let is_signed = !written.aws.is_absent();
+        let is_signed = matches!(written, Made::Aws(_));
         for place in carriers.into_iter().flatten().filter(|_| is_signed) {
             let says = "a signature has headers of its own";
             self.fault(place, says, "leave it out");
@@ -113,7 +130,7 @@ impl super::Lowering<'_> {
         let Some((account, kind)) = found else {
             return UpstreamAuth::None;
         };
-        let (header, scheme) = carrier(&written.carrier, USUAL);
+        let (header, scheme) = carrier(by, USUAL);
         let is_for_caller = matches!(kind, MadeKind::Exchange(..));
         let made = MadeCredential {
             account: account.clone(),
@@ -264,7 +281,10 @@ impl super::Lowering<'_> {
         if let Some(at) = file.get() {
             let hint = "write the secret alone into it, or name another";
             let bytes = self.read_up_to(at, hint, super::FILE_BYTES_MAX);
-            let bytes = bytes.map(|(_, bytes)| Secret::new(bytes));
+            let bytes = bytes.map(|(path, bytes)| {
+                self.guarded(at, &path);
+                Secret::new(bytes)
+            });
             let secret = bytes.and_then(|b| self.checked(&b, &at.place, "the secret in the file"));
             found = secret.map(|secret| (secret, at.place.clone()));
         }
@@ -276,7 +296,10 @@ impl super::Lowering<'_> {
                     found = secret.map(|secret| (secret, at.place.clone()));
                 }
                 None => {
-                    let says = "the variable named here is not set";
+                    let says = match variable_shown(&at.value.0) {
+                        Some(name) => format!("the variable {name} is not set"),
+                        None => "the variable named here is not set".to_owned(),
+                    };
                     self.fault(&at.place, says, "set it, or use `file`");
                 }
             }
@@ -286,6 +309,22 @@ impl super::Lowering<'_> {
             found = secret.map(|secret| (secret, at.place.clone()));
         }
         found.filter(|_| is_one)
+    }
+
+    /// Notes a file with a secret that others than its owner and its group can read, or than its owner can change.
+    pub(super) fn guarded(&mut self, at: &At<SecretFile>, path: &Path) {
+        // Where there are no permissions, nobody knows.
+        let Ok(mode) = self.sources.mode(path) else {
+            return;
+        };
+        if mode & OTHERS != 0 {
+            let shown = super::file_shown(&at.shown);
+            let says = format!(
+                "others can read or change the file {shown}, which holds a secret (mode {mode:04o})"
+            );
+            let hint = "chmod 600, or 640 where its group is the gate's; for a mounted secret say `defaultMode: 0440` (Kubernetes) or `mode: 0440` (Compose)";
+            self.fault(&at.place, says, hint);
+        }
     }
 
     /// The secret without the line break that editors leave at the end of a file.
@@ -312,6 +351,45 @@ impl super::Lowering<'_> {
         self.fault(place, format!("{what} {is}"), hint);
         None
     }
+}
+
+/// The name of a variable, where it can be nothing but a name: a key is pasted in its place, too.
+fn variable_shown(name: &str) -> Option<&str> {
+    let is_plain = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    let has_words = name.contains('_') && name.len() <= VARIABLE_BYTES_MAX;
+    (has_words && name.bytes().all(is_plain) && !looks_like_key(name)).then_some(name)
+}
+
+/// What a credential may be made of while the gate runs.
+#[derive(Clone, Copy)]
+enum Made<'w> {
+    OAuth(&'w Field<OAuth>),
+    Exchange(&'w Field<TokenExchange>),
+    Google(&'w Field<Google>),
+    Azure(&'w Field<Azure>),
+    Aws(&'w Field<Aws>),
+}
+
+/// Those that are written; a new field of the schema has to be said to be one or not.
+fn made_kinds(written: &Written) -> impl Iterator<Item = Made<'_>> {
+    let Written {
+        secret: _,
+        oauth,
+        exchange,
+        google,
+        azure,
+        aws,
+        carrier: _,
+    } = written;
+    let kinds = [
+        (oauth.is_absent(), Made::OAuth(oauth)),
+        (exchange.is_absent(), Made::Exchange(exchange)),
+        (google.is_absent(), Made::Google(google)),
+        (azure.is_absent(), Made::Azure(azure)),
+        (aws.is_absent(), Made::Aws(aws)),
+    ];
+    let written = kinds.into_iter().filter(|(is_absent, _)| !is_absent);
+    written.map(|(_, kind)| kind)
 }
 
 /// Where somebody is asked: as written, or else here.

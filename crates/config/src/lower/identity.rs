@@ -5,6 +5,7 @@
 //! Not here: how claims become a caller (`claims`), what Kubernetes is asked (`lower::kubernetes`), verifiers themselves (the host makes them of [`CredentialSource`]), proving (`policy::identity`).
 
 mod claims;
+mod kind;
 mod together;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ use crate::scalar::{Name, Span, Text};
 use crate::schema::Document;
 use crate::schema::identity::{IdentitySource, Introspection, Jwt, Login};
 use crate::target::Target;
+use kind::{Kind, kinds};
 
 /// A key of fewer bytes can be guessed by who may try often.
 const KEY_BYTES_FEW: usize = 16;
@@ -67,28 +69,43 @@ impl super::Lowering<'_> {
             }
             let position = identity.sources.len() + credentials.len();
             identity.users.push(users(source));
-            let kind = if let Some(keys) = source.keys.get() {
-                keys.file.get().map(|at| {
+            let written_kind = kinds(source).next();
+            let is_kind = written_kind.is_some();
+            let kind = match written_kind {
+                Some(Kind::Keys(keys)) => keys.get().and_then(|keys| keys.file.get()).map(|at| {
                     let file = self.watched_file(at);
                     self.key_files.push(file.clone());
                     CredentialKind::Keys(file)
-                })
-            } else if !source.static_keys.is_absent() {
-                Some(CredentialKind::Static(self.static_keys(source, known)))
-            } else if let Some(jwt) = source.jwt.get() {
-                let jwt = self.jwt(place, jwt, known);
-                jwt.map(|jwt| CredentialKind::Jwt(Box::new(jwt)))
-            } else if let Some(asked) = source.introspection.get() {
-                let asked = self.introspection(place, asked, known);
-                asked.map(|asked| CredentialKind::Introspection(Box::new(asked)))
-            } else if let Some(login) = source.login.get() {
-                let login = self.login(place, login, known);
-                login.map(|login| CredentialKind::Login(Box::new(login)))
-            } else if let Some(reviewed) = source.token_review.get() {
-                let reviewed = self.token_review(place, reviewed, known);
-                reviewed.map(|reviewed| CredentialKind::TokenReview(Box::new(reviewed)))
-            } else {
-                None
+                }),
+                Some(Kind::Static) => Some(CredentialKind::Static(self.static_keys(source, known))),
+                Some(Kind::Jwt(jwt)) => {
+                    let jwt = jwt.get().and_then(|jwt| self.jwt(place, jwt, known));
+                    jwt.map(|jwt| CredentialKind::Jwt(Box::new(jwt)))
+                }
+                Some(Kind::Introspection(asked)) => {
+                    let asked = asked.get();
+                    let asked = asked.and_then(|asked| self.introspection(place, asked, known));
+                    asked.map(|asked| CredentialKind::Introspection(Box::new(asked)))
+                }
+                Some(Kind::Login(login)) => {
+                    let login = login
+                        .get()
+                        .and_then(|login| self.login(place, login, known));
+                    login.map(|login| CredentialKind::Login(Box::new(login)))
+                }
+                Some(Kind::TokenReview(review)) => {
+                    let review = review.get();
+                    let review = review.and_then(|review| self.token_review(place, review, known));
+                    review.map(|review| CredentialKind::TokenReview(Box::new(review)))
+                }
+                Some(Kind::Certificates(names)) => {
+                    if let Some(names) = names.get() {
+                        let names = self.certificates(names, known);
+                        identity.sources.push(Source::Certificate(names));
+                    }
+                    None
+                }
+                None => None,
             };
             if let Some(kind) = kind {
                 credentials.push(CredentialSource {
@@ -96,10 +113,7 @@ impl super::Lowering<'_> {
                     place: place.path.clone(),
                     kind,
                 });
-            } else if let Some(names) = source.certificates.get() {
-                let names = self.certificates(names, known);
-                identity.sources.push(Source::Certificate(names));
-            } else if source.is_header() {
+            } else if !is_kind && source.is_header() {
                 let header = self.header(place, source, known);
                 identity.sources.push(Source::Header(header));
             }
@@ -124,16 +138,7 @@ impl super::Lowering<'_> {
     /// Exactly one kind, and the fields that belong to it. A header that is named beside another kind is one that must not
     /// contradict what is proven.
     fn one_kind(&mut self, place: &Place, source: &IdentitySource) {
-        let others = [
-            !source.keys.is_absent(),
-            !source.static_keys.is_absent(),
-            !source.jwt.is_absent(),
-            !source.introspection.is_absent(),
-            !source.login.is_absent(),
-            !source.token_review.is_absent(),
-            !source.certificates.is_absent(),
-        ];
-        let count = others.iter().filter(|present| **present).count();
+        let count = kinds(source).count();
         let is_header = match count {
             0 => source.is_header(),
             _ => source.is_header_believed(),
@@ -368,7 +373,7 @@ impl super::Lowering<'_> {
         let claims = self.claims(place, &written.claims, "sub", known);
         let ca_pem = self.roots_of(&written.ca);
         if let Some(url) = written.url.get().filter(|url| !url.value.tls) {
-            self.in_clear(url);
+            self.in_clear(&url.place, &url.value);
         }
         let target = &written.url.get()?.value;
         Some(IntrospectionSource {

@@ -28,6 +28,7 @@ impl super::Lowering<'_> {
     pub(super) fn private_key(&mut self, at: &At<SecretFile>) -> Option<(PathBuf, Secret)> {
         let (path, pem) = self.read(at)?;
         let pem = Secret::new(pem);
+        self.guarded(at, &path);
         self.holds(at, pem.expose(), b"PRIVATE KEY-----", "private key")?;
         Some((path, pem))
     }

@@ -396,6 +396,7 @@ pub(super) fn registered(name: &str, snapshot: &mut Snapshot) -> WorkloadId {
         call_authorizer: None,
         grants: Vec::new(),
         plain: Vec::new(),
+        shares_account: false,
     });
     id
 }

@@ -22,9 +22,9 @@ impl super::Lowering<'_> {
         let auth = self.auth(&written.credential, &place);
         let ca_pem = self.roots_of(&written.ca);
         let at = written.otlp.get()?;
-        let target = &at.value;
+        let target = &at.value.0;
         if matches!(auth, UpstreamAuth::Header { .. }) && !target.tls {
-            self.in_clear(at);
+            self.in_clear(&at.place, target);
         }
         if protocol == OtlpProtocol::Grpc && !target.base_path.is_empty() {
             let hint = "write scheme, host and port only";

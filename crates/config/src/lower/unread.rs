@@ -14,7 +14,7 @@ use policy::credential::UpstreamAuth;
 use policy::id::{RouteId, WorkloadId};
 use policy::operation::Operation;
 use policy::price::{Pico, Price, Prices, Rates};
-use policy::snapshot::{Endpoint, Snapshot};
+use policy::snapshot::{Endpoint, Grant, Snapshot};
 use policy::unread::{Listed, MAX_LISTED};
 
 use super::backend::{is_here, number};
@@ -84,6 +84,14 @@ impl super::Lowering<'_> {
                 lowered.is_exclusive = owner.is_some();
                 lowered.unread = listed;
             }
+        }
+        let routes = &s.routes;
+        let is_shared = |grant: &Grant| {
+            let route = routes.get(grant.route.index());
+            route.is_some_and(|route| !route.is_exclusive)
+        };
+        for workload in &mut s.workloads {
+            workload.shares_account = workload.grants.iter().any(is_shared);
         }
     }
 

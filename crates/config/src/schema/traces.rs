@@ -5,13 +5,13 @@
 use super::backend::Credential;
 use crate::decode::{At, record};
 use crate::scalar::{File, Name, OtlpProtocol, Ratio};
-use crate::target::Target;
+use crate::target::Collector;
 
 record! {
     /// OpenTelemetry spans of sampled exchanges.
     Traces {
         /// The collector: http://host:4318, or http://host:4317 for grpc.
-        required otlp: At<Target>,
+        required otlp: At<Collector>,
         /// How it is spoken to: http (protobuf over HTTP/1.1) or grpc. Default http.
         optional protocol: At<OtlpProtocol>,
         /// Which share of the traces that begin here is kept, 0 to 1. Default 1.

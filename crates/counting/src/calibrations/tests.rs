@@ -217,6 +217,7 @@ fn an_alarm_ends_by_what_raised_it_and_not_by_another_backend() {
     gate.of.backend = "b".into();
     gate.ask(|_| 0);
     assert!(!is_on(&gate));
+    assert_eq!(gate.alarms(), 2, "each has its own");
     // One that calls raised.
     for _ in 0..4 {
         gate.exact(CHAT, 101);

@@ -386,7 +386,7 @@ fn check_state(operation: Operation, call: &CallHead, rule: &Route) -> Result<()
         return Err(Refusal::Background);
     }
     match call.keeps {
-        Some(member) if operation.keeps_state() && !rule.is_exclusive => {
+        Some(member) if operation.names_stored() && !rule.is_exclusive => {
             Err(Refusal::SharedAccount { member })
         }
         _ => Ok(()),

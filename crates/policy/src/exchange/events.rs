@@ -3,6 +3,7 @@
 //! Invariant: an event that its stage cannot have ends it as a fault of the gate's own; what it holds is settled at its end.
 //! Not here: what follows from an event (`reading`, `attempting`, `response`, `answered`), the verdicts (`verdict`).
 
+use bytes::Bytes;
 use wire::call::CallHead;
 use wire::filter::{Stop, Unfit};
 use wire::head::{RequestHead, ResponseHead};
@@ -51,15 +52,16 @@ impl Exchange {
         self.or_refuse(judged)
     }
 
-    /// The body is whole; `call` is what it says, where it is read. What the exchange needs of it is taken out.
+    /// The body is whole, in these pieces; `call` is what it says, where it is read. What the exchange needs of it is taken out.
     #[inline]
     pub fn end_body(
         &mut self,
         head: &RequestHead,
         call: Option<&mut CallHead>,
+        body: &[Bytes],
         env: &mut Env<'_>,
     ) -> Verdict {
-        let judged = self.body_end(head, call, env);
+        let judged = self.body_end(head, call, body, env);
         self.or_refuse(judged)
     }
 

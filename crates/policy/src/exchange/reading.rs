@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use wire::call::CallHead;
 use wire::head::RequestHead;
 use wire::meter::Form;
@@ -259,7 +260,8 @@ impl Exchange {
     pub(super) fn body_end(
         &mut self,
         head: &RequestHead,
-        call: Option<&mut CallHead>,
+        mut call: Option<&mut CallHead>,
+        body: &[Bytes],
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let Stage::Reading(Reading { opened, .. }) = self.stage else {
@@ -268,6 +270,11 @@ impl Exchange {
         self.stage = Stage::Idle;
         let s = env.snapshot;
         let workload = s.workload(opened.workload);
+        if let Some(call) = &mut call
+            && workload.is_some_and(|workload| workload.shares_account)
+        {
+            call.look_inside(opened.operation, body);
+        }
         if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
             return self.ask_about(authorizer, opened, call, s);
         }

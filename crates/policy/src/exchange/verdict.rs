@@ -20,6 +20,7 @@ use crate::identity::{Proof, Unproven, Verifier};
 use crate::login::{Login, LoginReply, LoginStep};
 use crate::operation::Operation;
 use crate::prompt_counter::{AskedPrompt, PromptCounter};
+use crate::record::Wait;
 use crate::refusal::Refusal;
 use crate::secret::Secret;
 use crate::usage_ledger::Estimate;
@@ -133,6 +134,21 @@ pub enum Question {
     Mint(Arc<dyn Minter>, Option<Secret>),
     /// What does this prompt come to?
     Count(Arc<dyn PromptCounter>, Box<AskedPrompt>),
+}
+
+impl Question {
+    /// What the exchange waits for, as metrics call it; a login is no call.
+    #[must_use]
+    pub const fn wait(&self) -> Option<Wait> {
+        match self {
+            Self::Enter { .. } => Some(Wait::Ledger),
+            Self::Identify(..) => Some(Wait::Identity),
+            Self::LogIn(..) => None,
+            Self::Authorize(_) => Some(Wait::Authorization),
+            Self::Mint(..) => Some(Wait::Credential),
+            Self::Count(..) => Some(Wait::Count),
+        }
+    }
 }
 
 /// What the world said.

@@ -159,8 +159,27 @@ fn what_the_upstream_keeps_is_for_a_workload_with_an_account_of_its_own() {
             assert_eq!(own.code(), "", "{body}");
         }
     }
+    let of_a_file = r#"{"messages":[{"content":[{"file":{"file_id":"file-1"}}]}]}"#;
+    for (operation, body, member) in [
+        (Chat, of_a_file, "file_id"),
+        (Messages, of_a_file, "file_id"),
+        (
+            Responses,
+            r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#,
+            "input[].id",
+        ),
+    ] {
+        let refused = shared.ask(&call(operation, body)).refusal().reply();
+        assert_eq!(
+            (refused.code, refused.param),
+            ("account_shared", Some(member))
+        );
+        let own = World::routes(&[plan()]).ask(&call(operation, body));
+        assert_eq!(own.code(), "", "{body}");
+    }
     assert_eq!(shared.left(0), 5, "nothing is held");
     for (operation, body) in [
+        (Chat, r#"{"messages":[{"content":"a file_id"}]}"#),
         (Responses, "{}"),
         (Responses, r#"{"previous_response_id":null}"#),
         (Chat, r#"{"conversation":"x"}"#),

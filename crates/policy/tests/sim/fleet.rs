@@ -292,7 +292,7 @@ impl Fleet<'_> {
                 .all(|verdict| matches!(verdict, Verdict::Read { .. }))
         );
         let mut said = CallHead::read(body.as_bytes()).expect("a good body");
-        let verdict = exchange.end_body(&head, Some(&mut said), env);
+        let verdict = exchange.end_body(&head, Some(&mut said), &[], env);
         self.calls.push(call);
         self.flights.push(Some(Flight {
             exchange,

@@ -117,7 +117,12 @@ impl World {
                 scanner.finish().expect("a call").clone()
             });
             let (exchange, env) = (&mut asked.exchange, &mut self.env());
-            asked.verdict = exchange.end_body(&asked.head, read.as_mut(), env);
+            asked.verdict = exchange.end_body(
+                &asked.head,
+                read.as_mut(),
+                &[asked.body.clone().into()],
+                env,
+            );
         }
         asked
     }

@@ -43,6 +43,7 @@ pub(super) async fn wait<D: Downstream>(
 ) -> Verdict {
     let worker = Rc::clone(active.worker());
     let is_entry = matches!(ask.question, Question::Enter { .. });
+    let (what, began) = (ask.question.wait(), worker.now());
     let mut asking = begin(active, ask.question, head, peer);
     active.pause();
     deadline.set(ask.within);
@@ -58,6 +59,10 @@ pub(super) async fn wait<D: Downstream>(
     let waited = waited.await;
     deadline.clear();
     active.resume();
+    if let Some(what) = what {
+        let took = worker.now().since(began);
+        worker.sink(|sink| sink.waited(what, took));
+    }
     match waited {
         Waited::Left => active.disconnected(),
         Waited::TooLong => {

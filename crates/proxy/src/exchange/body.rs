@@ -111,7 +111,7 @@ pub(super) async fn read<D: Downstream>(
     *body = rope.into_pieces();
     let call = scanner.as_mut().map(CallScanner::finish);
     match call.transpose() {
-        Ok(call) => active.tell(|exchange, env| exchange.end_body(head, call, env)),
+        Ok(call) => active.tell(|exchange, env| exchange.end_body(head, call, body, env)),
         Err(fault) => active.refuse_unread(Refusal::Call(fault)),
     }
 }

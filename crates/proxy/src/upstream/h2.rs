@@ -1,6 +1,7 @@
 //! One attempt over HTTP/2, and the body of its response; hyper speaks the protocol.
 //!
-//! Invariant: at most [`Pool::streams`] exchanges share a connection; dropping a [`Body`] resets its
+//! Invariant: at most [`Pool::streams`] exchanges share a connection, and no more than its peer takes, once it has said how many;
+//! dropping a [`Body`] resets its
 //! stream and nothing else.
 //! Not here: HTTP/1.1 (`h1`).
 
@@ -8,7 +9,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -41,6 +42,8 @@ pub(crate) struct Handle {
     sender: SendRequest<Rope>,
     pub(super) address: IpAddr,
     busy: Rc<Cell<usize>>,
+    /// How many streams its peer takes at one time, as it last said.
+    takes: Rc<Cell<usize>>,
     /// When it was first seen to carry no exchange since it was last taken; kept by the one in the pool.
     rested: Cell<Option<Instant>>,
 }
@@ -67,6 +70,12 @@ impl Handle {
         !self.sender.is_closed()
     }
 
+    /// Whether it may carry one more: of as many as the pool says, and as its peer does (SETTINGS_MAX_CONCURRENT_STREAMS). One more
+    /// than that would wait on it unsent, while another connection is free to be opened.
+    fn has_room(&self, streams: usize) -> bool {
+        self.busy.get() < streams.min(self.takes.get())
+    }
+
     /// Since when it carries no exchange, as often as this is asked.
     pub(super) fn rests_since(&self, now: Instant) -> Option<Instant> {
         let rests = self.busy.get() == 0;
@@ -86,7 +95,7 @@ impl Handle {
 pub(crate) fn take(pool: &Pool, to: Option<IpAddr>) -> Option<Handle> {
     let handles = pool.h2.borrow();
     let has_room =
-        |h: &&Handle| h.is_open() && h.busy.get() < pool.streams() && pool.fits(h.address, to);
+        |h: &&Handle| h.is_open() && h.has_room(pool.streams()) && pool.fits(h.address, to);
     let taken = handles.iter().find(has_room)?;
     taken.rested.set(None);
     Some(taken.clone())
@@ -113,9 +122,19 @@ pub(crate) async fn begin(
         crate::why::tell(error);
         Failure::Connect
     })?;
+    let takes = Rc::new(Cell::new(usize::MAX));
+    let said = Rc::clone(&takes);
     tokio::task::spawn_local(async move {
         let _open = open;
-        if let Err(error) = connection.await {
+        let mut connection = pin!(connection);
+        let ended = poll_fn(|cx| {
+            let ended = connection.as_mut().poll(cx);
+            if ended.is_pending() {
+                said.set(connection.current_max_send_streams());
+            }
+            ended
+        });
+        if let Err(error) = ended.await {
             tracing::debug!(%error, "HTTP/2 connection to upstream ended");
         }
     });
@@ -123,6 +142,7 @@ pub(crate) async fn begin(
         sender,
         address,
         busy: Rc::default(),
+        takes,
         rested: Cell::default(),
     };
     pool.h2.borrow_mut().push(handle.clone());

@@ -41,7 +41,12 @@ impl Spread {
         let had = self.latest.replace(latest.clone());
         let (new, left) = (lacking(&latest, &had), lacking(&had, &latest));
         if !had.is_empty() && !left.is_empty() {
-            tracing::info!(host, ?new, ?left, "an upstream's name has other addresses");
+            tracing::info!(
+                host,
+                ?new,
+                ?left,
+                "the addresses of an upstream's name have changed"
+            );
         }
         found.retain(|(ip, at)| !latest.contains(ip) && !is_gone(*at, now));
         found.truncate(MOST.saturating_sub(latest.len()));

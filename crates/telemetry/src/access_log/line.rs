@@ -26,6 +26,45 @@ pub(super) fn write(
     snapshot: &Snapshot,
     record: &Record,
 ) -> Option<usize> {
+    // A new field of the record is asked for here: it is in the line, or is not.
+    let Record {
+        id: _,
+        upstream_id: _,
+        trace: _,
+        started_unix_ms: _,
+        client: _,
+        operation: _,
+        workload: _,
+        caller: _,
+        hides_user: _,
+        route: _,
+        endpoint: _,
+        backend: _,
+        model_asked: _,
+        model_sent: _,
+        streamed: _,
+        status: _,
+        outcome: _,
+        code: _,
+        reason: _,
+        limited: _,
+        attempts: _,
+        tokens: _,
+        unconfirmed: _,
+        estimate_reason: _,
+        prompt_doubt: _,
+        extra: _,
+        bytes_in: _,
+        bytes_out: _,
+        duration: _,
+        first_byte: _,
+        own: _,
+        upstream: _,
+        // Not in it.
+        charge: _,
+        uncounted: _,
+        listed: _,
+    } = record;
     let all = room.len();
     let out = JsonWriter::new(room).fixed(b"{\"ts\":\"");
     let mut out = timestamp.write(out, record.started_unix_ms);

@@ -63,6 +63,45 @@ pub(super) fn request(service: &Service, facts: &[Fact]) -> Vec<u8> {
 
 fn write_exchange(span: &mut Message, exchange: &Exchange) {
     let (trace, record) = (&exchange.trace, &exchange.record);
+    // A new field of the record is asked for here: it is in the span, or is not.
+    let Record {
+        id: _,
+        trace: _,
+        started_unix_ms: _,
+        client: _,
+        operation: _,
+        workload: _,
+        caller: _,
+        hides_user: _,
+        route: _,
+        endpoint: _,
+        backend: _,
+        model_asked: _,
+        model_sent: _,
+        streamed: _,
+        status: _,
+        outcome: _,
+        code: _,
+        reason: _,
+        attempts: _,
+        tokens: _,
+        duration: _,
+        first_byte: _,
+        own: _,
+        // Not in it.
+        upstream_id: _,
+        listed: _,
+        limited: _,
+        charge: _,
+        unconfirmed: _,
+        estimate_reason: _,
+        uncounted: _,
+        prompt_doubt: _,
+        extra: _,
+        bytes_in: _,
+        bytes_out: _,
+        upstream: _,
+    } = record;
     let begins = record.started_unix_ms.saturating_mul(1_000_000);
     span.bytes(1, &trace.id.to_be_bytes());
     span.bytes(2, &trace.span.to_be_bytes());

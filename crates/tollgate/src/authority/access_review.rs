@@ -102,7 +102,7 @@ impl AccessReviewAuthorizer {
                 }
                 Err(fault) if fails_open => {
                     if let Some(times) = unanswered.came(Instant::now()) {
-                        tracing::warn!(%fault, times, "calls go on that the API server of Kubernetes did not answer for");
+                        tracing::warn!(%fault, times, "the API server of Kubernetes did not answer, and the calls went on as `on_failure` says");
                     }
                     Authorization::Allowed
                 }

@@ -148,11 +148,12 @@ fn unread(counting: &Pool) -> Vec<Extra> {
 
 fn drift(counting: &Pool) -> Vec<Extra> {
     let mut extras = Vec::new();
-    for ((model, direction), series) in counting.metrics().series() {
+    for (of, series) in counting.metrics().series() {
         let labelled = |extra: Extra| {
             extra
-                .with("model", &model)
-                .with("direction", direction.as_str())
+                .with("model", &of.model)
+                .with("backend", &of.backend)
+                .with("direction", of.direction.as_str())
         };
         let drift = &series.drift;
         if let Some(ratio) = drift.ratio() {

@@ -10,30 +10,6 @@ fn built() -> Command {
     super::built(Cli::command())
 }
 
-/// The words of a line as a shell makes them: up to a redirection, a pipe or a remark, without the variables before.
-fn words(line: &str) -> Vec<String> {
-    let line = line.split("   ").next().unwrap_or_default();
-    let line = line
-        .split([">", "|"].map(|end| end.chars().next().expect("one")))
-        .next();
-    let mut words = vec![String::new()];
-    let mut is_quoted = false;
-    for letter in line.unwrap_or_default().chars() {
-        match letter {
-            '\'' => is_quoted = !is_quoted,
-            ' ' if !is_quoted => words.push(String::new()),
-            _ => words.last_mut().expect("a word").push(letter),
-        }
-    }
-    let is_before = |word: &String| word.is_empty() || word.contains('=');
-    let begin = words.iter().position(|word| !is_before(word)).unwrap_or(0);
-    words
-        .split_off(begin)
-        .into_iter()
-        .filter(|word| !word.is_empty())
-        .collect()
-}
-
 #[test]
 fn the_help_of_each_verb_opens_with_an_example_that_is_taken() {
     let root = built();
@@ -50,7 +26,7 @@ fn the_help_of_each_verb_opens_with_an_example_that_is_taken() {
         let lines: Vec<&str> = before.lines().skip(1).collect();
         assert!(!lines.is_empty(), "{path} has no example");
         for line in lines {
-            let words = words(line);
+            let words = testing::words(line);
             let said: Vec<&str> = words.iter().map(String::as_str).collect();
             let mut wanted = path.split(' ');
             let is_of_verb = wanted.all(|word| said.contains(&word));
@@ -58,6 +34,37 @@ fn the_help_of_each_verb_opens_with_an_example_that_is_taken() {
             if let Err(error) = Cli::try_parse_from(&said) {
                 panic!("{path}: {line:?} is not taken: {error}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_every_verb_takes_stands_under_a_heading_of_its_own() {
+    for verb in with_verbs(&built()) {
+        let help = verb.clone().render_long_help().to_string();
+        let (own, general) = help
+            .split_once("General options:")
+            .unwrap_or_else(|| panic!("{}: {help}", name(verb)));
+        for option in ["--log <FILTER>", "--log-format", "--help"] {
+            assert!(!own.contains(option), "{}: {help}", name(verb));
+            assert!(general.contains(option), "{}: {help}", name(verb));
+        }
+    }
+    let asked = ["tollgate", "check", "--help"];
+    let told = Cli::try_parse_from(asked).expect_err("it is told");
+    assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
+    let told = Cli::try_parse_from(["tollgate", "-V"]).expect_err("it is told");
+    assert_eq!(told.kind(), clap::error::ErrorKind::DisplayVersion);
+}
+
+#[test]
+fn the_commands_of_the_documents_page_are_taken() {
+    let page = include_str!("../../../../docs/documents.md");
+    let commands: Vec<&str> = testing::commands(page, "tollgate").collect();
+    assert!(commands.len() > 2, "{commands:?}");
+    for line in commands {
+        if let Err(error) = Cli::try_parse_from(testing::words(line)) {
+            assert!(!error.use_stderr(), "{line:?} is not taken: {error}");
         }
     }
 }
@@ -77,7 +84,7 @@ fn a_page_is_the_same_each_time_and_says_its_examples() {
             ".SH SYNOPSIS",
             ".SH EXAMPLES",
             ".SH DESCRIPTION",
-            ".SH OPTIONS",
+            ".SH GENERAL OPTIONS",
         ] {
             assert_eq!(text.matches(section).count(), 1, "{section} in {text}");
         }

@@ -144,7 +144,7 @@ async fn begin(request: Request<Incoming>, bridge: &Bridge, sessions: &Sessions)
         tracing::warn!(
             server = bridge.server,
             SESSIONS_MAX,
-            "as many processes of a server of tools run as may"
+            "a server of tools has as many processes as it may have: a new session waits or is refused"
         );
         return status(StatusCode::SERVICE_UNAVAILABLE);
     }

@@ -290,8 +290,8 @@ fn an_engine_that_reports_other_counts_than_it_makes_is_flagged() {
     testing::eventually("the alarm goes off", || counting.alarm() == 1.0);
     let log = counting.gate.log();
     let told = [
-        "the engine reports other tokens than it makes",
-        "the engine's tokens are not those that the gate counts",
+        "the engine reports other counts than it makes",
+        "the engine's counts of tokens differ from the gate's",
     ];
     assert!(told.iter().any(|told| log.contains(told)), "{log}");
     assert!(!log.contains("count such prompts differently"), "{log}");
@@ -333,7 +333,7 @@ fn an_engine_that_changes_is_asked_again_when_its_calls_differ() {
     assert_eq!(counting.alarm(), 1.0);
     counting.ask("later", "", 4);
     let log = counting.gate.log();
-    let told = "than when it was asked before: its template, its tokenizer or its settings changed";
+    let told = "has changed: its template, its tokenizer or its settings are others now";
     assert!(log.contains(told), "{log}");
     let doubts = counting.doubts();
     for (id, doubt) in doubts {

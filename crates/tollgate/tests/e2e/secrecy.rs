@@ -6,7 +6,7 @@
 
 use std::process::{Command, Output};
 
-use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, post};
+use crate::harness::{Connection, Gate, Response, Seen, Step, Upstream, post, write_private};
 
 /// Part of every canary, so that one search finds all.
 const CANARY: &str = "cAnArY7f3a";
@@ -533,9 +533,9 @@ fn clean_output(what: &str, output: &Output) {
 fn check_prints_no_secret_whatever_the_fault() {
     let directory = tempfile::tempdir().expect("a directory");
     let secret = format!("{CANARY}-own");
-    std::fs::write(directory.path().join("key"), &secret).expect("a file");
+    write_private(&directory.path().join("key"), &secret);
     let key = format!("-----BEGIN PRIVATE KEY-----\n{CANARY}{CANARY}\n-----END PRIVATE KEY-----\n");
-    std::fs::write(directory.path().join("key.pem"), key).expect("a file");
+    write_private(&directory.path().join("key.pem"), key);
     let good = format!(
         "backends:\n  by-inline: {{ url: http://127.0.0.1:9/v1, credential: {{ inline: {CANARY}-own-inline }} }}\n  \
          by-file: {{ url: http://127.0.0.1:9/v1, credential: {{ file: key }} }}\n\

@@ -69,7 +69,7 @@ fn calls_are_shared_by_the_addresses_of_a_name_and_follow_it_to_others() {
     name(&hosts, &["127.0.0.62"]);
     eventually("the gate has seen it", || {
         gate.log()
-            .contains("an upstream's name has other addresses")
+            .contains("the addresses of an upstream's name have changed")
     });
     let before = first.count();
     assert_eq!(

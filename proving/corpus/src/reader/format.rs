@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::agentx::AgentXReader;
 use super::omniact::Omniact;
 use super::toolllama::ToolLlama;
 use super::trace::TraceReader;
@@ -58,6 +59,8 @@ formats! {
     Synthetic = "synthetic",
     /// Published traces of arrivals.
     Trace = "trace",
+    /// Traces of agents without text, as AgentX replays them.
+    AgentX = "agentx",
 }
 
 /// What some formats have to be told.
@@ -110,6 +113,10 @@ impl Format {
                 sessions: settings.sessions,
             }),
             Self::Trace => Box::new(TraceReader {
+                blocks: settings.blocks,
+                seed: settings.seed,
+            }),
+            Self::AgentX => Box::new(AgentXReader {
                 blocks: settings.blocks,
                 seed: settings.seed,
             }),

@@ -115,7 +115,7 @@ pub(super) struct PublishedSpec {
     #[serde(default)]
     pub(super) unit: String,
     pub(super) value: f64,
-    /// Where ours stands in the document, as a JSON pointer.
+    /// Where ours stands in the document ([`super::published`]).
     pub(super) figure: String,
     /// Ours is multiplied by it.
     #[serde(default = "one")]
@@ -521,8 +521,7 @@ fn objectives(values: Vec<Value>, faults: &mut Faults) -> Vec<Objective> {
 fn published(values: Vec<Value>, faults: &mut Faults) -> Vec<PublishedSpec> {
     let mut all = Vec::new();
     for (path, published) in faults.tables::<PublishedSpec>("published", values) {
-        if !published.figure.starts_with('/') {
-            let says = "is a JSON pointer, such as /soak/ttft_ms";
+        if let Some(says) = super::published::fault(&published.figure) {
             faults.add(format!("{path}.figure"), says);
         }
         all.push(published);

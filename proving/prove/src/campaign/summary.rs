@@ -183,10 +183,7 @@ fn published(scenario: &Scenario, document: &Document) -> Vec<Published> {
         name: figure.name.clone(),
         unit: figure.unit.clone(),
         published: figure.value,
-        ours: json
-            .pointer(&figure.figure)
-            .and_then(serde_json::Value::as_f64)
-            .map(|ours| ours * figure.scale),
+        ours: super::published::figure(&json, &figure.figure).map(|ours| ours * figure.scale),
         note: figure.note.clone(),
     });
     published.collect()

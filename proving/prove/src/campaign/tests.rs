@@ -207,6 +207,48 @@ fn the_client_is_a_target_whose_counters_are_those_of_its_rows() {
 }
 
 #[test]
+fn the_white_papers_scenarios_have_each_figure_of_its_tables() {
+    let document = serde_json::to_value(crate::report::full()).expect("a document");
+    for name in ["white-paper", "white-paper-short"] {
+        let scenario = Scenario::read(&Path::new(SCENARIOS).join(name), |_| Vec::new());
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        let published: Vec<(&str, f64)> = scenario
+            .published
+            .iter()
+            .map(|figure| (&*figure.name, figure.value))
+            .collect();
+        for figure in [
+            // Table 1.
+            ("Duration of the ramp", 25.0),
+            ("T2", 224.0),
+            ("Peak of requests in the ramp", 10.0),
+            ("Error rate of the ramp", 0.0),
+            ("Duration of the soak", 10_800.0),
+            ("Soak", 190.0),
+            ("Requests in the soak", 8.7),
+            ("Error rate of the soak", 0.0125),
+            // Table 2.
+            ("TTFT in the soak", 0.103),
+            ("TPOT in the soak", 0.035),
+            ("ITL in the soak", 0.035),
+            ("Queue time in the soak", 0.001),
+            ("Prefill time in the soak", 0.074),
+            // Table 3.
+            ("Upstream latency in the soak", 14.291),
+            ("End to end in the soak", 14.293),
+            ("Gateway overhead", 2.0),
+            ("Gateway overhead of the upstream latency", 0.01),
+        ] {
+            assert!(published.contains(&figure), "{name}: {figure:?}");
+        }
+        for figure in &scenario.published {
+            let ours = super::published::figure(&document, &figure.figure);
+            assert!(ours.is_some(), "{name}: {} leads nowhere", figure.name);
+        }
+    }
+}
+
+#[test]
 fn every_scenario_that_is_shipped_is_read_without_a_fault() {
     for name in [
         "white-paper",

@@ -51,7 +51,7 @@ pub(super) fn reader(group: &Group, seed: u64) -> Result<Box<dyn Reader>, String
         let known = match format {
             Format::Omniact => omniact(&mut settings, key, value),
             Format::Synthetic => synthetic(&mut settings.geometry, key, value),
-            Format::Trace => trace(&mut settings.blocks, key, value),
+            Format::Trace | Format::AgentX => trace(&mut settings.blocks, key, value),
             _ => Ok(false),
         };
         match known {
@@ -74,7 +74,9 @@ pub(super) fn licence(group: &Group) -> Option<&'static str> {
         }
         Format::OpenHands | Format::SweAgent => Some("CC-BY-4.0"),
         Format::Synthetic => Some("none needed: made"),
-        Format::Atif | Format::CoderForge | Format::Messages | Format::Trace => None,
+        Format::Atif | Format::CoderForge | Format::Messages | Format::Trace | Format::AgentX => {
+            None
+        }
     }
 }
 

@@ -10,12 +10,13 @@ use serde_json::json;
 use super::measure::{Iteration, Part};
 use super::rig::Check;
 use super::scenario::{Figures, Limit, Reference, Scenario, Variant};
+use super::stages::Stage;
 use crate::host::machine::Machine;
 use crate::host::quota::Throttling;
 use crate::issuer::Asked;
 
 /// Name and version of the schema.
-const SCHEMA: &str = "tollgate.oauth-rbac/1";
+pub(super) const SCHEMA: &str = "tollgate.oauth-rbac/1";
 
 /// Everything that was run.
 pub(super) struct Outcome {
@@ -44,6 +45,7 @@ pub(super) struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) average: Option<Figures>,
     pub(super) parts: Vec<Part>,
+    pub(super) stages: Vec<Stage>,
     /// What the service was asked in all iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<Asked>,
@@ -84,6 +86,7 @@ impl Run {
             iterations: Vec::new(),
             average: None,
             parts: Vec::new(),
+            stages: Vec::new(),
             asked: None,
             gate_throttled: None,
             service_throttled: None,
@@ -113,14 +116,74 @@ struct Whole<'a> {
     iterations: usize,
     requests: u64,
     connections: usize,
+    objectives: Vec<Objective>,
     reference: &'a Reference,
     runs: &'a [Run],
+}
+
+/// Whether a run kept an objective.
+#[derive(Debug, Serialize)]
+pub(super) struct Objective {
+    pub(super) variant: String,
+    /// The figure's name.
+    pub(super) figure: &'static str,
+    /// The most that it may be, or the least.
+    pub(super) bound: f64,
+    /// `None` where nothing was measured.
+    pub(super) value: Option<f64>,
+    pub(super) is_kept: bool,
 }
 
 impl Outcome {
     /// Whether every run was, and every request had a good answer.
     pub(super) fn trusted(&self) -> bool {
         !self.runs.is_empty() && self.runs.iter().all(Run::is_sound)
+    }
+
+    /// Whether each run without a limit kept what was asked of it.
+    pub(super) fn keeps_objectives(&self) -> bool {
+        self.objectives().iter().all(|objective| objective.is_kept)
+    }
+
+    /// Of runs without a limit on anybody's CPU: a limit is there to show what it does.
+    pub(super) fn objectives(&self) -> Vec<Objective> {
+        let asked = &self.scenario.objectives;
+        let free = |run: &&Run| run.gate_cores.is_none() && run.service_cores.is_none();
+        let of_run = |run: &Run| {
+            let is = run.average.unwrap_or_default();
+            let all = [
+                ("p50_ms", asked.p50_ms, is.p50_ms, true),
+                ("p95_ms", asked.p95_ms, is.p95_ms, true),
+                ("p99_ms", asked.p99_ms, is.p99_ms, true),
+                ("rps", asked.rps, is.rps, false),
+                (
+                    "success_percent",
+                    asked.success_percent,
+                    is.success_percent,
+                    false,
+                ),
+            ];
+            let variant = run.variant.clone();
+            all.into_iter()
+                .filter_map(move |(figure, bound, value, is_most)| {
+                    let bound = bound?;
+                    let holds = |value: f64| {
+                        if is_most {
+                            value <= bound
+                        } else {
+                            value >= bound
+                        }
+                    };
+                    Some(Objective {
+                        variant: variant.clone(),
+                        figure,
+                        bound,
+                        value,
+                        is_kept: value.is_some_and(holds),
+                    })
+                })
+        };
+        self.runs.iter().filter(free).flat_map(of_run).collect()
     }
 
     pub(super) fn to_json(&self) -> String {
@@ -134,6 +197,7 @@ impl Outcome {
             iterations: self.scenario.iterations,
             requests: self.scenario.requests,
             connections: self.scenario.connections,
+            objectives: self.objectives(),
             reference: &self.scenario.reference,
             runs: &self.runs,
         };

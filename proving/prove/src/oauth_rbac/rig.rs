@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::measure::{self, Watched};
 use super::result::Run;
 use super::scenario::{Limit, Scenario, Variant};
+use super::stages::Counted;
 use crate::host::ports;
 use crate::host::process::{Group, Start};
 use crate::host::quota::{Cgroup, Throttling};
@@ -64,6 +65,7 @@ struct Tokens {
 struct Gate {
     group: Group,
     port: u16,
+    admin_port: u16,
 }
 
 impl Rig<'_> {
@@ -120,6 +122,8 @@ impl Rig<'_> {
         let throttling = |group: &Option<Cgroup>| group.as_ref().map(Cgroup::throttling);
         let before = [throttling(&of_gate), throttling(&of_service)];
         let already = issuer.asked()?;
+        let admin = ports::loopback(gate.admin_port);
+        let stages = Counted::read(admin)?;
         let progress = |number| {
             let of = self.scenario.iterations;
             eprintln!("{}, {}: iteration {number}/{of}", variant.name, limit.name);
@@ -128,6 +132,8 @@ impl Rig<'_> {
         run.average = Some(measure::average(&iterations));
         (run.iterations, run.parts) = (iterations, parts);
         run.asked = Some(issuer.asked()?.since(&already));
+        let requests = run.iterations.iter().map(|one| one.requests).sum();
+        run.stages = Counted::read(admin)?.since(&stages, requests);
         let after = [throttling(&of_gate), throttling(&of_service)];
         [run.gate_throttled, run.service_throttled] = [0, 1].map(|at| {
             let spent = |before: Throttling| Some(after[at]?.since(&before).into());
@@ -174,7 +180,11 @@ impl Rig<'_> {
         };
         let asks = (ports::loopback(admin_port), &get("/readyz"));
         let group = start_ready("the gate", start, asks, READY)?;
-        Ok(Gate { group, port })
+        Ok(Gate {
+            group,
+            port,
+            admin_port,
+        })
     }
 
     /// Writes the configuration and what lies beside it, with placeholders filled in.
@@ -182,7 +192,7 @@ impl Rig<'_> {
         let said = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let copy = |from: &Path, to: &Path| {
             let text = fs::read_to_string(from).map_err(|error| said(from, error))?;
-            fs::write(to, places.fill(&text)).map_err(|error| said(to, error))
+            crate::files::write_private(to, &places.fill(&text)).map_err(|error| said(to, error))
         };
         for entry in fs::read_dir(self.dir).map_err(|error| said(self.dir, error))? {
             let from = entry.map_err(|error| said(self.dir, error))?.path();

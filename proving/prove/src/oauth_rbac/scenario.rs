@@ -31,6 +31,9 @@ pub(super) struct Scenario {
     pub(super) variants: Vec<Variant>,
     #[serde(rename = "limit")]
     pub(super) limits: Vec<Limit>,
+    /// What each run without a limit has to keep: the most of a latency, the least of the others.
+    #[serde(default)]
+    pub(super) objectives: Figures,
     pub(super) reference: Reference,
 }
 

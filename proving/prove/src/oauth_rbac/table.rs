@@ -6,7 +6,8 @@
 use super::measure::{Iteration, Part};
 use super::result::{Outcome, Run, Throttled};
 use super::scenario::{Figures, ReferenceRun};
-use crate::report::content::{Section, Table};
+use super::stages::Stage;
+use crate::report::content::{Cell, Section, Table};
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,9 @@ const PARTS: [&str; 7] = [
     "CPU µs/req",
 ];
 
+/// Where the time of a request goes.
+const STAGES: [&str; 3] = ["stage of a request", "times", "µs/req"];
+
 /// All of it, the comparison last.
 pub(super) fn sections(outcome: &Outcome) -> Vec<Section> {
     let mut all = vec![preface(outcome)];
@@ -34,7 +38,34 @@ pub(super) fn sections(outcome: &Outcome) -> Vec<Section> {
     let full = full.filter(|(_, run)| !run.iterations.is_empty());
     all.extend(full.map(|(at, run)| published(at, &reference.name, run)));
     all.push(comparison(outcome));
+    all.extend(objectives(outcome));
     all
+}
+
+/// Whether what was asked of the runs was kept.
+fn objectives(outcome: &Outcome) -> Option<Section> {
+    let all = outcome.objectives();
+    if all.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("objectives", "objectives of runs without a limit");
+    let table = Table::each(
+        "",
+        &all,
+        &[
+            ("variant", |o| o.variant.as_str().into()),
+            ("figure", |o| o.figure.into()),
+            ("#bound", |o| o.bound.to_string().into()),
+            ("#measured", |o| {
+                o.value
+                    .map_or_else(|| "-".into(), |v| format!("{v:.2}"))
+                    .into()
+            }),
+            ("", |o| Cell::held(o.is_kept, "kept", "missed")),
+        ],
+    );
+    section.table(table, "");
+    Some(section)
 }
 
 /// What a reader has to know before the figures mean anything.
@@ -76,6 +107,11 @@ fn of_run(at: usize, run: &Run) -> Section {
     add(&mut section, &head("iteration"), rows);
     notes(run).into_iter().for_each(|note| section.text(note));
     add(&mut section, &PARTS, run.parts.iter().map(part).collect());
+    add(
+        &mut section,
+        &STAGES,
+        run.stages.iter().map(stage).collect(),
+    );
     throttled(run)
         .into_iter()
         .for_each(|note| section.text(note));
@@ -160,6 +196,14 @@ fn part(part: &Part) -> Vec<String> {
         format!("{:.1}", part.mib_rest),
         format!("{:.1}", part.mib_peak),
         format!("{:.1}", part.cpu_us_per_request),
+    ]
+}
+
+fn stage(stage: &Stage) -> Vec<String> {
+    vec![
+        stage.stage.clone(),
+        stage.times.to_string(),
+        format!("{:.1}", stage.us_per_request),
     ]
 }
 

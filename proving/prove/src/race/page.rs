@@ -53,6 +53,13 @@ fn plots(result: &RaceResult) -> Section {
         ("Latency p50 against users", "ms", "latency_us.p50", 1e-3),
         ("Latency p99 against users", "ms", "latency_us.p99", 1e-3),
         ("Throughput against users", "requests/s", "rps", 1.0),
+        ("CPU against users", "cores of the subject", "cores", 1.0),
+        (
+            "Memory against users",
+            "MiB at the peak",
+            "rss_mib.peak",
+            1.0,
+        ),
     ] {
         let mut chart = Chart::new(title, "users, upstream of fixed latency", unit);
         (chart.log_x, chart.log_left) = (true, true);

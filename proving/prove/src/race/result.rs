@@ -13,13 +13,14 @@ use serde_json::{Map, Value, json};
 use super::bench::{Problem, Told};
 use super::cell::Cell;
 use super::scenario::Scenario;
+use super::shape::{Shaped, shapes};
 use crate::host::machine::Machine;
 
 #[cfg(test)]
 mod tests;
 
 /// Name and version of the schema.
-const SCHEMA: &str = "tollgate.race/1";
+pub(crate) const SCHEMA: &str = "tollgate.race/1";
 /// A row in which more than this share of the requests failed is not to be trusted.
 const FAILED_SHARE: f64 = 0.01;
 
@@ -206,6 +207,7 @@ impl RaceResult {
             subjects: &self.subjects,
             scenarios: &self.scenarios,
             rows: self.rows.iter().map(Row::to_json).collect(),
+            shapes: shapes(self),
         };
         serde_json::to_string_pretty(&whole).expect("maps with text keys and finite numbers")
     }
@@ -222,6 +224,7 @@ struct Whole<'a> {
     subjects: &'a [Told],
     scenarios: &'a [Scenario],
     rows: Vec<Value>,
+    shapes: Vec<Shaped>,
 }
 
 /// The cell of another subject in the same round.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use experiment::statistics::Spread;
 
-use super::metered;
 use super::result::{RaceResult, Row};
+use super::{metered, shape};
 use crate::report::content::{Block, Section, Table};
 
 #[cfg(test)]
@@ -93,8 +93,30 @@ pub(crate) fn sections(result: &RaceResult) -> Vec<Section> {
         section.table(Table::of_lines("", lines), "");
         all.push(section);
     }
+    all.extend(ladders(result));
     all.push(subjects(result));
     all
+}
+
+/// How each subject takes ever more users.
+fn ladders(result: &RaceResult) -> Option<Section> {
+    let shapes = shape::shapes(result);
+    if shapes.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("shapes", "shapes of the ladder");
+    let table = Table::each(
+        "",
+        &shapes,
+        &[
+            ("ladder", |s| s.ladder.as_str().into()),
+            ("subject", |s| s.subject.as_str().into()),
+            ("shape", |s| s.shape.says().into()),
+            ("#users", |s| s.users.to_string().into()),
+        ],
+    );
+    section.table(table, "");
+    Some(section)
 }
 
 fn subjects(result: &RaceResult) -> Section {

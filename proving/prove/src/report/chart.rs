@@ -7,6 +7,7 @@
 
 use std::fmt::Write;
 
+use self::label::{Drawn, Letters, Place};
 use crate::plot::{Room, Scale, escape, short};
 use crate::text::printable;
 
@@ -24,12 +25,16 @@ const MOST_MARKS: usize = 60;
 /// The style sheet has so many.
 const COLOURS: usize = 16;
 
-/// Names of points are at least so far from each other, one way or the other.
-const NAME_ACROSS: f64 = 44.0;
-const NAME_DOWN: f64 = 16.0;
+/// What is across where a campaign's time is; it is shown in the unit that fits its length.
+pub(crate) const TIME: &str = "seconds since the beginning";
+/// Longer than this, a time is in the next unit, which has so many seconds.
+const UNITS: [(f64, f64, &str); 2] = [
+    (10_800.0, 3_600.0, "hours since the beginning"),
+    (900.0, 60.0, "minutes since the beginning"),
+];
 
 /// One chart.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Chart {
     /// With the figure's number where it has one.
     pub(crate) title: String,
@@ -49,7 +54,7 @@ pub(crate) struct Chart {
 }
 
 /// Values over what is across.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) side: Side,
@@ -79,7 +84,7 @@ pub(crate) enum Kind {
 }
 
 /// A line through the whole chart, with a word.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Mark {
     Across { at: f64, says: String },
     Level { at: f64, says: String },
@@ -134,6 +139,35 @@ impl Chart {
 
     /// The drawing, and what its lines are called above it.
     pub(crate) fn svg(&self) -> String {
+        match self.unit() {
+            Some((seconds, says)) => self.in_unit(seconds, says).drawing(),
+            None => self.drawing(),
+        }
+    }
+
+    /// The unit that fits a time, where seconds do not.
+    fn unit(&self) -> Option<(f64, &'static str)> {
+        let places = self.lines.iter().flat_map(|line| &line.points);
+        let most = places.map(|(x, _)| *x).fold(0.0, f64::max);
+        let mut units = UNITS.iter().filter(|_| self.x == TIME);
+        let (_, seconds, says) = units.find(|(from, _, _)| most >= *from)?;
+        Some((*seconds, says))
+    }
+
+    fn in_unit(&self, seconds: f64, says: &str) -> Self {
+        let mut chart = self.clone();
+        chart.x = says.to_owned();
+        let points = chart.lines.iter_mut().flat_map(|line| &mut line.points);
+        points.for_each(|(x, _)| *x /= seconds);
+        for mark in &mut chart.marks {
+            if let Mark::Across { at, .. } = mark {
+                *at /= seconds;
+            }
+        }
+        chart
+    }
+
+    fn drawing(&self) -> String {
         let axes = Axes::of(self);
         let title = text(&self.title);
         let mut out = String::new();
@@ -154,7 +188,12 @@ impl Chart {
         for (index, line) in self.lines.iter().enumerate() {
             axes.line(&mut out, line, index);
         }
-        axes.marks(&mut out, &self.marks);
+        let points = self.lines.iter().flat_map(|line| axes.shown(line));
+        let mut drawn = Drawn::new(ROOM.width, ROOM.height, points.collect());
+        axes.marks(&mut out, &self.marks, &mut drawn);
+        for line in self.lines.iter().filter(|line| line.has_marks()) {
+            axes.names(&mut out, line, &mut drawn);
+        }
         out.push_str("</svg>\n");
         out
     }
@@ -175,6 +214,13 @@ impl Chart {
             );
         }
         out.push_str("</ul>\n");
+    }
+}
+
+impl Line {
+    fn has_marks(&self) -> bool {
+        let shown = self.points.iter().filter(|(_, y)| y.is_some());
+        shown.count() <= MOST_MARKS && self.kind == Kind::Line
     }
 }
 
@@ -260,16 +306,15 @@ impl Axes {
             Kind::Line | Kind::Steps => self.path(out, line),
             Kind::Bars => self.bars(out, line),
         }
-        if shown.clone().count() <= MOST_MARKS && line.kind == Kind::Line {
+        if line.has_marks() {
             let shown: Vec<(f64, f64)> = shown.collect();
             self.dots(out, line, index, &shown);
         }
         out.push_str("</g>\n");
     }
 
-    /// A mark for each value, and beside it what it is called where there is room for that.
+    /// A mark for each value.
     fn dots(&self, out: &mut String, line: &Line, index: usize, shown: &[(f64, f64)]) {
-        let mut named: Option<(f64, f64)> = None;
         for (at, (x, y)) in shown.iter().enumerate() {
             let (across, down) = self.at(line.side, (*x, *y));
             let told = match line.labels.get(at) {
@@ -289,20 +334,40 @@ impl Axes {
                     r#"<line class="spread" x1="{across:.1}" x2="{across:.1}" y1="{low:.1}" y2="{high:.1}"/>"#
                 );
             }
-            let has_room = named.is_none_or(|(x, y)| {
-                (across - x).abs() >= NAME_ACROSS || (down - y).abs() >= NAME_DOWN
+        }
+    }
+
+    /// What each point is called, where that covers no point and no other words.
+    fn names(&self, out: &mut String, line: &Line, drawn: &mut Drawn) {
+        for (name, (x, y)) in line.names.iter().zip(self.shown(line)) {
+            let beside = [
+                (-4.0, -9.0, true),
+                (7.0, -9.0, false),
+                (7.0, 19.0, false),
+                (-4.0, 19.0, true),
+            ];
+            let places = beside.map(|(across, down, is_end)| Place {
+                x: x + across,
+                y: y + down,
+                is_end,
             });
-            if let Some(name) = line.names.get(at).filter(|_| has_room) {
-                named = Some((across, down));
+            if let Some(place) = drawn.free(name, Letters::POINT, places) {
+                let class = if place.is_end { "point end" } else { "point" };
                 let _ = write!(
                     out,
-                    r#"<text class="point end" x="{:.1}" y="{:.1}">{}</text>"#,
-                    across - 4.0,
-                    down - 7.0,
+                    r#"<text class="{class}" x="{:.1}" y="{:.1}">{}</text>"#,
+                    place.x,
+                    place.y,
                     text(name)
                 );
             }
         }
+    }
+
+    /// Where the values of a line are drawn.
+    fn shown(&self, line: &Line) -> impl Iterator<Item = (f64, f64)> {
+        let values = line.points.iter().filter_map(|(x, y)| Some((*x, (*y)?)));
+        values.map(|value| self.at(line.side, value))
     }
 
     fn path(&self, out: &mut String, line: &Line) {
@@ -342,52 +407,66 @@ impl Axes {
         }
     }
 
-    fn marks(&self, out: &mut String, marks: &[Mark]) {
-        // Phases begin on the left, and their names stand there.
-        let uprights = marks
-            .iter()
-            .filter(|mark| matches!(mark, Mark::Across { .. }));
-        let is_crowded = uprights.count() > 2;
-        for (index, mark) in marks.iter().enumerate() {
-            let _ = match mark {
+    fn marks(&self, out: &mut String, marks: &[Mark], drawn: &mut Drawn) {
+        for mark in marks {
+            let (ends, says, places) = match mark {
                 Mark::Across { at, says } => {
                     let x = ROOM.across(self.x.place(*at));
-                    let (class, beside) = if x > ROOM.width * 0.6 {
-                        ("end mark", -5.0)
-                    } else {
-                        ("mark", 5.0)
-                    };
-                    // One below the other, where they are near.
-                    #[expect(clippy::cast_precision_loss, reason = "a handful of marks")]
-                    let down = ROOM.top + 12.0 + index as f64 * 24.0;
-                    writeln!(
-                        out,
-                        r#"<line class="mark" x1="{x:.1}" x2="{x:.1}" y1="{}" y2="{}"/><text class="{class}" x="{:.1}" y="{down:.1}">{}</text>"#,
-                        ROOM.top,
-                        ROOM.height - ROOM.bottom,
-                        x + beside,
-                        text(says)
-                    )
+                    let ends = [x, x, ROOM.top, ROOM.height - ROOM.bottom];
+                    (ends, says, beside(x))
                 }
                 Mark::Level { at, says } => {
                     let y = ROOM.down(self.left.place(*at));
-                    let (class, x) = if is_crowded {
-                        ("end mark", ROOM.width - ROOM.right - 6.0)
-                    } else {
-                        ("mark", ROOM.left + 6.0)
-                    };
-                    writeln!(
-                        out,
-                        r#"<line class="mark" x1="{}" x2="{}" y1="{y:.1}" y2="{y:.1}"/><text class="{class}" x="{x}" y="{:.1}">{}</text>"#,
-                        ROOM.left,
-                        ROOM.width - ROOM.right,
-                        y - 5.0,
-                        text(says)
-                    )
+                    let ends = [ROOM.left, ROOM.width - ROOM.right, y, y];
+                    (ends, says, along(y))
                 }
             };
+            let [from_x, to_x, from_y, to_y] = ends;
+            let _ = write!(
+                out,
+                r#"<line class="mark" x1="{from_x:.1}" x2="{to_x:.1}" y1="{from_y:.1}" y2="{to_y:.1}"/>"#
+            );
+            let Some(place) = drawn.best(says, Letters::MARK, places) else {
+                continue;
+            };
+            let class = if place.is_end { "end mark" } else { "mark" };
+            let _ = writeln!(
+                out,
+                r#"<text class="{class}" x="{:.1}" y="{:.1}">{}</text>"#,
+                place.x,
+                place.y,
+                text(says)
+            );
         }
     }
+}
+
+/// Places for the words of an upright, from the top down, on either side of it.
+fn beside(x: f64) -> Vec<Place> {
+    let rows = std::iter::successors(Some(ROOM.top + 14.0), |y| Some(y + 12.0));
+    let rows = rows.take_while(|y| *y < ROOM.height - ROOM.bottom - 4.0);
+    let both = |y| {
+        [(5.0, false), (-5.0, true)].map(|(across, is_end)| Place {
+            x: x + across,
+            y,
+            is_end,
+        })
+    };
+    rows.flat_map(both).collect()
+}
+
+/// Places for the words of a level, from the left, above it and below.
+fn along(y: f64) -> Vec<Place> {
+    let columns = std::iter::successors(Some(ROOM.left + 6.0), |x| Some(x + 24.0));
+    let columns = columns.take_while(|x| *x < ROOM.width - ROOM.right);
+    let both = |x| {
+        [-6.0, 20.0].map(|down| Place {
+            x,
+            y: y + down,
+            is_end: false,
+        })
+    };
+    columns.flat_map(both).collect()
 }
 
 /// The mark of a line's points: a shape of its own for each of five lines.
@@ -426,5 +505,6 @@ fn text(text: &str) -> String {
     escape(&printable(text))
 }
 
+mod label;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 use experiment::statistics::Spread;
 
 use super::chart::Chart;
+use super::figure::ABSENT;
 
 /// A part of the report under a heading.
 #[derive(Debug)]
@@ -102,8 +103,9 @@ impl Section {
         self.blocks.push(Block::Absent(why.into()));
     }
 
-    /// Adds a table, or says that it would be empty.
-    pub(crate) fn table(&mut self, table: Table, otherwise: &str) {
+    /// Adds a table without what was not measured, or says that it would be empty.
+    pub(crate) fn table(&mut self, mut table: Table, otherwise: &str) {
+        table.leave_out_absent();
         if table.rows.is_empty() {
             self.absent(otherwise);
         } else {
@@ -132,6 +134,29 @@ impl Table {
             caption: caption.into(),
             columns: columns.iter().map(column).collect(),
             rows: Vec::new(),
+        }
+    }
+
+    /// Leaves out rows and columns of which nothing but the name is known.
+    fn leave_out_absent(&mut self) {
+        let columns = self.columns.len();
+        let is_known = |cell: &Cell| cell.text != ABSENT;
+        let has_value = |row: &Vec<Cell>| row.len() < 2 || row.iter().skip(1).any(is_known);
+        self.rows.retain(has_value);
+        if self.rows.iter().any(|row| row.len() != columns) {
+            return;
+        }
+        let of = |rows: &[Vec<Cell>], at: usize| {
+            let mut cells = rows.iter().filter_map(|row| row.get(at));
+            at == 0 || cells.any(is_known)
+        };
+        let kept: Vec<bool> = (0..columns).map(|at| of(&self.rows, at)).collect();
+        let mut keep = kept.iter();
+        self.columns
+            .retain(|_| keep.next().copied().unwrap_or(true));
+        for row in &mut self.rows {
+            let mut keep = kept.iter();
+            row.retain(|_| keep.next().copied().unwrap_or(true));
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Not here: how it is shown (`html`, `markdown`, `terminal`).
 
-use super::figure::{count, difference, duration, maybe, percent, plain, sum, time};
+use super::figure::{ABSENT, count, difference, duration, maybe, percent, plain, sum, time};
 use crate::report::document::{Document, Evidence, Step, Tokens, Verdict};
 
 /// What stands first.
@@ -49,7 +49,7 @@ impl<'a> Summary<'a> {
 
 fn figures(document: &Document) -> Vec<Figure> {
     let figure = |name, value: String, note: String| Figure { name, value, note };
-    vec![
+    let mut figures = vec![
         figure(
             "Saturation (T2)",
             maybe(document.t2_users, |users| format!("{users} users")),
@@ -73,7 +73,10 @@ fn figures(document: &Document) -> Vec<Figure> {
             document.evidence().word().into(),
             evidence(document),
         ),
-    ]
+    ];
+    // What was not measured is told in its section.
+    figures.retain(|figure| figure.value != ABSENT);
+    figures
 }
 
 fn evidence(document: &Document) -> String {

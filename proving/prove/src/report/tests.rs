@@ -187,11 +187,12 @@ fn steps_of_one_ramp_are_told_in_three_rows_and_laws_without_digits_that_mean_no
     document.profiles[0].law = "mmpp:high=2.6666666666666665/s,low=0/s,on=6s,off=18.25s".into();
     let text = markdown(&document);
     assert!(
-        text.contains("| 60 s | advanced | 8 | 8 users |\n| … | advanced | … | 18 steps more"),
+        text.contains("| 60.0 s | advanced | 8 | 8 users |\n| … | advanced | … | 18 steps more"),
         "{text}"
     );
     assert!(
-        text.contains("| 1,200 s | advanced | 160 | 160 users |") && !text.contains("| 120 s |")
+        text.contains("| 20 min 00 s | advanced | 160 | 160 users |")
+            && !text.contains("| 2 min 00 s |")
     );
     assert!(
         text.contains("mmpp:high=2.6666/s, low=0/s, on=6s, off=18.25s"),
@@ -199,7 +200,7 @@ fn steps_of_one_ramp_are_told_in_three_rows_and_laws_without_digits_that_mean_no
     );
     document.events.truncate(4);
     assert!(
-        markdown(&document).contains("| 120 s | advanced |"),
+        markdown(&document).contains("| 2 min 00 s | advanced |"),
         "few stand as they are"
     );
 }

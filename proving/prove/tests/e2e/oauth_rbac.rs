@@ -127,6 +127,18 @@ fn a_limit_holds_or_its_run_says_why_not_and_the_file_is_as_documented() {
     let run = &result["runs"][0];
     assert_eq!(names(&run["iterations"][0]), documented("`iterations[]`"));
     assert_eq!(names(&run["parts"][0]), documented("`parts[]`"));
+    assert_eq!(names(&run["stages"][0]), documented("`stages[]`"));
+    let stages = run["stages"].as_array().expect("stages");
+    let stages: Vec<&str> = stages
+        .iter()
+        .filter_map(|one| one["stage"].as_str())
+        .collect();
+    assert!(
+        ["own", "identity", "upstream"]
+            .iter()
+            .all(|one| stages.contains(one)),
+        "{stages:?}"
+    );
 }
 
 fn names(value: &Value) -> BTreeSet<String> {

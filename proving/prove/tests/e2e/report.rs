@@ -119,6 +119,7 @@ fn a_report_is_whole_on_a_phone_and_on_a_desk_light_and_dark() {
             assert_eq!(look["requests"], json!([]), "{told}");
             assert_eq!(look["violations"], json!([]), "{told}");
             assert_eq!(look["scrolls"], false, "{told}");
+            assert_eq!(look["words"], json!([]), "{told}");
             if look["width"] == 1440 {
                 assert_eq!(look["cut"], json!([]), "tables that are cut: {told}");
             }

@@ -57,7 +57,8 @@ impl super::super::Lowering<'_> {
     }
 
     fn google_file(&mut self, at: &At<SecretFile>) -> Option<(String, GoogleFrom)> {
-        let (_, bytes) = self.read(at)?;
+        let (path, bytes) = self.read(at)?;
+        self.guarded(at, &path);
         let found = serde_json::from_slice(&bytes);
         drop(Secret::new(bytes));
         let Ok(Value::Object(mut members)) = found else {
@@ -114,11 +115,7 @@ impl super::super::Lowering<'_> {
             return false;
         };
         if !target.tls {
-            self.in_clear(&At {
-                value: target,
-                place: at.place.clone(),
-                shown: String::new(),
-            });
+            self.in_clear(&at.place, &target);
         }
         true
     }

@@ -102,7 +102,7 @@ impl super::super::Lowering<'_> {
     pub(super) fn asked_at(&mut self, written: &Field<At<Target>>) -> Option<String> {
         let at = written.get()?;
         if !at.value.tls {
-            self.in_clear(at);
+            self.in_clear(&at.place, &at.value);
         }
         Some(address(&at.value))
     }

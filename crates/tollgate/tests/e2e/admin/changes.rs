@@ -98,7 +98,7 @@ fn a_credential_opens_what_its_roles_say_and_the_log_names_it() {
         json!({ "name": "portal", "by": "bearer", "roles": ["read", "keys"] })
     );
     let log = gate.log();
-    assert!(log.contains("read anew over the admin API") && log.contains("by=\"ops\""));
+    assert!(log.contains("the admin API asked for a reload") && log.contains("by=\"ops\""));
     let config = ask(&gate, "GET /config", "canary-read", "", "").text();
     assert!(
         !config.contains("canary") && !log.contains("canary"),
@@ -415,7 +415,7 @@ fn a_gate_that_is_told_to_drain_ends() {
     assert!(gate.wait(testing::PATIENCE).success());
     let log = gate.log();
     assert!(
-        log.contains("told to stop over the admin API") && log.contains("by=\"ops\""),
+        log.contains("the gate stops: the admin API asked for it") && log.contains("by=\"ops\""),
         "{log}"
     );
 }

@@ -39,8 +39,8 @@ fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
         let log = gate.log();
         let lines = |budget: &str, percent: &str| {
             let of = |line: &&str| {
-                line.contains("spent or reserved")
-                    && line.contains("#the-budget-is-used-to-half-or-more")
+                line.contains(&format!("budget {budget} has used {percent} %: "))
+                    && line.contains("#a-budget-has-used-half-or-more")
                     && line.contains(&format!("budget={budget} "))
                     && line.contains(&format!("percent={percent} "))
             };
@@ -51,7 +51,7 @@ fn a_refusal_at_one_budget_level_leaves_the_others_unchanged() {
             && lines("company", "100") == 0
             && lines("team", "80") == 1
             && lines("alone", "80") == 1
-            && log.contains("#the-budget-refused-its-first-call")
+            && log.contains("#a-budget-refused-its-first-call-of-the-period")
     });
     assert!(gate.log().contains("#there-was-no-ledger"));
     let passed = |percent: &str| {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::tollgate;
+use crate::harness::{Gate, Pane, tollgate, write_private};
 
 /// Six faults, one of each kind that a person makes.
 const BAD: &str = "\
@@ -47,6 +47,134 @@ fn a_missing_file_is_a_fault() {
     );
 }
 
+#[test]
+fn where_the_configuration_comes_from_is_told_to_who_named_none_and_looks() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = "backends: { a: { url: http://127.0.0.1:1/v1 } }\n\
+                routes: [ { workload: w, backend: a } ]\n";
+    fs::write(dir.path().join("tollgate.yaml"), file).expect("a file");
+    let notice = "configuration: tollgate.yaml of the current directory";
+    let shown = |options: &str| {
+        let (place, program) = (dir.path().display(), Gate::binary());
+        let check = format!("{} check {options}", program.display());
+        let script = format!("cd '{place}' && {check}; echo over; cat");
+        let pane = Pane::run(120, 20, &script)?;
+        Some(pane.until("it has ended", |shown| shown.contains("over")))
+    };
+    let Some(unnamed) = shown("") else {
+        return testing::skip("there is no tmux");
+    };
+    assert!(unnamed.contains(notice), "{unnamed}");
+    let named = shown("-c tollgate.yaml").expect("as before");
+    assert!(
+        named.contains(": good (") && !named.contains("configuration:"),
+        "{named}"
+    );
+    let unseen = shown("2> errors").expect("as before");
+    assert!(unseen.contains(": good ("), "{unseen}");
+    let errors = fs::read_to_string(dir.path().join("errors")).expect("a file");
+    assert_eq!(errors, "");
+}
+
+#[test]
+fn more_workers_than_can_run_at_once_are_a_warning() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = "backends: { a: { url: http://127.0.0.1:1/v1 } }\n\
+                  routes: [ { workload: w, backend: a } ]\n";
+    let check = |more: &str| {
+        fs::write(dir.path().join("tollgate.yaml"), format!("{config}{more}")).expect("a file");
+        let ended = tollgate(dir.path(), &["check"], &[WIDE]);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        ended.err
+    };
+    assert_eq!(check(""), "");
+    assert_eq!(check("workers: 1\n"), "");
+    let said = check("workers: 1024\n");
+    let says = "warning: tollgate.yaml:3: workers: 1024 are more than the ";
+    assert!(said.starts_with(says), "{said}");
+}
+
+#[test]
+fn a_secret_that_others_can_read_or_change_is_a_fault_of_check_and_of_a_start() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = "backends: { a: { url: http://127.0.0.1:1/v1, credential: { file: secrets/key } } }\n\
+                  routes: [ { workload: w, backend: a } ]\n";
+    fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
+    fs::create_dir(dir.path().join("secrets")).expect("a directory");
+    let key = dir.path().join("secrets/key");
+    write_private(&key, "canary");
+    for (bits, is_open) in [
+        (0o644, true),
+        (0o604, true),
+        (0o602, true),
+        (0o660, true),
+        (0o600, false),
+        (0o400, false),
+        (0o440, false),
+    ] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(bits);
+        fs::set_permissions(&key, mode).expect("a mode");
+        let checked = tollgate(dir.path(), &["check"], &[WIDE]);
+        if !is_open {
+            assert_eq!(checked.code, Some(0), "{bits:o} {}", checked.err);
+            continue;
+        }
+        let says = format!(
+            "tollgate.yaml:1: backends.a.credential.file: others can read or change the file \"secrets/key\", \
+             which holds a secret (mode {bits:04o}); chmod 600"
+        );
+        for verb in ["check", "run"] {
+            let ended = tollgate(dir.path(), &[verb], &[WIDE]);
+            assert_eq!(ended.code, Some(1), "{bits:o}");
+            assert!(ended.err.contains(&says), "{verb} {}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn what_the_process_finds_wrong_names_the_line_and_an_unset_variable_its_name() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let good = "backends:\n  a: { url: http://127.0.0.1:1/v1 }\n\
+                routes: [ { workload: w, backend: a } ]\n";
+    write_private(&dir.path().join("keys.jsonl"), "damaged\n");
+    write_private(
+        &dir.path().join("key.pem"),
+        "-----BEGIN PRIVATE KEY-----\nno key\n-----END PRIVATE KEY-----\n",
+    );
+    let check = |more: &str| {
+        fs::write(dir.path().join("tollgate.yaml"), format!("{good}{more}")).expect("a file");
+        let ended = tollgate(dir.path(), &["check"], &[WIDE]);
+        assert_eq!(ended.code, Some(1), "{more}: {}", ended.out);
+        ended.err
+    };
+    for (more, says) in [
+        (
+            "identity:\n  - header: x-workload-app\n  - keys: { file: keys.jsonl }\n",
+            "tollgate.yaml:6: identity[1].keys.file: ",
+        ),
+        (
+            "traces:\n  otlp: https://127.0.0.1:4318\n  ca: key.pem\n",
+            "tollgate.yaml:6: traces.ca: ",
+        ),
+        (
+            "traces:\n  otlp: localhost:4318\n",
+            "tollgate.yaml:5: traces.otlp: \"localhost:4318\" is not an http:// or https:// address; \
+             write an address such as http://127.0.0.1:4318",
+        ),
+        (
+            "admin: { bearer: { env: ADMIN_TOKEN } }\n",
+            "tollgate.yaml:4: admin.bearer.env: the variable ADMIN_TOKEN is not set; set it, or use `file`",
+        ),
+        (
+            "admin: { bearer: { env: AKIAIOSFODNN7EXAMPLE } }\n",
+            "tollgate.yaml:4: admin.bearer.env: the variable named here is not set",
+        ),
+    ] {
+        let said = check(more);
+        assert!(said.contains(says), "no {says:?} in\n{said}");
+    }
+}
+
 /// A configuration with a ledger, a log and a secret at these paths.
 fn writing(ledger: &str, log: &str, secret: &str) -> String {
     format!(
@@ -61,11 +189,13 @@ fn without_a_path_the_file_of_the_current_directory_takes_precedence_over_the_en
     let dir = tempfile::tempdir().expect("a temporary directory");
     let keys = [("OPENAI_API_KEY", "canary-1")];
     let ended = tollgate(dir.path(), &["check"], &keys);
-    assert_eq!(ended.code, Some(0), "{}", ended.err);
-    assert!(
-        ended.err.starts_with("configuration: the environment"),
-        "{}",
-        ended.err
+    assert_eq!(
+        (ended.code, ended.out.as_str(), ended.err.as_str()),
+        (
+            Some(0),
+            "environment: good (1 workload, 1 route, 1 backend)\n",
+            ""
+        )
     );
 
     let file = "backends: { a: { url: http://127.0.0.1:1/v1 } }\n\
@@ -73,15 +203,9 @@ fn without_a_path_the_file_of_the_current_directory_takes_precedence_over_the_en
     fs::write(dir.path().join("tollgate.yaml"), file).expect("a file");
     let ended = tollgate(dir.path(), &["check"], &keys);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let first = ended.err.lines().next().unwrap_or_default();
-    assert!(
-        first.starts_with("configuration: tollgate.yaml of the current directory"),
-        "{}",
-        ended.err
-    );
     assert_eq!(
-        ended.out,
-        "tollgate.yaml: good (1 workload, 1 route, 1 backend)\n"
+        (ended.out.as_str(), ended.err.as_str()),
+        ("tollgate.yaml: good (1 workload, 1 route, 1 backend)\n", "")
     );
 
     // A file that cannot be read is a fault, not a reason to use the environment.
@@ -110,7 +234,7 @@ fn unwritable_paths_and_missing_secrets_are_reported_with_a_remedy() {
     assert!(ended.err.contains(message), "{}", ended.err);
 
     fs::create_dir(dir.path().join("secrets")).expect("a directory");
-    fs::write(dir.path().join("secrets/provider-key"), "canary").expect("a file");
+    write_private(&dir.path().join("secrets/provider-key"), "canary");
     let ended = check(&writing(
         "ledgers/usage.db",
         "logs/log.jsonl",

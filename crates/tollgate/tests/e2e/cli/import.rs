@@ -41,11 +41,12 @@ fn what_is_imported_is_checked_gets_a_key_and_takes_calls() {
     let check = tollgate(dir.path(), &["check"], &[]);
     assert_eq!(check.code, Some(1));
     let said = check.err.replace("\n  ", " ");
-    assert!(
-        said.contains("`tollgate import litellm FILE`"),
-        "{}",
-        check.err
-    );
+    for says in [
+        "`tollgate import litellm FILE`",
+        "docs/coming-from.md#from-litellm",
+    ] {
+        assert!(said.contains(says), "no {says:?} in\n{}", check.err);
+    }
 
     fs::write(at("tollgate.yaml"), &made.out).expect("it can be written");
     let environment = [("OPENAI_API_KEY", "one"), ("ANTHROPIC_API_KEY", "two")];

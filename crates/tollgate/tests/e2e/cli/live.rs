@@ -47,6 +47,7 @@ fn assert_restored(pane: &Pane) -> String {
         "Tollgate demo: two tiers",
         "Who spent what",
         "tollgate usage drift",
+        "Drift is what an engine reports beyond what the gate counts.",
         "ended with 0",
     ] {
         assert!(all.contains(line), "no {line:?} in\n{all}");

@@ -26,12 +26,12 @@ struct Watched {
 fn flagged(counting: &str, model: &str, headers: &[&str]) -> [Option<usize>; 2] {
     let Watched { at, log, .. } = watched(counting, model, headers, HONEST);
     let messages = [
-        "the engine's tokens are not those that the gate counts",
-        "the engine reports other tokens than it makes",
+        "the engine's counts of tokens differ from the gate's",
+        "the engine reports other counts than it makes",
     ];
     if at != [None; 2] {
         assert!(messages.iter().any(|message| log.contains(message)));
-        assert!(log.contains("#the-engines-tokens-are-not-those-that-the-gate-counts"));
+        assert!(log.contains("#the-engines-counts-of-tokens-differ-from-the-gates"));
     }
     at
 }

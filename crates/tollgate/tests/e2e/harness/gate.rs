@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -183,7 +184,7 @@ impl Gate {
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent).expect("a directory for the file");
             }
-            std::fs::write(path, content).expect("a file");
+            write_private(&path, content);
         }
         let head = format!(
             "listen: {{ data: \"{data}\", admin: \"{admin}\"{listen} }}\naccess_log: access.jsonl\n"
@@ -383,9 +384,17 @@ fn lines_of(path: &Path) -> String {
     text
 }
 
+/// Writes a file that nobody but its owner can read, as files with secrets have to be.
+pub(crate) fn write_private(path: &Path, content: impl AsRef<[u8]>) {
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true);
+    let mut file = options.mode(0o600).open(path).expect("a private file");
+    file.write_all(content.as_ref()).expect("a private file");
+}
+
 /// Writes a temporary file and renames it over `path`.
 pub(crate) fn replace(path: &Path, content: &[u8]) {
     let beside = path.with_extension("new");
-    std::fs::write(&beside, content).expect("a file beside");
+    write_private(&beside, content);
     std::fs::rename(beside, path).expect("a rename");
 }

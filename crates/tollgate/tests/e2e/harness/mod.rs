@@ -23,7 +23,7 @@ mod upstream;
 pub(crate) use chromium::in_browser;
 pub(crate) use command::{Ended, tollgate};
 pub(crate) use demo::{Demo, get, seen_by};
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, write_private};
 pub(crate) use openid::OpenId;
 pub(crate) use partial_upstream::PartialUpstream;
 pub(crate) use patience::{pace, patiently};

@@ -2,7 +2,18 @@
 //!
 //! Not here: ALPN and certificates (`connections::tls`).
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use testing::eventually;
+use tokio::sync::Notify;
 
 use super::{engine, stream};
 use crate::fixture::call;
@@ -85,6 +96,72 @@ fn streams_beyond_the_limit_of_one_connection_are_served() {
         assert!(response.whole && response.text().ends_with("data: [DONE]\n\n"));
     }
     assert_eq!(gate.records(120).len(), 120);
+}
+
+/// An upstream that takes two streams on a connection, and answers none before it is told to. Gives its address, how many calls
+/// have come, and what tells it.
+fn of_two_streams() -> (SocketAddr, Arc<AtomicUsize>, Arc<Notify>) {
+    let (came, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    listener.set_nonblocking(true).expect("for the runtime");
+    let (counted, waited) = (Arc::clone(&came), Arc::clone(&told));
+    std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime
+            .enable_all()
+            .build()
+            .expect("a runtime")
+            .block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                loop {
+                    let (stream, _) = listener.accept().await.expect("a connection");
+                    let (counted, waited) = (Arc::clone(&counted), Arc::clone(&waited));
+                    let answer = service_fn(move |_| {
+                        let told = Arc::clone(&waited).notified_owned();
+                        let nth = counted.fetch_add(1, SeqCst);
+                        async move {
+                            // The first is answered at once: by then its connection's settings are known.
+                            if nth > 0 {
+                                told.await;
+                            }
+                            let body = Full::new(Bytes::from_static(
+                                b"{\"object\":\"chat.completion\",\"choices\":[]}",
+                            ));
+                            let response = http::Response::builder()
+                                .header("content-type", "application/json");
+                            response.body(body)
+                        }
+                    });
+                    let mut server = http2::Builder::new(TokioExecutor::new());
+                    server.max_concurrent_streams(2);
+                    tokio::spawn(server.serve_connection(TokioIo::new(stream), answer));
+                }
+            });
+    });
+    (address, came, told)
+}
+
+#[test]
+fn a_peer_that_takes_two_streams_has_two_on_each_connection_and_none_waits() {
+    let (address, came, told) = of_two_streams();
+    let gate = gate(address);
+    let first = gate.call(&call(&chat("m", false)));
+    assert_eq!(first.status, 200, "{}", first.text());
+    let mut clients = Vec::new();
+    for nth in 1..=6 {
+        let mut client = Connection::open(gate.data);
+        client.send(&call(&chat("m", false)));
+        clients.push(client);
+        eventually("it is at the upstream", || came.load(SeqCst) == nth + 1);
+    }
+    told.notify_waiters();
+    for mut client in clients {
+        assert_eq!(client.response().status, 200);
+    }
+    eventually("there are three connections, for two calls each", || {
+        gate.metric("tollgate_upstream_connections", &[]) == 3.0
+    });
 }
 
 #[test]

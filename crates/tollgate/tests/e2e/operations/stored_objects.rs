@@ -46,6 +46,26 @@ fn ids_of_stored_objects_are_refused_where_the_account_is_shared() {
             r#"{"model":"m","container":"c_1"}"#,
             "container",
         ),
+        (
+            "/v1/chat/completions",
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m","input":[{"type":"item_reference","id":"msg_1"}]}"#,
+            "input[].id",
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m","input":"x","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}"#,
+            "vector_store_ids",
+        ),
+        (
+            "/v1/messages",
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}}]}]}"#,
+            "file_id",
+        ),
     ] {
         for workload in ["one", "two"] {
             let call = post(path, &[&format!("x-workload-app: {workload}")], body);
@@ -59,6 +79,25 @@ fn ids_of_stored_objects_are_refused_where_the_account_is_shared() {
             &post(path, &["x-workload-app: alone"], body),
         );
     }
+}
+
+#[test]
+fn a_file_of_googles_is_refused_where_the_account_is_shared() {
+    let upstream = quiet();
+    let gate = Gate::start(&config(&upstream, "", ""), &[]);
+    let ask = |uri: &str| {
+        let body =
+            format!(r#"{{"contents":[{{"parts":[{{"fileData":{{"fileUri":"{uri}"}}}}]}}]}}"#);
+        let path = "/v1beta/models/m:generateContent";
+        gate.call(&post(path, &["x-workload-app: one"], &body))
+    };
+    let refused = ask("gs://bucket/x");
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(refused.text().contains("`fileUri`"), "{}", refused.text());
+    assert!(upstream.seen().is_empty());
+    // What anybody can fetch is no object of the account.
+    ask("https://www.youtube.com/watch?v=x");
+    assert_eq!(upstream.seen().len(), 1);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{call, version};
-use crate::harness::Gate;
 use crate::harness::streams::{self, Streams};
+use crate::harness::{Gate, write_private};
 
 fn config(upstream: &Streams) -> String {
     format!(
@@ -101,7 +101,7 @@ fn a_secret_behind_a_swapped_symlink_is_reloaded() {
     let dir = tempfile::tempdir().expect("a directory");
     for (name, content) in files {
         std::fs::create_dir_all(dir.path().join(name).parent().expect("a parent")).expect("made");
-        std::fs::write(dir.path().join(name), content).expect("a file");
+        write_private(&dir.path().join(name), content);
     }
     std::os::unix::fs::symlink("one", dir.path().join("..data")).expect("a link");
     std::os::unix::fs::symlink("..data/key", dir.path().join("key")).expect("a link");

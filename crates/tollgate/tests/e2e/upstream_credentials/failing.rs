@@ -47,7 +47,7 @@ fn while_the_endpoint_is_down_nothing_goes_out_and_then_it_does() {
     assert!(last(&engine).starts_with(&format!("Bearer {CANARY}-token-")));
     let warned = alone.log();
     assert!(
-        warned.contains("the credential of an upstream cannot be had"),
+        warned.contains("the gate cannot get the credential of an upstream"),
         "{warned}"
     );
     assert_silent(&alone);

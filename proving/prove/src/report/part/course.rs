@@ -2,7 +2,7 @@
 //!
 //! Not here: figures of the soak (`soak`).
 
-use crate::report::chart::{Chart, Kind, Mark, Side};
+use crate::report::chart::{Chart, Kind, Mark, Side, TIME};
 use crate::report::content::{Cell, Section, Table, Tone};
 use crate::report::document::{Document, Event, Latency, Step};
 use crate::report::figure::{count, duration, maybe, percent, plain, sum, time};
@@ -35,11 +35,7 @@ pub(super) fn phases(document: &Document) -> Section {
 
 pub(super) fn decisions(document: &Document) -> Section {
     let mut section = Section::new("decisions", "Decisions");
-    let mut chart = Chart::new(
-        "Users and throughput over time",
-        "seconds since the beginning",
-        "users",
-    );
+    let mut chart = Chart::new("Users and throughput over time", TIME, "users");
     super::left(&mut chart, document, ("users", "users"), 1.0);
     if let Some(line) = chart.lines.last_mut() {
         line.kind = Kind::Steps;
@@ -67,7 +63,7 @@ pub(super) fn decisions(document: &Document) -> Section {
     );
     let row = |event: &Event| -> [Cell; 4] {
         [
-            format!("{} s", plain(event.at_s)).into(),
+            duration(event.at_s).into(),
             event.kind.as_str().into(),
             event.users.to_string().into(),
             event.says.as_str().into(),
@@ -304,7 +300,7 @@ fn steps(document: &Document) -> Table {
         &document.steps,
         &[
             ("#Users", |s| s.users.to_string().into()),
-            ("#From", |s| format!("{} s", plain(s.from_s)).into()),
+            ("#From", |s| duration(s.from_s).into()),
             ("#RPS", |s| plain(s.requests_per_s).into()),
             ("#Tokens/s", |s| maybe(s.output_tokens_per_s, plain).into()),
             ("#TTFT mean", |s| maybe(s.ttft_mean_s, time).into()),

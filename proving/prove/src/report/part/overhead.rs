@@ -3,7 +3,7 @@
 //! Invariant: the gap has an axis of its own, for two lines that overlap prove nothing by themselves.
 //! Not here: what the engine needs (`soak`).
 
-use crate::report::chart::{Chart, Side};
+use crate::report::chart::{Chart, Side, TIME};
 use crate::report::content::{Section, Table};
 use crate::report::document::{Document, Overhead, Throttling};
 use crate::report::figure::{count, maybe, percent, plain, time};
@@ -120,7 +120,7 @@ fn agreement(overhead: &Overhead) -> Option<String> {
 }
 
 fn figure_6(section: &mut Section, document: &Document) {
-    let time_axis = "seconds since the beginning";
+    let time_axis = TIME;
     let mut both = Chart::new(
         "Figure 6. Upstream and downstream latency over time",
         time_axis,

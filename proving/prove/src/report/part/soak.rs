@@ -2,7 +2,7 @@
 //!
 //! Not here: what the gateway adds (`overhead`).
 
-use crate::report::chart::{Chart, Mark, Side};
+use crate::report::chart::{Chart, Mark, Side, TIME};
 use crate::report::content::{Cell, Section, Table};
 use crate::report::document::{Document, Evidence, Quantiles};
 use crate::report::figure::{bandwidth, count, maybe, percent, plain, time};
@@ -90,11 +90,7 @@ fn of(quantiles: Option<Quantiles>, of: fn(&Quantiles) -> f64) -> Cell {
 
 pub(super) fn ttft(document: &Document) -> Section {
     let mut section = Section::new("ttft", "TTFT over time");
-    let mut chart = Chart::new(
-        "Mean TTFT over time",
-        "seconds since the beginning",
-        "TTFT, s",
-    );
+    let mut chart = Chart::new("Mean TTFT over time", TIME, "TTFT, s");
     super::left(&mut chart, document, ("ttft_s", "mean TTFT"), 1.0);
     if let Some(limit) = document.ttft_limit_s {
         chart.marks.push(Mark::Level {
@@ -115,7 +111,7 @@ pub(super) fn hardware(document: &Document) -> Section {
     let mut section = Section::new("hardware", "Hardware");
     let mut chart = Chart::new(
         "Figure 5. KV cache and NVLink over time",
-        "seconds since the beginning",
+        TIME,
         "KV cache in use, %",
     );
     super::left(&mut chart, document, ("kv_cache", "KV cache"), 100.0);
@@ -129,11 +125,7 @@ pub(super) fn hardware(document: &Document) -> Section {
         super::source(document, "nvlink_bytes_per_s")
     );
     section.chart(chart, "not measured: neither KV cache nor NVLink was read");
-    let mut queue = Chart::new(
-        "Requests in the engine over time",
-        "seconds since the beginning",
-        "requests",
-    );
+    let mut queue = Chart::new("Requests in the engine over time", TIME, "requests");
     super::left(&mut queue, document, ("running", "running"), 1.0);
     super::left(&mut queue, document, ("waiting", "waiting"), 1.0);
     super::right(&mut queue, document, ("preemptions", "preemptions"), 1.0);

@@ -59,6 +59,21 @@ async function look(width, scheme, script) {
   found.cut = await page.evaluate(() => [...document.querySelectorAll('.wide')]
     .filter((wide) => wide.scrollWidth > wide.clientWidth)
     .map((wide) => wide.parentElement.querySelector('figcaption').innerText));
+  found.words = await page.evaluate(() => [...document.querySelectorAll('svg.chart')].flatMap((chart) => {
+    const all = chart.getBoundingClientRect();
+    const dots = [...chart.querySelectorAll('.dot')].map((dot) => dot.getBoundingClientRect());
+    return [...chart.querySelectorAll('text')].flatMap((text) => {
+      const box = text.getBoundingClientRect();
+      const says = `${chart.getAttribute('aria-label')}: ${text.textContent}`;
+      const isCut = box.left < all.left - 1 || box.right > all.right + 1 || box.top < all.top - 1 || box.bottom > all.bottom + 1;
+      const isOn = (dot) => {
+        const [x, y] = [(dot.left + dot.right) / 2, (dot.top + dot.bottom) / 2];
+        return x > box.left && x < box.right && y > box.top && y < box.bottom;
+      };
+      const isOfPoint = text.matches('.mark, .point');
+      return [...(isCut ? [`cut: ${says}`] : []), ...(isOfPoint && dots.some(isOn) ? [`on a point: ${says}`] : [])];
+    });
+  }));
   found.values = '';
   if (script && found.charts > 0) {
     const chart = page.locator('svg.chart').first();

@@ -1,0 +1,295 @@
+//! Which bodies name what the provider keeps, at every cut, and which only look as if they did.
+
+use bytes::Bytes;
+use testing::Draw;
+
+use crate::call::CallHead;
+use crate::dialect::Operation::{
+    self, Chat, CountTokens, Embeddings, GenerateContent, Messages, Responses, Speech,
+};
+
+fn in_pieces(operation: Operation, body: &str, cuts: &[usize]) -> Option<&'static str> {
+    let mut pieces = Vec::new();
+    let mut from = 0;
+    for cut in cuts.iter().copied().chain([body.len()]) {
+        pieces.push(Bytes::copy_from_slice(&body.as_bytes()[from..cut]));
+        from = cut;
+    }
+    let mut head = CallHead::default();
+    head.look_inside(operation, &pieces);
+    head.keeps
+}
+
+#[test]
+fn every_id_that_a_body_can_name_is_found() {
+    let table = [
+        (
+            Chat,
+            r#"{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]}"#,
+            "audio.id",
+        ),
+        (
+            Chat,
+            r#"{"audio":{"voice":{"id":"voice_1"},"format":"wav"}}"#,
+            "voice.id",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"file":{"\u0066ile\u005Fid":"file-1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            Speech,
+            r#"{"input":"hi","voice":{"id":"voice_1"}}"#,
+            "voice.id",
+        ),
+        (
+            Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            Messages,
+            r#"{"messages":[{"content":[{"type":"container_upload","file_id":"file_1"}]}]}"#,
+            "file_id",
+        ),
+        (
+            CountTokens,
+            r#"{"messages":[{"content":[{"source":{"file_id":"file_1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            CountTokens,
+            r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"id":"msg_1","type":"item_reference"}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"message","type":"item_reference","id":"msg_1"}]}"#,
+            "input[].id",
+        ),
+        (Responses, r#"{"input":[{"id":"msg_1"}]}"#, "input[].id"),
+        (
+            Responses,
+            r#"{"input": [ { "id" : "msg_1" , "type" : null } ]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"id":"msg_1","content":[ ]}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"x"}]}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"reasoning","id":"rs_1","content":[ ],"encrypted_content":""}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"image_generation_call","id":"ig_1","result":null}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}]}"#,
+            "file_id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","file_id":"file-1"}]}]}"#,
+            "file_id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"code_interpreter_call","id":"ci_1","container_id":"cntr_1"}]}"#,
+            "container_id",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}"#,
+            "vector_store_ids",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"code_interpreter","container":"cntr_1"}]}"#,
+            "container",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["file-1"]}}]}"#,
+            "file_ids",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"image_generation","input_image_mask":{"file_id":"file-1"}}]}"#,
+            "file_id",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"shell","environment":{"skills":[{"type":"skill_reference","skill_id":"skill_1"}]}}]}"#,
+            "skill_id",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","prompt":{"id":"pmpt_1","variables":{"doc":{"type":"input_file","file_id":"file-1"}}}}"#,
+            "file_id",
+        ),
+        (
+            GenerateContent,
+            r#"{"contents":[{"parts":[{"fileData":{"fileUri":"https://generativelanguage.googleapis.com/v1beta/files/x"}}]}]}"#,
+            "fileUri",
+        ),
+        (
+            GenerateContent,
+            r#"{"contents":[{"parts":[{"file_data":{"file_uri":"gs://bucket/x"}}]}]}"#,
+            "file_uri",
+        ),
+        (
+            GenerateContent,
+            r#"{"contents":[{"parts":[{"file_data":{"file_uri":"files/x"}}]}]}"#,
+            "file_uri",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"fileSearch":{"fileSearchStoreNames":["fileSearchStores/x"]}}]}"#,
+            "fileSearchStoreNames",
+        ),
+    ];
+    for (operation, body, member) in table {
+        for cut in 0..=body.len() {
+            assert_eq!(in_pieces(operation, body, &[cut]), Some(member), "{body}");
+        }
+        assert_eq!(in_pieces(operation, body, &[]), Some(member), "{body}");
+    }
+}
+
+#[test]
+fn what_is_the_callers_own_names_nothing() {
+    let table = [
+        (
+            Chat,
+            r#"{"messages":[{"role":"user","content":"the member file_id is \"audio\""}]}"#,
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"tool_calls":[{"id":"call_1","function":{"arguments":"{\"file_id\":\"x\"}"}}]}]}"#,
+        ),
+        (
+            Chat,
+            r#"{"tools":[{"function":{"parameters":{"properties":{"file_id":{"type":"string","enum":["a"]}},"required":["file_id"]}}}]}"#,
+        ),
+        (
+            Chat,
+            r#"{"response_format":{"json_schema":{"schema":{"file_id":"x"}}},"metadata":{"file_id":"x"}}"#,
+        ),
+        (
+            Chat,
+            r#"{"modalities":["audio"],"audio":{"voice":"alloy","format":"wav"}}"#,
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"file":{"file_id":null,"file_data":"x"}}]}]}"#,
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"file":{"file_id":"","file_ids":[]}}]}]}"#,
+        ),
+        (
+            Messages,
+            r#"{"messages":[{"content":[{"type":"tool_use","id":"t","input":{"file_id":"x"}}]}],"tools":[{"input_schema":{"file_id":"x"}}]}"#,
+        ),
+        (Responses, r#"{"input":"x"}"#),
+        (
+            Responses,
+            r#"{"input":[{"role":"user","id":"msg_1","content":"x"},{"type":"message","id":"msg_2","content":[]}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"reasoning","id":"rs_1","content":[{"type":"reasoning_text","text":"x"}]}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}"}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"image_generation_call","id":"ig_1","result":"aGk="}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"mcp_list_tools","id":"m","tools":[{"input_schema":{"file_id":"x"}}]}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":"x","prompt":{"id":"pmpt_1"},"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"function","name":"f","parameters":{"file_id":"x","y":["}"]}}]}"#,
+        ),
+        (
+            GenerateContent,
+            r#"{"contents":[{"parts":[{"fileData":{"fileUri":"https://www.youtube.com/watch?v=x"}}]}]}"#,
+        ),
+        (
+            GenerateContent,
+            r#"{"contents":[{"parts":[{"functionCall":{"args":{"fileUri":"gs://x"}}},{"functionResponse":{"response":{"file_uri":"x"}}}]}]}"#,
+        ),
+        (Embeddings, r#"{"input":[{"file_id":"x"}]}"#),
+    ];
+    for (operation, body) in table {
+        for cut in 0..=body.len() {
+            assert_eq!(in_pieces(operation, body, &[cut]), None, "{body}");
+        }
+    }
+}
+
+#[test]
+fn pieces_of_any_length_say_the_same() {
+    let body = r#"{"messages":[{"role":"user","content":"a long way to go before there is anything to be found here"},{"content":[{"type":"file","file":{"file_id":"file-1"}}]}]}"#;
+    let mut draw = Draw::new(testing::seed("pieces_of_any_length_say_the_same"));
+    for _ in 0..2000 {
+        let mut cuts: Vec<usize> = (0..draw.below(40))
+            .map(|_| draw.below(body.len()))
+            .collect();
+        cuts.sort_unstable();
+        assert_eq!(in_pieces(Chat, body, &cuts), Some("file_id"), "{cuts:?}");
+    }
+}
+
+#[test]
+fn a_member_of_the_body_itself_counts_where_its_dialect_has_it() {
+    let read = |operation, body: &str| {
+        let mut head = CallHead::read(body.as_bytes()).expect("a call");
+        head.look_inside(operation, &[Bytes::copy_from_slice(body.as_bytes())]);
+        head.keeps
+    };
+    let body = r#"{"conversation":"c","file":{"file_id":"f"}}"#;
+    assert_eq!(read(Responses, body), Some("conversation"));
+    assert_eq!(read(Chat, body), Some("file_id"));
+    assert_eq!(read(Embeddings, body), None);
+}

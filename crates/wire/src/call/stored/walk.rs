@@ -1,0 +1,306 @@
+//! A walk through a whole body, to the first id that names what the provider keeps.
+//!
+//! Invariant: it goes past each byte once, and keeps a few words for each container that is open, of which the grammar allows 128.
+//! Not here: which names matter (`rules`), the grammar, which the body has passed.
+
+use memchr::memchr2;
+
+use super::rules::{Rules, is_of_account};
+use crate::json::unescape;
+
+/// What a refusal calls the id of an item that says no more than it.
+const ITEM: &str = "input[].id";
+
+/// The name of the first member that names what the provider keeps.
+pub(super) fn named(body: &[u8], rules: &'static Rules) -> Option<&'static str> {
+    let mut walk = Walk {
+        body,
+        at: 0,
+        rules,
+        open: Vec::new(),
+        under: Under::Nothing,
+    };
+    while walk.at < body.len() {
+        if let Some(name) = walk.step() {
+            return Some(name);
+        }
+    }
+    None
+}
+
+struct Walk<'a> {
+    body: &'a [u8],
+    at: usize,
+    rules: &'static Rules,
+    open: Vec<Container>,
+    /// Under which name the next value stands.
+    under: Under,
+}
+
+/// What the name over a value makes of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Under {
+    Nothing,
+    /// An id, or a list of them.
+    Ids(&'static str),
+    Address(&'static str),
+    /// An object whose `id` is one.
+    Holder(&'static str),
+    Free,
+    /// The conversation.
+    Input,
+    Item(Says),
+}
+
+/// A member of an item of a conversation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Type,
+    Id,
+    /// What a piece of reasoning is.
+    Content,
+    /// What a made image is.
+    Result,
+    Role,
+}
+
+/// A container that is open.
+struct Container {
+    under: Under,
+    item: Option<Item>,
+}
+
+/// What an item of a conversation has said of itself.
+#[derive(Default)]
+struct Item {
+    is_reference: bool,
+    is_reasoning: bool,
+    is_image: bool,
+    has_type: bool,
+    has_id: bool,
+    has_content: bool,
+    has_result: bool,
+    has_role: bool,
+}
+
+impl Container {
+    /// What the body itself stands in.
+    const OUTERMOST: Self = Self {
+        under: Under::Nothing,
+        item: None,
+    };
+}
+
+impl Walk<'_> {
+    /// Goes past one token.
+    fn step(&mut self) -> Option<&'static str> {
+        match self.body.get(self.at)? {
+            b'"' => {
+                let raw = self.string();
+                if self.next() == Some(b':') {
+                    self.at += 1;
+                    self.under = self.meaning(raw);
+                    None
+                } else {
+                    self.value(Some(raw))
+                }
+            }
+            b'{' | b'[' => {
+                self.enter();
+                None
+            }
+            b'}' | b']' => {
+                self.at += 1;
+                let item = self.open.pop().and_then(|closed| closed.item);
+                item.filter(Item::is_named_alone).map(|_| ITEM)
+            }
+            b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' => {
+                self.at += 1;
+                None
+            }
+            first => {
+                let says_nothing = matches!(first, b'n' | b'f');
+                self.scalar();
+                if says_nothing {
+                    self.under = Under::Nothing;
+                    return None;
+                }
+                self.value(None)
+            }
+        }
+    }
+
+    /// What a name makes of the value after it.
+    fn meaning(&self, raw: &[u8]) -> Under {
+        let name = unescape(raw).unwrap_or_default();
+        let known = |list: &'static [&'static str]| list.iter().copied().find(|it| **it == *name);
+        let rules = self.rules;
+        if let Some(id) = known(rules.ids) {
+            return Under::Ids(id);
+        }
+        if let Some(address) = known(rules.addresses) {
+            return Under::Address(address);
+        }
+        let is_below = self.open.len() > 1;
+        if known(rules.free).is_some() || (is_below && known(rules.free_below).is_some()) {
+            return Under::Free;
+        }
+        if let Some((_, called)) = rules.holders.iter().find(|(holder, _)| **holder == *name) {
+            return Under::Holder(called);
+        }
+        if *name == *"input" {
+            return Under::Input;
+        }
+        let Some(within) = self.open.last() else {
+            return Under::Nothing;
+        };
+        match (&*name, within.under, &within.item) {
+            ("id", Under::Holder(called), _) => Under::Ids(called),
+            (_, _, None) => Under::Nothing,
+            ("type", ..) => Under::Item(Says::Type),
+            ("id", ..) => Under::Item(Says::Id),
+            ("content" | "encrypted_content", ..) => Under::Item(Says::Content),
+            ("result", ..) => Under::Item(Says::Result),
+            ("role", ..) => Under::Item(Says::Role),
+            _ => Under::Nothing,
+        }
+    }
+
+    /// A value that is no container, and neither null nor false; a text's raw bytes are given.
+    fn value(&mut self, raw: Option<&[u8]>) -> Option<&'static str> {
+        let under = std::mem::replace(&mut self.under, Under::Nothing);
+        if raw == Some(b"") {
+            return None;
+        }
+        let within = self.open.last_mut()?;
+        // In a list of ids each is one.
+        let under = match within.under {
+            listed @ Under::Ids(_) if under == Under::Nothing => listed,
+            _ => under,
+        };
+        match under {
+            Under::Ids(name) => Some(name),
+            Under::Address(name) => {
+                let text = raw.and_then(unescape);
+                text.is_none_or(|text| is_of_account(&text)).then_some(name)
+            }
+            Under::Item(says) => {
+                if let Some(item) = &mut within.item {
+                    item.hear(says, raw);
+                }
+                None
+            }
+            Under::Nothing | Under::Holder(_) | Under::Free | Under::Input => None,
+        }
+    }
+
+    fn enter(&mut self) {
+        let under = std::mem::replace(&mut self.under, Under::Nothing);
+        if under == Under::Free {
+            return self.pass();
+        }
+        let is_list = self.body.get(self.at) == Some(&b'[');
+        self.at += 1;
+        let is_empty = matches!(self.next(), Some(b'}' | b']'));
+        let mut outermost = Container::OUTERMOST;
+        let within = self.open.last_mut().unwrap_or(&mut outermost);
+        if let (Under::Item(says), Some(item), false) = (under, within.item.as_mut(), is_empty) {
+            item.hear(says, None);
+        }
+        let is_item = within.under == Under::Input && !is_list;
+        // An object is no id, and what its members are they say themselves; nor is a list one of an item's texts.
+        let under = match under {
+            Under::Ids(_) | Under::Input if !is_list => Under::Nothing,
+            Under::Item(_) => Under::Nothing,
+            under => under,
+        };
+        let item = is_item.then(Item::default);
+        self.open.push(Container { under, item });
+    }
+
+    /// Goes past a container without a look.
+    fn pass(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.body.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.string();
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    fn scalar(&mut self) {
+        let is_over = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n');
+        let rest = self.body.get(self.at..).unwrap_or_default();
+        let length = rest.iter().position(is_over).unwrap_or(rest.len());
+        self.at += length.max(1);
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Goes past a string, and gives what stands between its quotes.
+    fn string(&mut self) -> &'a [u8] {
+        let from = self.at + 1;
+        let mut at = from;
+        loop {
+            let rest = self.body.get(at..).unwrap_or_default();
+            let Some(found) = memchr2(b'"', b'\\', rest) else {
+                self.at = self.body.len();
+                return self.body.get(from..).unwrap_or_default();
+            };
+            at += found;
+            if self.body.get(at) == Some(&b'"') {
+                self.at = at + 1;
+                return self.body.get(from..at).unwrap_or_default();
+            }
+            at += 2;
+        }
+    }
+
+    /// The next byte that is not blank, and goes to it.
+    fn next(&mut self) -> Option<u8> {
+        loop {
+            match self.body.get(self.at)? {
+                b' ' | b'\t' | b'\r' | b'\n' => self.at += 1,
+                byte => return Some(*byte),
+            }
+        }
+    }
+}
+
+impl Item {
+    fn hear(&mut self, says: Says, raw: Option<&[u8]>) {
+        match says {
+            Says::Type => {
+                let text = raw.and_then(unescape).unwrap_or_default();
+                self.has_type = true;
+                self.is_reference |= text == "item_reference";
+                self.is_reasoning |= text == "reasoning";
+                self.is_image |= text == "image_generation_call";
+            }
+            Says::Id => self.has_id = true,
+            Says::Content => self.has_content = true,
+            Says::Result => self.has_result = true,
+            Says::Role => self.has_role = true,
+        }
+    }
+
+    /// Whether the provider has to know what it is.
+    fn is_named_alone(&self) -> bool {
+        let is_bare = !self.has_type && !self.has_role && !self.has_content;
+        self.is_reference
+            || (self.has_id
+                && (is_bare
+                    || (self.is_reasoning && !self.has_content)
+                    || (self.is_image && !self.has_result)))
+    }
+}
