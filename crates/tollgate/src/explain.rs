@@ -43,6 +43,8 @@ struct Outcome {
     is_named: bool,
     /// The gate's refusal; none where the call would go upstream, or is answered with names of models.
     refused: Option<LocalReply>,
+    /// Of a call of a tool.
+    tool: Option<tools::ToolOutcome>,
 }
 
 /// Says what the gate would make of a call; the second part is whether it would let it in.
@@ -177,6 +179,7 @@ async fn once(
         record: exchange.record().clone(),
         is_named,
         refused,
+        tool: None,
     };
     loop {
         verdict = match verdict {
@@ -209,11 +212,12 @@ async fn once(
                     unix_ms,
                     tool,
                 };
-                let (record, refused) = tools::once(&message, env).await;
+                let (record, refused, found) = tools::once(&message, env).await;
                 return Outcome {
                     record,
                     is_named,
                     refused,
+                    tool: tool.map(|_| found),
                 };
             }
             Verdict::Refuse(refusal) => return outcome(Some(refusal.reply()), &exchange),

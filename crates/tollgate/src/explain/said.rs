@@ -27,10 +27,7 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
     let caller = record.caller.as_deref();
     let workload = record.workload.and_then(|id| s.workload(id));
     let route = record.route.and_then(|id| s.route(id));
-    let backends: Vec<&str> = route.map_or_else(Vec::new, |route| {
-        let backends = route.backends.iter().filter_map(|id| s.backend(*id));
-        backends.map(|backend| &*backend.name).collect()
-    });
+    let backends = backends(outcome, s);
     let tags: serde_json::Map<String, Value> = caller.map_or_else(Default::default, |caller| {
         let tags = caller.tags.iter();
         tags.map(|(name, value)| (name.to_string(), value.to_string().into()))
@@ -41,7 +38,7 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
         "status": refused.map(|reply| reply.status),
         "code": refused.map(|reply| reply.code),
         "message": refused.map(|reply| &reply.message),
-        "reason": record.reason,
+        "reason": record.reason.as_deref().or(hidden(outcome)),
         "workload": workload.map(|workload| &*workload.name),
         "identity": match caller {
             Some(caller) => caller.by.as_str(),
@@ -59,7 +56,7 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
         "translated": translated(record, s)
             .map(|(backend, becomes)| (backend.to_owned(), becomes.map(Operation::as_str).into()))
             .collect::<serde_json::Map<String, Value>>(),
-        "limits": limits(record, s),
+        "limits": limits(outcome, s),
         "budgets": budgets(record, s),
     });
     serde_json::to_string_pretty(&said).unwrap_or_default()
@@ -83,7 +80,7 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
             line("told", &reply.message);
         }
     }
-    if let Some(reason) = &record.reason {
+    if let Some(reason) = record.reason.as_deref().or(hidden(outcome)) {
         line("reason", reason);
     }
     let caller = record.caller.as_deref();
@@ -118,13 +115,21 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         line("call", &format!("{}{model}", operation.as_str()));
     }
     if let Some(route) = record.route.and_then(|id| s.route(id)) {
-        let backends = route.backends.iter().filter_map(|id| s.backend(*id));
-        let backends: Vec<&str> = backends.map(|backend| &*backend.name).collect();
+        let backends = backends(outcome, s);
         let sent = record.model_sent.as_deref();
         let sent = sent.map_or_else(String::new, |model| format!(", as {model}"));
         line(
             "route",
             &format!("{} to {}{sent}", route.name, backends.join(", then ")),
+        );
+    }
+    if let (None, Some(tool)) = (refused, &outcome.tool) {
+        line(
+            "tool",
+            match tool.server {
+                Some(_) => "whether the server has it, `tollgate mcp list` says of a running gate",
+                None => "which server has it, `tollgate mcp list` says of a running gate",
+            },
         );
     }
     for (backend, becomes) in translated(record, s) {
@@ -135,13 +140,27 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         };
         line("translated", &told);
     }
-    for limit in limits(record, s) {
+    for limit in limits(outcome, s) {
         line("limit", &limit);
     }
     for budget in budgets(record, s) {
         line("budget", &budget);
     }
     out
+}
+
+/// Where it may go, in order: a tool to its server alone.
+fn backends<'s>(outcome: &Outcome, s: &'s Snapshot) -> Vec<&'s str> {
+    let own = outcome.tool.as_ref().and_then(|tool| tool.server);
+    let route = outcome.record.route.and_then(|id| s.route(id));
+    let all = route.map_or(&[][..], |route| &route.backends);
+    let ids = own.as_ref().map_or(all, std::slice::from_ref).iter();
+    ids.filter_map(|id| Some(&*s.backend(*id)?.name)).collect()
+}
+
+/// Why nobody sees the tool.
+fn hidden(outcome: &Outcome) -> Option<&str> {
+    outcome.tool.as_ref()?.hidden.as_deref()
 }
 
 /// The backends that speak another API than the call, and what it becomes there, if it can be said at all.
@@ -187,8 +206,13 @@ fn registered(s: &Snapshot) -> String {
 }
 
 /// The limits that count it, in words.
-fn limits(record: &Record, s: &Snapshot) -> Vec<String> {
-    let granted = grant(record, s).map_or(&[][..], |grant| &grant.limits);
+fn limits(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
+    let record = &outcome.record;
+    let own = outcome
+        .tool
+        .as_ref()
+        .and_then(|tool| tool.limits.as_deref());
+    let granted = own.unwrap_or_else(|| grant(record, s).map_or(&[][..], |grant| &grant.limits));
     let granted = granted.iter().filter_map(|id| s.limit(*id)).map(|limit| {
         let whose = for_each(limit.whose);
         let (amount, per) = (limit.rate.amount, limit.rate.per);

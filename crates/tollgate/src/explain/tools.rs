@@ -7,7 +7,8 @@ use policy::authorizer::{Asked, Authorization};
 use policy::caller::Peer;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
-use policy::mcp::{McpRoute, PATH};
+use policy::id::{BackendId, LimitId};
+use policy::mcp::{McpRoute, PATH, Prefix};
 use policy::operation::Operation;
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
@@ -27,20 +28,47 @@ pub(super) struct Message<'a> {
     pub(super) tool: Option<&'a str>,
 }
 
+/// Where a call of a tool goes, and what of the configuration is the tool's alone.
+#[derive(Debug, Default)]
+pub(super) struct ToolOutcome {
+    /// The backend that is its server; none where only the running servers can tell.
+    pub(super) server: Option<BackendId>,
+    /// The limits that count it, where it has its own.
+    pub(super) limits: Option<Vec<LimitId>>,
+    /// Why nobody sees it.
+    pub(super) hidden: Option<String>,
+}
+
 /// What is recorded of it, and why it is refused.
-pub(super) async fn once(message: &Message<'_>, env: &mut Env<'_>) -> (Record, Option<LocalReply>) {
-    match judged(message, env).await {
-        Ok(record) => (record, None),
+pub(super) async fn once(
+    message: &Message<'_>,
+    env: &mut Env<'_>,
+) -> (Record, Option<LocalReply>, ToolOutcome) {
+    let mut tool = ToolOutcome::default();
+    match judged(message, &mut tool, env).await {
+        Ok(record) => (record, None, tool),
         Err(ended) => {
             let Ended {
                 record, refusal, ..
             } = *ended;
-            (record, refusal.map(|refusal| refusal.reply()))
+            let told = refusal.map(|refusal| {
+                let mut told = refusal.reply();
+                // To JSON-RPC an error is an answer.
+                if matches!(refusal, Refusal::McpNotFound { .. }) {
+                    told.status = 200;
+                }
+                told
+            });
+            (record, told, tool)
         }
     }
 }
 
-async fn judged(message: &Message<'_>, env: &mut Env<'_>) -> Result<Record, Box<Ended>> {
+async fn judged(
+    message: &Message<'_>,
+    found: &mut ToolOutcome,
+    env: &mut Env<'_>,
+) -> Result<Record, Box<Ended>> {
     let (head, peer) = (message.head, message.peer);
     let who = Http { head, peer };
     let parents = std::iter::empty();
@@ -72,7 +100,13 @@ async fn judged(message: &Message<'_>, env: &mut Env<'_>) -> Result<Record, Box<
     if let Some(refusal) = outside(message, known.record(), chosen, s).await {
         return refuse(known, refusal);
     }
-    if let Some(tool) = message.tool.filter(|tool| !is_shown(tool, rule, s)) {
+    if let Some(tool) = message.tool {
+        match server_of(tool, (rule, &chosen.route.name), s) {
+            Ok(server) => found.server = server,
+            Err(why) => found.hidden = Some(why),
+        }
+    }
+    if let Some(tool) = message.tool.filter(|_| found.hidden.is_some()) {
         let name = tool.chars().take(256).collect::<String>().into();
         return refuse(known, Refusal::McpNotFound { what: "tool", name });
     }
@@ -93,6 +127,12 @@ async fn judged(message: &Message<'_>, env: &mut Env<'_>) -> Result<Record, Box<
         Some(tool) => of_tool(s, workload, (rule, chosen), tool),
         None => chosen,
     };
+    if message
+        .tool
+        .is_some_and(|tool| rule.limits_of(tool).is_some())
+    {
+        found.limits = Some(chosen.grant.limits.clone());
+    }
     let admitted = allowed.admit_free(chosen, env)?;
     Ok(admitted
         .settle(
@@ -103,15 +143,37 @@ async fn judged(message: &Message<'_>, env: &mut Env<'_>) -> Result<Record, Box<
         .record)
 }
 
-/// Whether filters show a tool of this name, if its server has it.
-fn is_shown(tool: &str, rule: &McpRoute, s: &Snapshot) -> bool {
-    let Some((server, own)) = tool.split_once(BETWEEN) else {
-        // Without a prefix only the servers can tell.
-        return rule.shows.tools.has(tool);
+/// The server that a tool's name says, where it says one; else why nobody under this rule sees a tool of this name.
+fn server_of(
+    tool: &str,
+    (rule, route): (&McpRoute, &str),
+    s: &Snapshot,
+) -> Result<Option<BackendId>, String> {
+    let Some(config) = &s.mcp else {
+        return Ok(None);
     };
-    let servers = s.mcp.iter().flat_map(|config| config.servers_of(rule));
-    let mut of = servers.filter(|of| *of.name == *server);
-    of.any(|of| of.shows.tools.has(own)) && rule.shows.tools.has(tool)
+    let split = tool.split_once(BETWEEN);
+    let of = split.and_then(|(server, own)| {
+        let mut servers = config.servers_of(rule);
+        Some((servers.find(|of| *of.name == *server)?, own))
+    });
+    match of {
+        Some((server, own)) if !server.shows.tools.has(own) => {
+            return Err(format!("hidden by `tools` of mcp.servers.{}", server.name));
+        }
+        None if config.prefix == Prefix::Always => {
+            let names: Vec<&str> = config.servers_of(rule).map(|of| &*of.name).collect();
+            return Err(format!(
+                "a tool's name is SERVER__TOOL, and the servers of this route are {}",
+                names.join(", ")
+            ));
+        }
+        Some(_) | None => {}
+    }
+    if !rule.shows.tools.has(tool) {
+        return Err(format!("hidden by `tools` of the route {route}"));
+    }
+    Ok(of.map(|(server, _)| server.backend))
 }
 
 /// Whoever is asked outside, as soon as the caller is known and once its rule is.

@@ -34,16 +34,17 @@ fn engine_of(name: &str, port: u16, models: &[&str], asks_for_a_key: bool) -> Fo
 
 #[test]
 fn an_address_without_the_apis_root_is_written_with_it_whatever_its_variable_says_later() {
-    let now = [
+    const NOW: &[(&str, &str)] = &[
         ("ANTHROPIC_API_KEY", "canary"),
         ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9001"),
     ];
-    let text = config::starter(&[], &With(&now)).text;
-    let later = [
+    const LATER: &[(&str, &str)] = &[
         ("ANTHROPIC_API_KEY", "canary"),
         ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9002/v1"),
     ];
-    for environment in [&now[..], &later[..], &now[..1]] {
+    const UNSET: &[(&str, &str)] = &[("ANTHROPIC_API_KEY", "canary")];
+    let text = config::starter(&[], &With(NOW)).text;
+    for environment in [NOW, LATER, UNSET] {
         let path = Path::new("tollgate.yaml");
         let loaded = config::parse_document(path, text.as_bytes(), &With(environment))
             .unwrap_or_else(|faults| panic!("{faults}\n{text}"));

@@ -109,11 +109,15 @@ async fn answer(
             let Some(text) = text(request).await else {
                 return Ok(status(StatusCode::PAYLOAD_TOO_LARGE));
             };
-            posted(&session, &text).await
+            match posted(&session, &text).await {
+                Answer::Events(said) => events(None, said, Some(session)),
+                Answer::Status(code) => status(code),
+            }
         }
-        (Method::GET, Some(session)) => session
-            .listen()
-            .map_or_else(|| status(StatusCode::CONFLICT), |said| events(said, None)),
+        (Method::GET, Some(session)) => session.listen().map_or_else(
+            || status(StatusCode::CONFLICT),
+            |said| events(None, said, None),
+        ),
         (Method::DELETE, Some(session)) => {
             session.end();
             let _ended = id.and_then(|id| sessions.borrow_mut().remove(&id));
@@ -158,7 +162,14 @@ async fn begin(request: Request<Incoming>, bridge: &Bridge, sessions: &Sessions)
     sessions
         .borrow_mut()
         .insert(id.clone(), Rc::clone(&session));
-    let mut told = posted(&session, &text).await;
+    let mut told = match posted(&session, &text).await {
+        Answer::Events(mut said) => match said.recv().await {
+            Some(first) => events(Some(first), said, Some(session)),
+            // Its process ended, and says why in the log.
+            None => status(StatusCode::BAD_GATEWAY),
+        },
+        Answer::Status(code) => status(code),
+    };
     if let Ok(id) = id.parse() {
         told.headers_mut().insert(SESSION_ID, id);
     }
@@ -184,31 +195,42 @@ fn make_room(sessions: &Sessions) {
     }
 }
 
+/// How a message is answered.
+enum Answer {
+    Status(StatusCode),
+    /// By what its process says.
+    Events(Receiver<String>),
+}
+
 /// One message.
-async fn posted(session: &Rc<Session>, text: &str) -> Response<Body> {
+async fn posted(session: &Rc<Session>, text: &str) -> Answer {
     let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else {
-        return status(StatusCode::BAD_REQUEST);
+        return Answer::Status(StatusCode::BAD_REQUEST);
     };
     if envelope.id.is_none() || envelope.method.is_none() {
         let is_taken = session.send(text).await;
-        return status(if is_taken {
+        return Answer::Status(if is_taken {
             StatusCode::ACCEPTED
         } else {
             StatusCode::BAD_GATEWAY
         });
     }
     let Some(said) = session.call(&envelope) else {
-        return status(StatusCode::CONFLICT);
+        return Answer::Status(StatusCode::CONFLICT);
     };
     if !session.send(text).await {
-        return status(StatusCode::BAD_GATEWAY);
+        return Answer::Status(StatusCode::BAD_GATEWAY);
     }
-    events(said, Some(Rc::clone(session)))
+    Answer::Events(said)
 }
 
 /// What is said, as events; a session is in use as long as somebody hears of it.
-fn events(said: Receiver<String>, of: Option<Rc<Session>>) -> Response<Body> {
-    let mut response = Response::new(Body::Events { said, of });
+fn events(
+    first: Option<String>,
+    said: Receiver<String>,
+    of: Option<Rc<Session>>,
+) -> Response<Body> {
+    let mut response = Response::new(Body::Events { first, said, of });
     let kind = header::HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
@@ -218,6 +240,7 @@ fn events(said: Receiver<String>, of: Option<Rc<Session>>) -> Response<Body> {
 enum Body {
     Nothing,
     Events {
+        first: Option<String>,
         said: Receiver<String>,
         of: Option<Rc<Session>>,
     },
@@ -231,10 +254,13 @@ impl hyper::body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Self::Events { said, of } = &mut *self else {
+        let Self::Events { first, said, of } = &mut *self else {
             return Poll::Ready(None);
         };
-        let line = ready!(said.poll_recv(cx));
+        let line = match first.take() {
+            Some(first) => Some(first),
+            None => ready!(said.poll_recv(cx)),
+        };
         if let Some(session) = of {
             session.used.set(Instant::now());
         }

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Longest line of a process.
@@ -48,6 +49,10 @@ pub(super) struct Session {
     /// The process has ended, or is to.
     over: tokio::sync::Notify,
     is_over: Cell<bool>,
+    /// The gate ends it.
+    is_ended: Cell<bool>,
+    /// The last line of its errors.
+    complaint: RefCell<String>,
 }
 
 /// Calls that are open.
@@ -129,12 +134,20 @@ impl Session {
             used: Cell::new(Instant::now()),
             over: tokio::sync::Notify::new(),
             is_over: Cell::new(false),
+            is_ended: Cell::new(false),
+            complaint: RefCell::default(),
         });
-        if let Some(errors) = errors {
-            tokio::task::spawn_local(logged(server.to_owned(), errors));
-        }
+        let complains = errors.map(|errors| {
+            let complaint = logged(Rc::clone(&session), server.to_owned(), errors);
+            tokio::task::spawn_local(complaint)
+        });
         if let Some(output) = output {
-            tokio::task::spawn_local(run(Rc::clone(&session), server.to_owned(), child, output));
+            tokio::task::spawn_local(run(
+                Rc::clone(&session),
+                server.to_owned(),
+                (child, complains),
+                output,
+            ));
         }
         Ok(session)
     }
@@ -145,6 +158,7 @@ impl Session {
 
     /// Nobody uses it any more.
     pub(super) fn end(&self) {
+        self.is_ended.set(true);
         self.over.notify_one();
     }
 
@@ -239,7 +253,7 @@ impl Session {
 async fn run(
     session: Rc<Session>,
     server: String,
-    mut child: Child,
+    (mut child, complains): (Child, Option<JoinHandle<()>>),
     output: impl AsyncRead + Unpin,
 ) {
     let mut reader = BufReader::new(output);
@@ -276,7 +290,22 @@ async fn run(
     if status.is_none() {
         status = child.wait().ok();
     }
-    tracing::debug!(server, ?status, "a server of tools has ended");
+    // What it said last may not be read yet; a grandchild may hold the other end.
+    if let Some(complains) = complains {
+        let _late = timeout(LOOK_EVERY, complains).await;
+    }
+    let status = status.map_or_else(String::new, |status| status.to_string());
+    if session.is_ended.get() {
+        tracing::debug!(server, status, "a server of tools has ended");
+    } else {
+        let says = session.complaint.take();
+        tracing::warn!(
+            server,
+            status,
+            says,
+            "the process of a server of tools ended by itself"
+        );
+    }
 }
 
 /// The next line; none where there is none, or it is too long.
@@ -301,10 +330,13 @@ async fn line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
 }
 
 /// Logs what a process says to people.
-async fn logged(server: String, errors: impl AsyncRead + Unpin) {
+async fn logged(session: Rc<Session>, server: String, errors: impl AsyncRead + Unpin) {
     let mut reader = BufReader::new(errors);
     while let Some(line) = line(&mut reader).await {
         let shown: String = line.chars().take(ERROR_CHARS_MAX).collect();
         tracing::debug!(server, says = shown, "a server of tools says");
+        if !shown.is_empty() {
+            session.complaint.replace(shown);
+        }
     }
 }

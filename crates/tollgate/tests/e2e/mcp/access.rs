@@ -162,6 +162,7 @@ fn what_would_become_of_a_call_of_a_tool_is_explained_by_the_configuration_alone
         ("agent", "one__slow", Value::Null),
         ("agent", "one__hidden", json!("mcp_not_found")),
         ("agent", "two__read", json!("mcp_not_found")),
+        ("agent", "read", json!("mcp_not_found")),
         ("agent", "one__secret", json!("not_authorized")),
         ("models", "one__read", json!("mcp_route_not_found")),
     ] {
@@ -176,6 +177,19 @@ fn what_would_become_of_a_call_of_a_tool_is_explained_by_the_configuration_alone
                 (&said["route"], &said["operation"]),
                 (&json!("mcp:agent"), &json!("mcp"))
             );
+            assert_eq!(said["backends"], json!(["mcp:one"]));
+            let limits = said["limits"].to_string();
+            assert_eq!(limits.contains("2 requests"), tool == "one__slow", "{said}");
+        }
+        let reason = said["reason"].as_str().unwrap_or_default();
+        let expected = match tool {
+            "one__hidden" => "hidden by `tools` of mcp.servers.one",
+            "two__read" | "read" => "the servers of this route are one",
+            _ => "",
+        };
+        assert!(reason.contains(expected), "{said}");
+        if code == "mcp_not_found" {
+            assert_eq!(said["status"], 200, "{said}");
         }
     }
 }

@@ -140,3 +140,33 @@ fn a_command_that_cannot_be_started_is_told_of_and_the_others_are_there() {
         gate.log()
     );
 }
+
+#[test]
+fn a_command_that_ends_at_its_start_is_told_of_with_what_it_said_last() {
+    let further =
+        "    sad: { command: python3, args: [-c, \"import sys; sys.exit('no API token')\"] }\n";
+    let gate = start(further);
+    let ada = Caller::begun(&gate, "ada");
+    let names = ada.tools().0;
+    assert!(
+        names.iter().all(|name| name.starts_with("c__")),
+        "{names:?}"
+    );
+    eventually("the log says why", || {
+        let log = gate.log();
+        let mut lines = log.lines();
+        lines.any(|line| {
+            line.contains("ended by itself")
+                && line.contains("sad")
+                && line.contains("no API token")
+        })
+    });
+    let metrics = String::from_utf8(gate.admin("/metrics").body).expect("text");
+    let of_it =
+        |line: &&str| line.starts_with("tollgate_attempts_total") && line.contains("mcp:sad");
+    let attempts: Vec<&str> = metrics.lines().filter(of_it).collect();
+    assert!(
+        attempts.iter().all(|line| !line.contains("2xx")),
+        "{attempts:?}"
+    );
+}
