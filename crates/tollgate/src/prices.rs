@@ -94,6 +94,9 @@ fn tokens(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
+/// Columns that are names: what is left is numbers.
+const NAMES: usize = 3;
+
 fn table(models: &[CatalogueModel]) -> String {
     let heads = [
         "model", "provider", "prompt", "input", "cached", "output", "window", "as of",
@@ -126,7 +129,7 @@ fn table(models: &[CatalogueModel]) -> String {
     let listed = counted(models.len(), "model");
     format!(
         "{}\n{listed}; USD for a million tokens, at the provider's own address",
-        laid_out(&rows, heads.len(), width::of(io::stdout())).trim_end()
+        laid_out(&rows, NAMES, width::of(io::stdout())).trim_end()
     )
 }
 
