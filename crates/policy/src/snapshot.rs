@@ -4,6 +4,7 @@
 //! resolved when the snapshot was made. Nothing in it changes.
 //! Not here: what a person writes and how it becomes this (`config`), what limits and budgets hold ([`crate::levels`]).
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct Snapshot {
     pub tokenizers: Vec<Tokenizer>,
     /// Who counts prompts for callers that ask, where anybody does.
     pub prompt_counter: Option<Arc<dyn PromptCounter>>,
+    /// What the host runs for it, which ends with the last exchange that goes by it.
+    pub runs: Vec<Arc<dyn Any + Send + Sync>>,
     /// Bounds on what a client may send.
     pub bounds: Bounds,
     /// The hosts and the origins that are answered.

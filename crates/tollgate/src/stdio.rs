@@ -9,7 +9,8 @@ mod bridge;
 mod session;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use config::{Program, ToolCommand};
 use jose::sign::{SecureRandom, SystemRandom};
@@ -25,7 +26,19 @@ const CHANCE_BYTES: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
     thread: OnceLock<UnboundedSender<Arc<Bridge>>>,
-    open: Mutex<Vec<Arc<Bridge>>>,
+    /// Those that some configuration has.
+    open: Mutex<Vec<Weak<Held>>>,
+}
+
+/// A bridge that configurations have: it ends with the last of them.
+#[derive(Debug)]
+struct Held(Arc<Bridge>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Release);
+        self.0.over.notify_one();
+    }
 }
 
 /// A command and where it is asked. Its processes end with it.
@@ -38,6 +51,7 @@ pub(crate) struct Bridge {
     secret: Secret,
     /// Told when no configuration has it any more.
     over: tokio::sync::Notify,
+    is_over: AtomicBool,
 }
 
 /// Tells a snapshot where each command is asked, and begins those that are new.
@@ -46,8 +60,9 @@ pub(crate) fn complete(
     commands: &[ToolCommand],
     bridges: &Bridges,
 ) -> Result<(), String> {
-    let bridges = bridges.of(commands)?;
-    for (command, bridge) in commands.iter().zip(bridges) {
+    for (command, held) in commands.iter().zip(bridges.of(commands)?) {
+        let bridge = Arc::clone(&held.0);
+        snapshot.runs.push(held);
         let Some(endpoint) = snapshot.endpoints.get_mut(command.endpoint.index()) else {
             continue;
         };
@@ -62,34 +77,31 @@ pub(crate) fn complete(
 }
 
 impl Bridges {
-    /// The bridge of each command: the one that runs, where it is the same; the others end.
-    fn of(&self, commands: &[ToolCommand]) -> Result<Vec<Arc<Bridge>>, String> {
+    /// The bridge of each command: the one that runs, where it is the same. A configuration that is not taken costs none of those that run.
+    fn of(&self, commands: &[ToolCommand]) -> Result<Vec<Arc<Held>>, String> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|held| held.strong_count() > 0);
         let mut bridges = Vec::new();
         for command in commands {
-            let is_it = |bridge: &&Arc<Bridge>| {
+            let is_it = |Held(bridge): &Held| {
                 bridge.server == command.server && bridge.program == command.program
             };
-            let bridge = match open.iter().find(is_it) {
-                Some(bridge) => Arc::clone(bridge),
+            let running = open.iter().filter_map(Weak::upgrade);
+            let held = match running.into_iter().find(|held| is_it(held)) {
+                Some(held) => held,
                 None => {
                     let begun = Bridge::new(command);
                     let begun = begun
                         .map_err(|fault| format!("mcp.servers.{}: {fault}", command.server))?;
-                    let begun = Arc::new(begun);
+                    let held = Arc::new(Held(Arc::new(begun)));
                     // The thread ends with the process.
-                    let _taken = self.thread()?.send(Arc::clone(&begun));
-                    begun
+                    let _taken = self.thread()?.send(Arc::clone(&held.0));
+                    open.push(Arc::downgrade(&held));
+                    held
                 }
             };
-            bridges.push(bridge);
+            bridges.push(held);
         }
-        for bridge in open.iter() {
-            if !bridges.iter().any(|kept| Arc::ptr_eq(kept, bridge)) {
-                bridge.over.notify_one();
-            }
-        }
-        open.clone_from(&bridges);
         Ok(bridges)
     }
 
@@ -134,6 +146,7 @@ impl Bridge {
             address,
             secret: Secret::new(format!("Bearer {secret}").into_bytes()),
             over: tokio::sync::Notify::new(),
+            is_over: AtomicBool::new(false),
         })
     }
 }
@@ -143,4 +156,47 @@ fn chance() -> Option<String> {
     let mut bytes = [0; CHANCE_BYTES];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::id::EndpointId;
+
+    use super::*;
+
+    fn command(server: &str) -> ToolCommand {
+        ToolCommand {
+            server: server.into(),
+            endpoint: EndpointId(0),
+            program: Program {
+                command: "/nowhere".into(),
+                args: Vec::new(),
+                environment: Vec::new(),
+                directory: None,
+            },
+        }
+    }
+
+    fn is_over(held: &Held) -> bool {
+        held.0.is_over.load(Ordering::Acquire)
+    }
+
+    #[test]
+    fn a_configuration_that_is_not_taken_ends_no_command_of_the_one_in_force() {
+        let bridges = Bridges::default();
+        let in_force = bridges.of(&[command("a")]).expect("ports");
+        let refused = bridges.of(&[command("b")]).expect("ports");
+        let of_b = Arc::clone(&refused[0].0);
+        drop(refused);
+        assert!(of_b.is_over.load(Ordering::Acquire));
+        assert!(!is_over(&in_force[0]));
+        let next = bridges.of(&[command("a"), command("b")]).expect("ports");
+        assert!(Arc::ptr_eq(&next[0], &in_force[0]), "the one that runs");
+        // It ends with the last configuration that has it.
+        let of_a = Arc::clone(&in_force[0].0);
+        drop(next);
+        assert!(!of_a.is_over.load(Ordering::Acquire));
+        drop(in_force);
+        assert!(of_a.is_over.load(Ordering::Acquire));
+    }
 }

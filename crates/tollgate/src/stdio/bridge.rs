@@ -3,12 +3,13 @@
 //! Invariant: a request without the bridge's secret is refused before anything of it is read.
 //! Not here: the process (`session`).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc::Receiver;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval, sleep};
 
 use super::session::{Envelope, Session};
 use super::{Bridge, chance};
@@ -53,6 +54,7 @@ pub(super) async fn serve(bridge: Arc<Bridge>) {
         }
     };
     let sessions: Rc<Sessions> = Rc::default();
+    let mut tidying = interval(LOOK_EVERY);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -68,7 +70,7 @@ pub(super) async fn serve(bridge: Arc<Bridge>) {
                 }
                 Err(_) => sleep(Duration::from_millis(50)).await,
             },
-            () = sleep(LOOK_EVERY) => tidy(&sessions),
+            _ = tidying.tick() => tidy(&sessions),
             () = bridge.over.notified() => break,
         }
     }
@@ -96,6 +98,9 @@ async fn answer(
     let secret = request.headers().get(header::AUTHORIZATION);
     if !secret.is_some_and(|secret| bridge.secret.is(secret.as_bytes())) {
         return Ok(status(StatusCode::UNAUTHORIZED));
+    }
+    if bridge.is_over.load(Ordering::Acquire) {
+        return Ok(status(StatusCode::SERVICE_UNAVAILABLE));
     }
     let id = request.headers().get(SESSION_ID);
     let id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
@@ -159,21 +164,57 @@ async fn begin(request: Request<Incoming>, bridge: &Bridge, sessions: &Sessions)
             return status(StatusCode::BAD_GATEWAY);
         }
     };
-    sessions
-        .borrow_mut()
-        .insert(id.clone(), Rc::clone(&session));
+    let begun = Begun::new(id.clone(), Rc::clone(&session), sessions);
     let mut told = match posted(&session, &text).await {
         Answer::Events(mut said) => match said.recv().await {
-            Some(first) => events(Some(first), said, Some(session)),
+            Some(first) => {
+                begun.is_known.set(true);
+                events(Some(first), said, Some(session))
+            }
             // Its process ended, and says why in the log.
             None => status(StatusCode::BAD_GATEWAY),
         },
-        Answer::Status(code) => status(code),
+        Answer::Status(code) => {
+            begun.is_known.set(code.is_success());
+            status(code)
+        }
     };
-    if let Ok(id) = id.parse() {
+    if begun.is_known.get()
+        && let Ok(id) = id.parse()
+    {
         told.headers_mut().insert(SESSION_ID, id);
     }
     told
+}
+
+/// A session whose client does not know its id yet: where the client does not wait, its process ends.
+struct Begun<'a> {
+    id: String,
+    session: Rc<Session>,
+    sessions: &'a Sessions,
+    is_known: Cell<bool>,
+}
+
+impl<'a> Begun<'a> {
+    fn new(id: String, session: Rc<Session>, sessions: &'a Sessions) -> Self {
+        let mut open = sessions.borrow_mut();
+        open.insert(id.clone(), Rc::clone(&session));
+        Self {
+            id,
+            session,
+            sessions,
+            is_known: Cell::new(false),
+        }
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if !self.is_known.get() {
+            self.session.end();
+            self.sessions.borrow_mut().remove(&self.id);
+        }
+    }
 }
 
 /// Ends the process that has waited the longest for its client, and at least a minute, where there are too many.
@@ -285,4 +326,45 @@ fn status(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::Nothing);
     *response.status_mut() = status;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use config::Program;
+
+    use super::*;
+
+    #[test]
+    fn a_process_whose_client_did_not_wait_ends_and_a_call_that_nobody_waits_for_keeps_none() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let local = tokio::task::LocalSet::new();
+        runtime.block_on(local.run_until(async {
+            let program = Program {
+                command: "cat".into(),
+                args: Vec::new(),
+                environment: Vec::new(),
+                directory: None,
+            };
+            let session = Session::begin("echo", &program).expect("a process");
+            let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#;
+            let envelope = serde_json::from_str(message).expect("a message");
+            let waits = session.call(&envelope).expect("a call");
+            assert!(session.is_busy());
+            drop(waits);
+            assert!(!session.is_busy());
+            let sessions = Sessions::default();
+            let known = Begun::new("a".into(), Rc::clone(&session), &sessions);
+            known.is_known.set(true);
+            drop(known);
+            assert_eq!(sessions.borrow().len(), 1);
+            drop(Begun::new("a".into(), Rc::clone(&session), &sessions));
+            assert!(sessions.borrow().is_empty());
+            while !session.is_over() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        }));
+    }
 }

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use config::Program;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
@@ -166,7 +167,9 @@ impl Session {
     pub(super) fn is_busy(&self) -> bool {
         let is_heard = |to: &Sender<String>| !to.is_closed();
         let standing = self.standing.borrow();
-        standing.as_ref().is_some_and(is_heard) || !self.calls.borrow().open.is_empty()
+        // A call that is cancelled is never answered: who left it waits for nothing.
+        let calls = self.calls.borrow();
+        standing.as_ref().is_some_and(is_heard) || calls.open.values().any(|(_, to)| is_heard(to))
     }
 
     /// A call and what is said of it; none where another one with its id is open.
@@ -274,22 +277,18 @@ async fn run(
     if let Ok(mut input) = session.input.try_lock() {
         *input = None;
     }
-    // Not awaited as tokio has it: with that every worker would look for ended processes at each turn.
+    // Not awaited as tokio has it: with that every worker would look for ended processes at each turn. It is looked at and left as it is, so
+    // that its number is nobody else's until its group is ended.
+    let group = Pid::from_raw(child.id().cast_signed());
     let began = Instant::now();
-    let mut status = None;
-    while status.is_none() && began.elapsed() < END_WITHIN {
-        status = child.try_wait().ok().flatten();
-        if status.is_none() {
-            sleep(LOOK_EVERY).await;
-        }
+    while !group.is_none_or(has_ended) && began.elapsed() < END_WITHIN {
+        sleep(LOOK_EVERY).await;
     }
     // What it started ends with it, also where it ended by itself.
-    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
-        let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    if let Some(group) = group {
+        let _gone = kill_process_group(group, Signal::KILL);
     }
-    if status.is_none() {
-        status = child.wait().ok();
-    }
+    let status = child.wait().ok();
     // What it said last may not be read yet; a grandchild may hold the other end.
     if let Some(complains) = complains {
         let _late = timeout(LOOK_EVERY, complains).await;
@@ -306,6 +305,12 @@ async fn run(
             "the process of a server of tools ended by itself"
         );
     }
+}
+
+/// Whether a process of ours has ended; it stays to be waited for.
+fn has_ended(pid: Pid) -> bool {
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(pid), how), Ok(None))
 }
 
 /// The next line; none where there is none, or it is too long.
