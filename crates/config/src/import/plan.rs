@@ -11,12 +11,15 @@ mod rates;
 
 use std::collections::BTreeSet;
 
+use policy::retry::{MAX_ATTEMPTS, Retries};
+
 use super::comment;
 use super::credential::{Variables, free};
 use super::deployment::{Deployment, Deployments};
 use super::price::Price;
 use super::settings::Settings;
 use super::wildcard::{self, Passed};
+
 use crate::decode::{Findings, Written};
 use crate::mask::quoted;
 use crate::scalar::Model;
@@ -334,12 +337,12 @@ impl Making<'_> {
 
     /// Tries of a call, where it is not what the gate does of itself.
     fn attempts(&self, addresses: usize) -> Option<u64> {
-        const UNLESS_SAID: u64 = 4;
+        let of = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let unless_said = of(Retries::default().attempts);
         let asked = self.settings.retries;
-        let asked = asked.map_or(UNLESS_SAID, |retries| retries.saturating_add(1));
-        let addresses = u64::try_from(addresses).unwrap_or(u64::MAX);
-        let attempts = asked.max(addresses).min(8);
-        (attempts != UNLESS_SAID).then_some(attempts)
+        let asked = asked.map_or(unless_said, |retries| retries.saturating_add(1));
+        let attempts = asked.max(of(addresses)).min(of(MAX_ATTEMPTS));
+        (attempts != unless_said).then_some(attempts)
     }
 
     fn route_name(&self, group: &str) -> String {

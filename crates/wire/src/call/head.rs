@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::fault::{CallFault, CallFaultKind};
-use super::inner_models::InnerModel;
+use super::inner_models::InnerModels;
 use crate::dialect::{Name, model_name, name, names};
 use crate::json::{Elements, Found, Interest, Interests, Kind, Member, Repeat, Want};
 
@@ -95,7 +95,7 @@ pub struct CallHead {
     /// Length of the body in bytes.
     pub length: usize,
     /// Where the body names the model within, of a call whose path names it.
-    pub(super) by_path: Option<Box<[InnerModel]>>,
+    pub(super) by_path: Option<Box<InnerModels>>,
     pub(super) model_at: Option<Range<usize>>,
     pub(super) open: usize,
     pub(super) empty: bool,

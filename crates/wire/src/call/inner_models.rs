@@ -50,9 +50,15 @@ enum Place {
     Escape,
 }
 
+/// All of them, behind one pointer: most calls have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct InnerModels {
+    pub(super) list: Vec<InnerModel>,
+}
+
 /// A look for them, beside the scan that checks the grammar.
 #[derive(Debug)]
-pub(super) struct InnerModels {
+pub(super) struct InnerModelScanner {
     /// Bytes read.
     at: usize,
     depth: usize,
@@ -69,7 +75,7 @@ pub(super) struct InnerModels {
     found: Vec<InnerModel>,
 }
 
-impl Default for InnerModels {
+impl Default for InnerModelScanner {
     fn default() -> Self {
         Self {
             at: 0,
@@ -85,7 +91,7 @@ impl Default for InnerModels {
     }
 }
 
-impl InnerModels {
+impl InnerModelScanner {
     /// Reads the next bytes of a body, where its path names this model.
     pub(super) fn push(&mut self, chunk: &[u8], model: &str) -> Result<(), CallFault> {
         for byte in chunk {
@@ -112,8 +118,8 @@ impl InnerModels {
     }
 
     /// Where the body named models, once it is whole.
-    pub(super) fn finish(self) -> Box<[InnerModel]> {
-        self.found.into()
+    pub(super) fn finish(self) -> InnerModels {
+        InnerModels { list: self.found }
     }
 
     fn between(&mut self, byte: u8) -> Result<(), CallFault> {

@@ -7,7 +7,7 @@
 
 use super::fault::{CallFault, CallFaultKind};
 use super::head::{CallHead, Prompts, StreamOptions, count_of, is_set, wrong_type_of};
-use super::inner_models::InnerModels;
+use super::inner_models::InnerModelScanner;
 use crate::dialect::Operation;
 use crate::dialect::gemini::Named;
 use crate::json::{Found, Interest, Interests, Kind, Repeat, Scanner, Want};
@@ -45,7 +45,7 @@ pub(super) struct NamedScanner {
     model: Box<str>,
     streams: bool,
     /// Of an operation whose body holds requests.
-    inner: Option<InnerModels>,
+    inner: Option<InnerModelScanner>,
 }
 
 impl NamedScanner {
@@ -55,7 +55,9 @@ impl NamedScanner {
             model: (*named.model).into(),
             streams: named.streams(),
             inner: match named.operation {
-                Operation::CountContent | Operation::EmbedContent => Some(InnerModels::default()),
+                Operation::CountContent | Operation::EmbedContent => {
+                    Some(InnerModelScanner::default())
+                }
                 _ => None,
             },
         }
@@ -105,7 +107,10 @@ impl NamedScanner {
             length: found.length,
             open,
             empty: found.empty,
-            by_path: Some(self.inner.map_or_else(Box::default, InnerModels::finish)),
+            by_path: Some(Box::new(
+                self.inner
+                    .map_or_else(Default::default, InnerModelScanner::finish),
+            )),
             ..CallHead::default()
         })
     }

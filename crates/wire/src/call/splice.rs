@@ -35,7 +35,7 @@ pub fn splices(
                 at: inner.at.clone(),
                 with: inner.naming(model).into(),
             };
-            inner.iter().map(to).collect()
+            inner.list.iter().map(to).collect()
         };
         return model_override.map_or(edits, edit);
     }
