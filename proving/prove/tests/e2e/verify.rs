@@ -7,7 +7,9 @@
 mod relay;
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -102,6 +104,14 @@ impl Came {
 }
 
 /// The quick suite against a copy of a gateway's directory that runs `program`, with `change` made to its configuration.
+/// A file that nobody else reads, as the gate asks of those with secrets.
+fn write_private(path: &Path, text: &str) {
+    let mut how = fs::OpenOptions::new();
+    how.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = how.open(path).expect("a file");
+    file.write_all(text.as_bytes()).expect("is written");
+}
+
 fn verify(gateway: &str, program: &Path, change: impl Fn(String) -> String) -> Came {
     verify_by(&without_waits(), gateway, program, change)
 }
@@ -135,7 +145,7 @@ fn verify_by(
             _ if name.ends_with(".yaml") => change(text),
             _ => text,
         };
-        fs::write(dir.path().join(name), text).expect("a file");
+        write_private(&dir.path().join(name), &text);
     }
     let output = Command::new(PROVE)
         .args(["verify", "--json", "--suite"])
@@ -201,7 +211,7 @@ fn the_suite_passes_against_our_gate_by_the_white_papers_manifests() {
     // What objects cannot say stands in a file of ours beside them.
     let ours = "listen: { admin: \"127.0.0.1:{admin_port}\" }\naccess_log: \"{dir}/access.log\"\n";
     let dir = tempfile::tempdir().expect("a directory");
-    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("a file");
+    let write = |name: &str, text: &str| write_private(&dir.path().join(name), text);
     let subject = Path::new(SCENARIO).join("gateways/tollgate/subject.toml");
     let subject = fs::read_to_string(subject).expect("a subject");
     let subject = replaced(&subject, "{dir}/tollgate.yaml", "{dir}");
@@ -380,7 +390,7 @@ impl Gateway {
                 .replace("{upstream_port}", &upstreams[0].to_string())
                 .replace("{frontier_port}", &upstreams[1].to_string())
                 .replace("{dir}", &dir.path().display().to_string());
-            fs::write(dir.path().join(from.file_name().expect("a name")), text).expect("a file");
+            write_private(&dir.path().join(from.file_name().expect("a name")), &text);
         }
         let process = command(dir.path())
             .stdout(Stdio::null())
