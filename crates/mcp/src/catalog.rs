@@ -12,8 +12,10 @@ use policy::mcp::{Glob, Prefix};
 use serde_json::value::RawValue;
 use wire::json::Kind as Json;
 
+use crate::discover::Fresh;
 use crate::envelope::{members, text_of};
 use crate::handshake::{Abilities, UNAVAILABLE, write_meta};
+use crate::header::is_well_annotated;
 use crate::{name, reply};
 
 /// Most items of one server that are kept.
@@ -121,12 +123,24 @@ pub struct Item {
 
 /// What one server has of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Catalog(Vec<Item>);
+pub struct Catalog {
+    items: Vec<Item>,
+    /// How long it may be kept, and by whom, where its server says that.
+    pub fresh: Option<Fresh>,
+}
 
 /// Why an answer is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server's list is none, or has more than {ITEMS_MAX} items")]
 pub struct NoList;
+
+impl Item {
+    /// It, as the server wrote it.
+    #[must_use]
+    pub fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+}
 
 impl Catalog {
     /// Adds a page of the list; the cursor of the next one, as a string of JSON. An item without a name that every reader reads alike is
@@ -141,7 +155,7 @@ impl Catalog {
             return Err(NoList);
         };
         let list: Vec<&RawValue> = serde_json::from_slice(list).map_err(|_| NoList)?;
-        if self.0.len() + list.len() > ITEMS_MAX {
+        if self.items.len() + list.len() > ITEMS_MAX {
             return Err(NoList);
         }
         for item in list {
@@ -151,12 +165,17 @@ impl Catalog {
             };
             let Some(own) = text_of(&named) else { continue };
             if self.find(&own).is_none() {
-                self.0.push(Item {
+                self.items.push(Item {
                     name: own.into(),
                     raw: raw.into(),
                     at: named.2,
                 });
             }
+        }
+        if let Some(page) = Fresh::read(result) {
+            let all = self.fresh.get_or_insert(page);
+            all.ttl_ms = all.ttl_ms.min(page.ttl_ms);
+            all.is_public &= page.is_public;
         }
         match cursor {
             Some((Json::String, cursor, _)) if cursor != b"\"\"" => Ok(Some(cursor.to_vec())),
@@ -167,14 +186,19 @@ impl Catalog {
     /// Whether one of these templates makes this URI: whatever stands in its braces.
     #[must_use]
     pub fn makes(&self, uri: &str, may_see: impl Fn(&str) -> bool) -> bool {
-        let mut items = self.0.iter().filter(|item| may_see(&item.name));
+        let mut items = self.items.iter().filter(|item| may_see(&item.name));
         items.any(|item| pattern(&item.name).takes(uri))
+    }
+
+    /// Leaves out the tools whose servers say wrongly which of their arguments have headers: nobody can call them.
+    pub fn leave_out_ill_annotated(&mut self) {
+        self.items.retain(|item| is_well_annotated(&item.raw));
     }
 
     /// The item of this name.
     #[must_use]
     pub fn find(&self, own: &str) -> Option<&Item> {
-        self.0.iter().find(|item| *item.name == *own)
+        self.items.iter().find(|item| *item.name == *own)
     }
 }
 
@@ -255,6 +279,30 @@ pub fn merged(
     out
 }
 
+/// How long a merged list may be kept, and by whom: `unless_said` for lists of servers that do not say it. One in which a server is missing
+/// is out of date at once.
+#[must_use]
+pub fn fresh(sources: &[Source<'_>], unless_said: Fresh, is_public: bool) -> Fresh {
+    let start = Fresh {
+        ttl_ms: unless_said.ttl_ms,
+        is_public,
+    };
+    sources.iter().fold(start, |all, source| {
+        let of = source.catalog.map(|catalog| catalog.fresh);
+        let of = of.map_or(
+            Fresh {
+                ttl_ms: 0,
+                is_public: false,
+            },
+            |said| said.unwrap_or(unless_said),
+        );
+        Fresh {
+            ttl_ms: all.ttl_ms.min(of.ttl_ms),
+            is_public: all.is_public && of.is_public,
+        }
+    })
+}
+
 /// What the name stands for that a client uses, of what it may see.
 #[must_use]
 pub fn found<'a>(
@@ -281,7 +329,7 @@ fn shown<'a>(
 ) -> Vec<Shown<'a>> {
     let mut seen = Vec::new();
     for Source { server, catalog } in sources {
-        let items = catalog.map_or(&[][..], |catalog| &catalog.0);
+        let items = catalog.map_or(&[][..], |catalog| &*catalog.items);
         let items = items.iter().filter(|item| may_see(server, &item.name));
         seen.extend(items.map(|item| (*server, item)));
     }

@@ -10,6 +10,7 @@ use std::ops::Range;
 use wire::json::Kind;
 
 use crate::envelope::{Fault, Message, Says, Value, is_same_id, members, text_of};
+use crate::modern::Level;
 use crate::{name, reply};
 
 /// One message of a server.
@@ -25,7 +26,20 @@ pub enum Said<'a> {
         is_list_changed: bool,
         /// It tells of a change of this resource, by the server's own URI.
         updated: Option<Box<str>>,
+        /// It is a request, and a notification otherwise.
+        asks: Option<Asks>,
+        /// It is a log message: of this level, where it says one.
+        log: Option<Option<Level>>,
     },
+}
+
+/// A request of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asks {
+    /// Its id, as the server wrote it.
+    pub id: Box<[u8]>,
+    /// It only asks whether anybody is there.
+    pub is_ping: bool,
 }
 
 /// Why a server's message goes to nobody.
@@ -93,14 +107,18 @@ fn before<'a>(
 ) -> Result<Said<'a>, Unusable> {
     let params = message.params;
     let mut said = Cow::Borrowed(text);
-    let (mut is_list_changed, mut updated) = (false, None);
+    let (mut is_list_changed, mut updated, mut asks, mut log) = (false, None, None, None);
     let member = |path: &[&'static str]| member_of(text, params.clone(), path);
     let shown = |raw: &[u8]| {
         let shown = name::shown_id(speaker.name, raw).ok_or(Unusable::NoMessage)?;
         Ok::<_, Unusable>(reply::string(&shown))
     };
     match message.says {
-        Says::Request { id, at, .. } => {
+        Says::Request { id, at, method } => {
+            asks = Some(Asks {
+                id: id.into(),
+                is_ping: method == "ping",
+            });
             // The later of the two first, so that the places of the other stay.
             let token = member(&["_meta", "progressToken"])?;
             let mut edits = vec![(at, shown(id)?)];
@@ -129,6 +147,11 @@ fn before<'a>(
                 }
                 updated = Some(own.into());
             }
+            "notifications/message" => {
+                let level = member(&["level"])?;
+                let level = level.as_ref().and_then(text_of);
+                log = Some(level.and_then(|level| Level::of(&level)));
+            }
             method => is_list_changed = method.ends_with("/list_changed"),
         },
         Says::Response { .. } => return Err(Unusable::OtherId),
@@ -137,6 +160,8 @@ fn before<'a>(
         text: said,
         is_list_changed,
         updated,
+        asks,
+        log,
     })
 }
 

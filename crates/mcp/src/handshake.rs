@@ -14,7 +14,7 @@ use crate::version::Version;
 /// Bytes of one server's instructions that its clients are told.
 const INSTRUCTIONS_BYTES_MAX: usize = 8 << 10;
 /// What the gate tells of itself.
-const SERVER_INFO: &str = concat!(
+pub(crate) const SERVER_INFO: &str = concat!(
     r#"{"name":"tollgate","version":""#,
     env!("CARGO_PKG_VERSION"),
     r#""}"#
@@ -104,6 +104,15 @@ pub fn asked(message: &[u8], params: Option<&Range<usize>>) -> Result<Asked, Fau
     Ok(Asked { version, params })
 }
 
+/// The params of a handshake of the gate's own: for callers that it cannot ask anything.
+#[must_use]
+pub fn own_params() -> String {
+    format!(
+        r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{SERVER_INFO}}}"#,
+        Version::LATEST.as_str()
+    )
+}
+
 /// What a server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
@@ -121,6 +130,17 @@ pub fn answered(result: &[u8]) -> Option<Answered> {
     let names = ["protocolVersion", "capabilities", "instructions"];
     let [version, capabilities, instructions] = members(result, names, 0).ok()?;
     let version = Version::of_server(&text_of(&version?)?)?;
+    let abilities = abilities(capabilities)?;
+    let instructions = instructions.as_ref().and_then(instructions_of);
+    Some(Answered {
+        version,
+        abilities,
+        instructions,
+    })
+}
+
+/// What `capabilities` offer.
+pub(crate) fn abilities(capabilities: Option<Value<'_>>) -> Option<Abilities> {
     let offered = match capabilities {
         Some((Kind::Object, text, _)) => members(text, MEMBERS, 0).ok()?,
         _ => [const { None }; MEMBERS.len()],
@@ -139,13 +159,13 @@ pub fn answered(result: &[u8]) -> Option<Answered> {
             abilities = abilities.and(ability);
         }
     }
-    let instructions = instructions.as_ref().and_then(text_of);
-    let instructions = instructions.filter(|text| !text.trim().is_empty());
-    Some(Answered {
-        version,
-        abilities,
-        instructions: instructions.map(|text| shortened(&text).to_owned()),
-    })
+    Some(abilities)
+}
+
+/// What a server says of its use, as much of it as is passed on.
+pub(crate) fn instructions_of(value: &Value<'_>) -> Option<String> {
+    let text = text_of(value).filter(|text| !text.trim().is_empty())?;
+    Some(shortened(&text).to_owned())
 }
 
 fn shortened(text: &str) -> &str {
@@ -159,11 +179,21 @@ fn shortened(text: &str) -> &str {
 /// The result that a client is told: of each server its name and what it answered, where it did.
 #[must_use]
 pub fn told(version: Version, servers: &[(&str, Option<Answered>)]) -> Vec<u8> {
-    let answered = || {
-        let of = |(name, answered): &(_, Option<Answered>)| Some((*name, answered.clone()?));
-        servers.iter().filter_map(of)
-    };
-    let abilities = answered().fold(Abilities::default(), |all, (_, of)| all.and(of.abilities));
+    let mut out = format!(r#"{{"protocolVersion":"{}","#, version.as_str()).into_bytes();
+    write_capabilities(servers, &mut out);
+    out.extend_from_slice(format!(r#","serverInfo":{SERVER_INFO}"#).as_bytes());
+    write_instructions(servers, &mut out);
+    let silent = servers.iter().filter(|(_, answered)| answered.is_none());
+    let silent: Vec<&str> = silent.map(|(name, _)| *name).collect();
+    write_meta(UNAVAILABLE, &silent, &mut out);
+    out.push(b'}');
+    out
+}
+
+/// Writes `capabilities` of all servers together.
+pub(crate) fn write_capabilities(servers: &[(&str, Option<Answered>)], out: &mut Vec<u8>) {
+    let answered = servers.iter().filter_map(|(_, of)| of.as_ref());
+    let abilities = answered.fold(Abilities::default(), |all, of| all.and(of.abilities));
     let offered = MEMBERS.iter().enumerate();
     let offered = offered.filter(|(nth, _)| abilities.0 >> nth & 1 == 1);
     let offered: Vec<String> = offered
@@ -177,14 +207,13 @@ pub fn told(version: Version, servers: &[(&str, Option<Answered>)]) -> Vec<u8> {
             format!(r#""{name}":{{{}}}"#, details.join(","))
         })
         .collect();
-    let mut out = format!(
-        r#"{{"protocolVersion":"{}","capabilities":{{{}}},"serverInfo":{SERVER_INFO}"#,
-        version.as_str(),
-        offered.join(",")
-    )
-    .into_bytes();
-    let instructions = answered().filter_map(|(name, of)| {
-        let text = of.instructions?;
+    out.extend_from_slice(format!(r#""capabilities":{{{}}}"#, offered.join(",")).as_bytes());
+}
+
+/// Writes the instructions of all servers as a further member, where there are any.
+pub(crate) fn write_instructions(servers: &[(&str, Option<Answered>)], out: &mut Vec<u8>) {
+    let instructions = servers.iter().filter_map(|(name, of)| {
+        let text = of.as_ref()?.instructions.as_deref()?;
         Some(format!("# {name}\n\n{text}"))
     });
     let instructions: Vec<String> = instructions.collect();
@@ -192,11 +221,6 @@ pub fn told(version: Version, servers: &[(&str, Option<Answered>)]) -> Vec<u8> {
         out.extend_from_slice(b",\"instructions\":");
         out.extend(reply::string(&instructions.join("\n\n")));
     }
-    let silent = servers.iter().filter(|(_, answered)| answered.is_none());
-    let silent: Vec<&str> = silent.map(|(name, _)| *name).collect();
-    write_meta(UNAVAILABLE, &silent, &mut out);
-    out.push(b'}');
-    out
 }
 
 /// Writes `_meta` with a list of names, where there are any, as a further member.

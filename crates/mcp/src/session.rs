@@ -7,6 +7,8 @@
 //! it learns no more than that.
 //! Not here: the secret, chance and the clock (the host).
 
+mod state;
+
 use std::fmt;
 
 use base64::Engine;
@@ -18,8 +20,11 @@ use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::hmac;
 use zeroize::Zeroizing;
 
+use crate::client::Can;
 use crate::handshake::Abilities;
 use crate::version::Version;
+
+pub use self::state::{STATE_GOOD_S, StateOf};
 
 /// Fewest bytes of a secret: as many as the key has.
 pub const SECRET_BYTES_MIN: usize = 32;
@@ -31,7 +36,7 @@ pub const SERVER_ID_BYTES_MAX: usize = 1024;
 const SEALED_BYTES_MAX: usize = 48 << 10;
 
 /// The form of what is sealed.
-const FORM: u8 = 2;
+const FORM: u8 = 3;
 const TAG_BYTES: usize = 16;
 /// Bytes of the mark on a place in a stream.
 pub const MARK_BYTES: usize = 12;
@@ -45,6 +50,8 @@ pub struct Session {
     pub until_unix_s: u64,
     /// What its client speaks.
     pub version: Version,
+    /// What its client can do for servers that ask in each request.
+    pub can: Can,
     /// What it has open where.
     pub servers: Vec<OpenServer>,
 }
@@ -138,21 +145,31 @@ pub struct Sealer {
     marked: Option<hmac::Key>,
     /// The key before it: opens, and seals nothing.
     previous: Option<LessSafeKey>,
+    /// Seals what servers want to hear again.
+    states: LessSafeKey,
+    /// The one before it.
+    states_before: Option<LessSafeKey>,
 }
 
 impl Sealer {
     /// With keys of these secrets; `None` where they cannot be derived, which is for lengths alone that no key has.
     #[must_use]
     pub fn new(secret: &Secret, previous: Option<&Secret>) -> Option<Self> {
-        let (previous, before) = match previous {
-            Some(previous) => (Some(derive(previous)?), Some(marking(previous)?)),
-            None => (None, None),
+        let (marked, before, states_before) = match previous {
+            Some(of) => (
+                Some(marking(of)?),
+                Some(derive(of, SESSIONS)?),
+                Some(derive(of, STATES)?),
+            ),
+            None => (None, None, None),
         };
         Some(Self {
-            key: derive(secret)?,
+            key: derive(secret, SESSIONS)?,
             marking: marking(secret)?,
-            marked: before,
-            previous,
+            marked,
+            previous: before,
+            states: derive(secret, STATES)?,
+            states_before,
         })
     }
 
@@ -191,7 +208,7 @@ impl Sealer {
         write(session, &mut bytes)?;
         let (_, within) = bytes.split_at_mut(1 + NONCE_BYTES);
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let bound = Aad::from(bound(place, who));
+        let bound = Aad::from(bound(FORM, place, who));
         let tag = self.key.seal_in_place_separate_tag(nonce, bound, within);
         bytes.extend(tag.ok()?.as_ref());
         let sealed = URL_SAFE_NO_PAD.encode(&*bytes);
@@ -218,7 +235,7 @@ impl Sealer {
             .split_first_chunk::<NONCE_BYTES>()
             .filter(|(_, within)| within.len() >= TAG_BYTES)
             .ok_or(NoSession::Form)?;
-        let bound = bound(place, who);
+        let bound = bound(FORM, place, who);
         let keys = [Some(&self.key), self.previous.as_ref()];
         let mut opened = keys.into_iter().flatten().filter_map(|key| {
             let nonce = Nonce::assume_unique_for_key(*nonce);
@@ -241,9 +258,14 @@ impl fmt::Debug for Sealer {
     }
 }
 
-fn derive(secret: &Secret) -> Option<LessSafeKey> {
+/// What keys are for.
+const SESSIONS: &[u8] = b"session";
+const STATES: &[u8] = b"request state";
+
+fn derive(secret: &Secret, for_what: &[u8]) -> Option<LessSafeKey> {
     let of_secret = Salt::new(HKDF_SHA256, SALT).extract(secret.expose());
-    let key = of_secret.expand(&[b"session"], &AES_256_GCM).ok()?;
+    let for_what = [for_what];
+    let key = of_secret.expand(&for_what, &AES_256_GCM).ok()?;
     Some(LessSafeKey::new(UnboundKey::from(key)))
 }
 
@@ -266,9 +288,9 @@ fn marking(secret: &Secret) -> Option<hmac::Key> {
 }
 
 /// What is authenticated with a session: each part behind its length, so that no two callers have the same.
-fn bound(place: &Place, who: &Principal<'_>) -> Vec<u8> {
+fn bound(form: u8, place: &Place, who: &Principal<'_>) -> Vec<u8> {
     let mut bound = Vec::with_capacity(128);
-    bound.push(FORM);
+    bound.push(form);
     bound.extend(place.0);
     for part in [Some(who.workload), Some(who.by), who.key, who.user] {
         match part {
@@ -282,43 +304,62 @@ fn bound(place: &Place, who: &Principal<'_>) -> Vec<u8> {
     bound
 }
 
-fn write(session: &Session, out: &mut Vec<u8>) -> Option<()> {
-    out.extend(session.until_unix_s.to_be_bytes());
-    out.push(session.version.number());
-    for server in &session.servers {
-        let id = server.id.as_deref().unwrap_or_default();
-        out.push(u8::try_from(server.name.len()).ok()?);
-        out.extend(server.name.as_bytes());
-        out.push(server.version.number());
-        out.extend(server.abilities.bits().to_be_bytes());
+impl OpenServer {
+    /// As it is kept beside its client's own id of it, or in that.
+    pub fn write(&self, out: &mut Vec<u8>) -> Option<()> {
+        let id = self.id.as_deref().unwrap_or_default();
+        out.push(u8::try_from(self.name.len()).ok()?);
+        out.extend(self.name.as_bytes());
+        out.push(self.version.number());
+        out.extend(self.abilities.bits().to_be_bytes());
         out.extend(u16::try_from(id.len()).ok()?.to_be_bytes());
         out.extend(id.as_bytes());
+        Some(())
     }
-    Some(())
-}
 
-fn read(text: &[u8]) -> Option<Session> {
-    let (until, text) = text.split_first_chunk()?;
-    let (version, mut text) = text.split_first()?;
-    let mut servers = Vec::new();
-    while let Some((length, rest)) = text.split_first() {
+    /// What was written, and what follows it.
+    #[must_use]
+    pub fn read(text: &[u8]) -> Option<(Self, &[u8])> {
+        let (length, rest) = text.split_first()?;
         let (name, rest) = rest.split_at_checked(usize::from(*length))?;
         let ([version], rest) = rest.split_first_chunk()?;
         let (abilities, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         let (id, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
         let id = std::str::from_utf8(id).ok()?;
-        servers.push(OpenServer {
+        let server = Self {
             name: std::str::from_utf8(name).ok()?.into(),
             version: Version::numbered(*version)?,
             abilities: Abilities::of_bits(u16::from_be_bytes(*abilities)),
             id: (!id.is_empty()).then(|| id.into()),
-        });
+        };
+        Some((server, rest))
+    }
+}
+
+fn write(session: &Session, out: &mut Vec<u8>) -> Option<()> {
+    out.extend(session.until_unix_s.to_be_bytes());
+    out.push(session.version.number());
+    out.push(session.can.bits());
+    for server in &session.servers {
+        server.write(out)?;
+    }
+    Some(())
+}
+
+fn read(text: &[u8]) -> Option<Session> {
+    let (until, text) = text.split_first_chunk()?;
+    let ([version, can], mut text) = text.split_first_chunk()?;
+    let mut servers = Vec::new();
+    while !text.is_empty() {
+        let (server, rest) = OpenServer::read(text)?;
+        servers.push(server);
         text = rest;
     }
     Some(Session {
         until_unix_s: u64::from_be_bytes(*until),
         version: Version::numbered(*version)?,
+        can: Can::of_bits(*can),
         servers,
     })
 }

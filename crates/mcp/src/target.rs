@@ -76,7 +76,10 @@ fn completed<'a>(message: &'a [u8], params: Option<&Range<usize>>) -> Result<Tar
 
 /// Refuses a URI that parsers read in two ways: with characters that some of them leave out (blanks and controls; the URL Standard), and
 /// one of a file that is not written as `file:///` and one name after the other.
-fn has_one_reading(uri: &str) -> Result<(), Fault> {
+///
+/// # Errors
+/// [`Fault`].
+pub fn has_one_reading(uri: &str) -> Result<(), Fault> {
     if uri.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(Fault::NotRpc("the URI has a blank or a control character"));
     }

@@ -11,19 +11,29 @@ pub enum Version {
     V20250618,
     /// 2025-11-25
     V20251125,
+    /// 2026-07-28: without sessions; each request says who asks, in which version, and what its client can do.
+    V20260728,
 }
 
 impl Version {
-    /// The newest, which is offered to whoever asks for another.
+    /// The newest with a handshake, which is offered to whoever begins one and asks for another.
     pub const LATEST: Self = Self::V20251125;
+    /// What the gate speaks with clients, the newest first.
+    pub const OF_CLIENTS: [Self; 3] = [Self::V20260728, Self::V20251125, Self::V20250618];
 
-    /// One that clients speak.
+    /// Whether it has neither a handshake nor sessions. The specification calls such versions *modern*, and the others *legacy*.
+    #[must_use]
+    pub const fn is_modern(self) -> bool {
+        matches!(self, Self::V20260728)
+    }
+
+    /// One that clients agree on by a handshake.
     #[must_use]
     pub fn of_client(text: &str) -> Option<Self> {
         Self::of_server(text).filter(|version| *version > Self::V20250326)
     }
 
-    /// One that servers speak.
+    /// One that servers agree on by a handshake.
     #[must_use]
     pub fn of_server(text: &str) -> Option<Self> {
         match text {
@@ -41,6 +51,7 @@ impl Version {
             Self::V20250326 => "2025-03-26",
             Self::V20250618 => "2025-06-18",
             Self::V20251125 => "2025-11-25",
+            Self::V20260728 => "2026-07-28",
         }
     }
 
@@ -49,6 +60,7 @@ impl Version {
             Self::V20250326 => 1,
             Self::V20250618 => 2,
             Self::V20251125 => 3,
+            Self::V20260728 => 4,
         }
     }
 
@@ -57,6 +69,7 @@ impl Version {
             1 => Some(Self::V20250326),
             2 => Some(Self::V20250618),
             3 => Some(Self::V20251125),
+            4 => Some(Self::V20260728),
             _ => None,
         }
     }

@@ -4,6 +4,9 @@
 //! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
 
 mod ended;
+mod held;
+mod kept;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +16,9 @@ use crate::id::{BackendId, RouteId};
 use crate::secret::Secret;
 
 pub use self::ended::{Ended, Mark};
+pub use self::held::Held;
+pub use self::kept::Kept;
+pub use self::waiting::{Asked, Waiting};
 
 /// Where clients find it.
 pub const PATH: &str = "/mcp";
@@ -38,6 +44,12 @@ pub struct Mcp {
     pub within: Duration,
     /// Sessions that their clients have ended; of the process, through all configurations.
     pub ended: Arc<Ended>,
+    /// What callers without sessions have open at servers with sessions; of the process, as that is.
+    pub kept: Arc<Kept>,
+    /// What clients with a session have said that servers without sessions are told each time; of the process, as that is.
+    pub held: Arc<Held>,
+    /// Calls that wait for their clients to answer servers without sessions; of the process, as that is.
+    pub waiting: Arc<Waiting>,
     /// Who gives clients tokens, where they are to learn that from the gate.
     pub oauth: Option<OAuth>,
 }
@@ -70,6 +82,8 @@ pub struct Server {
     pub name: Arc<str>,
     /// Where it is.
     pub backend: BackendId,
+    /// It is a command: each session is a process, so that none is begun to find out what it speaks.
+    pub is_command: bool,
     /// What clients see of it.
     pub shows: Shows,
     /// How often it said that its lists changed.

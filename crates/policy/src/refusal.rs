@@ -191,6 +191,29 @@ pub enum Refusal {
         "this version of the protocol is not spoken here; `initialize` says one of 2025-06-18 and 2025-11-25"
     )]
     McpVersion,
+    /// A message without a session, in a version that is not spoken.
+    #[error("the version {requested} of the protocol is not spoken here")]
+    McpVersionUnknown {
+        /// The version.
+        requested: Box<str>,
+    },
+    /// A header that says something else than the body of a message without a session.
+    #[error("{says}")]
+    McpHeader {
+        /// Which.
+        says: Box<str>,
+    },
+    /// What a server wanted to hear again is not what it gave.
+    #[error(
+        "`requestState` was changed, has expired, or is of another caller or request; send the request again without it"
+    )]
+    McpState,
+    /// What a server answered cannot be told to a client of an older version, or the other way round.
+    #[error("{says}")]
+    McpNotBridged {
+        /// What, and why.
+        says: Box<str>,
+    },
     /// A message without a session.
     #[error("the header mcp-session-id is missing; begin with `initialize`")]
     McpSessionMissing,
@@ -510,7 +533,12 @@ impl Refusal {
             Self::WorkloadNotRegistered { .. } => (404, invalid, "workload_not_registered"),
             Self::McpRouteNotFound => (403, "permission_error", "mcp_route_not_found"),
             Self::McpMessage { .. } => (400, invalid, "mcp_message_invalid"),
-            Self::McpVersion => (400, invalid, "mcp_version_unsupported"),
+            Self::McpVersion | Self::McpVersionUnknown { .. } => {
+                (400, invalid, "mcp_version_unsupported")
+            }
+            Self::McpHeader { .. } => (400, invalid, "mcp_header_mismatch"),
+            Self::McpState => (400, invalid, "mcp_state_invalid"),
+            Self::McpNotBridged { .. } => (502, "upstream_error", "mcp_not_bridged"),
             Self::McpSessionMissing => (400, invalid, "mcp_session_missing"),
             Self::McpSessionNotFound => (404, invalid, "mcp_session_not_found"),
             Self::McpMethod { .. } => (400, invalid, "mcp_method_not_served"),
@@ -602,6 +630,7 @@ impl Refusal {
             Self::UpstreamBusy { .. }
             | Self::UpstreamCredential
             | Self::UpstreamFormat
+            | Self::McpNotBridged { .. }
             | Self::Bug(_) => true,
             _ => false,
         }

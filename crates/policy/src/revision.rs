@@ -40,6 +40,9 @@ impl Revision {
         snapshot.version = version(&snapshot, &self.snapshot);
         if let (Some(next), Some(old)) = (&mut snapshot.mcp, &self.snapshot.mcp) {
             next.ended = Arc::clone(&old.ended);
+            next.kept = Arc::clone(&old.kept);
+            next.held = Arc::clone(&old.held);
+            next.waiting = Arc::clone(&old.waiting);
         }
         let levels = Levels::carried(&snapshot, &self.snapshot, &self.levels, now);
         Self { snapshot, levels }

@@ -6,8 +6,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use mcp::catalog::{Catalog, Kind};
+use mcp::handshake::Answered;
 use mcp::session::{Place, Sealer};
 use mcp::version::Version;
 use policy::clock::Mono;
@@ -23,8 +25,22 @@ pub(crate) struct Tools {
     /// By rule: what its sessions are bound to.
     pub(crate) places: Vec<Place>,
     lists: RefCell<HashMap<Key, Kept>>,
+    /// By server: what it speaks, as far as it was asked without a session.
+    speaks: RefCell<HashMap<usize, (Mono, Speaks)>>,
     /// Bytes of answers that are being read.
     answers: Cell<usize>,
+}
+
+/// How long it is kept what a server speaks.
+const SPEAKS_FOR: Duration = Duration::from_secs(5 * 60);
+
+/// What a server speaks with whoever brings no session.
+#[derive(Clone)]
+pub(crate) enum Speaks {
+    /// The version without sessions, in which it said this of itself.
+    Modern(Rc<Answered>),
+    /// Versions with sessions alone.
+    Legacy,
 }
 
 /// A list, when it came, and how often its server had told of a change when it was asked for.
@@ -36,6 +52,12 @@ struct Kept {
 
 /// A server, what is listed, and the version that it is spoken to in.
 type Key = (usize, Kind, Version);
+
+/// How long a list is kept: no longer than its server says.
+fn kept_for(config: &policy::mcp::Mcp, list: &Catalog) -> Duration {
+    let said = list.fresh.map(|fresh| Duration::from_millis(fresh.ttl_ms));
+    said.map_or(config.lists, |said| said.min(config.lists))
+}
 
 impl Tools {
     /// What belongs to this snapshot, where it has servers of tools.
@@ -59,6 +81,7 @@ impl Tools {
             sealer: Sealer::new(&config.secret, config.previous.as_ref())?,
             places: places.collect(),
             lists: RefCell::default(),
+            speaks: RefCell::default(),
             answers: Cell::default(),
         })
     }
@@ -83,8 +106,34 @@ impl Tools {
         let changes = config.servers.get(key.0)?.changes.count();
         let lists = self.lists.borrow();
         let kept = lists.get(&key)?;
-        let is_good = kept.changes == changes && now.since(kept.at) < config.lists;
+        let is_good = kept.changes == changes && now.since(kept.at) < kept_for(config, &kept.list);
         is_good.then(|| Rc::clone(&kept.list))
+    }
+
+    /// How much longer a list that is kept may be kept.
+    pub(crate) fn left(&self, key: Key, now: Mono, config: &policy::mcp::Mcp) -> Duration {
+        let lists = self.lists.borrow();
+        let kept = lists.get(&key);
+        kept.map_or(Duration::ZERO, |kept| {
+            kept_for(config, &kept.list).saturating_sub(now.since(kept.at))
+        })
+    }
+
+    /// What a server speaks, where that is known.
+    pub(crate) fn speaks(&self, server: usize, now: Mono) -> Option<Speaks> {
+        let speaks = self.speaks.borrow();
+        let (at, speaks) = speaks.get(&server)?;
+        (now.since(*at) < SPEAKS_FOR).then(|| speaks.clone())
+    }
+
+    /// It speaks this.
+    pub(crate) fn has_spoken(&self, server: usize, now: Mono, speaks: Speaks) {
+        self.speaks.borrow_mut().insert(server, (now, speaks));
+    }
+
+    /// It does not, any more.
+    pub(crate) fn ask_again(&self, server: usize) {
+        self.speaks.borrow_mut().remove(&server);
     }
 
     /// Keeps it; `changes` as they were before it was asked for.

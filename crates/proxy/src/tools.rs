@@ -9,9 +9,13 @@ mod answer;
 mod ask;
 mod body;
 mod call;
+mod inputs;
 mod join;
+mod listen;
 mod lists;
 mod metadata;
+mod modern;
+mod open;
 mod read;
 mod requests;
 mod session;
@@ -23,6 +27,7 @@ use std::time::Duration;
 
 use mcp::catalog::Kind;
 use mcp::envelope::{Fault, Message, Says};
+use mcp::modern::{Client, Meta, once};
 use mcp::session::{NoSession, Session};
 use mcp::version::Version;
 use policy::authorizer::{Asked, Authorization, Authorizer};
@@ -43,7 +48,7 @@ use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// The methods that records name.
-const METHODS: [&str; 18] = [
+const METHODS: [&str; 19] = [
     "initialize",
     "ping",
     "tools/list",
@@ -62,6 +67,7 @@ const METHODS: [&str; 18] = [
     "notifications/progress",
     "notifications/roots/list_changed",
     "server/discover",
+    "subscriptions/listen",
 ];
 
 /// What came with a message.
@@ -88,7 +94,7 @@ pub(crate) async fn serve<D: Downstream>(
     let served = serve_call(&mut call, (head, length), who, &mut id, client, deadline).await;
     deadline.clear();
     match served {
-        Ok(()) => answer::completed(&mut call),
+        Ok(()) | Err(Stop::Told) => answer::completed(&mut call),
         Err(Stop::Refused) => {
             answer::refused(&mut call, client, &id).await;
             answer::completed(&mut call);
@@ -240,19 +246,26 @@ async fn posted<D: Downstream>(
         Ok(message) => message,
         Err(fault) => return Err(call.refuse(invalid(fault))),
     };
+    if let Says::Request { id: asked, .. } = &message.says {
+        id.clear();
+        id.extend_from_slice(asked);
+    }
+    if let Says::Request { method, .. } | Says::Notification { method } = &message.says {
+        call.facts.method = known(method);
+    }
+    let meta = match Meta::read(&arrived.text, message.params.as_ref()) {
+        Ok(meta) => meta,
+        Err(fault) => return Err(call.refuse(invalid(fault))),
+    };
+    if modern::is_of(&meta, arrived.head, &message.says) {
+        call.facts.is_modern = true;
+        return modern::serve(call, arrived, &message, &meta, id, client).await;
+    }
     match &message.says {
-        Says::Request {
-            id: asked, method, ..
-        } => {
-            id.clear();
-            id.extend_from_slice(asked);
-            call.facts.method = known(method);
+        Says::Request { method, .. } => {
             requests::serve(call, arrived, &message, method, id, client).await
         }
-        Says::Notification { method } => {
-            call.facts.method = known(method);
-            session::notified(call, arrived, method, client).await
-        }
+        Says::Notification { method } => session::notified(call, arrived, method, client).await,
         Says::Response { .. } => session::answered(call, arrived, client).await,
     }
 }
@@ -275,6 +288,17 @@ fn session_id(head: &RequestHead) -> &[u8] {
     id.ok().flatten().unwrap_or_default()
 }
 
+/// Whether a version that is said several times comes of a client that is known to do that.
+fn is_mixed(head: &RequestHead) -> bool {
+    let client = Client::of(None, head.fields.get(Known::UserAgent));
+    let mut said = head.fields.of(Known::McpProtocolVersion);
+    let is_known = |said: &[u8]| {
+        let said = once(said).and_then(|said| std::str::from_utf8(said).ok());
+        said.is_some_and(|said| Version::of_server(said).is_some())
+    };
+    client.mixes && said.all(is_known)
+}
+
 /// The session that a message is of, for its caller and rule; and a version that it may be in.
 fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
     let opened = {
@@ -283,6 +307,7 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
         match version {
             Ok(None) => {}
             Ok(Some(Some(said))) if Version::of_server(said).is_some() => {}
+            _ if is_mixed(head) => {}
             _ => return Err(call.refuse(Refusal::McpVersion)),
         }
         let Ok(Some(id)) = head.fields.only(Known::McpSessionId) else {

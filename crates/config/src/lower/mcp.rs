@@ -60,6 +60,7 @@ impl super::Lowering<'_> {
                 name: name.value.0.as_str().into(),
                 backend: BackendId(number(snapshot.backends.len())),
                 shows: shows(&server.tools, &server.prompts, &server.resources),
+                is_command: !server.command.is_absent(),
                 changes: Changes::default(),
             });
             match self.command(name, server, snapshot) {
@@ -106,6 +107,9 @@ impl super::Lowering<'_> {
             lists: written.lists.get().map_or(LISTS_DEFAULT, |at| at.value.0),
             within: written.within.get().map_or(WITHIN_DEFAULT, |at| at.value.0),
             ended: Arc::default(),
+            kept: Arc::default(),
+            held: Arc::default(),
+            waiting: Arc::default(),
             oauth,
         }));
     }

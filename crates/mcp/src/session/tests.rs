@@ -4,6 +4,7 @@ use policy::secret::Secret;
 use testing::{Draw, seed};
 
 use super::{NoSession, OpenServer, Place, Principal, Sealer, Session};
+use crate::client::Can;
 use crate::handshake::Abilities;
 use crate::version::Version;
 
@@ -29,6 +30,7 @@ fn session() -> Session {
     Session {
         until_unix_s: NOW + 60,
         version: Version::V20251125,
+        can: Can::of(br#"{"roots":{},"elicitation":{"url":{}}}"#),
         servers: vec![
             OpenServer {
                 name: "github".into(),
@@ -179,8 +181,10 @@ fn sessions_of_any_kind_come_back_as_they_were() {
             abilities: Abilities::of_bits(random.below(512) as u16),
             id: (random.below(4) > 0).then(|| "i".repeat(300).into()),
         });
+        let servers = servers.collect();
         let session = Session {
-            servers: servers.collect(),
+            can: Can::of_bits(random.below(128) as u8),
+            servers,
             ..session()
         };
         let mut nonce = [0; 12];

@@ -75,6 +75,16 @@ fn every_refusal() -> Vec<Refusal> {
             number: -32700,
         },
         Refusal::McpVersion,
+        Refusal::McpVersionUnknown {
+            requested: "2027-01-01".into(),
+        },
+        Refusal::McpHeader {
+            says: "Header mismatch: the header Mcp-Name is missing; the body says 'read'".into(),
+        },
+        Refusal::McpState,
+        Refusal::McpNotBridged {
+            says: "the server github answered with the result `task`, which clients with a session do not know".into(),
+        },
         Refusal::McpSessionMissing,
         Refusal::McpSessionNotFound,
         Refusal::McpMethod {
@@ -215,6 +225,10 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::McpRouteNotFound => "McpRouteNotFound",
         Refusal::McpMessage { .. } => "McpMessage",
         Refusal::McpVersion => "McpVersion",
+        Refusal::McpVersionUnknown { .. } => "McpVersionUnknown",
+        Refusal::McpHeader { .. } => "McpHeader",
+        Refusal::McpState => "McpState",
+        Refusal::McpNotBridged { .. } => "McpNotBridged",
         Refusal::McpSessionMissing => "McpSessionMissing",
         Refusal::McpSessionNotFound => "McpSessionNotFound",
         Refusal::McpMethod { .. } => "McpMethod",

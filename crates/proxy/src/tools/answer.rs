@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use mcp::reply;
+use mcp::version::Version;
 use policy::record::{Closed, Outcome};
 use policy::refusal::Refusal;
 
@@ -21,13 +22,21 @@ pub(super) async fn message<D: Downstream>(
     body: &[u8],
     session: Option<&str>,
 ) -> Result<(), Stop> {
-    client.begin(200, BodyLength::Length(body.len() as u64));
+    let code = call.facts.is_modern.then(|| reply::code_of(body));
+    let status = match code.flatten() {
+        Some(reply::METHOD_NOT_FOUND) => 404,
+        Some(reply::HEADER_MISMATCH | reply::CAPABILITY_MISSING | reply::VERSION_UNSUPPORTED) => {
+            400
+        }
+        _ => 200,
+    };
+    client.begin(status, BodyLength::Length(body.len() as u64));
     client.date();
     client.field(b"content-type", b"application/json");
     if let Some(session) = session {
         client.field(b"mcp-session-id", session.as_bytes());
     }
-    finish_head(call, client, 200);
+    finish_head(call, client, status);
     sent(call, client, body, true).await
 }
 
@@ -53,18 +62,18 @@ pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: 
     if challenge.is_some() {
         told.challenge = None;
     }
-    let number = match &refusal {
-        Refusal::McpMessage { number, .. } => *number,
-        Refusal::McpMethod { .. } => reply::METHOD_NOT_FOUND,
-        Refusal::McpNotFound { what, .. } if *what == "resource" => reply::RESOURCE_NOT_FOUND,
-        Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. } => reply::INVALID_PARAMS,
-        refusal if refusal.is_failure() => reply::INTERNAL,
-        _ => reply::REFUSED,
+    let is_modern = call.facts.is_modern;
+    let number = number(&refusal, is_modern);
+    let further = match &refusal {
+        Refusal::McpVersionUnknown { requested } => versions(requested),
+        _ => Vec::new(),
     };
-    let body = reply::error(id, number, &told.message, told.code);
+    let body = reply::error_with(id, number, &told.message, told.code, &further);
     // To JSON-RPC an error is an answer; by another status clients would not know it from one of HTTP.
-    let status = match number {
-        reply::METHOD_NOT_FOUND | reply::INVALID_PARAMS | reply::RESOURCE_NOT_FOUND => 200,
+    let status = match &refusal {
+        Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. } => 200,
+        Refusal::McpMethod { .. } if is_modern => 404,
+        Refusal::McpMethod { .. } => 200,
         _ => told.status,
     };
     client.begin(status, BodyLength::Length(body.len() as u64));
@@ -77,6 +86,33 @@ pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: 
     finish_head(call, client, status);
     // Whoever is gone is told nothing, and the record says why it was refused.
     let _gone = sent(call, client, &body, true).await;
+}
+
+/// The code of a refusal in JSON-RPC.
+fn number(refusal: &Refusal, is_modern: bool) -> i32 {
+    match refusal {
+        Refusal::McpMessage { number, .. } => *number,
+        Refusal::McpMethod { .. } => reply::METHOD_NOT_FOUND,
+        Refusal::McpHeader { .. } => reply::HEADER_MISMATCH,
+        Refusal::McpVersionUnknown { .. } => reply::VERSION_UNSUPPORTED,
+        Refusal::McpNotFound { what, .. } if *what == "resource" && !is_modern => {
+            reply::RESOURCE_NOT_FOUND
+        }
+        Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. } | Refusal::McpState => {
+            reply::INVALID_PARAMS
+        }
+        refusal if refusal.is_failure() => reply::INTERNAL,
+        _ if is_modern => reply::REFUSED_MODERN,
+        _ => reply::REFUSED,
+    }
+}
+
+/// What an error says of the versions that are spoken here.
+fn versions(requested: &str) -> Vec<u8> {
+    let spoken = Version::OF_CLIENTS.map(|version| format!("\"{}\"", version.as_str()));
+    let mut out = format!(r#","supported":[{}],"requested":"#, spoken.join(",")).into_bytes();
+    out.extend(reply::string(requested));
+    out
 }
 
 /// How a client finds who gives it a token, where the gate tells that.

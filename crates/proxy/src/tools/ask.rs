@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp::events::Unusable;
+use mcp::header;
 use mcp::session::OpenServer;
 use mcp::version::Version;
 use policy::attempt::Failure;
@@ -45,13 +46,25 @@ pub(super) struct Asker<'a> {
 #[derive(Clone)]
 pub(super) struct Request<'a> {
     pub(super) method: Method,
-    /// What is open there, where something is.
+    /// What is open there, where something is; where it needs no session, that.
     pub(super) open: Option<&'a OpenServer>,
+    /// What the body says, for servers that want it in headers too.
+    pub(super) says: Says<'a>,
     pub(super) body: Bytes,
     /// Where a stream is taken up again: the server's own id of an event.
     pub(super) last_event: Option<&'a str>,
     /// Where several servers are asked: how long each may take to begin its answer.
     pub(super) within: Option<Duration>,
+}
+
+/// What a message to a server without sessions says in headers.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Says<'a> {
+    pub(super) method: &'a str,
+    /// What it names, by the server's own name.
+    pub(super) named: Option<&'a str>,
+    /// Arguments, by the names of their headers.
+    pub(super) params: &'a [(String, String)],
 }
 
 /// Why there is no answer.
@@ -69,6 +82,8 @@ pub(super) enum Failed {
     TooLong,
     /// There is no room for it beside the answers that are being read.
     NoRoom,
+    /// It is nothing that its client could be told.
+    NotBridged(Box<str>),
     /// A bug.
     Bug,
 }
@@ -81,6 +96,7 @@ impl Failed {
             Self::SessionGone => Refusal::McpSessionNotFound,
             Self::Unusable(_) | Self::TooLong => Refusal::UpstreamFormat,
             Self::NoRoom => Refusal::Overloaded,
+            Self::NotBridged(says) => Refusal::McpNotBridged { says: says.clone() },
             Self::Bug => OUT_OF_ORDER,
         }
     }
@@ -91,7 +107,11 @@ impl Failed {
             Self::Unusable(unusable) => Some(unusable.to_string().into()),
             Self::TooLong => Some("the server's answer is longer than may be".into()),
             Self::SessionGone => Some("the server has no such session any more".into()),
-            Self::Upstream(_) | Self::Credential | Self::NoRoom | Self::Bug => None,
+            Self::Upstream(_)
+            | Self::Credential
+            | Self::NoRoom
+            | Self::NotBridged(_)
+            | Self::Bug => None,
         }
     }
 }
@@ -315,6 +335,16 @@ impl Outgoing for ToServer<'_> {
         // The oldest has no such field.
         if let Some(version) = self.version().filter(|of| *of > Version::V20250326) {
             put(b"mcp-protocol-version", version.as_str().as_bytes());
+        }
+        if self.version().is_some_and(Version::is_modern) {
+            let says = self.request.says;
+            put(b"mcp-method", says.method.as_bytes());
+            if let Some(named) = says.named {
+                put(b"mcp-name", header::encoded(named).as_bytes());
+            }
+            for (name, value) in says.params {
+                put(name.as_bytes(), value.as_bytes());
+            }
         }
         for added in &self.backend.headers {
             put(&added.name, &added.value);

@@ -53,6 +53,8 @@ pub(super) struct Facts {
     pub(super) endpoint: Option<EndpointId>,
     pub(super) attempts: u32,
     pub(super) streamed: bool,
+    /// Its client has no session, and each message says of itself what that would.
+    pub(super) is_modern: bool,
     pub(super) status: u16,
     /// Why it was refused, where its code does not say it all.
     pub(super) reason: Option<Box<str>>,
@@ -76,6 +78,8 @@ enum Stage {
 pub(super) enum Stop {
     /// [`Call::refusal`] says why.
     Refused,
+    /// It was told already, on its stream.
+    Told,
     /// The client left, or takes nothing.
     Gone,
 }

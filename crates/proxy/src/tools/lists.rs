@@ -3,20 +3,28 @@
 //! Not here: how they are merged (`mcp::catalog`), who may see what of them (`requests`).
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use mcp::catalog::{Catalog, Kind, Source};
 use mcp::session::{OpenServer, Session};
-use policy::mcp::{McpRoute, Server};
+use policy::mcp::{Mcp, McpRoute, Server};
 
-use super::ask::Asker;
+use super::ask::{Asker, Failed};
 use super::call::{Call, Stop};
 use super::join::{Boxed, all, while_there};
+use super::open;
 use crate::client::Downstream;
+use crate::tool_memory::Tools;
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// What one server has, where it could be told.
 pub(super) struct Listed<'v> {
     pub(super) server: &'v Server,
     catalog: Option<Rc<Catalog>>,
+    /// How much longer that is kept here.
+    pub(super) left: Duration,
+    /// It has no such session any more.
+    is_gone: bool,
 }
 
 impl<'v> Listed<'v> {
@@ -31,18 +39,42 @@ impl<'v> Listed<'v> {
     }
 }
 
-/// What the servers of a rule have of a kind; of those that a session has not open, or that do not answer, nothing.
+/// What the servers of a rule have of a kind; of those that a session has not open, or that do not answer, nothing. What the gate keeps
+/// for a caller without a session is opened anew where it is gone.
 pub(super) async fn of<'v, D: Downstream>(
-    asker: Asker<'v>,
+    call: &Call,
+    view: &'v WorkerSnapshot,
     rule: &McpRoute,
     session: &Session,
     kind: Kind,
     only: Option<usize>,
     client: &mut D,
 ) -> Result<Vec<Listed<'v>>, Stop> {
-    let Some((config, tools)) = Call::config(asker.view) else {
+    let listed = once(call, view, rule, session, kind, only, client).await?;
+    if !call.facts.is_modern || !listed.iter().any(|of| of.is_gone) {
+        return Ok(listed);
+    }
+    let gone = listed.iter().filter(|of| of.is_gone);
+    open::forget(call, view, gone.map(|of| &*of.server.name));
+    let opened = open::of(call, view, rule, only, client).await?;
+    let (session, _) = open::as_session(opened);
+    once(call, view, rule, &session, kind, only, client).await
+}
+
+async fn once<'v, D: Downstream>(
+    call: &Call,
+    view: &'v WorkerSnapshot,
+    rule: &McpRoute,
+    session: &Session,
+    kind: Kind,
+    only: Option<usize>,
+    client: &mut D,
+) -> Result<Vec<Listed<'v>>, Stop> {
+    let Some((config, tools)) = Call::config(view) else {
         return Ok(Vec::new());
     };
+    let (worker, call_id) = (call.worker.clone(), call.id.clone());
+    let asker = super::asker(&worker, view, &call_id);
     let places = rule.servers.iter().copied();
     let places = places.filter(|place| only.is_none_or(|only| only == *place));
     let servers = places.filter_map(|place| Some((place, config.servers.get(place)?)));
@@ -55,32 +87,41 @@ pub(super) async fn of<'v, D: Downstream>(
             return None;
         }
         let wait: Boxed<'_, _> = Box::pin(async move {
-            let catalog = match open {
+            let listed = match open {
                 Some(open) => one(asker, config, tools, (place, server), open, kind).await,
-                None => None,
+                None => Err(Failed::Bug),
             };
-            Listed { server, catalog }
+            let is_gone = matches!(listed, Err(Failed::SessionGone));
+            let (catalog, left) =
+                listed.map_or((None, Duration::ZERO), |(list, left)| (Some(list), left));
+            Listed {
+                server,
+                catalog,
+                left,
+                is_gone,
+            }
         });
         Some(wait)
     });
-    while_there(all(waits.collect()), asker.worker, client).await
+    while_there(all(waits.collect()), &worker, client).await
 }
 
 async fn one(
     asker: Asker<'_>,
-    config: &policy::mcp::Mcp,
-    tools: &crate::tool_memory::Tools,
+    config: &Mcp,
+    tools: &Tools,
     (place, server): (usize, &Server),
     open: &OpenServer,
     kind: Kind,
-) -> Option<Rc<Catalog>> {
+) -> Result<(Rc<Catalog>, Duration), Failed> {
     let key = (place, kind, open.version);
-    if let Some(kept) = tools.list(key, asker.worker.now(), config) {
-        return Some(kept);
+    let now = || asker.worker.now();
+    if let Some(kept) = tools.list(key, now(), config) {
+        return Ok((kept, tools.left(key, now(), config)));
     }
     let changes = server.changes.count();
-    let list = asker.list(server, open, kind, config.within).await.ok()?;
+    let list = asker.list(server, open, kind, config.within).await?;
     let list = Rc::new(list);
-    tools.keep(key, asker.worker.now(), changes, &list);
-    Some(list)
+    tools.keep(key, now(), changes, &list);
+    Ok((list, tools.left(key, now(), config)))
 }

@@ -8,6 +8,7 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use mcp::catalog::{Catalog, Kind, NoList, PAGES_MAX};
+use mcp::discover::own_params;
 use mcp::envelope::{Message, Says};
 use mcp::events::{Said, Speaker, Unusable, said};
 use mcp::reply;
@@ -171,13 +172,18 @@ impl Asker<'_> {
         self,
         server: &Server,
         open: Option<&OpenServer>,
-        message: Vec<u8>,
+        (method, message): (&str, Vec<u8>),
         asked: &[u8],
         within: std::time::Duration,
     ) -> Result<Heard, Failed> {
+        let says = super::ask::Says {
+            method,
+            ..Default::default()
+        };
         let request = Request {
             method: Method::Post,
             open,
+            says,
             body: Bytes::from(message),
             last_event: None,
             within: Some(within),
@@ -215,10 +221,19 @@ impl Asker<'_> {
             let (mut catalog, mut cursor) = (Catalog::default(), None::<Vec<u8>>);
             for page in 0..PAGES_MAX {
                 // A client counts from 0 or 1 in this session, and what it asks meanwhile must not be taken for this.
-                let id = format!("\"{}#{page}\"", self.id);
+                let nth =
+                    Call::config(self.view).map_or(0, |(config, _)| config.kept.next_request());
+                let id = format!("\"{}#{page}.{nth}\"", self.id);
                 let method = kind.method();
+                let cursor_of = |cursor: &Vec<u8>| String::from_utf8_lossy(cursor).into_owned();
                 let params = match &cursor {
-                    Some(cursor) => format!(r#"{{"cursor":{}}}"#, String::from_utf8_lossy(cursor)),
+                    _ if open.version.is_modern() => {
+                        let further = cursor
+                            .as_ref()
+                            .map(|of| format!(",\"cursor\":{}", cursor_of(of)));
+                        own_params(&further.unwrap_or_default())
+                    }
+                    Some(cursor) => format!(r#"{{"cursor":{}}}"#, cursor_of(cursor)),
                     None => "{}".to_owned(),
                 };
                 let message = format!(
@@ -228,7 +243,7 @@ impl Asker<'_> {
                     .ask(
                         server,
                         Some(open),
-                        message.into_bytes(),
+                        (method, message.into_bytes()),
                         id.as_bytes(),
                         within,
                     )
@@ -237,6 +252,9 @@ impl Asker<'_> {
                 let next = catalog.add_page(kind, result);
                 cursor = next.map_err(|NoList| Failed::TooLong)?;
                 if cursor.is_none() {
+                    if open.version.is_modern() && kind == Kind::Tools {
+                        catalog.leave_out_ill_annotated();
+                    }
                     return Ok(catalog);
                 }
             }

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use mcp::client::Can;
 use mcp::events::{answer_to, progress_to};
 use mcp::handshake::{Answered, answered as read_answer, asked, told};
 use mcp::session::{NONCE_BYTES, OpenServer, Session};
@@ -15,13 +16,13 @@ use policy::mcp::Server;
 use policy::refusal::Refusal;
 use wire::head::Method;
 
-use mcp::envelope::Message;
+use mcp::envelope::{Message, Says};
 
-use super::ask::{Failed, Request};
+use super::ask::{self, Asker, Failed, Request};
 use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::join::{Boxed, all, while_there};
 use super::read::{request, result};
-use super::{Arrived, admitted, answer, asker, invalid, session_id, session_of, within};
+use super::{Arrived, admitted, answer, asker, invalid, open, session_id, session_of, within};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -50,15 +51,9 @@ pub(super) async fn begin<D: Downstream>(
     admitted(call, arrived, "initialize", None, true, client).await?;
     let (worker, view, call_id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
     let asker = asker(&worker, &view, &call_id);
-    let (servers, within) = (servers_of(call, &view), within(call));
+    let (servers, params) = (servers_of(call, &view), &asked.params);
     let opening = servers.iter().map(|server| {
-        let message = request(b"0", "initialize", &asked.params);
-        let wait: Boxed<'_, _> = Box::pin(async move {
-            let heard = asker.ask(server, None, message, b"0", within).await?;
-            let answered = result(&heard.message).and_then(read_answer);
-            let unusable = Failed::Unusable(mcp::events::Unusable::NoMessage);
-            Ok((answered.ok_or(unusable)?, heard.session))
-        });
+        let wait: Boxed<'_, _> = Box::pin(opened(asker, server, params));
         wait
     });
     let opened: Vec<Opened> = while_there(all(opening.collect()), &worker, client).await?;
@@ -66,6 +61,7 @@ pub(super) async fn begin<D: Downstream>(
     let mut session = Session {
         until_unix_s: 0,
         version: asked.version,
+        can: Can::of_initialize(&arrived.text, message.params.as_ref()),
         servers: Vec::new(),
     };
     let (mut known, mut failed) = (Vec::new(), None);
@@ -95,6 +91,32 @@ pub(super) async fn begin<D: Downstream>(
     };
     let told = mcp::reply::result(id, &told(asked.version, &known));
     answer::message(call, client, &told, Some(&sealed)).await
+}
+
+/// Opens a session with a server; one that has none is asked what it offers.
+async fn opened(asker: Asker<'_>, server: &Server, params: &[u8]) -> Opened {
+    let Some((config, tools)) = Call::config(asker.view) else {
+        return Err(Failed::Bug);
+    };
+    let message = ("initialize", request(b"0", "initialize", params));
+    let heard = asker.ask(server, None, message, b"0", config.within).await;
+    let why = match heard {
+        Ok(heard) => match result(&heard.message).and_then(read_answer) {
+            Some(answered) => return Ok((answered, heard.session)),
+            None => Failed::Unusable(mcp::events::Unusable::NoMessage),
+        },
+        Err(why @ (Failed::Upstream(Failure::Status(_)) | Failed::Unusable(_))) => why,
+        Err(why) => return Err(why),
+    };
+    let place = config
+        .servers
+        .iter()
+        .position(|of| *of.name == *server.name);
+    let place = place.ok_or(Failed::Bug)?;
+    match open::modern(asker, config, tools, (place, server)).await {
+        Ok(Some(answered)) => Ok(((*answered).clone(), None)),
+        Ok(None) | Err(_) => Err(why),
+    }
 }
 
 fn servers_of<'v>(call: &Call, view: &'v WorkerSnapshot) -> Vec<&'v Server> {
@@ -165,7 +187,39 @@ pub(super) async fn answered<D: Downstream>(
     };
     session.servers.retain(|open| *open.name == *server);
     admitted(call, arrived, "response", None, false, client).await?;
+    if session.servers.iter().any(|open| open.version.is_modern()) {
+        return heard(call, arrived, &body, client).await;
+    }
     to_all(call, &session, Method::Post, &Bytes::from(body), client).await?;
+    answer::taken(call, client, 202).await
+}
+
+/// A client answers what a server without sessions wants to know before it answers a call: that call waits for it.
+async fn heard<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    answer: &[u8],
+    client: &mut D,
+) -> Result<(), Stop> {
+    let view = call.view.clone();
+    let number = Message::read(answer)
+        .ok()
+        .and_then(|message| match message.says {
+            Says::Response { id, .. } => std::str::from_utf8(id).ok()?.parse().ok(),
+            Says::Request { .. } | Says::Notification { .. } => None,
+        });
+    let is_waited_for = Call::config(&view)
+        .zip(number)
+        .is_some_and(|((config, tools), number)| {
+            let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+            config.waiting.answer(number, mark, answer.to_vec())
+        });
+    if !is_waited_for {
+        return Err(call.refuse(Refusal::McpMessage {
+            says: "no call of this session waits for it at this gateway".into(),
+            number: -32600,
+        }));
+    }
     answer::taken(call, client, 202).await
 }
 
@@ -200,13 +254,15 @@ async fn to_all<D: Downstream>(
     let servers = servers_of(call, &view);
     let open = session.servers.iter().filter_map(|open| {
         let server = servers.iter().find(|server| *server.name == *open.name)?;
-        // Where there is no session there is none to end.
-        (method != Method::Delete || open.id.is_some()).then_some((*server, open))
+        // Where there is no session there is none to end, and nobody who is told anything outside requests.
+        let has_one = method != Method::Delete || open.id.is_some();
+        (has_one && !open.version.is_modern()).then_some((*server, open))
     });
     let waits = open.map(|(server, open)| {
         let request = Request {
             method,
             open: Some(open),
+            says: ask::Says::default(),
             body: body.clone(),
             last_event: None,
             within: Some(within),

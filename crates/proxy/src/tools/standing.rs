@@ -12,27 +12,28 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcp::discover::own_params;
 use mcp::events::{told, write_place};
+use mcp::handshake::Abilities;
+use mcp::listen::{ACKNOWLEDGED, Filter, method_of};
 use mcp::place::{Of, Place};
 use mcp::session::{OpenServer, Session};
 use policy::attempt::Failure;
-use policy::mcp::{McpRoute, Server};
+use policy::mcp::{Mark, Mcp, McpRoute, Server};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method};
 use wire::sse::{DataReader, Whole};
 
-use super::ask::{Asker, Began, Failed, Form, Request, form};
+use super::ask::{Asker, Began, Failed, Form, Request, Says, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::join::while_there;
-use super::read::{Held, next};
-use super::stream::{QUIET, begin, pass_on, speaker};
+use super::read::{Held, next, request};
+use super::stream::{QUIET, QUIET_EVERY, begin, pass_on, speaker};
 use super::{Arrived, admitted, answer, asker, session_id, session_of, within};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::timers::Timers;
 
-/// How often a stream on which nothing is said shows that it is there.
-const QUIET_EVERY: Duration = Duration::from_secs(25);
 /// How soon a stream is opened again that its server ended, unless that says another time.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How late at most, where that fails.
@@ -70,10 +71,30 @@ pub(super) async fn serve<D: Downstream>(
     let (worker, call_id) = (call.worker.clone(), call.id.clone());
     let asker = asker(&worker, &view, &call_id);
     let servers: Vec<&Server> = config.servers_of(rule).collect();
-    let mut lanes = Lanes::new(asker, &session, &servers, &place);
+    let is_call = place.of == Of::Call;
+    let mark = tools.sealer.mark_of_session(session_id);
+    // One without sessions may be listened to later.
+    let may_come = !is_call
+        && session
+            .servers
+            .iter()
+            .any(|open| open.version.is_modern() && open.abilities.has(Abilities::SUBSCRIPTIONS));
+    let _done = may_come.then(|| Done(config, mark));
+    let wanted = |open: &OpenServer| {
+        if !open.version.is_modern() {
+            // The rest of a call is one server's.
+            let is_its = !is_call || place.of_server(&open.name).is_some();
+            return is_its.then_some(Wanted::Standing);
+        }
+        let heard = config.held.resources(&mark, &open.name);
+        let filter = Filter::of_lists(open.abilities).with(heard);
+        (!is_call && !filter.is_empty()).then(|| Wanted::listening(asker, &filter))
+    };
+    let place_of_none = Place::new(Of::Session);
+    let mut lanes = Lanes::new(asker, &session, &servers, &place, &wanted);
     let first = lanes.first(&worker.timers, within(call));
     while_there(first, &worker, client).await?;
-    if lanes.are_over() {
+    if lanes.are_over() && !may_come {
         let refusal = match lanes.failed.take() {
             Some(Failed::SessionGone) => Refusal::McpSessionNotFound,
             _ => Refusal::Method { allow: NO_STREAM },
@@ -84,14 +105,14 @@ pub(super) async fn serve<D: Downstream>(
     let until = Duration::from_secs(session.until_unix_s.saturating_sub(unix_s(call)));
     let mut stream = Standing {
         rule,
-        place,
+        place: place.clone(),
         session_id,
         out: Vec::new(),
     };
     let mut over = pin!(worker.timers.sleep(until));
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
-    let mut told: u64 = 0;
+    let (mut told, mut changes): (u64, u64) = (0, 0);
     loop {
         quiet.set(QUIET_EVERY);
         let turn = poll_fn(|cx| {
@@ -100,6 +121,10 @@ pub(super) async fn serve<D: Downstream>(
                 || worker.is_draining()
             {
                 return Poll::Ready(Turn::Over);
+            }
+            if may_come && let Poll::Ready(now) = config.held.poll_change(mark, changes, cx) {
+                changes = now;
+                return Poll::Ready(Turn::Changed);
             }
             if let Poll::Ready(said) = lanes.poll(cx) {
                 return Poll::Ready(Turn::Said(said));
@@ -121,11 +146,15 @@ pub(super) async fn serve<D: Downstream>(
                 stream.out.extend_from_slice(QUIET);
                 false
             }
+            Turn::Changed => {
+                lanes.listen_anew(asker, &session, &servers, &place_of_none, &wanted);
+                false
+            }
             Turn::Said(said) => {
                 for event in said.events {
                     stream.take(asker, said.server, event);
                 }
-                lanes.are_over()
+                lanes.are_over() && !may_come
             }
         };
         told += stream.out.len() as u64;
@@ -149,8 +178,19 @@ enum Turn<'v> {
     Over,
     /// Nothing for a while.
     Quiet,
+    /// The client listens to other resources.
+    Changed,
     /// A server said something.
     Said(Said<'v>),
+}
+
+/// Whoever had the standing stream has it no more.
+struct Done<'v>(&'v Mcp, Mark);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.held.done(&self.1);
+    }
 }
 
 /// What its client is sent.
@@ -175,16 +215,40 @@ impl Standing<'_> {
             }
             return;
         };
-        // What is no message is for nobody, and what follows it may be one.
-        if let Ok(said) = told(&data, speaker(asker, server)) {
+        // What is no message is for nobody, and what follows it may be one; that a server listens is for the gate.
+        let is_own = method_of(&data).as_deref() == Some(ACKNOWLEDGED);
+        if let Ok(said) = told(&data, speaker(asker, server))
+            && !is_own
+        {
             pass_on(said, (self.rule, server), id.as_deref(), &mut self.out);
         }
     }
 }
 
+/// How a server is heard of.
+pub(super) enum Wanted {
+    /// By its standing stream.
+    Standing,
+    /// By the answer to this request, which says what is to be heard of: of servers without sessions.
+    Listening(Vec<u8>),
+}
+
+impl Wanted {
+    pub(super) fn listening(asker: Asker<'_>, filter: &Filter) -> Self {
+        let id = format!("\"{}#listen\"", asker.id);
+        let filter = String::from_utf8_lossy(&filter.write()).into_owned();
+        let params = own_params(&format!(",\"notifications\":{filter}"));
+        Self::Listening(request(
+            id.as_bytes(),
+            mcp::listen::METHOD,
+            params.as_bytes(),
+        ))
+    }
+}
+
 /// An event, kept.
-struct Event {
-    data: Option<Vec<u8>>,
+pub(super) struct Event {
+    pub(super) data: Option<Vec<u8>>,
     id: Option<Vec<u8>>,
     retry_ms: Option<u32>,
 }
@@ -200,17 +264,36 @@ impl From<Whole<'_>> for Event {
 }
 
 /// What one server said.
-struct Said<'v> {
-    server: &'v Server,
-    events: Vec<Event>,
+pub(super) struct Said<'v> {
+    pub(super) server: &'v Server,
+    pub(super) events: Vec<Event>,
+    /// Its stream is open.
+    pub(super) has_begun: bool,
+    /// It will say no more: it has no such session.
+    pub(super) is_gone: bool,
 }
 
 /// A lane on its way to its next step.
 type Stepping<'v> = Pin<Box<dyn Future<Output = (Lane<'v>, Vec<Event>)> + 'v>>;
 
+/// A lane that is under way, with whether it hears a server that is asked to be heard.
+struct UnderWay<'v> {
+    stepping: Stepping<'v>,
+    is_listening: bool,
+}
+
+impl<'v> UnderWay<'v> {
+    fn new(lane: Lane<'v>) -> Self {
+        Self {
+            is_listening: matches!(lane.wanted, Wanted::Listening(_)),
+            stepping: Box::pin(lane.step()),
+        }
+    }
+}
+
 /// The streams of several servers.
-struct Lanes<'v> {
-    stepping: Vec<Stepping<'v>>,
+pub(super) struct Lanes<'v> {
+    stepping: Vec<UnderWay<'v>>,
     /// One of them has been open.
     has_begun: bool,
     /// Why one is over that is over.
@@ -218,37 +301,43 @@ struct Lanes<'v> {
 }
 
 impl<'v> Lanes<'v> {
-    fn new(asker: Asker<'v>, session: &'v Session, servers: &[&'v Server], place: &Place) -> Self {
-        let is_call = place.of == Of::Call;
-        let of = session.servers.iter().filter_map(|open| {
-            let server = servers.iter().find(|server| *server.name == *open.name)?;
-            let last = place.of_server(&open.name);
-            // The rest of a call is one server's.
-            (!is_call || last.is_some()).then(|| Lane {
-                asker,
-                server,
-                open,
-                last: last.map(str::to_owned),
-                is_call,
-                has_begun: false,
-                stream: None,
-                held: Held::new(asker),
-                after: Duration::ZERO,
-                failures: 0,
-                over: None,
-            })
-        });
+    pub(super) fn new(
+        asker: Asker<'v>,
+        session: &'v Session,
+        servers: &[&'v Server],
+        place: &Place,
+        wanted: &dyn Fn(&OpenServer) -> Option<Wanted>,
+    ) -> Self {
         Self {
-            stepping: of
-                .map(|lane| -> Stepping<'v> { Box::pin(lane.step()) })
+            stepping: lanes(asker, session, servers, place, wanted)
+                .map(UnderWay::new)
                 .collect(),
             has_begun: false,
             failed: None,
         }
     }
 
-    fn are_over(&self) -> bool {
+    /// Asks servers without sessions anew for what is to be heard of them.
+    fn listen_anew(
+        &mut self,
+        asker: Asker<'v>,
+        session: &'v Session,
+        servers: &[&'v Server],
+        place: &Place,
+        wanted: &dyn Fn(&OpenServer) -> Option<Wanted>,
+    ) {
+        self.stepping.retain(|of| !of.is_listening);
+        let anew = lanes(asker, session, servers, place, wanted).map(UnderWay::new);
+        self.stepping.extend(anew.filter(|of| of.is_listening));
+    }
+
+    pub(super) fn are_over(&self) -> bool {
         self.stepping.is_empty()
+    }
+
+    /// How many of them there are, or may come.
+    pub(super) fn count(&self) -> usize {
+        self.stepping.len()
     }
 
     /// Ready when a server has begun a stream, when none will, or when it takes too long: then they may begin later.
@@ -264,30 +353,66 @@ impl<'v> Lanes<'v> {
     }
 
     /// What a server says next; nothing where a lane merely went on.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said<'v>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said<'v>> {
         let mut at = 0;
         while let Some(stepping) = self.stepping.get_mut(at) {
-            let Poll::Ready((mut lane, events)) = stepping.as_mut().poll(cx) else {
+            let Poll::Ready((mut lane, events)) = stepping.stepping.as_mut().poll(cx) else {
                 at += 1;
                 continue;
             };
-            let server = lane.server;
-            self.has_begun |= lane.has_begun;
+            let (server, has_begun) = (lane.server, lane.has_begun);
+            self.has_begun |= has_begun;
+            let is_gone = matches!(lane.over, Some(Failed::SessionGone));
             match lane.over.take() {
                 Some(failed) => {
                     drop(self.stepping.swap_remove(at));
                     self.failed = Some(failed);
                 }
-                None => *stepping = Box::pin(lane.step()),
+                None => stepping.stepping = Box::pin(lane.step()),
             }
-            return Poll::Ready(Said { server, events });
+            return Poll::Ready(Said {
+                server,
+                events,
+                has_begun,
+                is_gone,
+            });
         }
         Poll::Pending
     }
 }
 
+/// A lane for each server that is to be heard of.
+fn lanes<'v>(
+    asker: Asker<'v>,
+    session: &'v Session,
+    servers: &[&'v Server],
+    place: &Place,
+    wanted: &dyn Fn(&OpenServer) -> Option<Wanted>,
+) -> impl Iterator<Item = Lane<'v>> {
+    let is_call = place.of == Of::Call;
+    session.servers.iter().filter_map(move |open| {
+        let server = servers.iter().find(|server| *server.name == *open.name)?;
+        let last = place.of_server(&open.name);
+        wanted(open).map(|wanted| Lane {
+            wanted,
+            asker,
+            server,
+            open,
+            last: last.map(str::to_owned),
+            is_call,
+            has_begun: false,
+            stream: None,
+            held: Held::new(asker),
+            after: Duration::ZERO,
+            failures: 0,
+            over: None,
+        })
+    })
+}
+
 /// One server's stream.
 struct Lane<'v> {
+    wanted: Wanted,
     asker: Asker<'v>,
     server: &'v Server,
     open: &'v OpenServer,
@@ -321,10 +446,18 @@ impl<'v> Lane<'v> {
             self.asker.worker.timers.sleep(self.after).await;
         }
         let last = self.last.clone();
+        let (method, body) = match &self.wanted {
+            Wanted::Standing => (Method::Get, Bytes::new()),
+            Wanted::Listening(request) => (Method::Post, Bytes::from(request.clone())),
+        };
         let request = Request {
-            method: Method::Get,
+            method,
             open: Some(self.open),
-            body: Bytes::new(),
+            says: Says {
+                method: mcp::listen::METHOD,
+                ..Says::default()
+            },
+            body,
             last_event: last.as_deref(),
             within: None,
         };
@@ -364,6 +497,7 @@ impl<'v> Lane<'v> {
             if let Some(id) = event
                 .id
                 .as_deref()
+                .filter(|_| matches!(self.wanted, Wanted::Standing))
                 .and_then(|id| std::str::from_utf8(id).ok())
             {
                 self.last = Some(id.to_owned());

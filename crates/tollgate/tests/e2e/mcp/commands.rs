@@ -170,3 +170,22 @@ fn a_command_that_ends_at_its_start_is_told_of_with_what_it_said_last() {
         "{attempts:?}"
     );
 }
+
+#[test]
+fn a_client_without_a_session_uses_a_command_in_a_process_that_is_kept_for_it() {
+    let gate = start("");
+    let (ada, ben) = (Caller::new(&gate, "ada"), Caller::new(&gate, "ben"));
+    let process = |caller: &Caller<'_>| {
+        let params = json!({"name": "c__process", "arguments": {}});
+        let told = super::modern::ask(caller, "tools/call", &params);
+        assert_eq!(told.status, 200, "{}", told.body);
+        let answer = messages(&told.body).pop().expect("an answer");
+        assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+        answer["result"]["content"][0]["text"].clone()
+    };
+    let first = process(&ada);
+    for _ in 0..10 {
+        assert_eq!(process(&ada), first);
+    }
+    assert_ne!(process(&ben), first);
+}

@@ -8,12 +8,13 @@ import json
 import logging
 import sys
 import threading
+from typing import Annotated
 
 import httpx2
 import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
 from pydantic import BaseModel
@@ -41,9 +42,11 @@ def events():
             await ctx.report_progress(step + 1, to)
         return f"counted to {to}"
 
+    def size() -> Elicit[Size]:
+        return Elicit("Which size?", Size)
+
     @server.tool()
-    async def order(ctx: Context) -> str:
-        answer = await ctx.elicit("Which size?", Size)
+    def order(answer: Annotated[ElicitationResult[Size], Resolve(size)]) -> str:
         return f"{answer.action}: {answer.data.size}"
 
     @server.prompt()
@@ -98,7 +101,8 @@ async def check(mode):
     http = httpx2.AsyncClient(headers={"x-workload-app": "agent", "authorization": "Bearer client-key"}, timeout=60)
     transport = streamable_http_client(given["gate"], http_client=http)
     async with Client(transport, mode=mode, elicitation_callback=elicited) as client:
-        assert client.protocol_version == "2025-11-25", client.protocol_version
+        expected = "2025-11-25" if mode == "legacy" else "2026-07-28"
+        assert client.protocol_version == expected, client.protocol_version
         assert client.server_info.name == "tollgate"
         assert "Ask for sizes." in client.instructions
         passed.append("initialize")
@@ -126,7 +130,9 @@ async def check(mode):
                 result = await client.call_tool(name, {})
                 assert name == "plain__nothing" and result.is_error, (name, result)
             except MCPError as error:
-                assert error.code == -32602, error
+                # Without a session the server is asked now, and does not answer.
+                expected = -32603 if mode == "auto" and name == "dead__echo" else -32602
+                assert error.code == expected, error
         passed.append("filters")
         prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
         assert prompts == ["events__greet"], prompts
@@ -138,7 +144,8 @@ async def check(mode):
         memo = await client.read_resource("events+memo://tea")
         assert memo.contents[0].text == "memo of tea", memo
         passed.append("resources")
-        await client.send_ping()
+        if mode == "legacy":
+            await client.send_ping()
         many = [client.call_tool("events__echo", {"text": str(n)}) for n in range(50)]
         assert [text(of) for of in await asyncio.gather(*many)] == [str(n) for n in range(50)]
         passed.append("fifty_at_once")

@@ -1,0 +1,133 @@
+//! What callers without sessions have open at servers with sessions: kept, since they bring nothing that could hold it.
+//!
+//! Invariant: what is kept is bounded, and none of it is needed: what was forgotten is opened again with the next request.
+//! Not here: what is kept of a session (`mcp`, the crate), opening it (the host).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::Mark;
+use crate::secret::Secret;
+
+/// Most sessions that are kept.
+const KEPT_MAX: usize = 16_384;
+/// How long one is kept that nobody uses, seconds: as long as a command waits for its client.
+const IDLE_S: u64 = 30 * 60;
+
+/// The sessions, each by whose it is and where.
+#[derive(Default)]
+pub struct Kept {
+    open: Mutex<HashMap<Mark, Open>>,
+    requests: AtomicU64,
+}
+
+struct Open {
+    session: Secret,
+    used_unix_s: u64,
+}
+
+impl Kept {
+    /// What is open there; it counts as used.
+    #[must_use]
+    pub fn get(&self, mark: &Mark, unix_s: u64) -> Option<Vec<u8>> {
+        let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = kept.get_mut(mark)?;
+        if open.used_unix_s.saturating_add(IDLE_S) < unix_s {
+            kept.remove(mark);
+            return None;
+        }
+        open.used_unix_s = open.used_unix_s.max(unix_s);
+        Some(open.session.expose().to_vec())
+    }
+
+    /// This was opened there.
+    pub fn keep(&self, mark: Mark, session: Vec<u8>, unix_s: u64) {
+        let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&mark) {
+            kept.retain(|_, open| open.used_unix_s.saturating_add(IDLE_S) >= unix_s);
+        }
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&mark) {
+            let oldest = kept
+                .iter()
+                .min_by_key(|(mark, open)| (open.used_unix_s, **mark));
+            let oldest = oldest.map(|(mark, _)| *mark);
+            oldest.and_then(|oldest| kept.remove(&oldest));
+        }
+        let session = Secret::new(session);
+        let used_unix_s = unix_s;
+        kept.insert(
+            mark,
+            Open {
+                session,
+                used_unix_s,
+            },
+        );
+    }
+
+    /// The number of a request in one of them: a caller may be many clients, which count their requests each for itself.
+    #[must_use]
+    pub fn next_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// It is open no more.
+    pub fn forget(&self, mark: &Mark) {
+        let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(mark);
+    }
+}
+
+/// Sessions are not shown.
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is kept, and for how long.
+
+    use super::{IDLE_S, KEPT_MAX, Kept, Mark};
+
+    fn mark(n: usize) -> Mark {
+        let mut mark = [0; 12];
+        mark[..8].copy_from_slice(&n.to_be_bytes());
+        mark
+    }
+
+    #[test]
+    fn what_is_used_is_kept_and_what_is_not_is_forgotten() {
+        let kept = Kept::default();
+        kept.keep(mark(1), b"one".to_vec(), 100);
+        assert_eq!(kept.get(&mark(2), 100), None);
+        assert_ne!(kept.next_request(), kept.next_request());
+        assert_eq!(
+            kept.get(&mark(1), 100 + IDLE_S).as_deref(),
+            Some(&b"one"[..])
+        );
+        assert_eq!(
+            kept.get(&mark(1), 100 + 2 * IDLE_S).as_deref(),
+            Some(&b"one"[..])
+        );
+        assert_eq!(kept.get(&mark(1), 101 + 3 * IDLE_S), None);
+        kept.keep(mark(1), b"again".to_vec(), 100);
+        kept.forget(&mark(1));
+        assert_eq!(kept.get(&mark(1), 100), None);
+    }
+
+    #[test]
+    fn past_the_bound_what_was_used_the_longest_ago_is_forgotten() {
+        let kept = Kept::default();
+        for n in 0..KEPT_MAX {
+            kept.keep(mark(n), Vec::new(), 1000 + n as u64 % 7);
+        }
+        assert!(kept.get(&mark(0), 1010).is_some());
+        kept.keep(mark(KEPT_MAX), Vec::new(), 1010);
+        assert!(kept.get(&mark(0), 1010).is_some() && kept.get(&mark(7), 1010).is_none());
+        assert!(kept.get(&mark(KEPT_MAX), 1010).is_some());
+        assert!(!format!("{kept:?}").contains("session"));
+    }
+}

@@ -1,0 +1,255 @@
+//! What servers have open for a caller that brings no session: nothing where they need none, and otherwise a session that the gate keeps.
+//!
+//! Invariant: what is kept is of one caller on one route at one server; it is opened anew where it is gone, and nobody else has it.
+//! Not here: sessions that clients bring (`session`), what is kept (`policy::mcp`).
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use mcp::discover::{self, Found, found, own_params};
+use mcp::handshake::{Answered, answered as read_answer, own_params as handshake_params};
+use mcp::session::{OpenServer, Session};
+use mcp::version::Version;
+use policy::attempt::Failure;
+use policy::mcp::{Mark, Mcp, McpRoute, Server};
+use wire::head::Method;
+
+use super::ask::{Asker, Failed, Request, Says};
+use super::call::{Call, Stop, principal, rule};
+use super::join::{Boxed, all, while_there};
+use super::read::{request, result};
+use crate::client::Downstream;
+use crate::tool_memory::{Speaks, Tools};
+use crate::worker_snapshot::WorkerSnapshot;
+
+/// What a server has open, and what it said of itself.
+pub(super) struct Open<'v> {
+    pub(super) server: &'v Server,
+    pub(super) opened: Result<(OpenServer, Answered), Failed>,
+}
+
+/// What the servers of a rule have open for the caller of a message.
+pub(super) async fn of<'v, D: Downstream>(
+    call: &Call,
+    view: &'v WorkerSnapshot,
+    rule: &McpRoute,
+    only: Option<usize>,
+    client: &mut D,
+) -> Result<Vec<Open<'v>>, Stop> {
+    let Some((config, tools)) = Call::config(view) else {
+        return Ok(Vec::new());
+    };
+    let (worker, call_id) = (call.worker.clone(), call.id.clone());
+    let asker = super::asker(&worker, view, &call_id);
+    let places = rule.servers.iter().copied();
+    let places = places.filter(|place| only.is_none_or(|only| only == *place));
+    let servers = places.filter_map(|place| Some((place, config.servers.get(place)?)));
+    let waits = servers.map(|(place, server)| {
+        let mark = mark(call, view, &server.name);
+        let wait: Boxed<'_, _> = Box::pin(async move {
+            let opened = match mark {
+                Some(mark) => one(asker, config, tools, (place, server), mark).await,
+                None => Err(Failed::Bug),
+            };
+            Open { server, opened }
+        });
+        wait
+    });
+    while_there(all(waits.collect()), &worker, client).await
+}
+
+/// The same as the session that a client might have brought; and why one is missing that is.
+pub(super) fn as_session(opened: Vec<Open<'_>>) -> (Session, Option<Failed>) {
+    let mut session = Session {
+        until_unix_s: u64::MAX,
+        version: Version::V20260728,
+        can: mcp::client::Can::default(),
+        servers: Vec::new(),
+    };
+    let mut failed = None;
+    for open in opened {
+        match open.opened {
+            Ok((server, _)) => session.servers.push(server),
+            Err(why) => failed = Some(why),
+        }
+    }
+    (session, failed)
+}
+
+/// Whose it is what a caller has open at a server.
+fn mark(call: &Call, view: &WorkerSnapshot, server: &str) -> Option<Mark> {
+    let (record, (_, tools)) = (call.record()?, Call::config(view)?);
+    let (nth, ..) = rule(record, view).ok()?;
+    let who = principal(record, view);
+    let place = tools.places.get(nth)?;
+    Some(tools.sealer.mark_of_caller(place, &who, server))
+}
+
+/// What was open at these servers is so no more.
+pub(super) fn forget<'s>(
+    call: &Call,
+    view: &WorkerSnapshot,
+    servers: impl Iterator<Item = &'s str>,
+) {
+    let Some((config, tools)) = Call::config(view) else {
+        return;
+    };
+    for name in servers {
+        if let Some(mark) = mark(call, view, name) {
+            config.kept.forget(&mark);
+        }
+        let place = config.servers.iter().position(|of| *of.name == *name);
+        if let Some(place) = place {
+            tools.ask_again(place);
+        }
+    }
+}
+
+async fn one(
+    asker: Asker<'_>,
+    config: &Mcp,
+    tools: &Tools,
+    (place, server): (usize, &Server),
+    mark: Mark,
+) -> Result<(OpenServer, Answered), Failed> {
+    let unix_s = || asker.worker.clock.wall_ms(asker.worker.now()) / 1000;
+    let speaks = tools.speaks(place, asker.worker.now());
+    if let Some(Speaks::Modern(answered)) = &speaks {
+        return Ok((needs_none(server, answered), (**answered).clone()));
+    }
+    let kept = config.kept.get(&mark, unix_s());
+    if let Some((open, instructions)) = kept.as_deref().and_then(OpenServer::read) {
+        let instructions = std::str::from_utf8(instructions).ok();
+        let instructions = instructions.filter(|text| !text.is_empty());
+        let answered = Answered {
+            version: open.version,
+            abilities: open.abilities,
+            instructions: instructions.map(str::to_owned),
+        };
+        return Ok((open, answered));
+    }
+    if speaks.is_none()
+        && let Some(answered) = modern(asker, config, tools, (place, server)).await?
+    {
+        return Ok((needs_none(server, &answered), (*answered).clone()));
+    }
+    let (open, answered) = begun(asker, config, server).await?;
+    let mut text = Vec::new();
+    if open.write(&mut text).is_some() {
+        text.extend(answered.instructions.iter().flat_map(|text| text.bytes()));
+        config.kept.keep(mark, text, unix_s());
+    }
+    Ok((open, answered))
+}
+
+/// What is open at a server that keeps no sessions.
+pub(super) fn needs_none(server: &Server, answered: &Answered) -> OpenServer {
+    OpenServer {
+        name: (&*server.name).into(),
+        version: Version::V20260728,
+        abilities: answered.abilities,
+        id: None,
+    }
+}
+
+/// What a server says of itself without a session; none where it has to have one.
+///
+/// # Errors
+/// It says nothing at all.
+pub(super) async fn modern(
+    asker: Asker<'_>,
+    config: &Mcp,
+    tools: &Tools,
+    (place, server): (usize, &Server),
+) -> Result<Option<Rc<Answered>>, Failed> {
+    if server.is_command {
+        return Ok(None);
+    }
+    let nothing = OpenServer {
+        name: (&*server.name).into(),
+        version: Version::V20260728,
+        abilities: mcp::handshake::Abilities::default(),
+        id: None,
+    };
+    let id = format!("\"{}#discover\"", asker.id);
+    let message = request(id.as_bytes(), discover::METHOD, own_params("").as_bytes());
+    let message = (discover::METHOD, message);
+    let heard = asker
+        .ask(
+            server,
+            Some(&nothing),
+            message,
+            id.as_bytes(),
+            config.within,
+        )
+        .await;
+    let speaks = match heard {
+        Ok(heard) => match found(&heard.message) {
+            Found::Modern(answered) => Speaks::Modern(Rc::new(answered)),
+            Found::Legacy => Speaks::Legacy,
+        },
+        // It does not know what it was asked, in one of many ways.
+        Err(
+            Failed::Upstream(Failure::Status(_))
+            | Failed::Unusable(_)
+            | Failed::TooLong
+            | Failed::SessionGone,
+        ) => Speaks::Legacy,
+        Err(failed) => return Err(failed),
+    };
+    tools.has_spoken(place, asker.worker.now(), speaks.clone());
+    match speaks {
+        Speaks::Modern(answered) => Ok(Some(answered)),
+        Speaks::Legacy => Ok(None),
+    }
+}
+
+/// Begins a session with a server.
+async fn begun(
+    asker: Asker<'_>,
+    config: &Mcp,
+    server: &Server,
+) -> Result<(OpenServer, Answered), Failed> {
+    let message = request(b"0", "initialize", handshake_params().as_bytes());
+    let message = ("initialize", message);
+    let heard = asker
+        .ask(server, None, message, b"0", config.within)
+        .await?;
+    let answered = result(&heard.message).and_then(read_answer);
+    let unusable = Failed::Unusable(mcp::events::Unusable::NoMessage);
+    let answered = answered.ok_or(unusable)?;
+    let open = OpenServer {
+        name: (&*server.name).into(),
+        version: answered.version,
+        abilities: answered.abilities,
+        id: heard.session,
+    };
+    tell(
+        asker,
+        config,
+        (server, &open),
+        br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec(),
+    )
+    .await;
+    Ok((open, answered))
+}
+
+/// Tells a server something that it does not answer, and waits until it has it, as long as one may take.
+pub(super) async fn tell(
+    asker: Asker<'_>,
+    config: &Mcp,
+    (server, open): (&Server, &OpenServer),
+    message: Vec<u8>,
+) {
+    let request = Request {
+        method: Method::Post,
+        open: Some(open),
+        says: Says::default(),
+        body: Bytes::from(message),
+        last_event: None,
+        within: Some(config.within),
+    };
+    let sending = asker.send(server, request);
+    // What became of it is in the log of attempts.
+    drop(asker.worker.timers.timeout(config.within, sending).await);
+}
