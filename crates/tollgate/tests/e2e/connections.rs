@@ -172,7 +172,7 @@ fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
         "the admin endpoint keeps its descriptors"
     );
     eventually("the log says that nobody is let in", || {
-        gate.log().contains("no client is let in")
+        gate.log().contains("no client connection is accepted")
     });
     finish.give();
     let response = streaming.response();

@@ -120,7 +120,7 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
         let log = gate.log();
         let said = log
             .lines()
-            .rfind(|line| line.contains("take effect with the next start"));
+            .rfind(|line| line.contains("take effect at the next start"));
         said.unwrap_or_else(|| panic!("no warning:\n{log}"))
             .to_owned()
     };
