@@ -17,7 +17,9 @@ pub(crate) enum Offline {
     Fit(fit::Fit),
     #[command(before_help = "Example:\n  prove engine replay recording --preset mine.toml")]
     Replay(replay::Replay),
-    #[command(before_help = "Example:\n  prove engine soak --preset gpt-oss-120b.h100x4 --users 190 --hours 3")]
+    #[command(
+        before_help = "Example:\n  prove engine soak --preset gpt-oss-120b.h100x4 --users 190 --hours 3"
+    )]
     Soak(soak::Soak),
 }
 
