@@ -445,6 +445,7 @@ impl Axes {
             let is_level = matches!(mark, Mark::Level { .. });
             if is_level && (to_y - down).abs() > FAR / 2.0 {
                 let x = place.x + 3.0;
+                drawn.upright(x, (down.min(to_y), down.max(to_y)));
                 let _ = write!(
                     out,
                     r#"<line class="lead" x1="{x:.1}" x2="{x:.1}" y1="{down:.1}" y2="{to_y:.1}"/>"#
