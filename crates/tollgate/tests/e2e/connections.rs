@@ -194,7 +194,7 @@ fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
     assert!(!log.contains(ran_out), "it ran out of descriptors");
     let lines = log
         .lines()
-        .filter(|line| line.contains("no client is let in: "));
+        .filter(|line| line.contains("no client connection is accepted: "));
     assert_eq!(lines.count(), 1, "one line says that it begins");
 }
 
