@@ -159,7 +159,7 @@ async fn answer<D: Downstream>(
             reply::refuse(client, &reply, shape, id, &limits, &cors, patience).await
         }
         Verdict::Models { names, one } => {
-            reply::models(client, names, one.as_ref(), id, &cors, patience).await
+            reply::models(client, (names, one.as_ref()), head, id, &cors, patience).await
         }
         Verdict::Counted(asked, tokens) => {
             reply::counted(client, *asked, *tokens, id, &cors, patience).await

@@ -43,6 +43,7 @@ impl Counted {
             Operation::Messages => Some(Self::Messages),
             Operation::Embeddings => Some(Self::Embeddings),
             Operation::Models
+            | Operation::GeminiModels
             | Operation::CountTokens
             | Operation::Moderations
             | Operation::Rerank

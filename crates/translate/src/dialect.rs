@@ -109,6 +109,7 @@ impl Dialect {
         match operation {
             // The list of models is of the gate itself, and what a route lets through unread nobody reads.
             Operation::Models | Operation::Unread | Operation::Http | Operation::Mcp => true,
+            Operation::GeminiModels => self == Self::Gemini,
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
             named if named.is_named_by_path() => self.is_of_google(),
@@ -127,7 +128,10 @@ impl Dialect {
     pub(crate) fn moves(self, operation: Operation) -> bool {
         match self {
             Self::Azure => azure::moves(operation),
-            _ => self.is_of_google() && operation.is_named_by_path(),
+            _ => {
+                let is_listing = operation == Operation::GeminiModels;
+                self.is_of_google() && (is_listing || operation.is_named_by_path())
+            }
         }
     }
 
@@ -138,8 +142,8 @@ impl Dialect {
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>> {
         match self {
-            Self::Gemini => Ok(gemini::pass::pass(gemini::Place::Studio, asked, request)),
-            Self::Vertex => Ok(gemini::pass::pass(gemini::Place::Vertex, asked, request)),
+            Self::Gemini => gemini::pass::pass(gemini::Place::Studio, asked, request),
+            Self::Vertex => gemini::pass::pass(gemini::Place::Vertex, asked, request),
             Self::Azure => azure::pass(asked, request).map(|()| None),
             Self::OpenAi | Self::Anthropic | Self::Responses | Self::Bedrock => Ok(None),
         }

@@ -94,6 +94,8 @@ operations! {
     CountContent = gemini::COUNT,
     /// Google's `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`
     EmbedContent = gemini::EMBED,
+    /// Google's `GET /v1beta/models` and `GET /v1beta/models/{model}`, and Vertex AI's of the models of publishers
+    GeminiModels = gemini::LISTED,
     /// Amazon Bedrock's `Converse`, which a backend may be asked for in place of what the client says.
     Converse = bedrock::DIALECT,
     /// A call that a route lists and lets through unread.
@@ -213,6 +215,13 @@ impl Operation {
         self.dialect().generates
     }
 
+    /// Whether it asks which models there are, or what one of them is.
+    #[inline]
+    #[must_use]
+    pub fn lists_models(self) -> bool {
+        matches!(self, Self::Models | Self::GeminiModels)
+    }
+
     /// The members of its body that say who is behind the call, the first that says it first.
     pub(crate) fn user_members(self) -> impl Iterator<Item = &'static str> {
         (0..).map_while(move |nth| self.dialect().name_of(Name::User, nth))
@@ -250,10 +259,12 @@ impl Operation {
 
     #[cold]
     fn of_named(method: Method, path: &str) -> Result<Self, Unknown> {
-        match gemini::Named::of(path) {
-            None => Err(Unknown::Path),
-            Some(named) if method == Method::Post => Ok(named.operation),
-            Some(_) => Err(Unknown::Method("POST")),
+        match (gemini::Named::of(path), method) {
+            (Some(named), Method::Post) => Ok(named.operation),
+            (Some(_), _) => Err(Unknown::Method("POST")),
+            (None, _) if gemini::Listed::of(path).is_none() => Err(Unknown::Path),
+            (None, Method::Get | Method::Head) => Ok(Self::GeminiModels),
+            (None, _) => Err(Unknown::Method("GET, HEAD")),
         }
     }
 
@@ -268,6 +279,9 @@ impl Operation {
             (Method::Get | Method::Head, Some(_)) => Ok(Self::Unread),
             (_, Some(_)) => Err(Unknown::Method("POST")),
             (Method::Get | Method::Head, None) if is_models(rest) => Ok(Self::Models),
+            (Method::Get | Method::Head, None) if is_listed_below_root(rest) => {
+                Ok(Self::GeminiModels)
+            }
             (Method::Options | Method::Other, None) if rest == MODELS => {
                 Err(Unknown::Method("GET, HEAD"))
             }
@@ -302,6 +316,17 @@ fn named_below_root(rest: &str) -> Option<Operation> {
     gemini::Named::below_root(&below).map(|named| named.operation)
 }
 
+/// Whether this is the list of a publisher's models at Vertex AI, or one of them.
+#[cold]
+fn is_listed_below_root(rest: &str) -> bool {
+    is_of_vertex(rest) && gemini::Listed::of(&format!("/v1/{rest}")).is_some()
+}
+
+/// Whether what follows `/v1/` lies below one of Vertex AI's collections, which OpenAI's API does not have.
+fn is_of_vertex(rest: &str) -> bool {
+    rest.starts_with("publishers/") || rest.starts_with("projects/")
+}
+
 /// Whether this is the list of the models, or one of them.
 fn is_models(rest: &str) -> bool {
     let Some(name) = rest.strip_prefix(MODELS) else {
@@ -327,7 +352,7 @@ impl ErrorFormat {
     pub fn of(path: &str) -> Self {
         match path.strip_prefix("/v1/") {
             Some(rest) => Self::below_root(rest),
-            None if path.starts_with("/v1beta/") => Self::Google,
+            None if path.starts_with("/v1beta/") || path.starts_with("/v1beta1/") => Self::Google,
             None => Self::default(),
         }
     }
@@ -335,6 +360,9 @@ impl ErrorFormat {
     /// The same of what follows `/v1/`.
     #[must_use]
     pub fn below_root(rest: &str) -> Self {
+        if is_of_vertex(rest) {
+            return Self::Google;
+        }
         let is_below = |(known, _): &&(&str, Operation)| {
             let below = rest.strip_prefix(known);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))

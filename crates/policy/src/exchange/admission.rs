@@ -185,7 +185,7 @@ pub(super) fn admit(
     s: &Snapshot,
     levels: &Levels,
 ) -> Result<Decision, Refusal> {
-    if opened.operation == Operation::Models
+    if opened.operation.lists_models()
         && let Some(names) = route::models_of(s, opened.workload, caller.map(|caller| &**caller))
     {
         may(None)?;
@@ -279,7 +279,7 @@ pub(super) fn route_of(
     call: Option<&CallHead>,
     s: &Snapshot,
 ) -> Result<Option<RouteId>, Refusal> {
-    let is_listing = opened.operation == Operation::Models
+    let is_listing = opened.operation.lists_models()
         && route::models_of(s, opened.workload, caller.map(|caller| &**caller)).is_some();
     if is_listing {
         return Ok(None);
@@ -297,7 +297,7 @@ fn grant<'s>(
 ) -> Result<Chosen<'s>, Refusal> {
     let asked = call.and_then(|c| c.model.as_deref());
     let has_own_models = |caller: &&Arc<Caller>| !caller.models.is_empty();
-    if opened.operation != Operation::Models
+    if !opened.operation.lists_models()
         && let Some(caller) = caller.filter(has_own_models)
     {
         check_model(caller, call, asked)?;

@@ -70,6 +70,7 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         Operation::CountTokens | Operation::CountContent => Some(0),
         Operation::Responses
         | Operation::Models
+        | Operation::GeminiModels
         | Operation::Rerank
         | Operation::Speech
         | Operation::Transcriptions
@@ -98,6 +99,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::EmbedContent
         | Operation::CountContent
         | Operation::Models
+        | Operation::GeminiModels
         | Operation::CountTokens
         | Operation::Moderations
         | Operation::Rerank

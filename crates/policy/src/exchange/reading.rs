@@ -287,7 +287,7 @@ impl Exchange {
         if let Some(user) = call.as_mut().and_then(|call| call.user.take()) {
             self.said_user(user, opened.workload, s);
         }
-        if opened.operation == Operation::Models {
+        if opened.operation.lists_models() {
             route::check_named(self.record.caller.as_deref(), head.path())?;
         }
         let mut reason = None;

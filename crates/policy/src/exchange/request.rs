@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::dialect::gemini::{self, Named};
+use wire::dialect::gemini::{Listed, Named};
 use wire::filter::{self, Answering, Filter, Manner, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
@@ -115,6 +115,7 @@ fn pass<'f>(
     };
     let below = match (&named, asked) {
         (Some(named), _) => Some(named.below),
+        (None, Operation::GeminiModels) => gemini_listed(head),
         (None, Operation::CountTokens) => head.path().strip_prefix("/v1"),
         (None, _) => None,
     };
@@ -166,9 +167,15 @@ fn named_path<'a>(record: &Record, backend: &Backend, head: &'a RequestHead) -> 
         return Cow::Borrowed("");
     };
     match model_of(record, backend).filter(|model| *model != named.model) {
-        Some(model) => gemini::path(model, named.verb).into(),
+        Some(model) => named.path_of(model).into(),
         None => named.below.into(),
     }
+}
+
+/// The same of a call that asks Google's API which models there are.
+#[cold]
+fn gemini_listed(head: &RequestHead) -> Option<&str> {
+    Listed::of(head.path()).map(|listed| listed.below)
 }
 
 impl<'a> AttemptRequest<'a> {
@@ -202,6 +209,7 @@ impl<'a> AttemptRequest<'a> {
             path: match record.operation {
                 Some(Operation::Http) => head.path().into(),
                 Some(named) if named.is_named_by_path() => named_path(record, backend, head),
+                Some(Operation::GeminiModels) => gemini_listed(head).unwrap_or_default().into(),
                 _ => head.path().strip_prefix("/v1").unwrap_or_default().into(),
             },
             is_plain,

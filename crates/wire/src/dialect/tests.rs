@@ -3,9 +3,9 @@
 use crate::head::{ID_BEGINS, Method};
 
 use super::Operation::{
-    Chat, Completions, CountContent, CountTokens, EmbedContent, Embeddings, GenerateContent,
-    ImageEdits, Images, Messages, Models, Moderations, Rerank, Responses, Speech, Transcriptions,
-    Unread,
+    Chat, Completions, CountContent, CountTokens, EmbedContent, Embeddings, GeminiModels,
+    GenerateContent, ImageEdits, Images, Messages, Models, Moderations, Rerank, Responses, Speech,
+    Transcriptions, Unread,
 };
 use super::gemini::{self, Manner, Named};
 use super::{ErrorFormat, MODELS, Name, Operation, POSTED, Unknown, names};
@@ -86,7 +86,73 @@ fn every_path_and_method_has_one_meaning() {
             Ok(EmbedContent),
         ),
         (Method::Get, "/v1beta/models/m:generateContent", Err(post)),
-        (Method::Get, "/v1beta/models", Err(Unknown::Path)),
+        (Method::Get, "/v1beta/models", Ok(GeminiModels)),
+        (Method::Head, "/v1beta/models", Ok(GeminiModels)),
+        (Method::Post, "/v1beta/models", Err(read)),
+        (Method::Delete, "/v1beta/models/m", Err(read)),
+        (Method::Get, "/v1beta/models/org/m:free", Ok(GeminiModels)),
+        (Method::Get, "/v1beta/models/", Err(Unknown::Path)),
+        (Method::Get, "/v1beta/models/a%3Fb", Err(Unknown::Path)),
+        (Method::Get, "/v1beta/modelsx", Err(Unknown::Path)),
+        (Method::Get, "/v1beta1/models", Err(Unknown::Path)),
+        (
+            Method::Get,
+            "/v1beta1/publishers/google/models",
+            Ok(GeminiModels),
+        ),
+        (
+            Method::Get,
+            "/v1/publishers/google/models/m",
+            Ok(GeminiModels),
+        ),
+        (
+            Method::Get,
+            "/v1/projects/p/locations/l/publishers/org/models/m",
+            Ok(GeminiModels),
+        ),
+        (Method::Get, "/v1/publishers/org/models", Ok(Unread)),
+        (Method::Get, "/v1/publishers/google/models/a/b", Ok(Unread)),
+        (Method::Get, "/v1/projects/p/locations/l/models", Ok(Unread)),
+        (
+            Method::Post,
+            "/v1beta1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent",
+            Ok(GenerateContent),
+        ),
+        (
+            Method::Post,
+            "/v1/projects/p/locations/l/publishers/org/models/m:countTokens",
+            Ok(CountContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/google/models/m:embedContent",
+            Ok(EmbedContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/google/models/m:predict",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/google/models/a/b:generateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/a%2Fb/models/m:generateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1/projects/p/locations/l/endpoints/1:generateContent",
+            Ok(Unread),
+        ),
+        (
+            Method::Post,
+            "/v1/projects/p/x/locations/l/models/m:generateContent",
+            Ok(Unread),
+        ),
         (Method::Post, "/v1beta/models/m:predict", Err(Unknown::Path)),
         (
             Method::Post,
@@ -221,6 +287,9 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
         "/v1beta/models/m:generateContent",
         "/v1beta/models",
         "/v1/models/m:generateContent",
+        "/v1beta1/publishers/google/models",
+        "/v1/publishers/google/models/m",
+        "/v1/projects/p/locations/l/x",
     ] {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::Google, "{path}");
     }
@@ -289,4 +358,32 @@ fn a_path_of_google_says_which_model_answers_and_how() {
         let again = Named::below_root(&again).expect("a call");
         assert_eq!((again.model, again.verb), (named.model, named.verb));
     }
+}
+
+#[test]
+fn a_path_of_vertex_names_its_model_by_publisher_and_leaves_the_project_to_the_backend() {
+    let table = [
+        ("google", "m", "m"),
+        ("org", "m@001", "org/m@001"),
+        ("google", "m:free", "m:free"),
+    ];
+    for (publisher, model, name) in table {
+        for place in [
+            "",
+            "projects/p/locations/l/",
+            "projects/a.com:p/locations/l/",
+        ] {
+            let path = format!("/v1/{place}publishers/{publisher}/models/{model}:generateContent");
+            let named = Named::of(&path).expect("a call");
+            assert_eq!(&*named.model, name, "{path}");
+            let below = format!("/publishers/{publisher}/models/{model}:generateContent");
+            assert_eq!(named.below, below);
+            let again = named.path_of(&named.model);
+            let again = Named::below_root(&again);
+            // What an escape says was said as it is.
+            assert!(model.contains(':') || again == Some(named), "{again:?}");
+        }
+    }
+    let named = Named::of("/v1beta/models/m:generateContent").expect("a call");
+    assert_eq!(named.path_of("org/n"), "/models/org%2Fn:generateContent");
 }
