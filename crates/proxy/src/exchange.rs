@@ -155,7 +155,7 @@ async fn answer<D: Downstream>(
     let sent = match &verdict {
         Verdict::Refuse(refusal) => {
             let (reply, limits) = (refusal.reply(), active.rate_limits());
-            let shape = ErrorFormat::of(head.path());
+            let shape = reply::error_format(head);
             reply::refuse(client, &reply, shape, id, &limits, &cors, patience).await
         }
         Verdict::Models { names, one } => {

@@ -14,7 +14,7 @@ use policy::exchange::Exchange;
 use policy::limit::{Kind, Level};
 use policy::login::LoginReply;
 use policy::operation::Operation;
-use policy::refusal::{ErrorFormat, LocalReply, escape};
+use policy::refusal::{ErrorFormat, LocalReply};
 use policy::revision::Revision;
 use wire::head::RequestHead;
 
@@ -25,6 +25,7 @@ use crate::deadline::Deadline;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 use listing::Listing;
+pub(crate) use listing::error_format;
 
 /// How long a browser may remember the answer to a preflight, seconds.
 const REMEMBERED: &[u8] = b"600";

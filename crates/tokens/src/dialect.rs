@@ -53,6 +53,8 @@ impl Counted {
             | Operation::ImageEdits
             | Operation::GenerateContent
             | Operation::Converse
+            | Operation::CohereChat
+            | Operation::CohereEmbed
             | Operation::CountContent
             | Operation::EmbedContent
             | Operation::Unread

@@ -9,7 +9,7 @@ pub(crate) mod read_answer;
 pub(crate) mod read_call;
 mod read_contents;
 pub(crate) mod schema;
-mod sealed;
+pub(crate) mod sealed;
 mod thinking;
 pub(crate) mod write_answer;
 pub(crate) mod write_call;

@@ -8,6 +8,7 @@
 
 mod anthropic_messages;
 mod bedrock;
+pub(crate) mod cohere;
 mod count_tokens;
 mod description;
 mod embeddings;
@@ -78,7 +79,7 @@ operations! {
     CountTokens = count_tokens::DIALECT,
     /// `POST /v1/moderations`
     Moderations = openai_other::MODERATIONS,
-    /// `POST /v1/rerank` and `POST /v1/score`, as vLLM has them
+    /// `POST /v1/rerank`, `POST /v2/rerank` and `POST /v1/score`, as Cohere, Jina and vLLM have them
     Rerank = openai_other::RERANK,
     /// `POST /v1/audio/speech`
     Speech = openai_other::SPEECH,
@@ -98,6 +99,10 @@ operations! {
     GeminiModels = gemini::LISTED,
     /// Amazon Bedrock's `Converse`, which a backend may be asked for in place of what the client says.
     Converse = bedrock::DIALECT,
+    /// Cohere's chat, which a backend may be asked for in place of what the client says.
+    CohereChat = cohere::CHAT,
+    /// The same of texts that are to be embedded.
+    CohereEmbed = cohere::EMBED,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.
@@ -144,6 +149,8 @@ const PATHS: usize = {
 
 /// The path that matters most.
 const CHAT: &str = openai_chat::DIALECT.paths[0];
+/// Cohere's newest version of a call whose members are the same in all.
+const RERANK_V2: &str = "/v2/rerank";
 /// The path of the models; one of them is named below it.
 pub const MODELS: &str = "models";
 
@@ -259,6 +266,12 @@ impl Operation {
 
     #[cold]
     fn of_named(method: Method, path: &str) -> Result<Self, Unknown> {
+        if path == RERANK_V2 {
+            return match method {
+                Method::Post => Ok(Self::Rerank),
+                _ => Err(Unknown::Method("POST")),
+            };
+        }
         match (gemini::Named::of(path), method) {
             (Some(named), Method::Post) => Ok(named.operation),
             (Some(_), _) => Err(Unknown::Method("POST")),
@@ -418,6 +431,17 @@ pub(crate) const fn names<const N: usize>(of: Name) -> [&'static str; N] {
     }
     assert!(count == N, "another number of names");
     names
+}
+
+/// What follows the API's root in the path of a call of the table.
+#[inline]
+#[must_use]
+pub fn below_root(path: &str) -> &str {
+    match path.strip_prefix("/v1") {
+        Some(below) => below,
+        None if path == RERANK_V2 => "/rerank",
+        None => "",
+    }
 }
 
 /// The only name that dialects have for this.

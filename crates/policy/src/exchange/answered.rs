@@ -116,6 +116,7 @@ impl Answered<'_> {
             reasoning: usage.reasoning,
             audio_prompt: usage.audio_prompt,
             audio_completion: usage.audio_completion,
+            searches: usage.searches,
             prompt_said: or_refused(prompt_beyond, usage.prompt_said),
             completion_said: or_refused(completion_beyond, usage.completion_said),
             is_beyond_body,

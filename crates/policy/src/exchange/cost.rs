@@ -77,6 +77,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Images
         | Operation::ImageEdits
         | Operation::Converse
+        | Operation::CohereChat
+        | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
         | Operation::Mcp => None,
@@ -108,6 +110,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Images
         | Operation::ImageEdits
         | Operation::Converse
+        | Operation::CohereChat
+        | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
         | Operation::Mcp => None,

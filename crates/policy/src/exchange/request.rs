@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use wire::dialect::below_root;
 use wire::dialect::gemini::{Listed, Named};
 use wire::filter::{self, Answering, Filter, Manner, Unfit};
 use wire::head::{Known, Method, RequestHead};
@@ -210,7 +211,7 @@ impl<'a> AttemptRequest<'a> {
                 Some(Operation::Http) => head.path().into(),
                 Some(named) if named.is_named_by_path() => named_path(record, backend, head),
                 Some(Operation::GeminiModels) => gemini_listed(head).unwrap_or_default().into(),
-                _ => head.path().strip_prefix("/v1").unwrap_or_default().into(),
+                _ => below_root(head.path()).into(),
             },
             is_plain,
             query: query.map_or_else(String::new, |query| format!("?{query}")),

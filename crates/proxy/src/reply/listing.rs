@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use policy::refusal::escape;
+use policy::refusal::{ErrorFormat, escape};
 use wire::dialect::gemini::Listed;
 use wire::head::RequestHead;
 
@@ -25,7 +25,7 @@ impl Listing {
         match Listed::of(head.path()) {
             Some(listed) if listed.is_published => Self::Vertex,
             Some(_) => Self::Studio,
-            None if head.fields.by_name(b"x-goog-api-client").next().is_some() => Self::Studio,
+            None if is_of_google(head) => Self::Studio,
             None => Self::OpenAi,
         }
     }
@@ -79,6 +79,20 @@ impl Listing {
                 body.extend_from_slice(b"\"}");
             }
         }
+    }
+}
+
+/// Whether one of Google's SDKs asks, at a path that OpenAI's have too: it names itself.
+fn is_of_google(head: &RequestHead) -> bool {
+    head.fields.by_name(b"x-goog-api-client").next().is_some()
+}
+
+/// In which form this client reads an error.
+pub(crate) fn error_format(head: &RequestHead) -> ErrorFormat {
+    let is_shared = head.path().starts_with("/v1/models");
+    match is_shared && is_of_google(head) {
+        true => ErrorFormat::Google,
+        false => ErrorFormat::of(head.path()),
     }
 }
 

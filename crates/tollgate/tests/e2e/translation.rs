@@ -4,6 +4,7 @@
 //! Not here: what each member becomes (`vectors/translate`).
 
 mod bedrock;
+mod cohere;
 mod google;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};

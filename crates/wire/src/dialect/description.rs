@@ -93,6 +93,10 @@ pub(crate) enum Name {
     CacheWrites,
     /// A list by how long what was written is kept.
     CacheWriteList,
+    /// Objects with counts of their own: what was read and made, and what of it is billed.
+    Units,
+    /// In them, beside the tokens.
+    SearchUnits,
     CacheWrite5m,
     CacheWrite1h,
 

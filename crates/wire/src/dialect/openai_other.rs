@@ -1,5 +1,6 @@
-//! OpenAI's calls of which only the model is read: moderations, audio and images; and vLLM's rerank.
+//! OpenAI's calls of which only the model is read: moderations, audio and images; and rerank, as Cohere, Jina and vLLM have it.
 
+use super::cohere;
 use super::description::Dialect;
 
 pub(super) const MODERATIONS: Dialect = Dialect {
@@ -11,6 +12,7 @@ pub(super) const MODERATIONS: Dialect = Dialect {
 pub(super) const RERANK: Dialect = Dialect {
     name: "rerank",
     paths: &["rerank", "score"],
+    reports: cohere::IN_META,
     ..Dialect::JSON
 };
 

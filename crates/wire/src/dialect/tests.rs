@@ -34,6 +34,10 @@ fn every_path_and_method_has_one_meaning() {
         (Method::Post, "/v1/moderations", Ok(Moderations)),
         (Method::Post, "/v1/rerank", Ok(Rerank)),
         (Method::Post, "/v1/score", Ok(Rerank)),
+        (Method::Post, "/v2/rerank", Ok(Rerank)),
+        (Method::Get, "/v2/rerank", Err(post)),
+        (Method::Post, "/v2/rerank/", Err(Unknown::Path)),
+        (Method::Post, "/v2/score", Err(Unknown::Path)),
         (Method::Post, "/v1/audio/speech", Ok(Speech)),
         (Method::Post, "/v1/audio/transcriptions", Ok(Transcriptions)),
         (Method::Post, "/v1/audio/translations", Ok(Transcriptions)),
@@ -262,15 +266,15 @@ fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
 fn an_event_is_decoded_for_every_usage_and_error_that_a_dialect_has() {
     // `sse` looks for these two words before it decodes.
     let ends = |path: &str, word| path.rsplit('.').next() == Some(word);
-    let [of_event, of_response, of_gemini] = names(Name::EventUsage);
+    let [of_event, of_response, of_gemini, of_cohere] = names(Name::EventUsage);
     let beginning = super::name(Name::BeginningUsage);
-    let usage = [of_event, of_response, of_gemini, beginning];
+    let usage = [of_event, of_response, of_gemini, of_cohere, beginning];
     let begins = |path: &&str| {
         let last = path.rsplit('.').next();
         last.is_some_and(|last| last.starts_with("usage"))
     };
     assert!(usage.iter().all(begins), "{usage:?}");
-    let errors = names::<2>(Name::EventError);
+    let errors = names::<3>(Name::EventError);
     assert!(errors.iter().all(|path| ends(path, "error")), "{errors:?}");
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ANSWER, GENERATED, WHO, engine};
 use crate::harness::answer::{events, json as answer};
-use crate::harness::{Gate, Sdk, Seen, Step, Upstream, post, tollgate};
+use crate::harness::{Gate, Sdk, Step, Upstream, post, tollgate};
 
 const HELLO: &str = r#"{"contents":[{"role":"user","parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":50}}"#;
 
@@ -18,10 +18,6 @@ fn google() -> Upstream {
             false => answer(200, GENERATED),
         })]
     })
-}
-
-fn path_of(seen: &Seen) -> &str {
-    seen.head.split(' ').nth(1).expect("a path")
 }
 
 #[test]
@@ -124,7 +120,7 @@ fn a_call_of_google_passes_to_google_byte_for_byte_but_for_its_path() {
         let response = gate.call(&post(&format!("/v1beta/models/{asked}"), &[WHO], body));
         assert_eq!(response.status, 200, "{asked}: {}", response.text());
         let seen = upstream.seen().pop().expect("it arrived");
-        assert_eq!(path_of(&seen), path);
+        assert_eq!(seen.path(), path);
         assert_eq!(seen.body, body.as_bytes(), "{asked}");
         if asked.ends_with("streamGenerateContent") {
             assert_eq!(response.text(), format!("[{GENERATED}]"));
@@ -166,7 +162,7 @@ fn a_call_of_vertex_passes_without_the_project_of_its_client() {
             let response = gate.call(&post(&asked, &[WHO], HELLO));
             assert_eq!(response.status, 200, "{asked}: {}", response.text());
             let seen = google.seen().pop().expect("it arrived");
-            assert_eq!(path_of(&seen), format!("{path}:generateContent"));
+            assert_eq!(seen.path(), format!("{path}:generateContent"));
             assert_eq!(seen.body, HELLO.as_bytes());
         }
     }
@@ -195,7 +191,7 @@ fn googles_sdk_finds_the_models_of_a_route_and_asks_for_them_in_each_way_it_is_s
     let keys = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
     let gate = Gate::start_with_private(&config, &[("keys.jsonl", &keys)]);
     let input = json!({ "base_url": format!("http://{}", gate.data), "key": key });
-    let shown = Sdk::Python.run("google", &input);
+    let shown = Sdk::Python.run("of_google", &input);
     let (studio, vertex) = (
         json!(["models/m", "models/org/n"]),
         json!(["publishers/google/models/m", "publishers/org/models/n"]),
@@ -227,7 +223,7 @@ fn a_list_of_models_that_no_name_is_known_of_goes_to_a_backend_that_has_it() {
     let response = ask(&gate, "/v1beta/models?pageSize=2&x=y");
     assert_eq!(response.status, 200, "{}", response.text());
     let seen = google.seen().pop().expect("it arrived");
-    assert_eq!(path_of(&seen), "/v1beta/models?pageSize=2");
+    assert_eq!(seen.path(), "/v1beta/models?pageSize=2");
     let published = "/v1beta1/publishers/google/models";
     let refused = [
         ("gemini", published),
@@ -276,7 +272,7 @@ fn a_failover_of_a_client_of_google_crosses_dialects() {
     let [second] = &hosted.seen()[..] else {
         panic!("one call")
     };
-    assert_eq!(path_of(second), "/v1/messages");
+    assert_eq!(second.path(), "/v1/messages");
     let sent: Value = serde_json::from_slice(&second.body).expect("JSON");
     assert_eq!(
         (&sent["model"], &sent["max_tokens"]),
@@ -303,7 +299,7 @@ fn embeddings_of_openai_are_made_at_google_and_metered_as_it_reports_them() {
     assert_eq!(told["usage"]["prompt_tokens"], 5);
     let seen = google.seen().pop().expect("it arrived");
     assert_eq!(
-        path_of(&seen),
+        seen.path(),
         "/v1beta/models/gemini-embedding-001:batchEmbedContents"
     );
     let [record] = &gate.records(1)[..] else {
@@ -377,7 +373,7 @@ fn a_key_of_the_gate_is_taken_in_googles_places_and_neither_sent_on_nor_logged()
     let seen = google.seen();
     assert_eq!(seen.len(), 3);
     for seen in seen {
-        assert_eq!(path_of(&seen), path);
+        assert_eq!(seen.path(), path);
         assert_eq!(seen.header("x-goog-api-key"), ["goog-key"]);
         assert!(!seen.head.contains(&key), "{}", seen.head);
     }
