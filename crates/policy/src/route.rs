@@ -66,16 +66,6 @@ pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<Chosen<
     first(snapshot, workload, takes).ok_or(Refusal::ModelRequired)
 }
 
-/// The first grant of `workload` that takes any model and sends it as it is: for a call whose model is
-/// not read, and which can be held to none.
-///
-/// # Errors
-/// [`Refusal::ModelUnread`] when all routes of the workload go by model or say which one.
-pub fn untouched(snapshot: &Snapshot, workload: WorkloadId) -> Result<Chosen<'_>, Refusal> {
-    let takes = |route: &Route| route.models.is_empty() && route.model.is_none();
-    first(snapshot, workload, takes).ok_or(Refusal::ModelUnread)
-}
-
 /// The first grant of `workload` whose route is so.
 pub(crate) fn first(
     snapshot: &Snapshot,

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use policy::exchange::Verdict;
 use policy::record::Closed;
-use policy::refusal::{ErrorFormat, Refusal};
+use policy::refusal::Refusal;
 use wire::head::RequestHead;
 
 use self::active::ActiveExchange;

@@ -83,11 +83,11 @@ operations! {
     Rerank = openai_other::RERANK,
     /// `POST /v1/audio/speech`
     Speech = openai_other::SPEECH,
-    /// `POST /v1/audio/transcriptions` and `POST /v1/audio/translations`: a form, not read.
+    /// `POST /v1/audio/transcriptions` and `POST /v1/audio/translations`: a form.
     Transcriptions = openai_other::TRANSCRIPTIONS,
     /// `POST /v1/images/generations`
     Images = openai_other::IMAGES,
-    /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form, not read.
+    /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form.
     ImageEdits = openai_other::IMAGE_EDITS,
     /// Google's `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`
     GenerateContent = gemini::GENERATE,
@@ -173,11 +173,11 @@ impl Operation {
         self.dialect().provider
     }
 
-    /// Whether the body is JSON that policy reads.
+    /// Whether the body is JSON or a form that policy reads.
     #[inline]
     #[must_use]
     pub fn reads_body(self) -> bool {
-        matches!(self.dialect().body, Body::Json | Body::NamedJson)
+        !matches!(self.dialect().body, Body::Unread)
     }
 
     /// Whether the path names the model, and how the answer is to come.
@@ -187,7 +187,7 @@ impl Operation {
         self.dialect().body == Body::NamedJson
     }
 
-    /// Whether the body is a form, whose model policy does not read.
+    /// Whether the body is a form, or JSON in its place.
     #[inline]
     #[must_use]
     pub fn is_form(self) -> bool {
@@ -273,11 +273,16 @@ impl Operation {
             };
         }
         match (gemini::Named::of(path), method) {
-            (Some(named), Method::Post) => Ok(named.operation),
-            (Some(_), _) => Err(Unknown::Method("POST")),
-            (None, _) if gemini::Listed::of(path).is_none() => Err(Unknown::Path),
-            (None, Method::Get | Method::Head) => Ok(Self::GeminiModels),
-            (None, _) => Err(Unknown::Method("GET, HEAD")),
+            (Some(named), Method::Post) => return Ok(named.operation),
+            (Some(_), _) => return Err(Unknown::Method("POST")),
+            (None, _) => {}
+        }
+        let listed = gemini::Listed::of(path).ok_or(Unknown::Path)?;
+        match method {
+            Method::Get | Method::Head => Ok(Self::GeminiModels),
+            // A call of Google's that the gate does not know.
+            _ if listed.model.is_some_and(|model| model.contains(':')) => Err(Unknown::Path),
+            _ => Err(Unknown::Method("GET, HEAD")),
         }
     }
 

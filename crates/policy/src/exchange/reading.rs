@@ -377,7 +377,9 @@ impl Exchange {
             asks_usage: false,
             was_refused_usage: false,
             stream: admitted.stream,
-            repeats: may_repeat(opened.operation, head.method),
+            // A listed form is not read: nobody knows what it does.
+            repeats: !(opened.listed.is_some() && opened.operation.is_form())
+                && may_repeat(opened.operation, head.method),
             attempts: Attempts::on(admitted.route, env.snapshot),
             phase: Phase::Entering,
             caller_token: self.caller_token(admitted.route, head, env.snapshot),

@@ -117,6 +117,7 @@ fn pass<'f>(
     let below = match (&named, asked) {
         (Some(named), _) => Some(named.below),
         (None, Operation::GeminiModels) => gemini_listed(head),
+        (None, form) if form.is_form() => Some(below_root(head.path())),
         (None, Operation::CountTokens) => head.path().strip_prefix("/v1"),
         (None, _) => None,
     };
@@ -311,7 +312,8 @@ impl<'a> AttemptRequest<'a> {
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
         let ours = &self.backend.headers;
-        let withheld = match self.record.operation.is_some_and(Operation::reads_body) {
+        let is_read = self.record.operation.is_some_and(Operation::reads_body);
+        let withheld = match is_read && self.record.listed.is_none() {
             // It was decoded.
             true => self.backend.withheld_headers.with(Known::ContentEncoding),
             false => self.backend.withheld_headers,

@@ -95,6 +95,8 @@ pub struct CallHead {
     pub length: usize,
     /// Its path names the model, and the body no member of it.
     pub is_named_by_path: bool,
+    /// It is a form, whose fields these are.
+    pub is_form: bool,
     pub(super) model_at: Option<Range<usize>>,
     pub(super) open: usize,
     pub(super) empty: bool,
@@ -211,6 +213,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         user: None,
         length: found.length,
         is_named_by_path: false,
+        is_form: false,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
         open,
         empty: found.empty,

@@ -251,7 +251,6 @@ fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
         assert!(reads || !operation.generates(), "{operation:?}");
         assert!(reads || !operation.is_metered(), "{operation:?}");
         assert!(reads || !operation.answers_json(), "{operation:?}");
-        assert!(!reads || !operation.is_form(), "{operation:?}");
         assert!(
             operation.generates() || !operation.usage_on_request(),
             "{operation:?}"

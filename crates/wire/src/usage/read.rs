@@ -187,6 +187,9 @@ impl Report {
                 (Some(&mut *cache_read), None)
             } else if is(CACHE_STORED[1]) {
                 (Some(&mut *cache_stored), None)
+            } else if is(PROMPT_DETAILS[2]) {
+                let details = [&mut *input_cached, &mut *input_audio];
+                (None, Some((details, Some(&mut *input_written), CACHED)))
             } else {
                 (None, None)
             };
@@ -498,7 +501,7 @@ const CACHE_READ: Two = names(Name::CacheRead);
 const CACHE_STORED: Two = names(Name::CacheStored);
 const CACHE_WRITES: &str = name(Name::CacheWrites);
 const CACHE_WRITE_LIST: &str = name(Name::CacheWriteList);
-const PROMPT_DETAILS: Two = names(Name::PromptDetails);
+const PROMPT_DETAILS: Three = names(Name::PromptDetails);
 const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
 
 const UNITS: Two = names(Name::Units);
