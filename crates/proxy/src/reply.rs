@@ -193,6 +193,9 @@ pub(crate) async fn refuse<D: Downstream>(
     to.date();
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
+    if shape == ErrorFormat::Anthropic {
+        to.field(b"request-id", id.as_bytes());
+    }
     rate_limits.write(to);
     cors.write(to);
     hints(to, reply);

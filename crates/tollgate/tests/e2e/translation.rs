@@ -6,6 +6,7 @@
 mod bedrock;
 mod cohere;
 mod google;
+mod matrix;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use serde_json::{Value, json};

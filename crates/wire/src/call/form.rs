@@ -224,7 +224,7 @@ impl FormScanner {
                 false => State::Head,
             };
             self.held.clear();
-            self.parts += 1;
+            self.parts += usize::from(self.state == State::Head);
             if self.parts > PARTS {
                 return Err(self.fault(FormFault::Parts));
             }
