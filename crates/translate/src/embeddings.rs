@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use wire::filter::{Content, ResponseFilter, Shape, Stop};
 
+use crate::base64;
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
@@ -149,7 +150,7 @@ impl Embedded {
             false => json.raw(Raw::literal(values)),
             true => {
                 let bytes: Vec<u8> = numbers.into_iter().flat_map(f32::to_le_bytes).collect();
-                json.text(&crate::gemini::sealed::encode(&bytes));
+                json.text(&base64::encode(&bytes));
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ pub(crate) mod read_answer;
 pub(crate) mod read_call;
 mod read_contents;
 pub(crate) mod schema;
-pub(crate) mod sealed;
+mod sealed;
 mod thinking;
 pub(crate) mod write_answer;
 pub(crate) mod write_call;

@@ -11,6 +11,7 @@
 mod answer;
 mod anthropic;
 mod azure;
+mod base64;
 mod bedrock;
 mod call;
 mod calls;
