@@ -129,6 +129,9 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::Images
         | Operation::ImageEdits
         | Operation::Converse
+        | Operation::CohereChat
+        | Operation::CohereEmbed
+        | Operation::GeminiModels
         | Operation::Unread
         | Operation::Http
         | Operation::Mcp => None,
