@@ -21,7 +21,7 @@ pub use host::{
     TokenReviewSource, TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential,
     Vocabulary, WorkloadFrom, WrittenRule,
 };
-pub use import::{Imported, import_litellm};
+pub use import::{Imported, import_litellm, import_portkey};
 pub use line::line_of;
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};

@@ -170,7 +170,9 @@ class OfGoogle:
 
     def __init__(self):
         http = types.HttpOptions(base_url=given["base_url"], headers=HEADERS)
-        self.models = genai.Client(http_options=http, **self.OPTIONS).models
+        # Without it the models close what they ask with.
+        self.client = genai.Client(http_options=http, **self.OPTIONS)
+        self.models = self.client.models
         declared = {"name": "weather", "description": "How warm it is.", "parameters_json_schema": SCHEMA}
         self.given = [types.Tool(function_declarations=[declared])]
 

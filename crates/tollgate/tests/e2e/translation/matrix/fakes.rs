@@ -66,11 +66,16 @@ fn failed(dialect: &str) -> Vec<u8> {
     answer(429, body)
 }
 
-/// Events of these data.
+/// Events of these data, called by the type that stands at their beginning.
 fn lines(data: &[impl AsRef<str>], end: &str) -> Vec<u8> {
-    let told = data
-        .iter()
-        .map(|data| format!("data: {}\n\n", data.as_ref()));
+    let told = data.iter().map(|data| {
+        let data = data.as_ref();
+        let kind = data
+            .strip_prefix("{\"type\":\"")
+            .and_then(|rest| rest.split('"').next());
+        let name = kind.map_or_else(String::new, |kind| format!("event: {kind}\n"));
+        format!("{name}data: {data}\n\n")
+    });
     let told = told.collect::<String>() + end;
     events(told.as_bytes())
 }
