@@ -1,6 +1,6 @@
 //! What is known of the cluster.
 //!
-//! Invariant: no more than [`OBJECTS_MAX`] objects, nor [`BYTES_MAX`] of them together, are kept; what finds no room is not there.
+//! Invariant: no more than [`OBJECTS_MAX`] objects, nor [`BYTES_MAX`] of them together, are kept; that something found no room is known.
 //! A list replaces what was known of its query, and nothing else.
 //! Not here: asking (`watcher`).
 

@@ -277,3 +277,34 @@ fn an_object_is_kept_without_what_only_a_server_needs_and_cannot_be_printed() {
     assert!(!format!("{object:?}").contains("canary"));
     assert_eq!(object.path, "/api/v1/namespaces/a/secrets/s");
 }
+
+#[test]
+fn each_kind_that_is_watched_is_a_right_of_the_manifests_and_of_the_chart() {
+    let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let read = |name: &str| std::fs::read_to_string(deploy.join(name)).expect("it is deployed");
+    let chart =
+        ["_names.tpl", "rbac.yaml"].map(|name| read(&format!("helm/tollgate/templates/{name}")));
+    for rights in [read("kubernetes/rbac.yaml"), chart.concat()] {
+        let words: Vec<&str> = rights
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '/')
+            .collect();
+        for kind in kinds::WATCHED {
+            let path = kind.path("v", None);
+            let plural = path.rsplit('/').next().expect("a plural");
+            assert!(words.contains(&plural), "{plural}");
+            // Of what nothing is said, no right to say it is needed.
+            let is_said = !matches!(kind.name, "ReferenceGrant" | "EnvoyProxy");
+            let status = format!("{plural}/status");
+            assert_eq!(words.contains(&status.as_str()), is_said, "{status}");
+        }
+        for forbidden in [
+            "secrets/status",
+            "pods",
+            "deployments",
+            "nodes",
+            "update/status",
+        ] {
+            assert!(!words.contains(&forbidden), "{forbidden}");
+        }
+    }
+}

@@ -277,7 +277,7 @@ fn ended(said: &Said) -> Ended {
         404 => Ended::Absent,
         410 => Ended::Gone,
         // It may say no to what it does not know; all else is trouble of its own, and passes.
-        status @ (400..=403 | 405..=409) => {
+        status @ (400 | 401 | 403 | 405 | 406) => {
             let body = serde_json::from_slice(&said.body).unwrap_or(Value::Null);
             Ended::No(status, message(&body))
         }

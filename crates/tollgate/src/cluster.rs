@@ -185,10 +185,24 @@ impl Clustered {
     pub(crate) fn look(&self) -> Look {
         let view = self.cluster.view();
         if !view.unknown.is_empty() {
-            tracing::debug!(
-                unknown = view.unknown.join(", "),
-                "not all objects are known yet"
+            let unknown = view.unknown.join(", ");
+            tracing::debug!(unknown, "not all objects are known yet");
+            return Look::Unknown;
+        }
+        // What is not seen may be what keeps somebody out.
+        for (query, why) in &view.refused {
+            tracing::error!(
+                query,
+                why,
+                "objects are not taken before all of this kind can be read"
             );
+        }
+        if view.is_full {
+            tracing::error!(
+                "objects are not taken, since there are more than the gate keeps: let it watch fewer namespaces, and start it again"
+            );
+        }
+        if view.is_full || !view.refused.is_empty() {
             return Look::Unknown;
         }
         // A file that cannot be read has its fault when it is loaded.

@@ -4,11 +4,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use config::Loaded;
 
 use crate::cluster::{Clustered, Look};
 use crate::running::{Origin, Running};
+
+/// How often it is looked whether what could not be taken is taken now.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Waits until the objects come to a gate.
 pub(crate) async fn first(cluster: Arc<Clustered>, own: Option<&Path>) -> (Loaded, Origin) {
@@ -45,17 +50,28 @@ pub(crate) async fn follow(running: &Arc<Running>) {
     };
     cluster.runs_at(running.gate.address().to_string());
     cluster.tell(None);
+    let mut is_failed = false;
     loop {
-        cluster.changed().await;
+        tokio::select! {
+            () = cluster.changed() => {}
+            // A file of ours may have been what was wrong, and is taken without a change of objects.
+            () = tokio::time::sleep(AGAIN), if is_failed => {
+                is_failed = !running.last_reload_good.load(Ordering::SeqCst);
+                if !is_failed {
+                    cluster.tell(None);
+                }
+                continue;
+            }
+        }
         let taking = Arc::clone(running);
         let taken = tokio::task::spawn_blocking(move || {
             let cluster = taking.cluster()?;
             (cluster.look() == Look::New).then(|| taking.reload_now())
         });
-        match taken.await {
-            Ok(Some(Ok(_))) => cluster.tell(None),
-            Ok(Some(Err(says))) => cluster.tell(Some(&says)),
-            Ok(None) | Err(_) => {}
-        }
+        let Ok(Some(taken)) = taken.await else {
+            continue;
+        };
+        is_failed = taken.is_err();
+        cluster.tell(taken.err().as_deref());
     }
 }

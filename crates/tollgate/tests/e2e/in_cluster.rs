@@ -252,6 +252,8 @@ fn a_gate_follows_the_objects_of_a_cluster_and_says_what_it_found() {
 fn a_gate_waits_for_its_gateway_and_for_what_that_names() {
     let (server, upstream) = (server(), completions());
     apply(&server, &route("one", &upstream));
+    // A kind that may not be read may hold what keeps somebody out.
+    server.state().forbidden = vec!["/apis/gateway.networking.k8s.io/v1/httproutes".to_owned()];
     let mut gate = Gate::spawn_in_cluster(&kubeconfig(&server), &[], "--gateway default/door");
     eventually("it waits", || {
         gate.log().contains("there is no Gateway of a class")
