@@ -255,6 +255,10 @@ fn a_gate_waits_for_its_gateway_and_for_what_that_names() {
     // A kind that may not be read may hold what keeps somebody out.
     server.state().forbidden = vec!["/apis/gateway.networking.k8s.io/v1/httproutes".to_owned()];
     let mut gate = Gate::spawn_in_cluster(&kubeconfig(&server), &[], "--gateway default/door");
+    eventually("it waits for a right", || {
+        gate.log().contains("before all of this kind can be read")
+    });
+    server.state().forbidden.clear();
     eventually("it waits", || {
         gate.log().contains("there is no Gateway of a class")
     });
