@@ -414,6 +414,11 @@ pub enum Refusal {
          try again shortly"
     )]
     LedgerUnavailable,
+    /// Every backend of the route is closed: what is wrong with it is told to who wrote it.
+    #[error(
+        "this route is closed: its configuration is faulty, and the gateway's log and the status of its objects say how"
+    )]
+    RouteClosed,
     /// Nobody could say whose the credential is.
     #[error("the gateway cannot check this credential at present; try again shortly")]
     IdentityUnavailable,
@@ -581,6 +586,7 @@ impl Refusal {
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
+            Self::RouteClosed => (500, "server_error", "route_closed"),
             Self::Bug(_) => (500, "server_error", "internal_error"),
         }
     }
