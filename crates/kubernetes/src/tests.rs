@@ -98,7 +98,7 @@ fn what_is_deleted_while_nobody_watched_is_gone_once_the_server_forgot_what_happ
     until(&cluster, &["1 a", "2 a"]);
     server.state().fails = Some(503);
     server.end_watches();
-    eventually("it asks in vain", || server.count("watch=true") > 20);
+    eventually("it asks in vain", || server.count("watch=true") > 6);
     // What was known stays as long as nothing else is.
     assert_eq!(seen(&cluster), ["1 a", "2 a"]);
     server.delete(GATEWAYS, "a", "1");
