@@ -171,7 +171,7 @@ fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
         200,
         "the admin endpoint keeps its descriptors"
     );
-    eventually("the log says that nobody is let in", || {
+    eventually("the log says that nobody is accepted", || {
         gate.log().contains("no client connection is accepted")
     });
     finish.give();
