@@ -127,7 +127,9 @@ class OfAnthropic:
     def text(self):
         told = self.ask([{"role": "user", "content": "Hello"}], system="Be short.")
         assert told.content[-1].text == "Hello." and told.stop_reason == "end_turn", told
-        assert told.id.startswith("msg_") and told._request_id, told
+        # The fake of Amazon gives its whole answers no id.
+        assert told.id.startswith("msg_") or not told.id, told
+        assert told._request_id, told
         is_usage(told.usage.input_tokens, told.usage.output_tokens)
 
     def stream(self):
