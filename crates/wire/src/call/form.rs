@@ -1,7 +1,7 @@
 //! The form of a call (`multipart/form-data`, RFC 7578), as audio and images come with: what policy reads of it, while it passes.
 //!
 //! Invariant: a field is read as every server reads it, or the form is refused: nothing stands before the first boundary or behind
-//! the last, lines end with CR LF, and a part whose name could be taken for that of a field that is read has exactly that name, once,
+//! the last, the boundary stands nowhere else (servers differ in what has to stand before one), lines end with CR LF, no part holds parts, and a part whose name could be taken for that of a field that is read has exactly that name, once,
 //! and is no file. Memory is bounded, and the answer is the same for every way to cut the body.
 //! Not here: which calls have forms (`dialect`), edits (`splice`).
 
@@ -84,6 +84,12 @@ pub enum FormFault {
     /// Something stands behind the last boundary.
     #[error("something stands behind its last boundary")]
     BehindEnd,
+    /// Some servers would see a part begin where others see none.
+    #[error("its boundary stands within a part, too: take one that stands nowhere else")]
+    Within,
+    /// A part is a form, or a message, of its own.
+    #[error("a part holds parts of its own")]
+    Nested,
 }
 
 /// A scan of a form.
@@ -99,6 +105,10 @@ pub(super) struct FormScanner {
     /// Bytes that have come.
     length: usize,
     parts: usize,
+    /// How often the boundary stands anywhere.
+    boundaries: usize,
+    /// The end of what has come, too short to hold a whole one.
+    joint: Vec<u8>,
     fields: Fields,
 }
 
@@ -136,11 +146,14 @@ impl FormScanner {
             held: Vec::new(),
             length: 0,
             parts: 0,
+            boundaries: 0,
+            joint: Vec::new(),
             fields: Fields::default(),
         }
     }
 
     pub(super) fn push(&mut self, mut piece: &[u8]) -> Result<(), CallFault> {
+        self.count_boundaries(piece);
         while !piece.is_empty() {
             let taken = self.take(piece)?;
             self.length += taken;
@@ -153,6 +166,9 @@ impl FormScanner {
         if self.state != State::End || self.held == b"\r" {
             return Err(self.fault(FormFault::Cut));
         }
+        if self.boundaries != self.parts + 1 {
+            return Err(self.fault(FormFault::Within));
+        }
         Ok(CallHead {
             model: self.fields.model,
             stream: self.fields.stream,
@@ -162,6 +178,27 @@ impl FormScanner {
             is_form: true,
             ..CallHead::default()
         })
+    }
+
+    /// Counts every place at which a boundary ends in this piece, whatever stands before it.
+    fn count_boundaries(&mut self, piece: &[u8]) {
+        let boundary = self.delimiter.get(2..).unwrap_or_default();
+        let before = self.joint.len();
+        let at_joint = boundary.len().saturating_sub(1).min(piece.len());
+        self.joint
+            .extend_from_slice(piece.get(..at_joint).unwrap_or_default());
+        // What begins in an earlier piece, then what begins in this one.
+        self.boundaries += places(&self.joint, boundary, ..before);
+        self.boundaries += places(piece, boundary, ..piece.len());
+        if piece.len() > at_joint {
+            self.joint.clear();
+            self.joint.extend_from_slice(piece);
+        }
+        let kept = self
+            .joint
+            .len()
+            .saturating_sub(boundary.len().saturating_sub(1));
+        self.joint.drain(..kept);
     }
 
     fn fault(&self, fault: FormFault) -> CallFault {
@@ -358,6 +395,16 @@ impl FormScanner {
     }
 }
 
+/// How often something stands in a text, beginning in this part of it; two may overlap.
+fn places(text: &[u8], wanted: &[u8], begins: std::ops::RangeTo<usize>) -> usize {
+    let (mut count, mut from) = (0, 0);
+    while let Some(at) = memmem::find(text.get(from..).unwrap_or_default(), wanted) {
+        count += usize::from(from + at < begins.end);
+        from += at + 1;
+    }
+    count
+}
+
 /// Which field that is read a part with this head is, if any.
 fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
     let head = std::str::from_utf8(head).map_err(|_| FormFault::Head)?;
@@ -379,6 +426,10 @@ fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
             }
             "content-type" => {
                 let kind = value.split(';').next().unwrap_or_default().trim();
+                let family = kind.split('/').next().unwrap_or_default().trim();
+                if ["multipart", "message"].contains(&&*family.to_ascii_lowercase()) {
+                    return Err(FormFault::Nested);
+                }
                 is_text &= kind.eq_ignore_ascii_case("text/plain");
             }
             "content-transfer-encoding" => {

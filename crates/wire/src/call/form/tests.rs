@@ -89,6 +89,21 @@ fn a_form_that_could_be_read_in_two_ways_is_refused_by_what_it_says() {
     let table = [
         (twice, "duplicate_member"),
         (form(&[(&field("Model"), "a")]), "invalid_form"),
+        // A boundary that some servers see: at the beginning of a value, behind a bare line feed or return, or on its way.
+        (form(&[(&field("x"), "--b-1")]), "invalid_form"),
+        (form(&[(&field("x"), "a\n--b-1\r\nc")]), "invalid_form"),
+        (form(&[(&field("x"), "a\r--b-1--")]), "invalid_form"),
+        (form(&[(&field("x"), "a--b-1")]), "invalid_form"),
+        (
+            form(&[(
+                &format!(
+                    "{}\r\nContent-Type: Multipart/mixed; boundary=i",
+                    field("x")
+                ),
+                "a",
+            )]),
+            "invalid_form",
+        ),
         (form(&[(&field("model[]"), "a")]), "invalid_form"),
         (form(&[(&field(" model"), "a")]), "invalid_form"),
         (form(&[(&field("mo%64el"), "a")]), "invalid_form"),
