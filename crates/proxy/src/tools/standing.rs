@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp::discover::own_params;
-use mcp::events::{told, write_place};
+use mcp::events::{said, told, write_place};
 use mcp::handshake::Abilities;
 use mcp::listen::{ACKNOWLEDGED, Filter, method_of};
 use mcp::place::{Of, Place};
@@ -71,7 +71,7 @@ pub(super) async fn serve<D: Downstream>(
     let (worker, call_id) = (call.worker.clone(), call.id.clone());
     let asker = asker(&worker, &view, &call_id);
     let servers: Vec<&Server> = config.servers_of(rule).collect();
-    let is_call = place.of == Of::Call;
+    let is_call = place.request().is_some();
     let mark = tools.sealer.mark_of_session(session_id);
     // One without sessions may be listened to later.
     let may_come = !is_call
@@ -209,7 +209,7 @@ impl Standing<'_> {
         let config = Call::config(asker.view).filter(|_| is_place);
         let id = config.and_then(|(_, tools)| self.place.write(&tools.sealer, self.session_id));
         let Some(data) = event.data.filter(|data| !data.is_empty()) else {
-            let retry = event.retry_ms.filter(|_| self.place.of == Of::Call);
+            let retry = event.retry_ms.filter(|_| self.place.request().is_some());
             if id.is_some() || retry.is_some() {
                 write_place(id.as_deref(), retry, &mut self.out);
             }
@@ -217,7 +217,11 @@ impl Standing<'_> {
         };
         // What is no message is for nobody, and what follows it may be one; that a server listens is for the gate.
         let is_own = method_of(&data).as_deref() == Some(ACKNOWLEDGED);
-        if let Ok(said) = told(&data, speaker(asker, server))
+        let heard = match self.place.request() {
+            Some(asked) => said(&data, speaker(asker, server), asked),
+            None => told(&data, speaker(asker, server)),
+        };
+        if let Ok(said) = heard
             && !is_own
         {
             pass_on(said, (self.rule, server), id.as_deref(), &mut self.out);
@@ -389,7 +393,7 @@ fn lanes<'v>(
     place: &Place,
     wanted: &dyn Fn(&OpenServer) -> Option<Wanted>,
 ) -> impl Iterator<Item = Lane<'v>> {
-    let is_call = place.of == Of::Call;
+    let is_call = place.request().is_some();
     session.servers.iter().filter_map(move |open| {
         let server = servers.iter().find(|server| *server.name == *open.name)?;
         let last = place.of_server(&open.name);

@@ -271,7 +271,7 @@ async fn events<D: Downstream>(
     let mut passing = Passing {
         of,
         asker,
-        place: Place::new(Of::Call),
+        place: Place::new(Of::Call(of.id.into())),
         out: Vec::new(),
         asks: Vec::new(),
         needs: None,
