@@ -339,6 +339,21 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
     }
 }
 
+/// Limits let it pass, before any server is asked for what it names: it counts, whatever becomes of it.
+async fn counted<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    authorized_outside(call, &arrived.who, true, client).await?;
+    let view = Rc::clone(&call.view);
+    match call.record().map(|record| rule(record, &view)) {
+        Some(Ok((.., chosen))) => call.count(chosen),
+        Some(Err(refusal)) => Err(call.refuse(refusal)),
+        None => Err(Stop::Gone),
+    }
+}
+
 /// Rules and limits let it pass: `named` is the whole name of what it is about.
 async fn admitted<D: Downstream>(
     call: &mut Call,
@@ -348,7 +363,9 @@ async fn admitted<D: Downstream>(
     counts: bool,
     client: &mut D,
 ) -> Result<(), Stop> {
-    authorized_outside(call, &arrived.who, true, client).await?;
+    if !call.is_counted() {
+        authorized_outside(call, &arrived.who, true, client).await?;
+    }
     let view = Rc::clone(&call.view);
     let snapshot = view.snapshot();
     let chosen = call.record().map(|record| rule(record, &view));

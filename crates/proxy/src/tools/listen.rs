@@ -31,7 +31,7 @@ use super::read::request;
 use super::requests::{may_see, may_use, rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
 use super::stream::{QUIET, QUIET_EVERY, begin, speaker};
-use super::{Arrived, admitted, answer, asker, open, within};
+use super::{Arrived, admitted, answer, asker, counted, open, within};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -51,6 +51,7 @@ pub(super) async fn serve<D: Downstream>(
         Ok(filter) => filter,
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
+    counted(call, arrived, client).await?;
     let session = opened(call, None, client).await?;
     let abilities = session.servers.iter().map(|open| open.abilities);
     let abilities = abilities.fold(Abilities::default(), Abilities::and);

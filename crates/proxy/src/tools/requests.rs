@@ -27,8 +27,8 @@ use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::join::{Boxed, all, while_there};
 use super::stream::{self, Answering, relay, takes_events};
 use super::{
-    Arrived, admitted, answer, asker, inputs, invalid, lists, modern, open, session, session_id,
-    session_of, within,
+    Arrived, admitted, answer, asker, counted, inputs, invalid, lists, modern, open, session,
+    session_id, session_of, within,
 };
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -75,6 +75,8 @@ pub(super) async fn serve<D: Downstream>(
                 log_level: None,
                 id,
             };
+            named(call, &target);
+            counted(call, arrived, client).await?;
             forward(call, arrived, &open, &asked, client).await
         }
         _ => {
@@ -93,6 +95,11 @@ pub(super) struct Asked<'a> {
     pub(super) log_level: Option<Level>,
     /// Its id, as written.
     pub(super) id: &'a [u8],
+}
+
+/// The record says what its client named, until it is known what that is.
+pub(super) fn named(call: &mut Call, target: &Target<'_>) {
+    call.facts.named = Some(shortened(target));
 }
 
 /// The rule of a message's caller.
@@ -201,7 +208,7 @@ pub(super) struct Meant<'v> {
     pub(super) own: String,
 }
 
-/// Sends a request to the server that has what it names.
+/// Sends a request, which is counted, to the server that has what it names.
 pub(super) async fn forward<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
@@ -556,8 +563,13 @@ fn not_found(target: &Target<'_>) -> Refusal {
     };
     Refusal::McpNotFound {
         what,
-        name: target.name.chars().take(256).collect::<String>().into(),
+        name: shortened(target),
     }
+}
+
+/// What a client named, as far as it is told and recorded.
+fn shortened(target: &Target<'_>) -> Box<str> {
+    target.name.chars().take(256).collect::<String>().into()
 }
 
 /// What a name stands for.
@@ -611,7 +623,7 @@ pub(super) async fn sought<'v, D: Downstream>(
             }
             Looked::Two(one, other) => {
                 let (one, other) = (one.into(), other.into());
-                let name = target.name.chars().take(256).collect::<String>().into();
+                let name = shortened(target);
                 return Ok(Err(Refusal::McpAmbiguous { name, one, other }));
             }
             Looked::Nowhere => {}
