@@ -298,10 +298,10 @@ async fn hold<D: Downstream>(
     client: &mut D,
 ) -> Result<(), Stop> {
     let view = Rc::clone(&call.view);
-    let Some((config, tools)) = Call::config(&view) else {
+    let Some((config, _)) = Call::config(&view) else {
         return Err(call.refuse(OUT_OF_ORDER));
     };
-    let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+    let mark = mcp::session::mark_of_session(session_id(arrived.head));
     let (until, name) = (session.until_unix_s, &meant.server.name);
     if asked.method == "resources/unsubscribe" {
         config.held.unsubscribe(mark, until, name, &meant.own);
@@ -381,8 +381,8 @@ fn body_for(
 
 /// Which log messages a client with a session wants.
 fn level_of(call: &Call, arrived: &Arrived<'_>) -> Option<Box<str>> {
-    let (config, tools) = Call::config(&call.view)?;
-    let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+    let (config, _) = Call::config(&call.view)?;
+    let mark = mcp::session::mark_of_session(session_id(arrived.head));
     config.held.level(&mark)
 }
 
@@ -701,8 +701,8 @@ async fn set_level<D: Downstream>(
     };
     let (asker, within) = (asker(&worker, &view, &call_id), within(call));
     let is_told_each_time = open.servers.iter().any(|of| of.version.is_modern());
-    if let (true, Some(level), Some((_, tools))) = (is_told_each_time, level, Call::config(&view)) {
-        let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+    if let (true, Some(level)) = (is_told_each_time, level) {
+        let mark = mcp::session::mark_of_session(session_id(arrived.head));
         config.held.set_level(mark, open.until_unix_s, level.name());
     }
     let servers = config.servers_of(rule).filter_map(|server| {

@@ -210,8 +210,8 @@ async fn heard<D: Downstream>(
         });
     let is_waited_for = Call::config(&view)
         .zip(number)
-        .is_some_and(|((config, tools), number)| {
-            let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+        .is_some_and(|((config, _), number)| {
+            let mark = mcp::session::mark_of_session(session_id(arrived.head));
             config.waiting.answer(number, mark, answer.to_vec())
         });
     if !is_waited_for {
@@ -231,9 +231,9 @@ pub(super) async fn end<D: Downstream>(
 ) -> Result<(), Stop> {
     let session = session_of(call, arrived.head)?;
     admitted(call, arrived, "DELETE", None, false, client).await?;
-    if let Some((config, tools)) = Call::config(&call.view) {
+    if let Some((config, _)) = Call::config(&call.view) {
         let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
-        let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+        let mark = mcp::session::mark_of_session(session_id(arrived.head));
         config.ended.end(mark, session.until_unix_s, unix_s);
     }
     to_all(call, &session, Method::Delete, &Bytes::new(), client).await?;

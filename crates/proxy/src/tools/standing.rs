@@ -72,7 +72,7 @@ pub(super) async fn serve<D: Downstream>(
     let asker = asker(&worker, &view, &call_id);
     let servers: Vec<&Server> = config.servers_of(rule).collect();
     let is_call = place.request().is_some();
-    let mark = tools.sealer.mark_of_session(session_id);
+    let mark = mcp::session::mark_of_session(session_id);
     // One without sessions may be listened to later.
     let may_come = !is_call
         && session
