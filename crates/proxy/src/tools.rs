@@ -323,7 +323,11 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
         let place = rule(record, &call.view).ok();
         let place = place.and_then(|(nth, ..)| tools.places.get(nth));
         let opened = place.map(|place| tools.sealer.open(id, place, &who, unix_s));
-        let is_ended = |_: &Session| config.ended.has(|| mcp::session::mark_of_session(id));
+        let is_ended = |_: &Session| {
+            config
+                .ended
+                .has(unix_s, || mcp::session::mark_of_session(id))
+        };
         match opened {
             Some(Ok(session)) if is_ended(&session) => Some(Err(NoSession::Ended)),
             opened => opened,
