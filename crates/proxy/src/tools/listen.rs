@@ -20,7 +20,7 @@ use mcp::place::{Of, Place};
 use mcp::reply::string;
 use mcp::session::{OpenServer, Session};
 use mcp::target::{Target, has_one_reading};
-use policy::mcp::{McpRoute, Server, plain_uri};
+use policy::mcp::{McpRoute, Server};
 use policy::refusal::Refusal;
 
 use super::ask::Asker;
@@ -28,7 +28,7 @@ use super::call::{Call, OUT_OF_ORDER, Stop};
 use super::join::while_there;
 use super::modern::{bad_params, opened};
 use super::read::request;
-use super::requests::{may_see, may_use, rule_of, sought};
+use super::requests::{may_hear, may_see, rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
 use super::stream::{QUIET, QUIET_EVERY, begin, speaker};
 use super::{Arrived, admitted, answer, asker, counted, open, within};
@@ -212,11 +212,7 @@ async fn resource<D: Downstream>(
     let Ok(meant) = sought(call, view, rule, session, &target, client).await? else {
         return Ok(None);
     };
-    let kind = Kind::Resources;
-    let may_use = |own: &str| may_use(call, view, arrived, kind, meant.server, own);
-    let is_seen = may_see(rule, meant.server, kind, &meant.own)
-        && may_use(&meant.own)
-        && plain_uri(&meant.own).is_none_or(|plain| may_use(&plain));
+    let is_seen = may_hear(call, arrived, rule, (meant.server, &meant.own));
     Ok(is_seen.then(|| ((&*meant.server.name).into(), meant.own)))
 }
 

@@ -202,6 +202,21 @@ pub(super) fn may_use(
     policy::front::authorize(rules, &asked, record, snapshot, &mut None).is_ok()
 }
 
+/// Whether the caller may hear of a server's own resource: filters and rules let it be read, however its URI is written.
+pub(super) fn may_hear(
+    call: &Call,
+    arrived: &Arrived<'_>,
+    rule: &McpRoute,
+    (server, own): (&Server, &str),
+) -> bool {
+    let kind = Kind::Resources;
+    let view = &call.view;
+    let may_use = |own: &str| may_use(call, view, arrived, kind, server, own);
+    may_see(rule, server, kind, own)
+        && may_use(own)
+        && plain_uri(own).is_none_or(|plain| may_use(&plain))
+}
+
 /// A server's own thing.
 pub(super) struct Meant<'v> {
     pub(super) server: &'v Server,
@@ -262,7 +277,7 @@ pub(super) async fn forward<D: Downstream>(
     let answering = Answering {
         server,
         rule,
-        session: session_id(arrived.head),
+        arrived,
         id: asked.id,
         sent_id,
         takes_events: takes_events(arrived.head),

@@ -19,7 +19,7 @@ use mcp::listen::{ACKNOWLEDGED, Filter, method_of};
 use mcp::place::{Of, Place};
 use mcp::session::{OpenServer, Session};
 use policy::attempt::Failure;
-use policy::mcp::{Mark, Mcp, McpRoute, Server};
+use policy::mcp::{Mark, Mcp, Server};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method};
 use wire::sse::{DataReader, Whole};
@@ -28,6 +28,7 @@ use super::ask::{Asker, Began, Failed, Form, Request, Says, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::join::while_there;
 use super::read::{Held, next, request};
+use super::requests::may_hear;
 use super::stream::{QUIET, QUIET_EVERY, begin, pass_on, speaker};
 use super::{Arrived, admitted, answer, asker, session_id, session_of, within};
 use crate::client::Downstream;
@@ -104,7 +105,6 @@ pub(super) async fn serve<D: Downstream>(
     begin(call, client).await?;
     let until = Duration::from_secs(session.until_unix_s.saturating_sub(unix_s(call)));
     let mut stream = Standing {
-        rule,
         place: place.clone(),
         session_id,
         out: Vec::new(),
@@ -151,8 +151,9 @@ pub(super) async fn serve<D: Downstream>(
                 false
             }
             Turn::Said(said) => {
+                let may_hear = |own: &str| may_hear(call, arrived, rule, (said.server, own));
                 for event in said.events {
-                    stream.take(asker, said.server, event);
+                    stream.take(asker, (said.server, &may_hear), event);
                 }
                 lanes.are_over() && !may_come
             }
@@ -195,14 +196,18 @@ impl Drop for Done<'_> {
 
 /// What its client is sent.
 struct Standing<'a> {
-    rule: &'a McpRoute,
     place: Place,
     session_id: &'a [u8],
     out: Vec<u8>,
 }
 
 impl Standing<'_> {
-    fn take(&mut self, asker: Asker<'_>, server: &Server, event: Event) {
+    fn take(
+        &mut self,
+        asker: Asker<'_>,
+        (server, may_hear): (&Server, &dyn Fn(&str) -> bool),
+        event: Event,
+    ) {
         let is_place = event
             .id
             .is_some_and(|id| self.place.move_to(&server.name, &id));
@@ -224,7 +229,7 @@ impl Standing<'_> {
         if let Ok(said) = heard
             && !is_own
         {
-            pass_on(said, (self.rule, server), id.as_deref(), &mut self.out);
+            pass_on(said, (server, may_hear), id.as_deref(), &mut self.out);
         }
     }
 }

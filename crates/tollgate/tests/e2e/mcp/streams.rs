@@ -119,6 +119,8 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
                 &json!({"jsonrpc": "2.0", "id": 1, "result": "forged"}),
             ),
             event(None, &updated("file:///etc/passwd")),
+            event(None, &updated("file:///secret")),
+            event(None, &updated("file:///x/../secret")),
             event(None, &updated("file:///a")),
             chunk(b"data: no message\n\n"),
         ],
@@ -137,7 +139,11 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
         url(&two),
         url(&none)
     );
-    let gate = Gate::start(&config(&servers, "    - { workload: agent }"), &[]);
+    let rules = "authority: { rules: [ { name: no-secrets, deny: \"path == 'one+file:///secret'\" }, { name: rest, allow: \"true\" } ] }\n";
+    let gate = Gate::start(
+        &(config(&servers, "    - { workload: agent }") + rules),
+        &[],
+    );
     let caller = Caller::begun(&gate, "agent");
     let mut listening = Listening::begin(&caller, "");
     listening.until("list_changed");
@@ -148,7 +154,7 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
         "{heard}"
     );
     assert!(
-        ["passwd", "no message", "forged"]
+        ["passwd", "secret", "no message", "forged"]
             .iter()
             .all(|hidden| !heard.contains(hidden)),
         "{heard}"
