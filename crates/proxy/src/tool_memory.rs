@@ -60,7 +60,10 @@ const FAILED_FOR: Duration = Duration::from_secs(1);
 /// Which servers gave no list a moment ago, so that they are not asked with each message. In which of their sessions that was is kept with
 /// it: what is wrong with one is no reason to ask nobody in another.
 #[derive(Default)]
-pub(crate) struct Failures(RefCell<HashMap<Key, (Mono, Option<Box<str>>)>>);
+pub(crate) struct Failures(RefCell<HashMap<Key, Failure>>);
+
+/// When a server gave no list, and in which of its sessions.
+type Failure = (Mono, Option<Box<str>>);
 
 impl Failures {
     /// It gave none in this session of its own.

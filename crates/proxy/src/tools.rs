@@ -5,6 +5,7 @@
 //! Invariant: what a list does not show cannot be used either: each use asks anew, of the name that goes to the server.
 //! Not here: messages and names (`mcp`), who may use what (`policy::mcp`).
 
+mod again;
 mod answer;
 mod ask;
 mod body;

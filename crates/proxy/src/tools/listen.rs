@@ -146,12 +146,14 @@ async fn listen<D: Downstream>(
     let mut over = pin!(worker.timers.sleep(longest.unwrap_or_default()));
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
+    quiet.set(QUIET_EVERY);
     loop {
         if !stream.out.is_empty() {
             answer::sent(call, client, &stream.out, false).await?;
             stream.out.clear();
+            // Only what was sent shows that the stream is there.
+            quiet.set(QUIET_EVERY);
         }
-        quiet.set(QUIET_EVERY);
         let turn = poll_fn(|cx| {
             if over.as_mut().poll(cx).is_ready()
                 || drained.as_mut().poll(cx).is_ready()

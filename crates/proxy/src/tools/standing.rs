@@ -24,6 +24,7 @@ use policy::refusal::Refusal;
 use wire::head::{Known, Method};
 use wire::sse::{DataReader, Whole};
 
+use super::again::Again;
 use super::ask::{Asker, Began, Failed, Form, Request, Says, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::join::while_there;
@@ -35,10 +36,6 @@ use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::timers::Timers;
 
-/// How soon a stream is opened again that its server ended, unless that says another time.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How late at most, where that fails.
-const AGAIN_AFTER_MOST: Duration = Duration::from_secs(60);
 /// What a request that no such stream is for is told.
 const NO_STREAM: &str = "POST, DELETE";
 
@@ -113,8 +110,8 @@ pub(super) async fn serve<D: Downstream>(
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
     let (mut told, mut changes): (u64, u64) = (0, 0);
+    quiet.set(QUIET_EVERY);
     loop {
-        quiet.set(QUIET_EVERY);
         let turn = poll_fn(|cx| {
             if over.as_mut().poll(cx).is_ready()
                 || drained.as_mut().poll(cx).is_ready()
@@ -161,6 +158,8 @@ pub(super) async fn serve<D: Downstream>(
         told += stream.out.len() as u64;
         if is_over || !stream.out.is_empty() {
             answer::sent(call, client, &stream.out, is_over).await?;
+            // Only what was sent shows that the stream is there.
+            quiet.set(QUIET_EVERY);
         }
         if is_over {
             tracing::debug!(told, "a standing stream of tools is over");
@@ -371,11 +370,13 @@ impl<'v> Lanes<'v> {
             };
             let (server, has_begun) = (lane.server, lane.has_begun);
             self.has_begun |= has_begun;
-            let is_gone = matches!(lane.over, Some(Failed::SessionGone));
+            let is_gone = matches!(lane.over, Some(Over::Failed(Failed::SessionGone)));
             match lane.over.take() {
-                Some(failed) => {
+                Some(over) => {
                     drop(self.stepping.swap_remove(at));
-                    self.failed = Some(failed);
+                    if let Over::Failed(failed) = over {
+                        self.failed = Some(failed);
+                    }
                 }
                 None => stepping.stepping = Box::pin(lane.step()),
             }
@@ -413,10 +414,17 @@ fn lanes<'v>(
             stream: None,
             held: Held::new(asker),
             after: Duration::ZERO,
-            failures: 0,
+            again: Again::default(),
             over: None,
         })
     })
+}
+
+/// Why a lane is over.
+enum Over {
+    /// Its server has no such stream, or has said all of it.
+    Ended,
+    Failed(Failed),
 }
 
 /// One server's stream.
@@ -433,9 +441,8 @@ struct Lane<'v> {
     held: Held<'v>,
     /// How long it waits before it opens the stream again.
     after: Duration,
-    failures: u32,
-    /// It is over, for this reason.
-    over: Option<Failed>,
+    again: Again,
+    over: Option<Over>,
 }
 
 impl<'v> Lane<'v> {
@@ -475,11 +482,11 @@ impl<'v> Lane<'v> {
         match sent.and_then(|began| Ok((form(&began.response, has_session)?, began))) {
             Ok((Form::Events, began)) => {
                 self.has_begun = true;
-                self.failures = 0;
+                self.again.begun();
                 self.stream = Some((began, DataReader::new()));
             }
             // It has none, and will have none.
-            Ok(_) => self.over = Some(Failed::Bug),
+            Ok(_) => self.over = Some(Over::Ended),
             Err(failed) => self.failed(failed),
         }
     }
@@ -487,13 +494,11 @@ impl<'v> Lane<'v> {
     /// It broke off, or did not come: a stream that once was is opened again, later each time.
     fn failed(&mut self, failed: Failed) {
         let is_passing = matches!(&failed, Failed::Upstream(failure) if !is_refused(*failure));
-        if !is_passing || self.is_call || !self.has_begun && self.failures > 3 {
-            self.over = Some(failed);
+        if !is_passing || self.is_call || !self.has_begun && self.again.silent() > 3 {
+            self.over = Some(Over::Failed(failed));
             return;
         }
-        let times = 1 << self.failures.min(6);
-        self.failures += 1;
-        self.after = (AGAIN_AFTER * times).min(AGAIN_AFTER_MOST);
+        self.after = self.again.after();
     }
 
     async fn read(mut self, mut began: Began, mut reader: DataReader) -> (Self, Vec<Event>) {
@@ -512,16 +517,19 @@ impl<'v> Lane<'v> {
                 self.last = Some(id.to_owned());
             }
             if let Some(retry) = event.retry_ms {
-                self.after = Duration::from_millis(retry.into()).min(AGAIN_AFTER_MOST);
+                self.again.retry(retry);
+            }
+            if event.data.as_ref().is_some_and(|data| !data.is_empty()) {
+                self.again.said();
             }
         }
         match read {
             Ok(false) => match self.held.is_now(reader.held()) {
                 Ok(()) => self.stream = Some((began, reader)),
-                Err(failed) => self.over = Some(failed),
+                Err(failed) => self.over = Some(Over::Failed(failed)),
             },
-            Ok(true) if self.is_call => self.over = Some(Failed::Bug),
-            Ok(true) => self.after = self.after.max(AGAIN_AFTER),
+            Ok(true) if self.is_call => self.over = Some(Over::Ended),
+            Ok(true) => self.after = self.again.after(),
             Err(failure) => self.failed(Failed::Upstream(failure)),
         }
         (self, events)
