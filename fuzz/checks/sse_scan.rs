@@ -415,6 +415,7 @@ impl Reported {
             audio_completion,
             prompt_said: prompt_said.filter(|_| prompt.is_none()),
             completion_said: completion_said.filter(|_| completion.is_none()),
+            searches: 0,
             doubtful: false,
         };
         if let (Some(prompt), Some(completion), Some(total)) = (prompt, completion, total) {

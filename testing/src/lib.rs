@@ -4,6 +4,7 @@
 //! takes. `cargo xtask tidy` keeps clocks and sleeps out of other tests, so that this holds for them too.
 //! Not here: what one crate's tests share among themselves, assertions about a product.
 
+mod api_server;
 pub mod eventstream;
 mod line;
 mod read;
@@ -12,6 +13,7 @@ mod seed;
 mod skip;
 mod wait;
 
+pub use api_server::{ApiServer, State};
 pub use line::{commands, words};
 pub use read::read;
 pub use replay::{corpus, replay};

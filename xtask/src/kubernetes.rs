@@ -14,7 +14,7 @@ use crate::stages::release_build;
 
 /// The tests of the lane, and how many they are.
 const TESTS: &str = "kube_apiserver";
-const TESTS_LEAST: u64 = 3;
+const TESTS_LEAST: u64 = 6;
 
 /// Builds the servers and runs the tests against a release build, or against this binary.
 pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {

@@ -3,7 +3,7 @@
 //! Invariant: everything that the tests install is pinned, down to what the pinned parts need.
 //! The Rust toolchain is pinned in `rust-toolchain.toml`, crates in `Cargo.lock`.
 
-/// Python packages of the end-to-end tests: the SDKs of OpenAI, Anthropic and the Model Context Protocol, LangChain and Locust with all they need, Envoy, and a Node
+/// Python packages of the end-to-end tests: the SDKs of OpenAI, Anthropic, Google, Cohere, AWS and the Model Context Protocol, LangChain and Locust with all they need, Envoy, and a Node
 /// that is new enough for the SDK of that side (a distribution's is often not).
 pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "openai==3.52.0",
@@ -26,6 +26,27 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "anthropic==2.11.0",
     "docstring-parser==0.18.0",
     "opentelemetry-api==1.45.2",
+    // Google's SDK, and what it needs beside that.
+    "google-genai==3.6.1",
+    "google-auth==2.63.0",
+    "pyasn1-modules==0.4.2",
+    "pyasn1==0.6.5",
+    // Cohere's SDK and that of AWS, and what they need beside that.
+    "cohere==7.3.1",
+    "fastavro==1.13.1",
+    "filelock==4.3.1",
+    "fsspec==2026.9.0",
+    "hf-xet==1.8.0",
+    "huggingface-hub==2.4.0",
+    "tokenizers==0.23.3",
+    "tqdm==4.70.1",
+    "types-requests==2.33.0.20261030",
+    "boto3==1.44.8",
+    "botocore==1.44.8",
+    "jmespath==1.1.0",
+    "python-dateutil==2.9.0.post0",
+    "s3transfer==0.19.3",
+    "six==1.17.0",
     // The SDK of the Model Context Protocol, client and server, and what it needs beside that.
     "mcp==2.3.0",
     "attrs==26.1.0",
@@ -60,7 +81,7 @@ pub(crate) const PYTHON_PACKAGES: &[&str] = &[
     "regex==2026.11.15",
     "requests==2.34.2",
     "requests-toolbelt==1.0.0",
-    "tenacity==9.2.1",
+    "tenacity==9.1.4",
     "tiktoken==0.14.0",
     "urllib3==2.8.0",
     "uuid-utils==0.19.0",

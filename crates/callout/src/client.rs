@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, StatusCode};
+use http::{Method, Response, StatusCode};
+use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -22,7 +23,7 @@ use crate::dial::Dialer;
 use crate::fault::Fault;
 use crate::tls::Tls;
 use crate::url::{Origin, Url};
-use connection::Connection;
+pub(crate) use connection::Connection;
 use pool::Pool;
 
 /// The bounds of a client, and how it speaks.
@@ -169,6 +170,38 @@ impl Client {
             waited_for: "whole answer",
             within,
         }))
+    }
+
+    /// Sends a request whose answer does not end soon, and gives its head, with what keeps its body coming. It takes no place among
+    /// those that run, and no connection that another needs.
+    pub(crate) async fn open(
+        &self,
+        call: &Call<'_>,
+    ) -> Result<(Response<Incoming>, Connection), Fault> {
+        let Inner { bounds, pool, .. } = &*self.0;
+        let origin = call.url.origin();
+        let mut was_kept = true;
+        loop {
+            let kept = pool.take(origin).filter(|_| was_kept);
+            was_kept = kept.is_some();
+            let mut connection = match kept {
+                Some(kept) => kept,
+                None => self.connect(origin).await?,
+            };
+            if let Some(shared) = connection.shared() {
+                Pool::keep(pool, origin, shared);
+            }
+            let head = timeout(bounds.head, connection.head(call)).await;
+            let late = Fault::Late {
+                waited_for: "answer",
+                within: bounds.head,
+            };
+            match head.map_err(|_| late)? {
+                Ok(head) => return Ok((head, connection)),
+                Err(connection::Unsent::Gone(_)) if was_kept => was_kept = false,
+                Err(unsent) => return Err(unsent.into()),
+            }
+        }
     }
 
     async fn send_in_turn(&self, call: &Call<'_>) -> Result<Reply, Fault> {

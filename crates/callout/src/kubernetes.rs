@@ -5,6 +5,7 @@
 //! Not here: how answers are kept (`shared`: who was kept first goes first).
 
 mod access_review;
+mod objects;
 mod token_review;
 
 use http::Method;
@@ -20,6 +21,7 @@ use crate::json;
 use crate::secret_source::SecretSource;
 use crate::url::Url;
 pub use access_review::{Access, AccessAction, AccessQuestion, AccessReview, AccessReviewSettings};
+pub use objects::{Lines, Objects, Said};
 pub use token_review::{Reviewed, TokenReview, TokenReviewSettings, User};
 
 /// The longest answer.
@@ -35,6 +37,14 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
+    /// Where a path is asked for.
+    fn at(&self, path: &str) -> Result<Url, Fault> {
+        let prefix = self.url.target().strip_suffix('/');
+        let path = format!("{}{path}", prefix.unwrap_or(self.url.target()));
+        let unaskable = |_| Fault::Unaskable("its path");
+        self.url.at(&path).map_err(unaskable)
+    }
+
     /// Posts a review, and gives the members of the answer's `status`.
     async fn review(
         &self,
@@ -43,9 +53,7 @@ impl ApiServer {
         review: &impl Serialize,
     ) -> Result<Map<String, Value>, Fault> {
         let unaskable = Fault::Unaskable("its path, or what it is asked");
-        let prefix = self.url.target().strip_suffix('/');
-        let path = format!("{}{path}", prefix.unwrap_or(self.url.target()));
-        let url = self.url.at(&path).map_err(|_| unaskable.clone())?;
+        let url = self.at(path)?;
         let mut body = Zeroizing::new(Vec::with_capacity(32 << 10));
         serde_json::to_writer(&mut *body, review).map_err(|_| unaskable)?;
         let mut call = Call::new(Method::POST, &url, ANSWER_BYTES_MAX);

@@ -49,8 +49,8 @@ pub use jwks::{
     OnChange, Refreshed, UNKNOWN_KEY_EVERY,
 };
 pub use kubernetes::{
-    Access, AccessAction, AccessQuestion, AccessReview, AccessReviewSettings, ApiServer, Reviewed,
-    TokenReview, TokenReviewSettings, User,
+    Access, AccessAction, AccessQuestion, AccessReview, AccessReviewSettings, ApiServer, Lines,
+    Objects, Reviewed, Said, TokenReview, TokenReviewSettings, User,
 };
 pub use openid::{Code, OpenId, Provider};
 pub use questions::{QuestionCounts, Questions};

@@ -25,7 +25,7 @@ type Giving = dyn Fn() -> Option<Secret> + Send + Sync;
 
 /// Gives a secret when it is about to be sent.
 #[derive(Clone)]
-pub struct SecretSource(Arc<Giving>);
+pub struct SecretSource(Option<Arc<Giving>>);
 
 impl SecretSource {
     /// One that does not change.
@@ -38,7 +38,17 @@ impl SecretSource {
     /// asks, and must not wait.
     #[must_use]
     pub fn with(giving: impl Fn() -> Option<Secret> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(giving))
+        Self(Some(Arc::new(giving)))
+    }
+
+    /// None is sent: the connection says who the gate is.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
     }
 
     /// The contents of a file without the white space around them, read again after [`READ_AGAIN_AFTER`].
@@ -59,7 +69,10 @@ impl SecretSource {
     }
 
     pub(crate) fn give(&self) -> Result<Secret, Fault> {
-        let given = (self.0)().filter(|secret| !secret.expose().is_empty());
+        let giving = self.0.as_deref();
+        let given = giving
+            .and_then(|giving| giving())
+            .filter(|secret| !secret.expose().is_empty());
         given.ok_or(Fault::Credential("there is none now"))
     }
 }

@@ -1,4 +1,4 @@
-//! Another gateway's configuration as a document of this gate: LiteLLM's proxy.
+//! Another gateway's configuration as a document of this gate: LiteLLM's proxy, and Portkey's.
 //!
 //! Invariant: what is made is one that [`crate::parse_document`] takes, once its variables are set. It holds no secret: one
 //! that stands in the other file becomes the name of a variable. What has no counterpart is said in a comment, never dropped
@@ -11,6 +11,7 @@ mod credential;
 mod deployment;
 mod left;
 mod plan;
+mod portkey;
 mod price;
 mod provider;
 mod read;
@@ -26,6 +27,7 @@ use crate::fault::{Fault, Faults};
 use crate::sources::Sources;
 
 use plan::Plan;
+pub use portkey::import_portkey;
 use read::Section;
 use settings::Settings;
 

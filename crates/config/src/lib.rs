@@ -21,11 +21,11 @@ pub use host::{
     TokenReviewSource, TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential,
     Vocabulary, WorkloadFrom, WrittenRule,
 };
-pub use import::{Imported, import_litellm};
+pub use import::{Imported, import_litellm, import_portkey};
 pub use line::line_of;
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};
-pub use node::{Entry, Node, Scalar, Shape, Value, parse_all};
+pub use node::{Entry, Node, Scalar, Shape, Value, parse_all, parse_json};
 pub use redact::Redacted;
 pub use schema::json_schema;
 pub use servers::EditorServers;

@@ -4,12 +4,15 @@
 //! each time they are used), and no mapping holds a key twice.
 //! Not here: what the fields mean (`decode`, `schema`), `${VAR}` (`vars`).
 
+mod json;
+
 use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use crate::fault::Fault;
 use crate::mask::quoted;
+pub use json::parse_json;
 
 const DEPTH_MAX: usize = 32;
 const NODES_MAX: usize = 200_000;

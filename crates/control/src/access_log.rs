@@ -47,7 +47,7 @@ pub(crate) fn access_log(cluster: &Cluster<'_>, findings: &mut Findings) -> Opti
                 if log.is_some() {
                     findings.fault(&access.spot, "is a second access log", "keep one");
                 }
-                log = access_log_of(&access, findings).or(log);
+                log = access_log_of(cluster, &access, findings).or(log);
             }
             of.end(findings);
         }
@@ -56,7 +56,7 @@ pub(crate) fn access_log(cluster: &Cluster<'_>, findings: &mut Findings) -> Opti
     log
 }
 
-fn access_log_of(item: &Item<'_>, findings: &mut Findings) -> Option<Tree> {
+fn access_log_of(cluster: &Cluster<'_>, item: &Item<'_>, findings: &mut Findings) -> Option<Tree> {
     let mut of = item.fields(findings);
     let disable = of.flag("disable", findings);
     let mut found = disable
@@ -96,6 +96,11 @@ fn access_log_of(item: &Item<'_>, findings: &mut Findings) -> Option<Tree> {
             } else {
                 &path.value
             };
+            if cluster.mode.is_live && place != "stdout" {
+                let says =
+                    "is a file of the gate's machine, which objects of a cluster do not name";
+                findings.fault(&path.spot, says, "write /dev/stdout");
+            }
             let there = found.as_ref().map(Tree::flow);
             if there.is_some_and(|there| there != Tree::text(place).flow()) {
                 findings.fault(

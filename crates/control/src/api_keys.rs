@@ -134,7 +134,7 @@ impl ApiKeys {
         let Some(secret) = cluster.resolve(policy, named, findings) else {
             return;
         };
-        for (name, spot) in Cluster::keys(secret) {
+        for (name, spot) in cluster.keys(secret) {
             if !is_client(&name) {
                 let hint = "use letters, digits, -, _ and ., with a letter or a digit first";
                 findings.fault(&spot, "is no name of a client", hint);

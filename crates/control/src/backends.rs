@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::Findings;
+use crate::findings::{Findings, Spot};
 use crate::service::{Path, Ref};
 use crate::tree::Tree;
 
@@ -82,6 +82,16 @@ impl Backends {
         let names: Vec<&str> = refs.iter().map(|of| of.target.name.as_str()).collect();
         let tree = Tree::Map(members).of(&first.target.spot);
         Some(self.named(&names.join("."), tree))
+    }
+
+    /// One without an address; its name. Routes that go there are closed.
+    pub(crate) fn closed(&mut self, is_plain: bool, spot: &Spot) -> String {
+        let name = if is_plain { "closed-http" } else { "closed" };
+        let tree = Tree::map([
+            ("closed", Some(Tree::Plain("true".into()))),
+            ("serves", is_plain.then(|| Tree::text("http"))),
+        ]);
+        self.named(name, tree.of(spot))
     }
 
     /// The one of this text, or a new one of this name, or of the next that is free.

@@ -15,7 +15,8 @@ use policy::secret::Secret;
 
 use crate::fields::Item;
 use crate::file_of;
-use crate::findings::{Findings, Spot};
+use crate::findings::{Broken, Findings, Spot};
+use crate::mode::Mode;
 use crate::object::{CORE, Object};
 use crate::reference::{Grant, Reference, is_granted, is_missing};
 use crate::tree::Tree;
@@ -31,6 +32,9 @@ pub(crate) struct Cluster<'n> {
     index: BTreeMap<[String; 4], usize>,
     grants: Vec<Grant>,
     given: RefCell<Vec<(Given, String)>>,
+    pub(crate) mode: Mode,
+    /// Secrets and `ConfigMap`s that were looked for, by kind, namespace and name.
+    wanted: RefCell<BTreeSet<[String; 3]>>,
 }
 
 /// Where the content of a Secret or `ConfigMap` is.
@@ -54,7 +58,7 @@ impl Content {
 }
 
 impl<'n> Cluster<'n> {
-    pub(crate) fn new(objects: Vec<Object<'n>>, findings: &mut Findings) -> Self {
+    pub(crate) fn new(objects: Vec<Object<'n>>, mode: Mode, findings: &mut Findings) -> Self {
         let mut index = BTreeMap::new();
         for (place, object) in objects.iter().enumerate() {
             if matches!(object.kind, "Secret" | "ConfigMap") {
@@ -84,7 +88,14 @@ impl<'n> Cluster<'n> {
             index,
             grants,
             given: RefCell::default(),
+            mode,
+            wanted: RefCell::default(),
         }
+    }
+
+    /// Secrets and `ConfigMap`s that were looked for.
+    pub(crate) fn wanted(&self) -> BTreeSet<[String; 3]> {
+        self.wanted.borrow().clone()
     }
 
     pub(crate) fn of_kind<'c>(
@@ -106,9 +117,16 @@ impl<'n> Cluster<'n> {
         if !is_granted(from, to, &self.grants, findings) {
             return None;
         }
+        if to.group == CORE && matches!(to.kind.as_str(), "Secret" | "ConfigMap") {
+            let id = [&to.kind, &to.namespace, &to.name];
+            self.wanted.borrow_mut().insert(id.map(Clone::clone));
+        }
         let id = [&to.group, &to.kind, &to.namespace, &to.name];
         let found = self.index.get(&id.map(Clone::clone));
         let found = found.and_then(|place| self.objects.get(*place));
+        if found.is_none() && self.is_refused(to, findings) {
+            return None;
+        }
         if found.is_none() {
             let there: Vec<&Object<'_>> = self.objects.iter().collect();
             is_missing(to, &there, findings);
@@ -123,7 +141,18 @@ impl<'n> Cluster<'n> {
         to: &Reference,
         findings: &mut Findings,
     ) -> bool {
-        is_granted(from, to, &self.grants, findings)
+        is_granted(from, to, &self.grants, findings) && !self.is_refused(to, findings)
+    }
+
+    /// Whether what is named is there and not taken; a fault where that is so.
+    fn is_refused(&self, to: &Reference, findings: &mut Findings) -> bool {
+        let id = [&to.kind, &to.namespace, &to.name].map(Clone::clone);
+        let Some(why) = self.mode.refused.get(&id) else {
+            return false;
+        };
+        let says = format!("names {}, which {why}", to.shown());
+        findings.break_off(Broken::Missing, &to.spot, says, "");
+        true
     }
 
     /// What a key of a Secret or `ConfigMap` holds.
@@ -139,24 +168,11 @@ impl<'n> Cluster<'n> {
         }
         let object = self.resolve(from, to, findings)?;
         for key in keys {
-            let annotated = |start: &str| {
-                let name = format!("{start}{key}");
-                object
-                    .annotations
-                    .iter()
-                    .find(|(n, _)| *n == name)
-                    .map(|(_, value)| value.clone())
-            };
-            if let Some(variable) = annotated(FROM_ENV) {
-                return Some(Content::Variable(variable));
+            // Who may write objects in a cluster is not who may read the gate's machine.
+            if let Some(elsewhere) = Self::elsewhere(object, key).filter(|_| !self.mode.is_live) {
+                return Some(elsewhere);
             }
-            if let Some(file) = annotated(FROM_FILE) {
-                return Some(Content::File(file.into()));
-            }
-            if let Some(variable) = Self::variable(object, key) {
-                return Some(Content::Variable(variable));
-            }
-            if let Some(found) = Self::bytes(object, key, findings) {
+            if let Some(found) = self.bytes(object, key, findings) {
                 return found.map(|bytes| Content::File(self.give(object, key, bytes)));
             }
         }
@@ -168,6 +184,23 @@ impl<'n> Cluster<'n> {
         );
         findings.fault(&to.spot, says, "add it");
         None
+    }
+
+    /// Where a Secret says that its content is on this machine.
+    fn elsewhere(object: &Object<'n>, key: &str) -> Option<Content> {
+        let annotated = |start: &str| {
+            let name = format!("{start}{key}");
+            let mut all = object.annotations.iter();
+            let found = all.find(|(n, _)| *n == name);
+            found.map(|(_, value)| value.clone())
+        };
+        if let Some(variable) = annotated(FROM_ENV) {
+            return Some(Content::Variable(variable));
+        }
+        if let Some(file) = annotated(FROM_FILE) {
+            return Some(Content::File(file.into()));
+        }
+        Self::variable(object, key).map(Content::Variable)
     }
 
     /// The same, where it has to be a file.
@@ -192,7 +225,7 @@ impl<'n> Cluster<'n> {
     }
 
     /// The names of all keys of a Secret or `ConfigMap`, and where they stand; those that stand elsewhere have no place of their own.
-    pub(crate) fn keys(object: &Object<'_>) -> Vec<(String, Spot)> {
+    pub(crate) fn keys(&self, object: &Object<'_>) -> Vec<(String, Spot)> {
         let mut top = object.top(&mut Findings::default());
         let mut keys: Vec<(String, Spot)> = Vec::new();
         for member in ["stringData", "data", "binaryData"] {
@@ -204,7 +237,8 @@ impl<'n> Cluster<'n> {
                     .map(|(name, item)| (name.to_owned(), item.spot)),
             );
         }
-        for (name, _) in &object.annotations {
+        let named = object.annotations.iter().filter(|_| !self.mode.is_live);
+        for (name, _) in named {
             let key = name
                 .strip_prefix(FROM_ENV)
                 .or_else(|| name.strip_prefix(FROM_FILE));
@@ -217,6 +251,7 @@ impl<'n> Cluster<'n> {
 
     /// What a key holds: nothing where there is no such key, and no bytes where those are faulty.
     pub(crate) fn bytes(
+        &self,
         object: &Object<'n>,
         key: &str,
         findings: &mut Findings,
@@ -225,7 +260,7 @@ impl<'n> Cluster<'n> {
         let Some(said) = item.text(findings) else {
             return Some(None);
         };
-        if object.kind == "Secret" && said.value.contains("${") {
+        if object.kind == "Secret" && !self.mode.is_live && said.value.contains("${") {
             let says = "holds a variable, and only one that is the whole of it is filled in here";
             let hint = format!(
                 "write ${{NAME}} alone, the annotation {FROM_ENV}{key}: NAME, or the value"

@@ -265,7 +265,7 @@ fn aws(
     }
     let named = named?;
     let object = cluster.resolve(policy, &named, findings)?;
-    let Some(Some(bytes)) = Cluster::bytes(object, "credentials", findings) else {
+    let Some(Some(bytes)) = cluster.bytes(object, "credentials", findings) else {
         findings.fault(
             &named.spot,
             format!("the Secret {} has no key credentials", object.id()),

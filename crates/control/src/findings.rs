@@ -64,16 +64,40 @@ impl Spot {
     }
 }
 
+/// What is wrong with a reference, as the Gateway API tells it apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Broken {
+    /// What is named is not there, or is faulty itself.
+    Missing,
+    /// It is in another namespace, and not granted.
+    NotPermitted,
+    /// It is of a kind that cannot stand there.
+    Kind,
+}
+
 /// Faults and warnings.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) faults: Vec<Fault>,
     pub(crate) warnings: Vec<Fault>,
+    /// Which of the faults are of references.
+    pub(crate) broken: Vec<(usize, Broken)>,
 }
 
 impl Findings {
     pub(crate) fn fault(&mut self, at: &Spot, says: impl Into<String>, hint: impl Into<String>) {
         self.faults.push(at.fault(says, hint));
+    }
+
+    pub(crate) fn break_off(
+        &mut self,
+        how: Broken,
+        at: &Spot,
+        says: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.broken.push((self.faults.len(), how));
+        self.fault(at, says, hint);
     }
 
     pub(crate) fn warn(&mut self, at: &Spot, says: impl Into<String>, hint: impl Into<String>) {

@@ -309,6 +309,9 @@ impl<'c, 'n> Door<'c, 'n> {
                 findings,
             );
             of.end(findings);
+            // In a cluster a route may be attached to others, too, which are not this gate's to judge.
+            let is_ours = |parent: &Reference| !cluster.mode.is_live || parent.is_to(self.gateway);
+            let parent = parent.filter(is_ours);
             let Some(parent) =
                 parent.filter(|p| p.is_one_of(&[(GATEWAY_API, "Gateway")], findings))
             else {

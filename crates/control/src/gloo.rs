@@ -192,6 +192,7 @@ fn rule(
         refs,
         matches,
         times,
+        is_closed: false,
     })
 }
 

@@ -18,9 +18,11 @@ mod findings;
 mod gateway;
 mod gateway_config;
 mod gloo;
+mod live;
 mod load;
 mod lower;
 mod matching;
+mod mode;
 mod object;
 mod origins;
 mod plain;
@@ -38,6 +40,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Fault, Given};
 
+pub use live::{Choice, Condition, Id, Live, Report, Trial, Verdict, live, status};
 pub use load::{Beside, load};
 pub use lower::lower;
 pub use origins::Origins;

@@ -31,6 +31,20 @@ pub fn load(
         watched: watched.clone(),
         key_files: Vec::new(),
     })?;
+    completed(place, directory, &lowered, watched, sources)
+}
+
+/// Loads what objects came to.
+///
+/// # Errors
+/// All that is wrong with it, told of the objects that say it.
+pub(crate) fn completed(
+    place: &Path,
+    directory: &Path,
+    lowered: &Lowered,
+    mut watched: Vec<PathBuf>,
+    sources: &dyn Sources,
+) -> Result<Loaded, Faults> {
     let Lowered {
         document,
         given,
@@ -38,11 +52,11 @@ pub fn load(
         warnings,
         ..
     } = lowered;
-    let at = |given: Given| Given {
-        path: directory.join(given.path),
-        ..given
+    let at = |given: &Given| Given {
+        path: directory.join(&given.path),
+        content: given.content.clone(),
     };
-    let given: Vec<Given> = given.into_iter().map(at).collect();
+    let given: Vec<Given> = given.iter().map(at).collect();
     let beside = Beside {
         given: &given,
         sources,
@@ -59,7 +73,7 @@ pub fn load(
     };
     match config::parse_document(&file, document.as_bytes(), &beside) {
         Ok(mut loaded) => {
-            loaded.warnings = told(loaded.warnings, warnings);
+            loaded.warnings = told(loaded.warnings, warnings.clone());
             watched.extend(followed(loaded.watched));
             loaded.watched = watched;
             loaded.given = given;
@@ -70,7 +84,7 @@ pub fn load(
             Err(Faults {
                 file: place.to_owned(),
                 faults: told(faults.faults, Vec::new()),
-                warnings: told(faults.warnings, warnings),
+                warnings: told(faults.warnings, warnings.clone()),
                 watched,
                 key_files: faults.key_files,
             })

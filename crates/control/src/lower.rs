@@ -20,6 +20,7 @@ use self::routes::Made;
 use crate::cluster::Cluster;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{self, Door};
+use crate::mode::Mode;
 use crate::object;
 use crate::origins::Origins;
 use crate::plain::PlainRoute;
@@ -78,30 +79,88 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
             ),
         }
     }
-    let cluster = Cluster::new(objects, &mut findings);
-    // Of what is wrong with the document as a whole nothing can be an object's.
-    let whole_of = own.as_ref().map(|(spot, _)| spot.clone());
-    let own = own.map(|(spot, node)| members(Tree::copied(node, &spot)));
-    let document = whole(&cluster, own, &mut findings);
-    let Some(document) = document.filter(|_| findings.faults.is_empty()) else {
+    let cluster = Cluster::new(objects, Mode::default(), &mut findings);
+    let lowered = of_cluster(&cluster, own, &mut findings);
+    let Some(lowered) = lowered.filter(|_| findings.faults.is_empty()) else {
         return Err(Refused {
             faults: ordered(findings.faults),
             warnings: ordered(findings.warnings),
         });
     };
+    Ok(Lowered {
+        warnings: ordered(findings.warnings),
+        ..lowered
+    })
+}
+
+/// What objects come to, with what a file of ours says beside them. It has a meaning where nothing is found to be wrong.
+pub(crate) fn of_cluster(
+    cluster: &Cluster<'_>,
+    own: Option<(Spot, &Node)>,
+    findings: &mut Findings,
+) -> Option<Lowered> {
+    // Of what is wrong with the document as a whole nothing can be an object's.
+    let whole_of = own.as_ref().map(|(spot, _)| spot.clone());
+    let own = own.map(|(spot, node)| members(Tree::copied(node, &spot)));
+    let document = whole(cluster, own, findings)?;
     let mut origins = Origins::default();
     if let Some(spot) = whole_of {
         origins.add("", &spot);
     }
     document.note("", &mut origins);
     let (given, given_of) = cluster.given().iter().cloned().unzip();
-    Ok(Lowered {
+    Some(Lowered {
         document: document.document(),
         given,
         given_of,
         origins,
-        warnings: ordered(findings.warnings),
+        warnings: Vec::new(),
     })
+}
+
+/// A document by which every call is refused, with what a file of ours says beside.
+pub(crate) fn shut_document(address: &str, own: Option<(Spot, &Node)>) -> Lowered {
+    let everybody = Tree::text("default");
+    let plain = |text: &str| Some(Tree::Plain(text.to_owned()));
+    let identity = Tree::map([
+        ("header", Some(Tree::text("x-tollgate-workload"))),
+        ("default", Some(everybody.clone())),
+        ("trust", Some(Tree::text("anyone"))),
+    ]);
+    let closed = Tree::map([("closed", plain("true"))]);
+    let route = Tree::map([
+        ("name", Some(Tree::text("closed"))),
+        ("workload", Some(everybody)),
+        ("backend", Some(Tree::text("closed"))),
+    ]);
+    let document = [
+        ("listen", Tree::map([("data", Some(Tree::text(address)))])),
+        ("identity", identity),
+        ("backends", Tree::map([("closed", Some(closed))])),
+        ("routes", Tree::List(vec![route])),
+    ];
+    let document = document.map(|(name, tree)| (name.to_owned(), tree));
+    let own = own.map(|(spot, node)| members(Tree::copied(node, &spot)));
+    let kept = [
+        "listen",
+        "bounds",
+        "client_address",
+        "access_log",
+        "ledger",
+        "traces",
+        "drain",
+        "workers",
+    ];
+    let own = own.unwrap_or_default().into_iter();
+    let own = own.filter(|(name, _)| kept.contains(&name.as_str()));
+    let document = beside(document.into(), own.collect());
+    Lowered {
+        document: document.document(),
+        given: Vec::new(),
+        given_of: Vec::new(),
+        origins: Origins::default(),
+        warnings: Vec::new(),
+    }
 }
 
 /// In the order of files and lines, each once.
@@ -166,6 +225,9 @@ fn whole(
     made.sorted(&models, findings);
     for route in &plain {
         made.plain(route, findings);
+    }
+    if cluster.mode.is_live && made.routes.is_empty() {
+        made.nothing(&door);
     }
     made.unused(findings);
     let unused = cluster.of_kind("AIServiceBackend").filter(|service| {

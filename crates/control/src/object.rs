@@ -218,7 +218,7 @@ pub(crate) fn looks_like_object(node: &Node) -> bool {
     of_objects.iter().any(|name| member(node, name).is_some())
 }
 
-fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+pub(crate) fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let Value::Map(entries) = &node.value else {
         return None;
     };
@@ -228,7 +228,7 @@ fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
         .map(|entry| &entry.node)
 }
 
-fn text<'n>(node: &'n Node, name: &str) -> Option<&'n str> {
+pub(crate) fn text<'n>(node: &'n Node, name: &str) -> Option<&'n str> {
     match &member(node, name)?.value {
         Value::Scalar(Scalar { raw, .. }) => Some(raw),
         Value::List(_) | Value::Map(_) => None,

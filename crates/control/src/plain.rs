@@ -5,6 +5,7 @@ use crate::fields::{Item, Said};
 use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, Wanted};
+use crate::mode::Shut;
 use crate::object::Object;
 use crate::route::Rule;
 use crate::service::{Ref, Services};
@@ -35,15 +36,33 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
         services: &Services,
         findings: &mut Findings,
     ) -> Option<Self> {
+        let shut = cluster.mode.shut(object);
+        if shut == Shut::Gone {
+            return None;
+        }
+        let mut quiet = Findings::default();
+        let findings = if shut.is_whole() {
+            &mut quiet
+        } else {
+            findings
+        };
         let mut spec = object.spec(findings);
         let is_held = door.holds(cluster, object, &mut spec, findings);
         let hostnames = spec.texts("hostnames", findings);
         let rules = spec.list("rules", findings);
         let home = &door.gateway.namespace;
-        let rules = rules
-            .iter()
-            .map(|item| rule(cluster, object, item, services, home, findings))
-            .collect();
+        let rule = |(index, item): (usize, &Item<'n>)| {
+            let mut quiet = Findings::default();
+            let is_closed = shut.is_rule(index);
+            let findings = if is_closed {
+                &mut quiet
+            } else {
+                &mut *findings
+            };
+            let rule = rule(cluster, object, item, services, home, findings);
+            Rule { is_closed, ..rule }
+        };
+        let rules = rules.iter().enumerate().map(rule).collect();
         spec.end(findings);
         is_held.then_some(Self {
             object,

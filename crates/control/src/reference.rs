@@ -5,7 +5,7 @@
 use config::{nearest, quoted};
 
 use crate::fields::{Fields, Item};
-use crate::findings::{Findings, Spot};
+use crate::findings::{Broken, Findings, Spot};
 use crate::object::Object;
 
 /// What an object names.
@@ -94,7 +94,8 @@ impl Reference {
             };
             let kinds: Vec<&str> = kinds.iter().map(|(_, kind)| *kind).collect();
             let says = format!("names the kind {} of {of}", quoted(&self.kind));
-            findings.fault(
+            findings.break_off(
+                Broken::Kind,
                 &self.spot,
                 says,
                 format!("the kind is {} here", kinds.join(" or ")),
@@ -177,7 +178,7 @@ pub(crate) fn is_granted(
             "write a ReferenceGrant in the namespace {} from its kind in {} to {}",
             to.namespace, from.namespace, to.kind
         );
-        findings.fault(&to.spot, says, hint);
+        findings.break_off(Broken::NotPermitted, &to.spot, says, hint);
     }
     is
 }
@@ -199,5 +200,6 @@ pub(crate) fn is_missing(to: &Reference, there: &[&Object<'_>], findings: &mut F
         ),
         (None, None) => "add it to these files".to_owned(),
     };
-    findings.fault(&to.spot, format!("there is no {}", to.shown()), hint);
+    let says = format!("there is no {}", to.shown());
+    findings.break_off(Broken::Missing, &to.spot, says, hint);
 }

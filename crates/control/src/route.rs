@@ -7,6 +7,7 @@ use crate::fields::{Fields, Item, Said};
 use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::HeaderMatch;
+use crate::mode::Shut;
 use crate::object::Object;
 use crate::quantity;
 use crate::service::{Ref, Services};
@@ -36,6 +37,8 @@ pub(crate) struct Rule<M> {
     pub(crate) refs: Vec<Ref>,
     pub(crate) matches: Vec<M>,
     pub(crate) times: Times,
+    /// Its calls are refused: what it says cannot be honoured.
+    pub(crate) is_closed: bool,
 }
 
 /// A match of a rule for models.
@@ -56,6 +59,16 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
         services: &Services,
         findings: &mut Findings,
     ) -> Option<Self> {
+        let shut = cluster.mode.shut(object);
+        if shut == Shut::Gone {
+            return None;
+        }
+        let mut quiet = Findings::default();
+        let findings = if shut.is_whole() {
+            &mut quiet
+        } else {
+            findings
+        };
         let mut spec = object.spec(findings);
         let is_held = door.holds(cluster, object, &mut spec, findings);
         let hostnames = spec.texts("hostnames", findings);
@@ -75,10 +88,18 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
         if rules.is_empty() {
             findings.fault(&object.spot, "has no rule", "write spec.rules");
         }
-        let rules = rules
-            .iter()
-            .map(|item| Rule::of(cluster, object, item, services, findings))
-            .collect();
+        let rule = |(index, item): (usize, &Item<'n>)| {
+            let mut quiet = Findings::default();
+            let is_closed = shut.is_rule(index);
+            let findings = if is_closed {
+                &mut quiet
+            } else {
+                &mut *findings
+            };
+            let rule = Rule::of(cluster, object, item, services, findings);
+            Rule { is_closed, ..rule }
+        };
+        let rules = rules.iter().enumerate().map(rule).collect();
         spec.end(findings);
         is_held.then_some(Self {
             object,
@@ -110,11 +131,14 @@ impl<M> Rule<M> {
             .filter_map(|item| target(item, findings))
             .collect();
         let matches = of.list("matches", findings);
-        let mut matches: Vec<M> = matches
-            .iter()
-            .filter_map(|item| one(item, findings))
-            .collect();
-        if matches.is_empty() {
+        let takes_everything = matches.is_empty();
+        // One with a fault takes nothing: without what is wrong in it, it would take more.
+        let sound = |item: &Item<'n>| {
+            let before = findings.faults.len();
+            one(item, findings).filter(|_| findings.faults.len() == before)
+        };
+        let mut matches: Vec<M> = matches.iter().filter_map(sound).collect();
+        if takes_everything {
             matches.push(everything(item.spot.clone()));
         }
         let times = times(&mut of, findings);
@@ -124,6 +148,7 @@ impl<M> Rule<M> {
             refs,
             matches,
             times,
+            is_closed: false,
         };
         (rule, of)
     }
@@ -153,9 +178,13 @@ impl Rule<ModelMatch> {
             rule.times.idle = quantity::millis(&item, findings).map(|ms| (ms, item.spot));
         }
         let listed = "a list of models is what backends say";
+        let owner = of.text("modelsOwnedBy", findings);
+        // The API server says so of every rule that says nothing of it.
+        if let Some(said) = owner.filter(|said| said.value != "Envoy AI Gateway") {
+            findings.warn(&said.spot, format!("is left out: {listed}"), "");
+        }
         of.pass_over(
             &[
-                ("modelsOwnedBy", listed),
                 ("modelsCreatedAt", listed),
                 ("excludeFromModelsEndpoint", listed),
             ],

@@ -479,6 +479,15 @@ impl Attempts {
         self.tried.get(..self.made).unwrap_or_default()
     }
 
+    /// Whether there is nowhere to go: no backend of the route has an address.
+    #[cold]
+    pub(crate) fn are_closed(&self, s: &Snapshot) -> bool {
+        let route = s.route(self.route);
+        let backends = route.into_iter().flat_map(|route| &route.backends);
+        let mut backends = backends.filter_map(|b| s.backend(*b));
+        backends.all(|backend| backend.endpoints.is_empty())
+    }
+
     /// Tries made so far.
     #[must_use]
     pub fn made(&self) -> u32 {

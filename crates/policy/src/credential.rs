@@ -145,7 +145,7 @@ fn of_token(token: &[u8]) -> Given<'_> {
 
 /// Google's clients may give a key in the query. As for all members there it is neither logged nor sent on.
 fn given_in_query(head: &RequestHead) -> Given<'_> {
-    if head.query().is_none() || gemini::Named::of(head.path()).is_none() {
+    if head.query().is_none() || !is_of_google(head.path()) {
         return Given::Nothing;
     }
     let mut members = head.query().unwrap_or_default().split('&');
@@ -196,9 +196,14 @@ pub(crate) fn brought(head: &RequestHead) -> usize {
     head.fields.of_any(KEYS).count() + brought_in_query(head)
 }
 
+/// Whether a path is one of Google's API.
+fn is_of_google(path: &str) -> bool {
+    gemini::Named::of(path).is_some() || gemini::Listed::of(path).is_some()
+}
+
 /// The query of plain HTTP is its service's own, whatever its members are called.
 fn brought_in_query(head: &RequestHead) -> usize {
-    let is_ours = |path: &str| path.starts_with("/v1/") || gemini::Named::of(path).is_some();
+    let is_ours = |path: &str| path.starts_with("/v1/") || is_of_google(path);
     let query = head.query().filter(|_| is_ours(head.path()));
     query.map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count())
 }

@@ -31,7 +31,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::call::{CallHead, CallScanner};
+use wire::call::{Boundary, CallHead, CallScanner};
 use wire::dialect::gemini::Named;
 use wire::encoding::Coding;
 use wire::filter::{self, Answering};
@@ -366,10 +366,26 @@ impl Exchange {
         if operation.is_named_by_path() {
             return Named::of(head.path()).map(|named| CallScanner::of_named(&named));
         }
+        if operation.is_form() {
+            return self.form_scanner(head);
+        }
         Some(match &self.stage {
             Stage::Reading(reading) if reading.reads_user => CallScanner::with_user(operation),
             _ => CallScanner::new(),
         })
+    }
+
+    /// The same of a form, unless a rule lists it. Where it is none it is JSON.
+    #[cold]
+    fn form_scanner(&self, head: &RequestHead) -> Option<CallScanner> {
+        if let Stage::Reading(reading) = &self.stage
+            && reading.opened.listed.is_some()
+        {
+            return None;
+        }
+        let content_type = head.fields.of(Known::ContentType).next();
+        let boundary = content_type.and_then(Boundary::of);
+        Some(boundary.map_or_else(CallScanner::new, |boundary| CallScanner::of_form(&boundary)))
     }
 
     /// What the body is to be decoded from before it is scanned and kept.

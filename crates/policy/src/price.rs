@@ -89,7 +89,7 @@ pub struct Price {
     pub whose: Arc<str>,
     /// ISO 4217 code.
     pub currency: Arc<str>,
-    /// Per call that was answered.
+    /// Per call that was answered, or for each unit of search that its answer is billed by.
     pub request: Pico,
     /// Per token.
     pub rates: Rates,
@@ -295,7 +295,10 @@ impl Price {
     pub fn cost(&self, tokens: &Tokens) -> Option<Pico> {
         let (prompt, completion) = (tokens.prompt.tokens()?, tokens.completion.tokens()?);
         let rates = self.rates(prompt);
-        let mut sum = self.request;
+        let mut sum = match tokens.searches {
+            0 | 1 => self.request,
+            units => add(Pico(0), (units.into(), self.request))?,
+        };
         let mut part = |left: &mut u64, tokens: Option<u64>, rate| -> Option<()> {
             let part = tokens.unwrap_or(0).min(*left);
             *left -= part;

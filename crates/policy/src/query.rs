@@ -32,6 +32,8 @@ const UNREAD: &[&str] = &[
 ];
 /// Of the list of models.
 const MODELS: &[&str] = &["after_id", "api-version", "before_id", "limit"];
+/// Of Google's.
+const GEMINI_MODELS: &[&str] = &["pageSize", "pageToken"];
 
 /// The part of a query that goes upstream; `None` when nothing is left.
 #[must_use]
@@ -40,6 +42,7 @@ pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
         Operation::Mcp => return None,
         Operation::Http => return Some(query.to_owned()),
         Operation::Models => MODELS,
+        Operation::GeminiModels => GEMINI_MODELS,
         Operation::Unread => UNREAD,
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => NAMED,
         _ => POSTED,
@@ -73,7 +76,9 @@ pub(crate) fn with(query: Option<String>, ours: &[AddedMember]) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::Operation::{Chat, GenerateContent, Messages, Models, Unread};
+    use crate::operation::Operation::{
+        Chat, GeminiModels, GenerateContent, Messages, Models, Unread,
+    };
 
     #[test]
     fn only_members_on_the_list_go_upstream_byte_for_byte() {
@@ -109,6 +114,11 @@ mod tests {
                 Models,
                 "limit=2&after_id=m&beta=true",
                 Some("limit=2&after_id=m"),
+            ),
+            (
+                GeminiModels,
+                "pageSize=2&key=k&pageToken=t",
+                Some("pageSize=2&pageToken=t"),
             ),
         ];
         for (operation, query, expected) in table {

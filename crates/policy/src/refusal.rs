@@ -55,6 +55,14 @@ pub enum Refusal {
     /// A body of a type that this call does not take.
     #[error("content-type must be application/json")]
     ContentType,
+    /// A body of a type that a call which takes a form does not take.
+    #[error(
+        "content-type must be multipart/form-data with one boundary, and nothing besides, or application/json"
+    )]
+    FormType,
+    /// A form without a model, on a route that names its own.
+    #[error("the form must have a field `model`: this route puts its own model there")]
+    FormModel,
     /// No such path.
     #[error("no such path; the API lives under /v1/")]
     NoSuchPath,
@@ -406,6 +414,11 @@ pub enum Refusal {
          try again shortly"
     )]
     LedgerUnavailable,
+    /// Every backend of the route is closed: what is wrong with it is told to who wrote it.
+    #[error(
+        "this route is closed: its configuration is faulty, and the gateway's log and the status of its objects say how"
+    )]
+    RouteClosed,
     /// Nobody could say whose the credential is.
     #[error("the gateway cannot check this credential at present; try again shortly")]
     IdentityUnavailable,
@@ -502,7 +515,8 @@ impl Refusal {
             Self::Slow => (408, invalid, "request_timeout"),
             Self::ContentEncoding => (415, invalid, "unsupported_content_encoding"),
             Self::CodedBody => (400, invalid, "invalid_content_encoding"),
-            Self::ContentType => (415, invalid, "unsupported_content_type"),
+            Self::ContentType | Self::FormType => (415, invalid, "unsupported_content_type"),
+            Self::FormModel => (400, invalid, "model_required"),
             Self::NoSuchPath
             | Self::OtherPath {
                 is_below_root: false,
@@ -573,6 +587,7 @@ impl Refusal {
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
+            Self::RouteClosed => (500, "server_error", "route_closed"),
             Self::Bug(_) => (500, "server_error", "internal_error"),
         }
     }

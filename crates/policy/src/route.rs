@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use wire::dialect::gemini::Listed;
 use wire::head::{RequestHead, percent_decoded};
 
 use crate::caller::Caller;
@@ -63,16 +64,6 @@ pub fn choose<'s>(
 pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<Chosen<'_>, Refusal> {
     let takes = |route: &Route| route.models.is_empty();
     first(snapshot, workload, takes).ok_or(Refusal::ModelRequired)
-}
-
-/// The first grant of `workload` that takes any model and sends it as it is: for a call whose model is
-/// not read, and which can be held to none.
-///
-/// # Errors
-/// [`Refusal::ModelUnread`] when all routes of the workload go by model or say which one.
-pub fn untouched(snapshot: &Snapshot, workload: WorkloadId) -> Result<Chosen<'_>, Refusal> {
-    let takes = |route: &Route| route.models.is_empty() && route.model.is_none();
-    first(snapshot, workload, takes).ok_or(Refusal::ModelUnread)
 }
 
 /// The first grant of `workload` whose route is so.
@@ -207,10 +198,10 @@ pub fn models_of(
 /// # Errors
 /// [`Refusal::ModelNotOwn`].
 pub fn check_named(caller: Option<&Caller>, path: &str) -> Result<(), Refusal> {
-    let Some(id) = path.strip_prefix("/v1/models/") else {
+    let Some(model) = told_of(path) else {
         return Ok(());
     };
-    let model = String::from_utf8_lossy(&percent_decoded(id)).into_owned();
+    let model = String::from_utf8_lossy(&model).into_owned();
     match caller {
         Some(caller) if !caller.models.is_empty() && !caller.may_ask(&model) => {
             Err(Refusal::ModelNotOwn { model })
@@ -224,17 +215,24 @@ pub fn check_named(caller: Option<&Caller>, path: &str) -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::ModelNotFound`] when it is none of them.
 pub fn model_named<'a>(names: &'a [Arc<str>], path: &str) -> Result<Option<&'a Arc<str>>, Refusal> {
-    let Some(id) = path.strip_prefix("/v1/models/") else {
+    let Some(asked) = told_of(path) else {
         return Ok(None);
     };
-    let decoded = percent_decoded(id);
     names
         .iter()
-        .find(|name| name.as_bytes() == decoded)
+        .find(|name| name.as_bytes() == asked)
         .map(Some)
         .ok_or_else(|| Refusal::ModelNotFound {
-            model: id.to_owned(),
+            model: String::from_utf8_lossy(&asked).into_owned(),
         })
+}
+
+/// The model that a path asks about, in OpenAI's API or in Google's.
+fn told_of(path: &str) -> Option<Vec<u8>> {
+    match path.strip_prefix("/v1/models/") {
+        Some(id) => Some(percent_decoded(id)),
+        None => Some(Listed::of(path)?.model?.into_owned().into_bytes()),
+    }
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ pub struct Backend {
     pub name: Arc<str>,
     /// It serves plain HTTP or tools, and no model.
     pub is_plain: bool,
-    /// Its addresses; at least one.
+    /// Its addresses; none where it is closed.
     pub endpoints: Vec<EndpointId>,
     /// Models it is known to serve, for `/v1/models`; may be empty.
     pub models: Vec<Arc<str>>,

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use policy::exchange::Verdict;
 use policy::record::Closed;
-use policy::refusal::{ErrorFormat, Refusal};
+use policy::refusal::Refusal;
 use wire::head::RequestHead;
 
 use self::active::ActiveExchange;
@@ -155,11 +155,11 @@ async fn answer<D: Downstream>(
     let sent = match &verdict {
         Verdict::Refuse(refusal) => {
             let (reply, limits) = (refusal.reply(), active.rate_limits());
-            let shape = ErrorFormat::of(head.path());
+            let shape = reply::error_format(head);
             reply::refuse(client, &reply, shape, id, &limits, &cors, patience).await
         }
         Verdict::Models { names, one } => {
-            reply::models(client, names, one.as_ref(), id, &cors, patience).await
+            reply::models(client, (names, one.as_ref()), head, id, &cors, patience).await
         }
         Verdict::Counted(asked, tokens) => {
             reply::counted(client, *asked, *tokens, id, &cors, patience).await

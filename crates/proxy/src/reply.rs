@@ -14,7 +14,7 @@ use policy::exchange::Exchange;
 use policy::limit::{Kind, Level};
 use policy::login::LoginReply;
 use policy::operation::Operation;
-use policy::refusal::{ErrorFormat, LocalReply, escape};
+use policy::refusal::{ErrorFormat, LocalReply};
 use policy::revision::Revision;
 use wire::head::RequestHead;
 
@@ -24,6 +24,8 @@ use crate::cors::Cors;
 use crate::deadline::Deadline;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
+use listing::Listing;
+pub(crate) use listing::error_format;
 
 /// How long a browser may remember the answer to a preflight, seconds.
 const REMEMBERED: &[u8] = b"600";
@@ -191,6 +193,9 @@ pub(crate) async fn refuse<D: Downstream>(
     to.date();
     to.field(b"content-type", b"application/json");
     to.field(b"x-request-id", id.as_bytes());
+    if shape == ErrorFormat::Anthropic {
+        to.field(b"request-id", id.as_bytes());
+    }
     rate_limits.write(to);
     cors.write(to);
     hints(to, reply);
@@ -285,21 +290,16 @@ pub(crate) async fn preflight<D: Downstream>(
     whole(to, b"", patience).await.map(drop)
 }
 
-/// Answers `/v1/models` with names from the configuration, or `/v1/models/{id}` with `one` of them.
+/// Answers `/v1/models` with names from the configuration, or `/v1/models/{id}` with `one` of them, as the client's API has it.
 pub(crate) async fn models<D: Downstream>(
     to: &mut D,
-    names: &[Arc<str>],
-    one: Option<&Arc<str>>,
+    (names, one): (&[Arc<str>], Option<&Arc<str>>),
+    head: &RequestHead,
     id: &str,
     cors: &Cors<'_>,
     patience: Patience<'_>,
 ) -> io::Result<u64> {
-    let mut body = Vec::new();
-    if let Some(one) = one {
-        card(one, &mut body);
-    } else {
-        list(names, &mut body);
-    }
+    let body = Listing::of(head).answer(names, one.map(|one| &**one));
     to.begin(200, BodyLength::Length(body.len() as u64));
     to.date();
     to.field(b"content-type", b"application/json");
@@ -333,23 +333,6 @@ pub(crate) async fn counted<D: Downstream>(
     cors.write(to);
     to.begun();
     whole(to, body.as_bytes(), patience).await
-}
-
-fn list(names: &[Arc<str>], body: &mut Vec<u8>) {
-    body.extend_from_slice(b"{\"object\":\"list\",\"data\":[");
-    for (i, name) in names.iter().enumerate() {
-        if i > 0 {
-            body.push(b',');
-        }
-        card(name, body);
-    }
-    body.extend_from_slice(b"]}");
-}
-
-fn card(name: &str, body: &mut Vec<u8>) {
-    body.extend_from_slice(b"{\"id\":\"");
-    escape(name, body);
-    body.extend_from_slice(b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
 }
 
 async fn whole<D: Downstream>(to: &mut D, body: &[u8], patience: Patience<'_>) -> io::Result<u64> {
@@ -387,6 +370,8 @@ pub(crate) async fn part<D: Downstream>(
     .await?;
     Ok(body.len() as u64)
 }
+
+mod listing;
 
 #[cfg(test)]
 mod tests;

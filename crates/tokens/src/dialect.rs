@@ -43,6 +43,7 @@ impl Counted {
             Operation::Messages => Some(Self::Messages),
             Operation::Embeddings => Some(Self::Embeddings),
             Operation::Models
+            | Operation::GeminiModels
             | Operation::CountTokens
             | Operation::Moderations
             | Operation::Rerank
@@ -52,6 +53,8 @@ impl Counted {
             | Operation::ImageEdits
             | Operation::GenerateContent
             | Operation::Converse
+            | Operation::CohereChat
+            | Operation::CohereEmbed
             | Operation::CountContent
             | Operation::EmbedContent
             | Operation::Unread

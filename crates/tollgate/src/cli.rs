@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::cluster::ClusterOptions;
 use crate::convert::Convert;
 use crate::demo::Demo;
 use crate::explain::Explain;
@@ -107,6 +108,7 @@ pub(crate) enum Verb {
     #[command(before_help = "Examples:\n  \
         tollgate run                       by tollgate.yaml, else by the environment\n  \
         tollgate run -c gate.yaml          by another file\n  \
+        tollgate run --kubernetes          by the objects of the cluster that it runs in\n  \
         tollgate run --mcp-config s.json   with the MCP servers of an editor\n  \
         tollgate --log-format json run     with a log for machines")]
     Run(Run),
@@ -198,6 +200,8 @@ pub(crate) struct Run {
     /// current directory, else the environment].
     #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
     #[command(flatten)]
     pub(crate) tools: McpServers,
 }

@@ -1,7 +1,7 @@
 //! `tollgate import`: another gateway's configuration as one of the gate's.
 //!
 //! Invariant: the document alone goes to standard output, and nothing is written to a file.
-//! Not here: the document (`config::import_litellm`).
+//! Not here: the document (`config::import_litellm`, `config::import_portkey`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,20 @@ enum From {
     /// `tollgate check` then says what is still missing.
     #[command(before_help = "Example:\n  tollgate import litellm config.yaml > tollgate.yaml")]
     Litellm(Litellm),
+    /// Print a tollgate.yaml made of a config of Portkey's gateway, in JSON.
+    ///
+    /// Targets with their providers, addresses and models are taken over, in their order. A comment stands for each setting that
+    /// differs or has no counterpart. No secret is taken over.
+    #[command(before_help = "Example:\n  tollgate import portkey config.json > tollgate.yaml")]
+    Portkey(Portkey),
+}
+
+/// Options of `import portkey`.
+#[derive(Debug, Args)]
+struct Portkey {
+    /// The config of Portkey's gateway.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
 }
 
 /// Options of `import litellm`.
@@ -46,8 +60,11 @@ struct Litellm {
 
 /// Prints the document; 1 where there is none.
 pub(crate) fn import(options: &Import) -> ExitCode {
-    let From::Litellm(Litellm { file }) = &options.from;
-    match config::import_litellm(file, &World) {
+    let (made, file) = match &options.from {
+        From::Litellm(Litellm { file }) => (config::import_litellm(file, &World), file),
+        From::Portkey(Portkey { file }) => (config::import_portkey(file, &World), file),
+    };
+    match made {
         Ok(imported) => {
             warn(&imported.warnings, file);
             if imported.left_out > 0 {

@@ -28,6 +28,7 @@ use tokio::sync::Notify;
 use crate::authority;
 use crate::calibration::Calibrator;
 use crate::calibration::engines::Engines;
+use crate::cluster::Clustered;
 use crate::credential;
 use crate::fixed::{Fixed, fixed};
 use crate::identity;
@@ -82,6 +83,8 @@ pub(crate) struct Origin {
     pub(crate) file: Option<PathBuf>,
     /// Servers of tools beside those of the document.
     servers: Option<EditorServers>,
+    /// Whose objects say the rest.
+    pub(crate) cluster: Option<Arc<Clustered>>,
     /// What the document said at the start.
     pub(crate) fixed: Fixed,
     /// Those of the configuration in force.
@@ -96,14 +99,20 @@ impl Origin {
     pub(crate) fn read(
         file: Option<&Path>,
         servers: Option<EditorServers>,
+        cluster: Option<Arc<Clustered>>,
     ) -> Result<(Loaded, Self), Faults> {
-        let first = load_with(file, servers.as_ref(), &World)?;
+        let load = |sources: &dyn Sources| match &cluster {
+            Some(cluster) => cluster.load(sources, &|loaded| tried(loaded, sources)),
+            None => load_with(file, servers.as_ref(), sources),
+        };
+        let first = load(&World)?;
         let marks = Marks::of(first.watched.into());
         let files = Files::default();
-        let loaded = load_with(file, servers.as_ref(), &Keeping(&files))?;
+        let loaded = load(&Keeping(&files))?;
         let origin = Self {
             file: file.map(Into::into),
             servers,
+            cluster,
             fixed: fixed(&loaded),
             files: Mutex::new(files),
             marks,
@@ -116,10 +125,25 @@ impl Origin {
         Self {
             file: None,
             servers: None,
+            cluster: None,
             fixed: fixed(loaded),
             files: Mutex::default(),
             marks: Marks::of(Arc::default()),
         }
+    }
+
+    /// Reads it anew.
+    fn load(&self, sources: &dyn Sources) -> Result<Loaded, Faults> {
+        match &self.cluster {
+            Some(cluster) => cluster.load(sources, &|loaded| tried(loaded, sources)),
+            None => load_with(self.file.as_deref(), self.servers.as_ref(), sources),
+        }
+    }
+
+    /// Whether there is anything to be read anew.
+    fn can_change(&self) -> bool {
+        let has_file = |servers: &EditorServers| servers.text.is_none();
+        self.file.is_some() || self.cluster.is_some() || self.servers.as_ref().is_some_and(has_file)
     }
 }
 
@@ -248,11 +272,17 @@ pub(crate) fn made(
     Ok((counters, config, current))
 }
 
+/// Whether a gate could run by a configuration, but for its tokenizers.
+fn tried(loaded: Loaded, sources: &dyn Sources) -> Result<(), String> {
+    publication(loaded, Revision::first, sources, Moment::Check).map(drop)
+}
+
 /// Trust for each origin, and the certificate that the gate shows there.
 fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, String> {
     let mut connectors = Connectors::new();
-    let origins = loaded.snapshot.endpoints.iter().map(|e| &e.origin);
-    for origin in origins.filter(|origin| origin.tls) {
+    let endpoints = loaded.snapshot.endpoints.iter();
+    for endpoint in endpoints.filter(|endpoint| endpoint.origin.tls) {
+        let origin = &endpoint.origin;
         let key = (origin.ca_file.clone(), origin.certificate.clone());
         if connectors.contains_key(&key) {
             continue;
@@ -266,9 +296,13 @@ fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, Stri
         let identity = shown.map(|of| (&*of.certificate_pem, of.key_pem.expose()));
         let connector = tls::client(bundle.as_deref(), identity).map_err(|fault| {
             let whose = match shown {
-                Some(of) => &of.place,
-                None if origin.ca_file.is_empty() => "system roots",
-                None => &origin.ca_file,
+                Some(of) => of.place.clone(),
+                None if origin.ca_file.is_empty() => "system roots".to_owned(),
+                None => {
+                    let backend = loaded.snapshot.backend(endpoint.backend);
+                    let name = backend.map_or("", |backend| &backend.name);
+                    format!("backends.{name}.ca: {}", origin.ca_file)
+                }
             };
             format!("{whose}: {fault}")
         })?;
@@ -360,6 +394,11 @@ impl Running {
         self.origin.marks.reload(|| self.reload())
     }
 
+    /// The cluster whose objects are the configuration.
+    pub(crate) fn cluster(&self) -> Option<&Arc<Clustered>> {
+        self.origin.cluster.as_ref()
+    }
+
     /// Gives workers a configuration, and forgets what only the one before needed.
     fn publish(&self, publication: &RuntimeConfig, current: Current) {
         self.gate.publish(publication);
@@ -388,12 +427,10 @@ impl Running {
             files: &files,
             anew,
         };
-        let mut loaded = load_with(
-            self.origin.file.as_deref(),
-            self.origin.servers.as_ref(),
-            &kept,
-        )
-        .map_err(|faults| faults.to_string())?;
+        let mut loaded = self
+            .origin
+            .load(&kept)
+            .map_err(|faults| faults.to_string())?;
         self.stay_where_they_are(&mut loaded);
         let next = |snapshot| before.revision.next(snapshot, self.now());
         let (publication, mut current) =
@@ -417,16 +454,14 @@ impl Running {
     /// Loads anew and publishes, or says why not and changes nothing. One at a time: [`Marks`] sees to it.
     fn reload(&self) -> Reloaded {
         let before = self.current();
-        let has_file = |servers: &EditorServers| servers.text.is_none();
-        if self.origin.file.is_none() && !self.origin.servers.as_ref().is_some_and(has_file) {
+        if !self.origin.can_change() {
             let says =
                 "the configuration comes from the environment, which is read at the start alone";
             return (before.watched, Err(says.to_owned()));
         }
         let files = Files::default();
         let world = Keeping(&files);
-        let servers = self.origin.servers.as_ref();
-        let loaded = load_with(self.origin.file.as_deref(), servers, &world);
+        let loaded = self.origin.load(&world);
         let result = loaded
             .map_err(|faults| (faults.to_string(), faults.watched))
             .and_then(|mut loaded| {

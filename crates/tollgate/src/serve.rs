@@ -28,7 +28,7 @@ use crate::running::{Origin, Outlets, Running, made};
 use crate::services::{Moment, Services};
 use crate::source::Source;
 use crate::world::World;
-use crate::{budget, cli, conditions, ledger_log, needs, pool, traces, watch};
+use crate::{budget, cli, conditions, controller, ledger_log, needs, pool, traces, watch};
 
 /// Descriptors kept for the admin endpoint, files and the runtime.
 const RESERVED_DESCRIPTORS: usize = 64;
@@ -61,7 +61,10 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
         outlive_file_limit();
         hangups()
     });
-    let source = Source::of(options.config.as_deref());
+    let source = match options.cluster.is_meant() {
+        true => Source::Cluster(options.config.clone()),
+        false => Source::of(options.config.as_deref()),
+    };
     if options.config.is_none() {
         tracing::info!("{source}");
     }
@@ -72,10 +75,22 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let (loaded, origin) = match Origin::read(source.file(), servers) {
+    let read = match options.cluster.start(source.file()) {
+        Ok(None) => Origin::read(source.file(), servers, None).map_err(|faults| faults.to_string()),
+        Ok(Some(cluster)) => runtime.block_on(async {
+            tokio::select! {
+                read = controller::first(cluster, source.file()) => Ok(read),
+                _ = told() => Err(String::new()),
+            }
+        }),
+        Err(fault) => Err(format!("tollgate: {fault}")),
+    };
+    let (loaded, origin) = match read {
         Ok(read) => read,
-        Err(faults) => {
-            complain(&faults.to_string());
+        // It was told to stop.
+        Err(nothing) if nothing.is_empty() => return ExitCode::SUCCESS,
+        Err(says) => {
+            complain(&says);
             return ExitCode::FAILURE;
         }
     };
@@ -99,7 +114,8 @@ pub(crate) fn run(options: &cli::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    runtime.block_on(until_stopped(&ready, hangups, std::future::pending()));
+    let following = controller::follow(&ready.running);
+    runtime.block_on(until_stopped(&ready, hangups, following));
     // With it go the tasks that hold on to the gate.
     drop(runtime);
     drop(end(ready));
@@ -125,9 +141,10 @@ pub(crate) fn start(
                 .map_err(|e| format!("cannot write the access log to {name}: {e}"))
         })
         .transpose()?;
-    let listening = match origin.file {
-        Some(_) => Listening::FILE,
-        None => Listening::ENVIRONMENT,
+    let listening = match (&origin.file, &origin.cluster) {
+        (_, Some(_)) => Listening::CLUSTER,
+        (Some(_), None) => Listening::FILE,
+        (None, None) => Listening::ENVIRONMENT,
     };
     start_with(log, loaded, sources, origin, listening)
 }
@@ -143,6 +160,10 @@ impl Listening {
     const FILE: Self = Self {
         data: "`listen.data`",
         admin: "`listen.admin`",
+    };
+    const CLUSTER: Self = Self {
+        data: "the port of the Gateway's listener",
+        admin: "`listen.admin` of the file that -c names",
     };
     const ENVIRONMENT: Self = Self {
         data: "TOLLGATE_DATA",

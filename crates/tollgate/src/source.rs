@@ -18,6 +18,8 @@ pub(crate) enum Source {
     Named(PathBuf),
     /// There is one in the current directory.
     Here,
+    /// Objects of a cluster, and the file beside them.
+    Cluster(Option<PathBuf>),
     /// No file: providers' variables.
     Environment,
 }
@@ -38,6 +40,7 @@ impl Source {
         match self {
             Self::Named(file) => Some(file),
             Self::Here => Some(Path::new(USUAL)),
+            Self::Cluster(file) => file.as_deref(),
             Self::Environment => None,
         }
     }
@@ -55,6 +58,12 @@ impl fmt::Display for Source {
             Self::Here => write!(
                 f,
                 "configuration: {USUAL} of the current directory (-c FILE names another)"
+            ),
+            Self::Cluster(None) => write!(f, "configuration: objects of Kubernetes"),
+            Self::Cluster(Some(file)) => write!(
+                f,
+                "configuration: objects of Kubernetes, and {} beside",
+                file.display()
             ),
             Self::Environment => write!(
                 f,

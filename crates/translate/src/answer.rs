@@ -187,6 +187,47 @@ impl Ended {
     }
 }
 
+/// Where an answer that is read ends: once, and with a reason.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    ended: Option<Ended>,
+    is_over: bool,
+}
+
+impl Tail {
+    /// A reason came. What follows it may still be its usage.
+    pub(crate) fn ends(&mut self, ended: Ended) {
+        self.ended = Some(ended);
+    }
+
+    /// Its end was told in another way.
+    pub(crate) fn close(&mut self) {
+        self.is_over = true;
+    }
+
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Tells the end. Without a reason it is none, and no success is made up.
+    pub(crate) fn tell(&mut self, usage: Usage, tell: &mut dyn FnMut(Event<'_>)) {
+        if !self.is_over
+            && let Some(ended) = self.ended.take()
+        {
+            self.is_over = true;
+            tell(ended.event(usage));
+        }
+    }
+
+    /// Whether a document that was read to here is a whole answer.
+    pub(crate) const fn whole(&self) -> Result<(), Stop> {
+        match self.is_over {
+            true => Ok(()),
+            false => Err(Stop::Malformed),
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn of(status: u16, message: impl Into<String>) -> Self {
         Self {

@@ -15,7 +15,7 @@ pub(crate) const SPEAKS: &str = "azure";
 /// The header in which it takes keys.
 pub(crate) const KEY_HEADER: &str = "api-key";
 
-/// What stands below a deployment of such a call; of a form, whose model nobody reads, nothing.
+/// What stands below a deployment of such a call; of a form, several of which are one operation, what its path says.
 const fn below_deployment(asked: Operation) -> Option<&'static str> {
     match asked {
         Operation::Chat => Some(openai::PATH),
@@ -39,7 +39,12 @@ pub(crate) fn pass(asked: Operation, request: &mut Request) -> Result<()> {
         return Ok(());
     };
     match request.model.as_deref() {
-        Some(model) if !below.is_empty() => {
+        Some(model) => {
+            let below = if below.is_empty() {
+                &*request.below
+            } else {
+                below
+            };
             request.path = Some(deployed(model, below));
             Ok(())
         }

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::fault::{Fault, Result};
 use crate::json::Json;
 use crate::raw::Raw;
-use crate::{anthropic, azure, bedrock, gemini, openai, responses};
+use crate::{anthropic, azure, bedrock, cohere, embeddings, gemini, openai, responses};
 
 /// What is made of a body before it is read: what a call says lies in the body, or here.
 pub(crate) type Prepared = gemini::schema::Schemas;
@@ -33,11 +33,13 @@ pub enum Dialect {
     Bedrock,
     /// OpenAI's, as Azure has it: each deployment of a model has a path of its own.
     Azure,
+    /// Cohere's chat and embeddings. Calls are made into them.
+    Cohere,
 }
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OpenAi,
         Self::Anthropic,
         Self::Responses,
@@ -45,6 +47,7 @@ impl Dialect {
         Self::Vertex,
         Self::Bedrock,
         Self::Azure,
+        Self::Cohere,
     ];
 
     /// Its name in a configuration.
@@ -58,6 +61,7 @@ impl Dialect {
             Self::Vertex => gemini::Place::Vertex.as_str(),
             Self::Bedrock => bedrock::SPEAKS,
             Self::Azure => azure::SPEAKS,
+            Self::Cohere => cohere::SPEAKS,
         }
     }
 
@@ -66,7 +70,9 @@ impl Dialect {
     pub const fn key_header(self) -> &'static str {
         match self {
             // Vertex AI takes the tokens of Google Cloud, Bedrock signatures and keys of its own.
-            Self::OpenAi | Self::Responses | Self::Vertex | Self::Bedrock => "authorization",
+            Self::OpenAi | Self::Responses | Self::Vertex | Self::Bedrock | Self::Cohere => {
+                "authorization"
+            }
             Self::Anthropic => "x-api-key",
             Self::Gemini => "x-goog-api-key",
             Self::Azure => azure::KEY_HEADER,
@@ -88,6 +94,7 @@ impl Dialect {
             | Self::Gemini
             | Self::Vertex
             | Self::Azure
+            | Self::Cohere
             | Self::Bedrock => None,
             Self::Anthropic => Some(anthropic::VERSION),
         }
@@ -109,10 +116,13 @@ impl Dialect {
         match operation {
             // The list of models is of the gate itself, and what a route lets through unread nobody reads.
             Operation::Models | Operation::Unread | Operation::Http | Operation::Mcp => true,
+            Operation::GeminiModels => self == Self::Gemini,
             Operation::Messages => self == Self::Anthropic,
             Operation::Responses => self == Self::Responses,
             named if named.is_named_by_path() => self.is_of_google(),
             Operation::Converse => self == Self::Bedrock,
+            Operation::CohereChat | Operation::CohereEmbed => self == Self::Cohere,
+            Operation::Rerank => matches!(self, Self::OpenAi | Self::Azure | Self::Cohere),
             // Anthropic's and Responses' have one operation.
             Operation::CountTokens => matches!(self, Self::Anthropic | Self::Responses),
             _ => matches!(self, Self::OpenAi | Self::Azure),
@@ -127,7 +137,10 @@ impl Dialect {
     pub(crate) fn moves(self, operation: Operation) -> bool {
         match self {
             Self::Azure => azure::moves(operation),
-            _ => self.is_of_google() && operation.is_named_by_path(),
+            _ => {
+                let is_listing = operation == Operation::GeminiModels;
+                self.is_of_google() && (is_listing || operation.is_named_by_path())
+            }
         }
     }
 
@@ -138,19 +151,43 @@ impl Dialect {
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>> {
         match self {
-            Self::Gemini => Ok(gemini::pass::pass(gemini::Place::Studio, asked, request)),
-            Self::Vertex => Ok(gemini::pass::pass(gemini::Place::Vertex, asked, request)),
+            Self::Gemini => gemini::pass::pass(gemini::Place::Studio, asked, request),
+            Self::Vertex => gemini::pass::pass(gemini::Place::Vertex, asked, request),
             Self::Azure => azure::pass(asked, request).map(|()| None),
-            Self::OpenAi | Self::Anthropic | Self::Responses | Self::Bedrock => Ok(None),
+            Self::OpenAi | Self::Anthropic | Self::Responses | Self::Bedrock | Self::Cohere => {
+                Ok(None)
+            }
         }
     }
 
-    /// Where its API embeds texts for clients of another, if it does.
-    pub(crate) const fn embeds(self) -> Option<gemini::Place> {
+    /// What its API is asked for to embed the texts of clients of another, if it does.
+    pub(crate) const fn embeds(self) -> Option<Operation> {
         match self {
-            Self::Gemini => Some(gemini::Place::Studio),
-            Self::Vertex => Some(gemini::Place::Vertex),
+            Self::Gemini | Self::Vertex => Some(Operation::EmbedContent),
+            Self::Cohere => Some(Operation::CohereEmbed),
             Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses | Self::Bedrock => None,
+        }
+    }
+
+    /// Writes a call that embeds texts; what reads its answer is left.
+    pub(crate) fn write_embeddings(
+        self,
+        call: &embeddings::Call<'_>,
+        request: &mut Request,
+    ) -> Result<embeddings::Read> {
+        match self {
+            Self::Cohere => {
+                cohere::embeddings::write(call, request);
+                Ok(cohere::embeddings::read)
+            }
+            Self::Vertex => {
+                gemini::embeddings::write(call, gemini::Place::Vertex, request)?;
+                Ok(gemini::embeddings::read)
+            }
+            _ => {
+                gemini::embeddings::write(call, gemini::Place::Studio, request)?;
+                Ok(gemini::embeddings::read)
+            }
         }
     }
 
@@ -173,6 +210,7 @@ impl Dialect {
             Self::Responses => Operation::Responses,
             Self::Gemini | Self::Vertex => Operation::GenerateContent,
             Self::Bedrock => Operation::Converse,
+            Self::Cohere => Operation::CohereChat,
         }
     }
 
@@ -180,9 +218,7 @@ impl Dialect {
     pub(crate) fn prepare(self, body: Raw<'_>) -> Result<Prepared> {
         match self {
             Self::Gemini | Self::Vertex => gemini::schema::Schemas::of(body),
-            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses | Self::Bedrock => {
-                Ok(Prepared::default())
-            }
+            _ => Ok(Prepared::default()),
         }
     }
 
@@ -231,7 +267,7 @@ impl Dialect {
                 let is_streamed = request.manner != Manner::Whole;
                 gemini::read_call::read(body, model, is_streamed, prepared)
             }
-            Self::Bedrock => {
+            Self::Bedrock | Self::Cohere => {
                 let speaks = self.as_str();
                 Err(Fault::new(format!("no call is read that speaks {speaks}")))
             }
@@ -246,6 +282,7 @@ impl Dialect {
             Self::Gemini => gemini::write_call::write(call, gemini::Place::Studio, request),
             Self::Vertex => gemini::write_call::write(call, gemini::Place::Vertex, request),
             Self::Bedrock => bedrock::write_call::write(call, request),
+            Self::Cohere => cohere::write_call::write(call, request),
             Self::Responses => {
                 let speaks = self.as_str();
                 let says =
@@ -268,6 +305,7 @@ impl Dialect {
                 let reader = bedrock::read_answer::ConverseReader::new(id, &asked.model);
                 Some(Box::new(reader))
             }
+            Self::Cohere => Some(Box::new(cohere::read_answer::ChatReader::new(&asked.model))),
             Self::Responses => None,
         }
     }
@@ -297,7 +335,7 @@ impl Dialect {
             (Self::Gemini | Self::Vertex, _) => {
                 Box::new(gemini::write_answer::Generated::new(is_streamed, asked))
             }
-            (Self::Bedrock, _) => return None,
+            (Self::Bedrock | Self::Cohere, _) => return None,
         })
     }
 
@@ -307,6 +345,7 @@ impl Dialect {
             Self::Anthropic => anthropic::read_error(status, json),
             Self::Gemini | Self::Vertex => gemini::read_error(status, json),
             Self::Bedrock => bedrock::read_error(status, json),
+            Self::Cohere => cohere::read_error(status, json),
         }
     }
 
@@ -329,7 +368,7 @@ impl Dialect {
     /// The model of this call, where its answer will not tell it.
     pub(crate) fn untold_model(self, call: &Call<'_>) -> String {
         match self {
-            Self::Bedrock => call.model.clone().into_owned(),
+            Self::Bedrock | Self::Cohere => call.model.clone().into_owned(),
             _ => String::new(),
         }
     }
@@ -347,6 +386,7 @@ impl Dialect {
             Self::Anthropic => anthropic::write_error(error, json),
             Self::Gemini | Self::Vertex => gemini::write_error(error, json),
             Self::Bedrock => bedrock::write_error(error, json),
+            Self::Cohere => cohere::write_error(error, json),
         }
     }
 }

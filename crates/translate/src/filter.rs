@@ -18,8 +18,8 @@ use wire::sse::DataReader;
 use crate::answer::{Asked, Error, Event, Reader, Writer};
 use crate::calls::Calls;
 use crate::dialect::Dialect;
+use crate::embeddings;
 use crate::fault::Fault;
-use crate::gemini;
 use crate::json::Json;
 use crate::raw::Raw;
 
@@ -74,9 +74,7 @@ impl Filter for Translation {
     fn operation(&self, asked: Operation) -> Operation {
         match (self.has(asked), asked) {
             (Some(_), _) => asked,
-            (None, Operation::Embeddings) if self.target().embeds().is_some() => {
-                Operation::EmbedContent
-            }
+            (None, Operation::Embeddings) => self.target().embeds().unwrap_or(asked),
             (None, _) if Dialect::of(asked).is_some() => self.target().operation(),
             (None, _) => asked,
         }
@@ -105,8 +103,8 @@ impl Filter for Translation {
             return Ok(dialect.pass(asked, request)?);
         }
         let target = self.target();
-        if let (Operation::Embeddings, Some(place)) = (asked, target.embeds()) {
-            return embeddings(target, place, request).map(Some);
+        if asked == Operation::Embeddings && target.embeds().is_some() {
+            return embed(target, request).map(Some);
         }
         let Some(client) = Dialect::of(asked) else {
             let speaks = target.as_str();
@@ -150,25 +148,29 @@ fn put(mut made: Request, request: &mut Request) {
     request.body = made.body;
 }
 
-/// Embeddings of OpenAI's at a backend of Google's.
-fn embeddings(
-    backend: Dialect,
-    place: gemini::Place,
-    request: &mut Request,
-) -> Result<Box<dyn Answering>, Unfit> {
+/// Embeddings of OpenAI's at a backend of another API.
+fn embed(backend: Dialect, request: &mut Request) -> Result<Box<dyn Answering>, Unfit> {
     let body = body_of(request);
     let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
+    let call = embeddings::read(raw)?;
     let mut made = Request::default();
-    let asked = gemini::embeddings::write(raw, place, &mut made)?;
+    made.dropped.extend(call.dropped);
+    let read = backend.write_embeddings(&call, &mut made)?;
+    let asked = call.asked();
     put(made, request);
-    Ok(Box::new(Embedding { backend, asked }))
+    Ok(Box::new(Embedding {
+        backend,
+        asked,
+        read,
+    }))
 }
 
 /// Texts that are to be embedded.
 #[derive(Debug)]
 struct Embedding {
     backend: Dialect,
-    asked: gemini::embeddings::Asked,
+    asked: embeddings::Asked,
+    read: embeddings::Read,
 }
 
 impl Answering for Embedding {
@@ -189,7 +191,7 @@ impl Answering for Embedding {
             }));
         }
         let asked = self.asked.clone();
-        Some(Box::new(gemini::embeddings::Embedded::new(asked)))
+        Some(Box::new(embeddings::Embedded::new(asked, self.read)))
     }
 }
 

@@ -44,17 +44,11 @@ impl Place {
     fn path(self, model: &str, verb: &str) -> String {
         match self {
             Self::Studio => wire::dialect::gemini::path(model, verb),
-            Self::Vertex => {
-                let name = model.strip_prefix(PUBLISHED).unwrap_or(bare(model));
-                let name = wire::dialect::gemini::escaped(name);
-                format!("/{PUBLISHED}{name}:{verb}")
-            }
+            Self::Vertex => wire::dialect::gemini::published_path(model, verb),
         }
     }
 }
 
-/// Google's own models at Vertex AI.
-const PUBLISHED: &str = "publishers/google/models/";
 /// What asks for a stream of events.
 const EVENTS: &str = "alt=sse";
 

@@ -11,10 +11,13 @@
 mod answer;
 mod anthropic;
 mod azure;
+mod base64;
 mod bedrock;
 mod call;
 mod calls;
+mod cohere;
 mod dialect;
+mod embeddings;
 mod fault;
 mod filter;
 mod gemini;

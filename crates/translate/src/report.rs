@@ -115,8 +115,20 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for Any<T> {
         Ok(T::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_f64<E>(self, count: f64) -> Result<T, E> {
+        // A count all the same, of whoever counts in numbers with a point.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is whole, and neither negative nor large"
+        )]
+        let whole = || count as u64;
+        let is_whole = count.fract() == 0.0 && (0.0..9e15).contains(&count);
+        Ok(if is_whole {
+            T::of_whole(whole())
+        } else {
+            T::default()
+        })
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<T, E> {

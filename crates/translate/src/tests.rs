@@ -294,7 +294,9 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"model","parts":[{"text":"21 degrees."}]}"#,
             r#"{"role":"user","parts":[{"text":"And now?"}]}"#,
         ],
-        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => unreachable!("no client speaks it"),
+        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock | Dialect::Cohere => {
+            unreachable!("no client speaks it")
+        }
         // What a model made in one turn, and what tools gave for it, is one step.
         Dialect::Responses => vec![
             r#"{"role":"user","content":"How warm is it in Turin?"}"#,
@@ -313,7 +315,9 @@ fn call(client: Dialect, messages: &[&str]) -> String {
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
         Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
         Dialect::Gemini => format!(r#"{{"contents":[{messages}]}}"#),
-        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => unreachable!("no client speaks it"),
+        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock | Dialect::Cohere => {
+            unreachable!("no client speaks it")
+        }
     }
 }
 
@@ -338,7 +342,11 @@ fn list(backend: Dialect, body: &[u8]) -> String {
     let members: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(body).expect("JSON");
     let name = match backend {
-        Dialect::OpenAi | Dialect::Azure | Dialect::Anthropic | Dialect::Bedrock => "messages",
+        Dialect::OpenAi
+        | Dialect::Azure
+        | Dialect::Anthropic
+        | Dialect::Bedrock
+        | Dialect::Cohere => "messages",
         Dialect::Responses => "input",
         Dialect::Gemini | Dialect::Vertex => "contents",
     };
@@ -510,7 +518,7 @@ fn asked_again(client: Dialect, answer: Option<&Value>) -> String {
             });
             format!(r#"{{"model":"m","input":[{{"role":"user","content":"a"}}{rest}]}}"#)
         }
-        Dialect::Gemini | Dialect::Vertex | Dialect::Azure | Dialect::Bedrock => {
+        Dialect::Gemini | Dialect::Vertex | Dialect::Azure | Dialect::Bedrock | Dialect::Cohere => {
             unreachable!("not asked here")
         }
     }
@@ -617,12 +625,43 @@ fn embeddings_of_openai_are_made_at_google_text_by_text_and_come_back_in_their_o
 }
 
 #[test]
+fn embeddings_of_openai_are_made_at_cohere_which_wants_to_know_what_they_are_for() {
+    let body = r#"{"model":"embed-v4.0","input":["a","b"],"dimensions":2,"user":"u"}"#;
+    let answer = "200 application/json\n\n{\"id\":\"1\",\"embeddings\":{\"float\":[[0.10, -1],[2,3e-1]]},\"texts\":[\"a\",\"b\"],\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{\"input_tokens\":5}}}";
+    let (made, told) = embedded(Dialect::Cohere, body, answer);
+    assert_eq!(made.path.as_deref(), Some("/embed"));
+    assert_eq!(made.dropped, ["user"]);
+    assert_eq!(
+        made.body.concat(),
+        br#"{"model":"embed-v4.0","input_type":"search_document","texts":["a","b"],"embedding_types":["float"],"output_dimension":2}"#
+    );
+    let expected = r#"{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.10, -1]},{"object":"embedding","index":1,"embedding":[2,3e-1]}],"model":"embed-v4.0","usage":{"prompt_tokens":5,"total_tokens":5}}"#;
+    assert_eq!(told, Some(format!("200 application/json\n\n{expected}")));
+    // A member of servers of the same kin says it.
+    let body = r#"{"model":"m","input":"a","input_type":"search_query"}"#;
+    let (made, told) = embedded(Dialect::Cohere, body, answer);
+    assert!(
+        made.body
+            .concat()
+            .starts_with(br#"{"model":"m","input_type":"search_query","#)
+    );
+    assert!(
+        told.expect("told").ends_with("(stopped: Malformed)"),
+        "one is too many"
+    );
+}
+
+#[test]
 fn embeddings_that_google_cannot_be_told_are_refused_by_their_place() {
     for (body, says) in [
         (r#"{"model":"m","input":[1,2]}"#, "input[0]: is no text"),
         (r#"{"model":"m","input":[[1]]}"#, "input[0]: is no text"),
         (r#"{"input":"a"}"#, "model: is missing"),
         (r#"{"model":"m","input":"a","odd":1}"#, "odd: is a member"),
+        (
+            r#"{"model":"m","input":"a","input_type":"search_query"}"#,
+            "input_type: is a member",
+        ),
         (
             r#"{"model":"m","input":"a","encoding_format":"int8"}"#,
             "encoding_format: \"int8\" is no format",

@@ -1,4 +1,4 @@
-//! The members of an OpenAI-style request body that policy reads, and the edits that policy makes.
+//! The members of an OpenAI-style request body, or the fields of a form, that policy reads, and the edits that policy makes.
 //!
 //! Invariant: a member is read exactly as the engine will read it, or the call is refused: a name that
 //! appears twice or in other letters, a number that is not a plain integer and an unusable model name are
@@ -6,6 +6,7 @@
 //! Not here: the grammar (`json`), what the gate does with a call (`policy`).
 
 mod fault;
+mod form;
 mod head;
 mod inner_models;
 mod named;
@@ -16,6 +17,7 @@ mod user;
 mod whole;
 
 pub use fault::{CallFault, CallFaultKind};
+pub use form::{Boundary, FormFault};
 pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};

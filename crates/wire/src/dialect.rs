@@ -8,6 +8,7 @@
 
 mod anthropic_messages;
 mod bedrock;
+pub(crate) mod cohere;
 mod count_tokens;
 mod description;
 mod embeddings;
@@ -78,15 +79,15 @@ operations! {
     CountTokens = count_tokens::DIALECT,
     /// `POST /v1/moderations`
     Moderations = openai_other::MODERATIONS,
-    /// `POST /v1/rerank` and `POST /v1/score`, as vLLM has them
+    /// `POST /v1/rerank`, `POST /v2/rerank` and `POST /v1/score`, as Cohere, Jina and vLLM have them
     Rerank = openai_other::RERANK,
     /// `POST /v1/audio/speech`
     Speech = openai_other::SPEECH,
-    /// `POST /v1/audio/transcriptions` and `POST /v1/audio/translations`: a form, not read.
+    /// `POST /v1/audio/transcriptions` and `POST /v1/audio/translations`: a form.
     Transcriptions = openai_other::TRANSCRIPTIONS,
     /// `POST /v1/images/generations`
     Images = openai_other::IMAGES,
-    /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form, not read.
+    /// `POST /v1/images/edits` and `POST /v1/images/variations`: a form.
     ImageEdits = openai_other::IMAGE_EDITS,
     /// Google's `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`
     GenerateContent = gemini::GENERATE,
@@ -94,8 +95,14 @@ operations! {
     CountContent = gemini::COUNT,
     /// Google's `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`
     EmbedContent = gemini::EMBED,
+    /// Google's `GET /v1beta/models` and `GET /v1beta/models/{model}`, and Vertex AI's of the models of publishers
+    GeminiModels = gemini::LISTED,
     /// Amazon Bedrock's `Converse`, which a backend may be asked for in place of what the client says.
     Converse = bedrock::DIALECT,
+    /// Cohere's chat, which a backend may be asked for in place of what the client says.
+    CohereChat = cohere::CHAT,
+    /// The same of texts that are to be embedded.
+    CohereEmbed = cohere::EMBED,
     /// A call that a route lists and lets through unread.
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.
@@ -142,6 +149,8 @@ const PATHS: usize = {
 
 /// The path that matters most.
 const CHAT: &str = openai_chat::DIALECT.paths[0];
+/// Cohere's newest version of a call whose members are the same in all.
+const RERANK_V2: &str = "/v2/rerank";
 /// The path of the models; one of them is named below it.
 pub const MODELS: &str = "models";
 
@@ -164,11 +173,11 @@ impl Operation {
         self.dialect().provider
     }
 
-    /// Whether the body is JSON that policy reads.
+    /// Whether the body is JSON or a form that policy reads.
     #[inline]
     #[must_use]
     pub fn reads_body(self) -> bool {
-        matches!(self.dialect().body, Body::Json | Body::NamedJson)
+        !matches!(self.dialect().body, Body::Unread)
     }
 
     /// Whether the path names the model, and how the answer is to come.
@@ -178,7 +187,7 @@ impl Operation {
         self.dialect().body == Body::NamedJson
     }
 
-    /// Whether the body is a form, whose model policy does not read.
+    /// Whether the body is a form, or JSON in its place.
     #[inline]
     #[must_use]
     pub fn is_form(self) -> bool {
@@ -211,6 +220,13 @@ impl Operation {
     #[must_use]
     pub fn generates(self) -> bool {
         self.dialect().generates
+    }
+
+    /// Whether it asks which models there are, or what one of them is.
+    #[inline]
+    #[must_use]
+    pub fn lists_models(self) -> bool {
+        matches!(self, Self::Models | Self::GeminiModels)
     }
 
     /// The members of its body that say who is behind the call, the first that says it first.
@@ -250,10 +266,23 @@ impl Operation {
 
     #[cold]
     fn of_named(method: Method, path: &str) -> Result<Self, Unknown> {
-        match gemini::Named::of(path) {
-            None => Err(Unknown::Path),
-            Some(named) if method == Method::Post => Ok(named.operation),
-            Some(_) => Err(Unknown::Method("POST")),
+        if path == RERANK_V2 {
+            return match method {
+                Method::Post => Ok(Self::Rerank),
+                _ => Err(Unknown::Method("POST")),
+            };
+        }
+        match (gemini::Named::of(path), method) {
+            (Some(named), Method::Post) => return Ok(named.operation),
+            (Some(_), _) => return Err(Unknown::Method("POST")),
+            (None, _) => {}
+        }
+        let listed = gemini::Listed::of(path).ok_or(Unknown::Path)?;
+        match method {
+            Method::Get | Method::Head => Ok(Self::GeminiModels),
+            // A call of Google's that the gate does not know.
+            _ if listed.model.is_some_and(|model| model.contains(':')) => Err(Unknown::Path),
+            _ => Err(Unknown::Method("GET, HEAD")),
         }
     }
 
@@ -268,6 +297,9 @@ impl Operation {
             (Method::Get | Method::Head, Some(_)) => Ok(Self::Unread),
             (_, Some(_)) => Err(Unknown::Method("POST")),
             (Method::Get | Method::Head, None) if is_models(rest) => Ok(Self::Models),
+            (Method::Get | Method::Head, None) if is_listed_below_root(rest) => {
+                Ok(Self::GeminiModels)
+            }
             (Method::Options | Method::Other, None) if rest == MODELS => {
                 Err(Unknown::Method("GET, HEAD"))
             }
@@ -302,6 +334,17 @@ fn named_below_root(rest: &str) -> Option<Operation> {
     gemini::Named::below_root(&below).map(|named| named.operation)
 }
 
+/// Whether this is the list of a publisher's models at Vertex AI, or one of them.
+#[cold]
+fn is_listed_below_root(rest: &str) -> bool {
+    is_of_vertex(rest) && gemini::Listed::of(&format!("/v1/{rest}")).is_some()
+}
+
+/// Whether what follows `/v1/` lies below one of Vertex AI's collections, which OpenAI's API does not have.
+fn is_of_vertex(rest: &str) -> bool {
+    rest.starts_with("publishers/") || rest.starts_with("projects/")
+}
+
 /// Whether this is the list of the models, or one of them.
 fn is_models(rest: &str) -> bool {
     let Some(name) = rest.strip_prefix(MODELS) else {
@@ -327,7 +370,7 @@ impl ErrorFormat {
     pub fn of(path: &str) -> Self {
         match path.strip_prefix("/v1/") {
             Some(rest) => Self::below_root(rest),
-            None if path.starts_with("/v1beta/") => Self::Google,
+            None if path.starts_with("/v1beta/") || path.starts_with("/v1beta1/") => Self::Google,
             None => Self::default(),
         }
     }
@@ -335,6 +378,9 @@ impl ErrorFormat {
     /// The same of what follows `/v1/`.
     #[must_use]
     pub fn below_root(rest: &str) -> Self {
+        if is_of_vertex(rest) {
+            return Self::Google;
+        }
         let is_below = |(known, _): &&(&str, Operation)| {
             let below = rest.strip_prefix(known);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
@@ -390,6 +436,17 @@ pub(crate) const fn names<const N: usize>(of: Name) -> [&'static str; N] {
     }
     assert!(count == N, "another number of names");
     names
+}
+
+/// What follows the API's root in the path of a call of the table.
+#[inline]
+#[must_use]
+pub fn below_root(path: &str) -> &str {
+    match path.strip_prefix("/v1") {
+        Some(below) => below,
+        None if path == RERANK_V2 => "/rerank",
+        None => "",
+    }
 }
 
 /// The only name that dialects have for this.

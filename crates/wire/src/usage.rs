@@ -46,6 +46,8 @@ pub struct Usage {
     pub prompt_said: Option<u64>,
     /// What it says in place of `completion`, likewise.
     pub completion_said: Option<u64>,
+    /// Units of search that it is billed by; 0 where none is told.
+    pub searches: u32,
     /// Something of it cannot be true and was dropped, or its counts do not add up.
     pub doubtful: bool,
 }

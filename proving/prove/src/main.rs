@@ -85,7 +85,9 @@ enum Command {
         prove race --quick                          what is installed, a minute or two\n  \
         prove race --subjects direct,nginx,tollgate")]
     Race(race::Race),
-    #[command(before_help = "Example:\n  prove oauth-rbac --variants jwt,ext_authz --iterations 1")]
+    #[command(before_help = "Examples:\n  \
+        prove oauth-rbac --variants jwt,ext_authz --iterations 1\n  \
+        prove oauth-rbac --target https://gateway/echo --tokens tokens.txt")]
     OauthRbac(oauth_rbac::OauthRbac),
     #[command(before_help = "Examples:\n  \
         prove audit kills                            a million calls, a hundred kill -9\n  \

@@ -4,6 +4,7 @@
 //! Invariant: a run that could not be made, or a limit that could not be set, is a line that says why.
 //! Not here: gateways side by side under the same load (`race`).
 
+mod elsewhere;
 mod measure;
 mod result;
 mod rig;
@@ -22,7 +23,8 @@ use crate::host::machine::Machine;
 use crate::host::{descriptors, process};
 use crate::race::upstream::Upstream;
 use crate::report::{Published, html};
-use result::Outcome;
+use elsewhere::Elsewhere;
+use result::{Outcome, Run};
 use rig::Rig;
 use scenario::{Scenario, Wanted};
 
@@ -63,6 +65,8 @@ pub(crate) struct OauthRbac {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
+    elsewhere: elsewhere::Options,
+    #[command(flatten)]
     beside: baseline::Options,
 }
 
@@ -90,10 +94,34 @@ pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
     let scenario = Scenario::load(&options.dir, &wanted).map_err(OauthRbacError::Scenario)?;
     let before = options.beside.read(result::SCHEMA);
     let before = before.map_err(OauthRbacError::Scenario)?;
+    let elsewhere = Elsewhere::of(&options.elsewhere).map_err(OauthRbacError::Scenario)?;
+    let limit = descriptors::raise();
+    let (gate, runs) = match &elsewhere {
+        Some(elsewhere) => (None, vec![elsewhere.run(&scenario)]),
+        None => ours(options, &scenario)?,
+    };
+    let outcome = Outcome {
+        machine: Machine::read(limit),
+        gate,
+        target: elsewhere.map(|elsewhere| elsewhere.url().to_owned()),
+        scenario,
+        runs,
+    };
+    let json = outcome.to_json();
+    let compared = before.map(|before| options.beside.compare(&before, &json));
+    report(options, &outcome, &json, compared.as_ref())?;
+    let is_worse = compared.is_some_and(|compared| compared.is_worse());
+    Ok(outcome.trusted() && outcome.keeps_objectives() && !is_worse)
+}
+
+/// Each variant under each limit, before a gate of our own; the first is what that says of its version.
+fn ours(
+    options: &OauthRbac,
+    scenario: &Scenario,
+) -> Result<(Option<String>, Vec<Run>), OauthRbacError> {
     let rig =
         |error: io::Error| OauthRbacError::Rig(format!("the rig could not be set up: {error}"));
     let gate = process::gate(options.gate.as_deref()).map_err(OauthRbacError::Rig)?;
-    let limit = descriptors::raise();
     process::end_all_on_signal().map_err(rig)?;
     let home = tempfile::Builder::new().prefix("oauth-rbac-").tempdir();
     let home = home.map_err(rig)?;
@@ -103,7 +131,7 @@ pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
         gate: &gate,
         home: home.path(),
         cgroup: options.cgroup.as_deref(),
-        scenario: &scenario,
+        scenario,
         upstream: &upstream,
     };
     let mut runs = Vec::new();
@@ -111,17 +139,7 @@ pub(crate) fn oauth_rbac(options: &OauthRbac) -> Result<bool, OauthRbacError> {
         let limits = scenario.limits.iter().filter(|limit| limit.is_for(variant));
         runs.extend(limits.map(|limit| rig.run(variant, limit)));
     }
-    let outcome = Outcome {
-        machine: Machine::read(limit),
-        gate: version(&gate),
-        scenario,
-        runs,
-    };
-    let json = outcome.to_json();
-    let compared = before.map(|before| options.beside.compare(&before, &json));
-    report(options, &outcome, &json, compared.as_ref())?;
-    let is_worse = compared.is_some_and(|compared| compared.is_worse());
-    Ok(outcome.trusted() && outcome.keeps_objectives() && !is_worse)
+    Ok((Some(version(&gate)), runs))
 }
 
 fn version(gate: &Path) -> String {

@@ -3,7 +3,8 @@
 //! A process, so that its CPU time, memory and descriptors are its own; its guard ends it.
 //! Not here: what it answers (`engine::fixed`).
 
-use std::io;
+use std::io::{self, Write as _};
+use std::net::TcpListener;
 use std::thread;
 
 use clap::Args;
@@ -16,16 +17,27 @@ use crate::host::{descriptors, ports};
 pub(crate) struct Upstream {
     #[arg(long)]
     port: u16,
+    /// Whoever connects here is told how many connections there were.
+    #[arg(long)]
+    count_port: Option<u16>,
 }
 
 /// Serves until it is ended from outside.
 pub(crate) fn serve(options: &Upstream) -> io::Result<()> {
     descriptors::raise();
-    let _server = spawn_thread(FixedConfig {
+    let server = spawn_thread(FixedConfig {
         listen: ports::loopback(options.port),
         ..FixedConfig::default()
     })?;
+    let Some(port) = options.count_port else {
+        loop {
+            thread::park();
+        }
+    };
+    let listener = TcpListener::bind(ports::loopback(port))?;
     loop {
-        thread::park();
+        let (mut stream, _) = listener.accept()?;
+        // Whoever is gone is not told.
+        let _ = write!(stream, "{}", server.stats().connections);
     }
 }

@@ -25,7 +25,7 @@ const SETTLES_IN: Duration = Duration::from_millis(100);
 /// A connection of HTTP/2 with requests in flight is tried so often, and has so long to answer.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
-pub(super) enum Connection {
+pub(crate) enum Connection {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
@@ -70,6 +70,14 @@ impl Connection {
         let (sender, connection) = shaken.map_err(broken)?;
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self::Http1(sender))
+    }
+
+    /// The same connection for another request, where it carries several.
+    pub(super) fn shared(&self) -> Option<Self> {
+        match self {
+            Self::Http1(_) => None,
+            Self::Http2(sender) => Some(Self::Http2(sender.clone())),
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -6,21 +6,34 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::import_litellm;
-use crate::fault::{Fault, Located};
+use super::{Imported, import_litellm, import_portkey};
+use crate::fault::{Fault, Faults, Located};
+use crate::sources::Sources;
 use crate::tests::world::World;
 
 const FILE: &str = "/etc/tollgate/config.yaml";
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the vectors")]
 fn every_configuration_becomes_a_document_that_check_takes() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/import/litellm");
+    every_one_in("litellm", import_litellm, 10);
+}
+
+#[test]
+fn every_config_of_portkeys_becomes_a_document_that_check_takes() {
+    every_one_in("portkey", import_portkey, 3);
+}
+
+type Import = fn(&Path, &dyn Sources) -> Result<Imported, Faults>;
+
+#[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the vectors")]
+fn every_one_in(name: &str, import: Import, least: usize) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/import");
+    let dir = dir.join(name);
     let (mut good, mut wrong) = (0, Vec::new());
     for entry in std::fs::read_dir(&dir).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        let now = outcome(&text);
+        let now = outcome(&text, import);
         good += usize::from(now.contains("\n=== document\n"));
         if now != text {
             if std::env::var_os("UPDATE").is_some() {
@@ -31,17 +44,17 @@ fn every_configuration_becomes_a_document_that_check_takes() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(good >= 10, "{good} good configurations");
+    assert!(good >= least, "{good} good configurations");
 }
 
 /// The vector with its outcome as it is today.
-fn outcome(text: &str) -> String {
+fn outcome(text: &str, import: Import) -> String {
     let mut world = World::default();
     let mut kept = String::new();
     for section in text.split("=== ").skip(1) {
         let (title, body) = section.split_once('\n').unwrap();
         match title {
-            "litellm" => {
+            "litellm" | "portkey" => {
                 world.put("config.yaml", body);
             }
             "variables" => {
@@ -58,14 +71,14 @@ fn outcome(text: &str) -> String {
         kept.push_str("=== ");
         kept.push_str(section);
     }
-    let made = made(&world);
+    let made = made(&world, import);
     assert!(!made.contains("canary"), "a secret is shown:\n{made}");
     kept + &made
 }
 
-fn made(world: &World) -> String {
+fn made(world: &World, import: Import) -> String {
     let mut made = String::new();
-    match import_litellm(Path::new(FILE), world) {
+    match import(Path::new(FILE), world) {
         Ok(imported) => {
             let _ = write!(made, "=== document\n{}", imported.text);
             section(&mut made, "warnings", &imported.warnings, "config.yaml");
@@ -169,7 +182,7 @@ fn no_line_that_is_missing_makes_a_document_with_faults() {
             let mut lines = lines.clone();
             lines.remove(cut);
             let without = format!("=== litellm\n{}\n=== {rest}", lines.join("\n"));
-            outcome(&without);
+            outcome(&without, import_litellm);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `backends`: names to endpoints with their credentials.
 //!
 //! Invariant: backends stand in the snapshot by name, whatever the order in the document; each
-//! has at least one endpoint.
+//! that is not closed has at least one endpoint.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -233,7 +233,18 @@ impl super::Lowering<'_> {
 
     /// The one `url` or the several `endpoints`, and never both.
     fn addresses<'a>(&mut self, name: &At<Name>, written: &'a Backend) -> Vec<Address<'a>> {
+        let is_closed = match &written.closed {
+            Field::Absent => false,
+            // What it was meant to say is not known.
+            Field::Bad => true,
+            Field::Is(at) => at.value.0,
+        };
         match (written.url.is_absent(), written.endpoints.is_absent()) {
+            (true, true) if is_closed => {}
+            (false, _) | (_, false) if is_closed && !written.closed.is_bad() => {
+                let hint = "leave the address out, or `closed`";
+                self.fault(&name.place, "is closed, and says an address", hint);
+            }
             (true, true) => {
                 let hint = "write url: http://host:port/v1";
                 self.fault(&name.place, "says no address", hint);

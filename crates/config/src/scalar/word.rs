@@ -102,6 +102,7 @@ words! {
         "vertex" => Spoken::Vertex,
         "bedrock" => Spoken::Bedrock,
         "azure" => Spoken::Azure,
+        "cohere" => Spoken::Cohere,
     }
 
     /// How a collector of spans is spoken to.

@@ -19,6 +19,8 @@ record! {
         optional serves: At<Serves>,
         /// The API that it speaks, or a list of those: a call in another is translated to the first. Unless said, each call goes as it came.
         optional dialect: OneOrMany<Dialect>,
+        /// It has no address, and a route that goes nowhere else is closed: its calls are refused with 500. Default false.
+        optional closed: At<Flag>,
         /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path. Of plain HTTP what stands before the path.
         optional url: At<Target>,
         /// Several addresses that share the traffic.

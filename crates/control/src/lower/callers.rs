@@ -114,7 +114,9 @@ impl Callers {
             .flat_map(|route| &route.rules)
             .flat_map(|rule| &rule.matches);
         let first = of_models.find(|(_, headers)| is_open(headers));
-        self.is_open = first.is_some() || of_services.any(|one| is_open(&one.headers));
+        // A gate to which nothing is attached knows everybody, and has nothing for anybody.
+        let is_bare = models.is_empty() && plain.is_empty();
+        self.is_open = first.is_some() || is_bare || of_services.any(|one| is_open(&one.headers));
         // Where each client is known by name, nobody calls without one.
         self.has_default = self.is_open && !are_known;
         if let (Some((spot, _)), Some(header)) = (first, &self.header)
@@ -151,6 +153,11 @@ impl Callers {
     /// Whether it is somebody who says who it is.
     pub(super) fn is_named(&self, workload: &str) -> bool {
         workload != self.default
+    }
+
+    /// Who calls without saying who it is.
+    pub(super) fn default_name(&self) -> String {
+        self.default.clone()
     }
 
     /// The header that names users.

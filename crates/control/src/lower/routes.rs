@@ -10,6 +10,7 @@ use super::callers::Callers;
 use super::limits::{self, Part};
 use crate::backends::{Backends, Manner, free};
 use crate::findings::{Findings, Spot};
+use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, MODEL, Wanted};
 use crate::object::Object;
 use crate::plain::PlainRoute;
@@ -63,6 +64,25 @@ impl<'m> Made<'m> {
             shared: BTreeMap::new(),
             taken: BTreeMap::new(),
         }
+    }
+
+    /// Takes calls of nobody: a document has a route, and to this Gateway none is attached.
+    pub(super) fn nothing(&mut self, door: &Door<'_, '_>) {
+        let spot = &door.gateway.spot;
+        let backends = [self.backends.closed(false, spot)];
+        let nothing = vec![Wanted::Exact("no-route-is-attached".to_owned())];
+        let everybody = [self.callers.default_name()];
+        let matched = matched(Some(nothing));
+        self.push(
+            "none",
+            &everybody,
+            matched,
+            &backends,
+            None,
+            &[],
+            None,
+            spot,
+        );
     }
 
     /// Notes limits that became part of no route.
@@ -174,6 +194,21 @@ impl<'m> Made<'m> {
         name: &str,
         findings: &mut Findings,
     ) {
+        if rule.is_closed {
+            let backends = [self.backends.closed(false, draft.spot)];
+            let matched = matched(draft.models);
+            self.push(
+                name,
+                &draft.workloads,
+                matched,
+                &backends,
+                None,
+                &[],
+                None,
+                draft.spot,
+            );
+            return;
+        }
         let refs = &rule.refs;
         let first = refs.first().and_then(|of| of.model.clone());
         let is_one_model = refs.iter().all(|of| of.model == first);
@@ -233,10 +268,7 @@ impl<'m> Made<'m> {
                 let Some(backends) = self.tiers(refs, &manner, findings) else {
                     continue;
                 };
-                let patterns: Option<Vec<String>> =
-                    models.map(|models| models.iter().map(Wanted::pattern).collect());
-                let matched =
-                    patterns.map(|patterns| Tree::map([("model", Some(Tree::texts(&patterns)))]));
+                let matched = matched(models);
                 let model = first.as_ref().filter(|_| is_one_model).map(Tree::text);
                 self.push(
                     name, &workloads, matched, &backends, model, &limits, traffic, draft.spot,
@@ -261,6 +293,21 @@ impl<'m> Made<'m> {
                 let Some(workloads) = self.callers.taken_by(&one.headers, findings) else {
                     continue;
                 };
+                if rule.is_closed {
+                    let backends = [self.backends.closed(true, &one.spot)];
+                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
+                    self.push(
+                        &name,
+                        &workloads,
+                        Some(matched),
+                        &backends,
+                        None,
+                        &[],
+                        None,
+                        &one.spot,
+                    );
+                    continue;
+                }
                 let parts = limits::parts(&workloads, None, traffic, self.callers, &[], findings);
                 for Part {
                     workloads,
@@ -291,7 +338,7 @@ impl<'m> Made<'m> {
                     self.count(traffic, &counted, &workloads, findings);
                 }
             }
-            if rule.refs.is_empty() && findings.faults.is_empty() {
+            if rule.refs.is_empty() && !rule.is_closed && findings.faults.is_empty() {
                 findings.fault(&rule.spot, "goes nowhere", "");
             }
         }
@@ -398,6 +445,12 @@ impl<'m> Made<'m> {
             }
         }
     }
+}
+
+/// Which models a route takes, as our document writes it.
+fn matched(models: Option<Vec<Wanted>>) -> Option<Tree> {
+    let patterns: Vec<String> = models?.iter().map(Wanted::pattern).collect();
+    Some(Tree::map([("model", Some(Tree::texts(&patterns)))]))
 }
 
 fn manner(traffic: Option<&Traffic>, times: &Times) -> Manner {

@@ -142,7 +142,10 @@ fn a_key_in_a_query_counts_where_google_has_it_and_nowhere_else() {
         of(&format!("{path}?key=abc"), &in_header),
         own("abc", false)
     );
-    for elsewhere in ["/v1/models?key=abc", "/v1beta/models?key=abc", "/x?key=abc"] {
+    for listing in ["/v1beta/models", "/v1beta1/publishers/google/models/m"] {
+        assert_eq!(of(&format!("{listing}?key=abc"), &[]), own("abc", true));
+    }
+    for elsewhere in ["/v1/models?key=abc", "/v1beta/files?key=abc", "/x?key=abc"] {
         assert_eq!(of(elsewhere, &[]), own("nothing", true), "{elsewhere}");
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use wire::call::CallHead;
+use wire::call::{Boundary, CallHead};
 use wire::encoding::Coding;
 use wire::head::{Known, RequestHead};
 
@@ -135,7 +135,8 @@ pub(super) fn open(
     workload: WorkloadId,
     s: &Snapshot,
 ) -> Result<Opened, Refusal> {
-    let listed = if operation.reads_body() {
+    // A form is read unless a rule lists it.
+    let listed = if operation.reads_body() && !operation.is_form() {
         None
     } else if operation == Operation::Http {
         Some(route::plain(s, workload, head)?)
@@ -147,8 +148,8 @@ pub(super) fn open(
             limit: s.bounds.body_bytes,
         });
     }
-    let coding = match operation.reads_body() {
-        true => body_type(head)?,
+    let coding = match operation.reads_body() && listed.is_none() {
+        true => body_type(head, operation)?,
         false => None,
     };
     Ok(Opened {
@@ -185,7 +186,7 @@ pub(super) fn admit(
     s: &Snapshot,
     levels: &Levels,
 ) -> Result<Decision, Refusal> {
-    if opened.operation == Operation::Models
+    if opened.operation.lists_models()
         && let Some(names) = route::models_of(s, opened.workload, caller.map(|caller| &**caller))
     {
         may(None)?;
@@ -206,6 +207,9 @@ pub(super) fn admit(
     let charged = listed.and_then(|nth| rule.unread.get(usize::from(nth)));
     if let (Some(charged), Some(caller)) = (charged, caller) {
         check_charge(opened.operation, charged, caller)?;
+    }
+    if rule.model.is_some() && call.is_some_and(|call| call.is_form && call.model.is_none()) {
+        return Err(Refusal::FormModel);
     }
     let estimator = estimator(grant.route);
     let tokens = match charged {
@@ -279,7 +283,7 @@ pub(super) fn route_of(
     call: Option<&CallHead>,
     s: &Snapshot,
 ) -> Result<Option<RouteId>, Refusal> {
-    let is_listing = opened.operation == Operation::Models
+    let is_listing = opened.operation.lists_models()
         && route::models_of(s, opened.workload, caller.map(|caller| &**caller)).is_some();
     if is_listing {
         return Ok(None);
@@ -297,14 +301,14 @@ fn grant<'s>(
 ) -> Result<Chosen<'s>, Refusal> {
     let asked = call.and_then(|c| c.model.as_deref());
     let has_own_models = |caller: &&Arc<Caller>| !caller.models.is_empty();
-    if opened.operation != Operation::Models
+    if !opened.operation.lists_models()
         && let Some(caller) = caller.filter(has_own_models)
     {
         check_model(caller, call, asked)?;
     }
     match (call, asked) {
         (Some(_), None) => route::unrestricted(s, opened.workload),
-        (None, _) => unread_grant(opened, caller, s),
+        (None, _) => unread_grant(opened, s),
         (_, asked) => route::choose(s, opened.workload, asked),
     }
 }
@@ -326,13 +330,8 @@ fn check_model(
     }
 }
 
-/// The grant for a call whose body is not read: of the route that lists it, else one on which nothing
-/// depends on what the body says.
-fn unread_grant<'s>(
-    opened: Opened,
-    caller: Option<&Arc<Caller>>,
-    s: &'s Snapshot,
-) -> Result<Chosen<'s>, Refusal> {
+/// The grant for a call whose body is not read: of the route that lists it, else the first.
+fn unread_grant(opened: Opened, s: &Snapshot) -> Result<Chosen<'_>, Refusal> {
     let Opened {
         workload,
         operation,
@@ -348,20 +347,7 @@ fn unread_grant<'s>(
         let lists = |route: &Route| listing.is_some_and(|listing| std::ptr::eq(listing, route));
         return route::first(s, workload, lists).ok_or(Refusal::Bug("a listed call without grant"));
     }
-    if !operation.is_form() {
-        return route::choose(s, workload, None);
-    }
-    let chosen = route::untouched(s, workload)?;
-    let is_settled = |id| s.limit(id).is_some_and(|limit| limit.kind.is_settled());
-    let counts_cost = caller.is_some_and(|caller| caller.counts_cost());
-    if counts_cost
-        || chosen.grant.limits.iter().copied().any(is_settled)
-        || s.budgets.count(workload)
-    {
-        let operation = operation.as_str();
-        return Err(Refusal::NoCharge { operation });
-    }
-    Ok(chosen)
+    route::choose(s, workload, None)
 }
 
 /// Refuses a call that a route lets through without a charge that the caller's own limits or budgets could count. Those
@@ -406,8 +392,8 @@ fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
     known.map_or_else(|| Arc::from(name), Arc::clone)
 }
 
-/// Looks whether the body is JSON, and gives what it is to be decoded from.
-fn body_type(head: &RequestHead) -> Result<Option<Coding>, Refusal> {
+/// Looks whether the body is JSON, or the form that the call takes, and gives what it is to be decoded from.
+fn body_type(head: &RequestHead, operation: Operation) -> Result<Option<Coding>, Refusal> {
     let mut codings = head.fields.of(Known::ContentEncoding);
     let coding = match (codings.next(), codings.next()) {
         (None, _) => None,
@@ -421,6 +407,11 @@ fn body_type(head: &RequestHead) -> Result<Option<Coding>, Refusal> {
     let is_json = value.is_some_and(|value| value == b"application/json" || is_json(value));
     if is_json {
         Ok(coding)
+    } else if operation.is_form() {
+        value
+            .and_then(Boundary::of)
+            .map(|_| coding)
+            .ok_or(Refusal::FormType)
     } else {
         Err(Refusal::ContentType)
     }

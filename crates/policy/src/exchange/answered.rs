@@ -33,8 +33,6 @@ pub(super) struct Answered<'a> {
     pub is_whole: bool,
     /// What was asked for.
     pub operation: Option<Operation>,
-    /// A rule of its route lists it, and says what it is charged.
-    pub is_listed: bool,
     /// Prompt tokens estimated for it.
     pub prompt: u64,
     /// Completion tokens held for it.
@@ -54,7 +52,6 @@ impl Answered<'_> {
     /// What it is charged.
     #[must_use]
     pub(super) fn tokens(self) -> Tokens {
-        let is_form = self.operation.is_some_and(Operation::is_form);
         match self.reading {
             Reading::Valid(usage) => self.reported(usage),
             Reading::Invalid(said) => Tokens {
@@ -63,8 +60,6 @@ impl Answered<'_> {
                 completion_said: Said::refused(said.completion_said),
                 ..self.estimated()
             },
-            // Nothing of it was read, and the answer says nothing.
-            Reading::Absent if is_form && !self.is_listed => Tokens::default(),
             Reading::Absent => self.estimated(),
         }
     }
@@ -116,6 +111,7 @@ impl Answered<'_> {
             reasoning: usage.reasoning,
             audio_prompt: usage.audio_prompt,
             audio_completion: usage.audio_completion,
+            searches: usage.searches,
             prompt_said: or_refused(prompt_beyond, usage.prompt_said),
             completion_said: or_refused(completion_beyond, usage.completion_said),
             is_beyond_body,
@@ -200,7 +196,6 @@ mod tests {
         text_bytes: 400,
         is_whole: true,
         operation: Some(Operation::Chat),
-        is_listed: false,
         prompt: 30,
         completion: 70,
         is_bounded: false,
@@ -426,14 +421,11 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_nothing_was_read_of_is_charged_where_its_route_says_what() {
+    fn a_form_whose_answer_reports_nothing_is_charged_its_estimate() {
         let form = Answered {
             operation: Some(Operation::Transcriptions),
             ..CALL
         };
-        assert_eq!(of(form), [Count::Unknown; 2]);
-        let is_listed = true;
-        let listed = Answered { is_listed, ..form };
-        assert_eq!(of(listed)[0], Count::Estimated(30));
+        assert_eq!(of(form), [Count::Estimated(30), Count::Estimated(0)]);
     }
 }

@@ -51,6 +51,7 @@ impl Running<'_> {
         let Some(endpoint) = upstreams.next(attempts, model, s, now) else {
             let refusal = match upstreams.waits(attempts, model, s, now) {
                 Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
+                None if attempts.are_closed(s) => Refusal::RouteClosed,
                 None => Refusal::Upstream(last),
             };
             return self.refuse(refusal);

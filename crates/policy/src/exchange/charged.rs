@@ -111,6 +111,7 @@ impl Running<'_> {
         }
         if let (Count::Reported(prompt), Count::Reported(completion), Some(route)) =
             (tokens.prompt, tokens.completion, self.record.route)
+            && !self.record.operation.is_some_and(|o| o.is_form())
         {
             let generates = self.record.operation.is_some_and(|o| o.generates());
             let bytes = self.record.bytes_in;
@@ -148,7 +149,6 @@ impl Running<'_> {
             text_bytes: heard.decoded_bytes.unwrap_or(bytes),
             is_whole,
             operation: active.asked.or(self.record.operation),
-            is_listed: self.record.listed.is_some(),
             prompt: active.prompt_estimate,
             completion: active.completion(),
             is_bounded: active.estimate.at_most.is_some(),

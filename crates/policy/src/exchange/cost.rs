@@ -16,6 +16,9 @@ pub(super) const FRAME_TOKENS_MAX: u64 = 1024;
 /// a route a smaller estimate have it hold two fifths of a text's tokens, and no less.
 const BYTES_PER_TOKEN_OF_BUDGETS: u64 = 10;
 
+/// Sound and images have a token for so many bytes, where nothing is reported: a second of sound has about ten, in 4 to 32 KiB.
+const BYTES_PER_TOKEN_OF_FORMS: u64 = 1 << 10;
+
 /// What a request of `bytes` may cost, of whose body `call` is what was read; `output_max` is the most
 /// that one answer of its route can have.
 pub(super) fn demand(
@@ -37,6 +40,10 @@ pub(super) fn demand(
     });
     let (prompt, prompt_least, prompt_charged) = match ids {
         Some(ids) => (ids, ids, ids),
+        None if operation.is_form() => {
+            let tokens = bytes.div_ceil(BYTES_PER_TOKEN_OF_FORMS);
+            (tokens, tokens, tokens)
+        }
         None if operation.is_metered() => {
             let prompt = estimator.prompt(bytes);
             let least = prompt.min(Estimator::default().prompt(bytes));
@@ -70,12 +77,15 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         Operation::CountTokens | Operation::CountContent => Some(0),
         Operation::Responses
         | Operation::Models
+        | Operation::GeminiModels
         | Operation::Rerank
         | Operation::Speech
         | Operation::Transcriptions
         | Operation::Images
         | Operation::ImageEdits
         | Operation::Converse
+        | Operation::CohereChat
+        | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
         | Operation::Mcp => None,
@@ -98,6 +108,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::EmbedContent
         | Operation::CountContent
         | Operation::Models
+        | Operation::GeminiModels
         | Operation::CountTokens
         | Operation::Moderations
         | Operation::Rerank
@@ -106,6 +117,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Images
         | Operation::ImageEdits
         | Operation::Converse
+        | Operation::CohereChat
+        | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
         | Operation::Mcp => None,

@@ -13,7 +13,6 @@ use crate::clock::Mono;
 use crate::front::{Demand, limits_of, tightest};
 use crate::id::RouteId;
 use crate::levels::Levels;
-use crate::operation::Operation;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
 use crate::subject::{Subjects, Who};
@@ -28,7 +27,7 @@ pub(super) fn look(
     s: &Snapshot,
     levels: &Levels,
 ) -> Option<(RouteId, Refusal)> {
-    if opened.operation == Operation::Models {
+    if opened.operation.lists_models() {
         return None;
     }
     // The model may choose any grant; a listed call goes where it is listed.

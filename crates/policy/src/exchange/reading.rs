@@ -294,7 +294,7 @@ impl Exchange {
         if let Some(user) = call.as_mut().and_then(|call| call.user.take()) {
             self.said_user(user, opened.workload, s);
         }
-        if opened.operation == Operation::Models {
+        if opened.operation.lists_models() {
             route::check_named(self.record.caller.as_deref(), head.path())?;
         }
         let mut reason = None;
@@ -384,7 +384,9 @@ impl Exchange {
             asks_usage: false,
             was_refused_usage: false,
             stream: admitted.stream,
-            repeats: may_repeat(opened.operation, head.method),
+            // A listed form is not read: nobody knows what it does.
+            repeats: !(opened.listed.is_some() && opened.operation.is_form())
+                && may_repeat(opened.operation, head.method),
             attempts: Attempts::on(admitted.route, env.snapshot),
             phase: Phase::Entering,
             caller_token: self.caller_token(admitted.route, head, env.snapshot),

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::dialect::gemini::{self, Named};
+use wire::dialect::below_root;
+use wire::dialect::gemini::{Listed, Named};
 use wire::filter::{self, Answering, Filter, Manner, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
@@ -115,6 +116,8 @@ fn pass<'f>(
     };
     let below = match (&named, asked) {
         (Some(named), _) => Some(named.below),
+        (None, Operation::GeminiModels) => gemini_listed(head),
+        (None, form) if form.is_form() => Some(below_root(head.path())),
         (None, Operation::CountTokens) => head.path().strip_prefix("/v1"),
         (None, _) => None,
     };
@@ -166,9 +169,15 @@ fn named_path<'a>(record: &Record, backend: &Backend, head: &'a RequestHead) -> 
         return Cow::Borrowed("");
     };
     match model_of(record, backend).filter(|model| *model != named.model) {
-        Some(model) => gemini::path(model, named.verb).into(),
+        Some(model) => named.path_of(model).into(),
         None => named.below.into(),
     }
+}
+
+/// The same of a call that asks Google's API which models there are.
+#[cold]
+fn gemini_listed(head: &RequestHead) -> Option<&str> {
+    Listed::of(head.path()).map(|listed| listed.below)
 }
 
 impl<'a> AttemptRequest<'a> {
@@ -202,7 +211,8 @@ impl<'a> AttemptRequest<'a> {
             path: match record.operation {
                 Some(Operation::Http) => head.path().into(),
                 Some(named) if named.is_named_by_path() => named_path(record, backend, head),
-                _ => head.path().strip_prefix("/v1").unwrap_or_default().into(),
+                Some(Operation::GeminiModels) => gemini_listed(head).unwrap_or_default().into(),
+                _ => below_root(head.path()).into(),
             },
             is_plain,
             query: query.map_or_else(String::new, |query| format!("?{query}")),
@@ -302,7 +312,8 @@ impl<'a> AttemptRequest<'a> {
         let listed = route.map_or(&[][..], |route| &route.forward_headers);
         let trace = self.record.trace;
         let ours = &self.backend.headers;
-        let withheld = match self.record.operation.is_some_and(Operation::reads_body) {
+        let is_read = self.record.operation.is_some_and(Operation::reads_body);
+        let withheld = match is_read && self.record.listed.is_none() {
             // It was decoded.
             true => self.backend.withheld_headers.with(Known::ContentEncoding),
             false => self.backend.withheld_headers,

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use wire::call::CallHead;
+use wire::call::{Boundary, CallHead, CallScanner};
 use wire::http1::{HeadFault, HeadFaultKind};
 
 use super::{ErrorFormat, LocalReply, Refusal, escape};
@@ -40,6 +40,9 @@ fn every_refusal() -> Vec<Refusal> {
         r#"{"model":"a","model":"b"}"#,
     ];
     let calls = bodies.map(|body| CallHead::read(body.as_bytes()).expect_err("a fault"));
+    let boundary = Boundary::of(b"multipart/form-data; boundary=b").expect("a boundary");
+    let form = CallScanner::of_form(&boundary).push(b"--c");
+    let form = form.expect_err("another boundary");
     let mut all = vec![
         Refusal::Head(head(HeadFaultKind::HeadTooLarge)),
         Refusal::Head(head(HeadFaultKind::LengthAndEncoding)),
@@ -49,6 +52,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::ContentEncoding,
         Refusal::CodedBody,
         Refusal::ContentType,
+        Refusal::FormType,
+        Refusal::FormModel,
+        Refusal::Call(form),
         Refusal::NoSuchPath,
         Refusal::OtherPath {
             call: "POST /chat/completions".to_owned(),
@@ -198,6 +204,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::UpstreamFormat,
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
+        Refusal::RouteClosed,
         Refusal::NotAuthorized,
         Refusal::AuthorizerUnavailable,
         Refusal::Bug("a grant without route"),
@@ -217,6 +224,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::ContentEncoding => "ContentEncoding",
         Refusal::CodedBody => "CodedBody",
         Refusal::ContentType => "ContentType",
+        Refusal::FormType => "FormType",
+        Refusal::FormModel => "FormModel",
         Refusal::NoSuchPath => "NoSuchPath",
         Refusal::OtherPath { .. } => "OtherPath",
         Refusal::Operation { .. } => "Operation",
@@ -268,6 +277,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::UpstreamFormat => "UpstreamFormat",
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",
+        Refusal::RouteClosed => "RouteClosed",
         Refusal::NotAuthorized => "NotAuthorized",
         Refusal::AuthorizerUnavailable => "AuthorizerUnavailable",
         Refusal::Bug(_) => "Bug",

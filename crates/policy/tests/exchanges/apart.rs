@@ -18,7 +18,9 @@ use policy::tokens::{Count, Tokens};
 
 use super::unread::{UPLOAD, file};
 use crate::fixture::{RoutePlan, rate, snapshot};
-use crate::world::{Asked, MONTH, World, budget, call, knowing_callers, plan, usage, who};
+use crate::world::{
+    Asked, FORM_OF_M, MONTH, World, budget, call, knowing_callers, plan, usage, who,
+};
 
 const BODY: &str = r#"{"model":"m","max_tokens":90}"#;
 
@@ -318,9 +320,9 @@ fn own_budgets_of_money_fail_closed() {
     let (status, text) = ask(&mut world, &me).says();
     let expected = "a budget of this caller's own counts money";
     assert!(status == 403 && text.starts_with(expected), "{text}");
-    let form = call(Transcriptions, "form");
+    let form = call(Transcriptions, FORM_OF_M);
     let mine = form.by(&me);
-    assert_eq!(world.ask(&mine).code(), "operation_not_charged");
+    assert_eq!(world.ask(&mine).code(), "model_not_priced");
     assert_eq!(world.ask(&form).code(), "");
 }
 

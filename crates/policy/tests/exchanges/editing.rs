@@ -3,7 +3,7 @@
 use policy::operation::Operation::{Chat, Completions, Embeddings, Responses, Transcriptions};
 
 use crate::fixture::RoutePlan;
-use crate::world::{World, call, plan};
+use crate::world::{FORM_OF_M, World, call, plan};
 
 const ASKS: &str = r#""stream_options":{"include_usage":true}"#;
 
@@ -83,12 +83,20 @@ fn both_edits_at_once_stay_one_document() {
 }
 
 #[test]
-fn a_form_is_never_read_or_edited() {
+fn a_form_is_read_and_its_model_replaced_where_it_stands() {
     let mut world = World::routes(&[plan()]);
-    // It would be asked for its usage, were it read.
-    let body = r#"{"model":"m","stream":true}"#;
-    let asked = world.ask(&call(Transcriptions, body));
-    assert_eq!(asked.estimate().reserved, 0);
-    assert_eq!(asked.record().model_sent, None);
-    assert_eq!(world.sent(asked), (body.to_owned(), false));
+    let asked = world.ask(&call(Transcriptions, FORM_OF_M));
+    assert_eq!(asked.estimate().reserved, 1);
+    assert_eq!(asked.record().model_sent.as_deref(), Some("m"));
+    assert_eq!(world.sent(asked), (FORM_OF_M.to_owned(), false));
+    let mut world = World::routes(&[RoutePlan {
+        model: Some("whisper-1"),
+        ..plan()
+    }]);
+    let asked = world.ask(&call(Transcriptions, FORM_OF_M));
+    let expected = FORM_OF_M.replace("\r\nm\r\n", "\r\nwhisper-1\r\n");
+    assert_eq!(world.sent(asked), (expected, false));
+    let none = FORM_OF_M.replace("\"model\"", "\"language\"");
+    let refused = world.ask(&call(Transcriptions, &none));
+    assert_eq!(refused.code(), "model_required");
 }

@@ -2,7 +2,7 @@
 
 use policy::operation::Operation::{self, Chat, Models, Transcriptions};
 
-use crate::world::{Call, JSON, ME, World, plan};
+use crate::world::{Call, FORM, JSON, ME, World, plan};
 
 fn opened(
     method: &str,
@@ -27,8 +27,16 @@ fn chat(fields: &[(&str, &str)]) -> Result<Operation, &'static str> {
 fn a_known_caller_with_a_json_body_is_welcome() {
     assert_eq!(chat(&[JSON]), Ok(Chat));
     assert_eq!(opened("GET", "/v1/models", None, &[ME]), Ok(Models));
-    let form = opened("POST", "/v1/audio/translations", Some(5), &[ME]);
-    assert_eq!(form, Ok(Transcriptions));
+    let form = |fields| opened("POST", "/v1/audio/translations", Some(5), fields);
+    assert_eq!(form(&[ME, FORM]), Ok(Transcriptions));
+    assert_eq!(form(&[ME, JSON]), Ok(Transcriptions));
+    let twofold = (
+        "content-type",
+        "multipart/form-data; boundary=a; boundary=b",
+    );
+    for other in [&[ME][..], &[ME, twofold]] {
+        assert_eq!(form(other), Err("unsupported_content_type"));
+    }
 }
 
 #[test]
@@ -96,7 +104,7 @@ fn an_encoded_body_is_decoded_from_one_known_coding_where_policy_must_read_it() 
     );
     assert_eq!(chat(&[identity, gzip]), refused);
     assert_eq!(chat(&[identity, JSON]), Ok(Chat));
-    let passed = [ME, gzip, ("content-type", "audio/mpeg")];
+    let passed = [ME, gzip, FORM];
     let form = opened("POST", "/v1/audio/translations", Some(5), &passed);
     assert_eq!(form, Ok(Transcriptions));
 }

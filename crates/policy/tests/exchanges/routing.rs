@@ -10,7 +10,7 @@ use policy::model::ModelPattern;
 use policy::operation::Operation::{Chat, Models, Transcriptions};
 
 use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, snapshot};
-use crate::world::{Asked, World, call, knowing_callers, plan};
+use crate::world::{Asked, FORM_OF_M, World, call, knowing_callers, plan};
 
 fn names(asked: &Asked) -> Vec<&str> {
     match &asked.verdict {
@@ -90,7 +90,7 @@ fn a_key_that_is_held_to_models_of_its_own_asks_for_those_alone() {
     assert_eq!(code(Chat, r#"{"model":"b-2"}"#), "");
     assert_eq!(code(Chat, r#"{"model":"c"}"#), "model_not_found");
     assert_eq!(code(Chat, "{}"), "model_required");
-    assert_ne!(code(Transcriptions, "form"), "");
+    assert_eq!(code(Transcriptions, FORM_OF_M), "model_not_found");
     // Which names fit a pattern, the backend is asked.
     let asked = world.ask(&call(Models, "").by(&me));
     assert_eq!(asked.estimate().reserved, 0);

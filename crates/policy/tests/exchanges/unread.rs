@@ -13,7 +13,7 @@ use policy::unread::{Listed, Template};
 use policy::wire::head::Method;
 
 use crate::fixture::{RoutePlan, rate, snapshot};
-use crate::world::{Call, ME, MONTH, NOW, World, budget, call, plan};
+use crate::world::{Call, FORM_OF_M, ME, MONTH, NOW, World, budget, call, plan};
 
 /// A call that a route lists.
 pub(super) const UPLOAD: Call<'static> = Call::of("POST", "/v1/files", &[ME]);
@@ -80,11 +80,11 @@ fn what_costs_nothing_is_not_refused_for_want_of_tokens_or_money() {
 }
 
 #[test]
-fn a_form_passes_only_where_nothing_depends_on_what_is_in_it() {
+fn a_form_goes_by_its_model_and_counts_where_tokens_do() {
     let code = |plan: RoutePlan<'_>, change: fn(&mut Snapshot)| {
         let mut s = snapshot(&[plan]);
         change(&mut s);
-        World::new(s).ask(&call(Transcriptions, "form")).code()
+        World::new(s).ask(&call(Transcriptions, FORM_OF_M)).code()
     };
     let as_it_is = |_: &mut Snapshot| {};
     let requests = RoutePlan {
@@ -93,22 +93,15 @@ fn a_form_passes_only_where_nothing_depends_on_what_is_in_it() {
     };
     assert_eq!(code(requests.clone(), as_it_is), "");
     let budgeted = |s: &mut Snapshot| budget(s, Unit::Tokens, 1000, Whose::Workload);
-    assert_eq!(code(requests, budgeted), "operation_not_charged");
+    assert_eq!(code(requests, budgeted), "");
     let counted = RoutePlan {
         limits: &[(TokenKind, rate(5, 60))],
         ..plan()
     };
-    assert_eq!(code(counted, as_it_is), "operation_not_charged");
-    let by_model = RoutePlan {
-        models: &["m"],
-        ..plan()
-    };
-    assert_eq!(code(by_model, as_it_is), "operation_not_allowed");
-    let replaced = RoutePlan {
-        model: Some("m"),
-        ..plan()
-    };
-    assert_eq!(code(replaced, as_it_is), "operation_not_allowed");
+    assert_eq!(code(counted, as_it_is), "");
+    let by_model = |models| RoutePlan { models, ..plan() };
+    assert_eq!(code(by_model(&["m"]), as_it_is), "");
+    assert_eq!(code(by_model(&["n"]), as_it_is), "model_not_found");
 }
 
 #[test]

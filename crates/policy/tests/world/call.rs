@@ -78,6 +78,13 @@ impl<'a> Call<'a> {
     }
 }
 
+/// What a form says of itself whose boundary is `b`.
+pub(crate) const FORM: (&str, &str) = ("content-type", "multipart/form-data; boundary=b");
+
+/// A form that names the model `m`.
+pub(crate) const FORM_OF_M: &str =
+    "--b\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nm\r\n--b--\r\n";
+
 /// A good call for an operation.
 pub(crate) fn call(operation: Operation, body: &str) -> Call<'_> {
     let target = match operation {
@@ -99,9 +106,13 @@ pub(crate) fn call(operation: Operation, body: &str) -> Call<'_> {
         Operation::Models => "GET",
         _ => "POST",
     };
+    let fields: &[_] = match body.starts_with("--b") {
+        true => &[ME, FORM],
+        false => &[ME, JSON],
+    };
     Call {
         body,
-        ..Call::of(method, target, &[ME, JSON])
+        ..Call::of(method, target, fields)
     }
 }
 

@@ -22,7 +22,7 @@ use policy::wire::call::apply;
 use policy::wire::head::ResponseHead;
 use policy::wire::meter::Meter;
 
-pub(crate) use self::call::{Asked, Call, JSON, ME, call};
+pub(crate) use self::call::{Asked, Call, FORM, FORM_OF_M, JSON, ME, call};
 pub(crate) use self::callers::knowing_callers;
 use crate::fixture::{ONE, RoutePlan, snapshot};
 
@@ -183,12 +183,14 @@ impl World {
         self.shard.estimator(route)
     }
 
-    /// The body that goes upstream, checked to be JSON, and whether usage is withheld of a stream that answers it.
+    /// The body that goes upstream, checked to be JSON where the client's is, and whether usage is withheld of a stream that answers it.
     pub(crate) fn sent(&mut self, mut asked: Asked) -> (String, bool) {
         let plan = self.attempt(&mut asked);
         let body = bytes::Bytes::copy_from_slice(asked.body.as_bytes());
         let sent = String::from_utf8(apply(&[body], &plan.edits).concat()).expect("text");
-        serde_json::from_str::<serde_json::Value>(&sent).expect("still JSON");
+        if asked.body.starts_with('{') {
+            serde_json::from_str::<serde_json::Value>(&sent).expect("still JSON");
+        }
         asked.exchange.sent(true);
         self.response(&mut asked, 200, "text/event-stream");
         (sent, asked.relay().withholds())

@@ -443,6 +443,11 @@ pub(super) fn begin<D: Downstream>(
         client.field(b"x-accel-buffering", b"no");
     }
     client.field(b"x-request-id", record.id.as_bytes());
+    let is_messages = record.operation == Some(Operation::Messages);
+    if is_messages && head.fields.by_name(b"request-id").next().is_none() {
+        // Where Anthropic's SDKs look for it.
+        client.field(b"request-id", record.id.as_bytes());
+    }
     if let Some(theirs) = &record.upstream_id {
         let name = policy::request_id::UPSTREAM_HEADER;
         client.field(name.as_bytes(), theirs.as_bytes());

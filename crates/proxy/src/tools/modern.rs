@@ -22,6 +22,7 @@ use wire::head::{Known, RequestHead};
 
 use super::ask::Failed;
 use super::call::{Call, Stop};
+use super::forward::{Asked, forward};
 use super::{Arrived, admitted, answer, counted, invalid, listen, open, requests};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -84,14 +85,14 @@ pub(super) async fn serve<D: Downstream>(
             counted(call, arrived, client).await?;
             let only = place_of(call, &target);
             let session = opened(call, only, client).await?;
-            let asked = requests::Asked {
+            let asked = Asked {
                 message,
                 method,
                 target: &target,
                 log_level: meta.log_level,
                 id,
             };
-            requests::forward(call, arrived, &session, &asked, client).await
+            forward(call, arrived, &session, &asked, client).await
         }
         (_, None) => {
             let method = method.chars().take(64).collect::<String>().into();

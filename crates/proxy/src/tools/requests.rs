@@ -1,34 +1,29 @@
-//! Requests within a session: lists of all servers as one, and what goes to the one server that has what is named.
+//! Requests within a session: lists of all servers as one, and what a name stands for.
 //!
-//! Invariant: what a name stands for is decided once, and the server is sent the very name of which it was asked whether it may be used.
-//! Not here: the session itself (`session`), answers as they pass (`stream`).
+//! Invariant: what is listed and what may be used is one question, asked anew each time.
+//! Not here: the session itself (`session`), requests on their way to a server (`forward`).
 
 use std::rc::Rc;
 
-use bytes::Bytes;
-use mcp::bridge;
 use mcp::catalog::{Found, Kind, Source, found, fresh, merged};
 use mcp::discover::Fresh;
 use mcp::envelope::Message;
 use mcp::handshake::Abilities;
-use mcp::header;
-use mcp::modern::{Level, is_named};
+use mcp::modern::Level;
 use mcp::name;
-use mcp::reply::{edited, result, string, with_members};
-use mcp::session::{OpenServer, Session, StateOf};
+use mcp::reply::{result, with_members};
+use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
 use policy::mcp::{McpRoute, Prefix, Selection, Server, Shows, plain_uri};
 use policy::operation::Operation;
 use policy::refusal::Refusal;
-use wire::head::{Known, Method, RequestHead};
 
-use super::ask::{Failed, Request, Says, form};
-use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
+use super::call::{Call, OUT_OF_ORDER, Stop, rule};
+use super::forward::{Asked, forward};
 use super::join::{Boxed, all, while_there};
-use super::stream::{self, Answering, relay, takes_events};
 use super::{
-    Arrived, admitted, answer, asker, counted, inputs, invalid, lists, modern, open, session,
-    session_id, session_of, within,
+    Arrived, admitted, answer, asker, counted, invalid, lists, modern, session, session_id,
+    session_of, within,
 };
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -84,17 +79,6 @@ pub(super) async fn serve<D: Downstream>(
             Err(call.refuse(Refusal::McpMethod { method }))
         }
     }
-}
-
-/// A request that names something.
-pub(super) struct Asked<'a> {
-    pub(super) message: &'a Message<'a>,
-    pub(super) method: &'a str,
-    pub(super) target: &'a Target<'a>,
-    /// Which log messages it wants, where it says so itself.
-    pub(super) log_level: Option<Level>,
-    /// Its id, as written.
-    pub(super) id: &'a [u8],
 }
 
 /// The record says what its client named, until it is known what that is.
@@ -223,353 +207,7 @@ pub(super) struct Meant<'v> {
     pub(super) own: String,
 }
 
-/// Sends a request, which is counted, to the server that has what it names.
-pub(super) async fn forward<D: Downstream>(
-    call: &mut Call,
-    arrived: &Arrived<'_>,
-    session: &Session,
-    asked: &Asked<'_>,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let target = asked.target;
-    let view = Rc::clone(&call.view);
-    let rule = rule_of(call, &view)?;
-    let meant = meant(call, &view, rule, session, target, client).await?;
-    let Meant { server, own } = &meant;
-    let named = target.kind.whole(&server.name, own);
-    call.facts.named = Some(named.as_str().into());
-    let open = session
-        .servers
-        .iter()
-        .find(|open| *open.name == *server.name);
-    let (true, Some(open)) = (may_see(rule, server, target.kind, own), open) else {
-        return Err(call.refuse(not_found(target)));
-    };
-    let plain = plain_uri(own).filter(|_| target.kind.has_uri());
-    if plain.is_some_and(|plain| !may_use(call, &view, arrived, target.kind, server, &plain)) {
-        return Err(call.refuse(Refusal::NotAuthorized));
-    }
-    // Whoever may not use a thing may not ask how it is completed either.
-    let used_by = target.kind.used_by();
-    admitted(call, arrived, used_by, Some(&named), true, client).await?;
-    if !call.facts.is_modern && open.version.is_modern() && is_held(asked.method) {
-        return hold(call, arrived, session, asked, &meant, client).await;
-    }
-    let state = state_of(call, &view, asked.method, &named);
-    let sent_id = id_for(call, open, asked.id);
-    let body = body_for(
-        call,
-        arrived,
-        (session, open),
-        asked,
-        &meant,
-        (state.as_ref(), &sent_id),
-    )?;
-    let params = headers_for(
-        call,
-        arrived,
-        (session, open),
-        asked,
-        (&view, rule, &meant),
-        client,
-    )
-    .await?;
-    let answering = Answering {
-        server,
-        rule,
-        arrived,
-        id: asked.id,
-        sent_id,
-        takes_events: takes_events(arrived.head),
-        has_session: open.id.is_some(),
-        open: open.clone(),
-        can: session.can,
-        is_modern: call.facts.is_modern,
-        log_level: asked.log_level,
-        is_read: asked.method == "resources/read",
-        is_for_all: modern::is_for_all(&view, rule),
-        state,
-    };
-    let says = Says {
-        method: asked.method,
-        named: is_named(asked.method).then_some(own),
-        params: &params,
-    };
-    send(call, &view, (says, body), answering, client).await
-}
-
-/// Whether a request changes what a session holds.
-fn is_held(method: &str) -> bool {
-    matches!(method, "resources/subscribe" | "resources/unsubscribe")
-}
-
-/// Holds for a client with a session what it listens to at a server without: its standing stream hears it.
-async fn hold<D: Downstream>(
-    call: &mut Call,
-    arrived: &Arrived<'_>,
-    session: &Session,
-    asked: &Asked<'_>,
-    meant: &Meant<'_>,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let view = Rc::clone(&call.view);
-    let Some((config, _)) = Call::config(&view) else {
-        return Err(call.refuse(OUT_OF_ORDER));
-    };
-    let mark = mcp::session::mark_of_session(session_id(arrived.head));
-    let (until, name) = (session.until_unix_s, &meant.server.name);
-    if asked.method == "resources/unsubscribe" {
-        config.held.unsubscribe(mark, until, name, &meant.own);
-    } else if !config.held.subscribe(mark, until, name, &meant.own) {
-        let says = format!("the session listens to as many resources of {name} as it may");
-        return Err(call.refuse(Refusal::McpNotBridged { says: says.into() }));
-    }
-    answer::message(call, client, &result(asked.id, b"{}"), None).await
-}
-
-/// What a server's `requestState` is bound to.
-fn state_of(call: &Call, view: &WorkerSnapshot, method: &str, named: &str) -> Option<StateOf> {
-    let (record, (_, tools)) = (call.record()?, Call::config(view)?);
-    let (nth, ..) = rule(record, view).ok()?;
-    let who = principal(record, view);
-    Some(StateOf::new(method, named, tools.places.get(nth)?, &who))
-}
-
-/// The id under which the server is asked: its client's own, but in a session that several clients of one caller share.
-fn id_for(call: &Call, open: &OpenServer, id: &[u8]) -> Vec<u8> {
-    match Call::config(&call.view) {
-        Some((config, _)) if call.facts.is_modern && !open.version.is_modern() => {
-            format!("\"tollgate-{}\"", config.kept.next_request()).into_bytes()
-        }
-        _ => id.to_vec(),
-    }
-}
-
-/// What the server is sent.
-fn body_for(
-    call: &mut Call,
-    arrived: &Arrived<'_>,
-    (session, open): (&Session, &OpenServer),
-    asked: &Asked<'_>,
-    meant: &Meant<'_>,
-    (state, sent_id): (Option<&StateOf>, &[u8]),
-) -> Result<Vec<u8>, Stop> {
-    let (text, params) = (&arrived.text, asked.message.params.as_ref());
-    let mut edits = vec![(asked.target.at.clone(), string(&meant.own))];
-    if let mcp::envelope::Says::Request { at, .. } = &asked.message.says
-        && sent_id != asked.id
-    {
-        edits.push((at.clone(), sent_id.to_vec()));
-    }
-    let eras = (call.facts.is_modern, open.version.is_modern());
-    let bridged = match eras {
-        (true, true) | (false, false) => Ok(Vec::new()),
-        (true, false) => bridge::to_legacy(text, params),
-        (false, true) => {
-            let level = level_of(call, arrived);
-            bridge::to_modern(text, params, session.can, level.as_deref())
-        }
-    };
-    match bridged {
-        Ok(bridged) => edits.extend(bridged),
-        Err(fault) => return Err(call.refuse(invalid(fault))),
-    }
-    if eras.0 {
-        let found = match bridge::state_in(text, params) {
-            Ok(found) => found,
-            Err(fault) => return Err(call.refuse(modern::bad_params(&fault))),
-        };
-        if let Some((sealed, at)) = found {
-            let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
-            let sealer = Call::config(&call.view).map(|(_, tools)| &tools.sealer);
-            // A server with sessions has given none.
-            let opened = sealer.filter(|_| eras.1).zip(state);
-            let opened = opened.and_then(|(sealer, of)| sealer.open_state(&sealed, of, unix_s));
-            let Some(opened) = opened else {
-                return Err(call.refuse(Refusal::McpState));
-            };
-            edits.push((at, string(&opened)));
-        }
-    }
-    Ok(edited(text, edits))
-}
-
-/// Which log messages a client with a session wants.
-fn level_of(call: &Call, arrived: &Arrived<'_>) -> Option<Box<str>> {
-    let (config, _) = Call::config(&call.view)?;
-    let mark = mcp::session::mark_of_session(session_id(arrived.head));
-    config.held.level(&mark)
-}
-
-/// The headers of arguments: those that a client without a session sends, which its server compares with the body; for one with a session
-/// the gate makes them.
-async fn headers_for<D: Downstream>(
-    call: &mut Call,
-    arrived: &Arrived<'_>,
-    (session, open): (&Session, &OpenServer),
-    asked: &Asked<'_>,
-    (view, rule, meant): (&WorkerSnapshot, &McpRoute, &Meant<'_>),
-    client: &mut D,
-) -> Result<Vec<(String, String)>, Stop> {
-    if !open.version.is_modern() || asked.method != "tools/call" {
-        return Ok(Vec::new());
-    }
-    if call.facts.is_modern {
-        return params_of(call, arrived.head);
-    }
-    let config = Call::config(view).map(|(config, _)| config);
-    let place = config.and_then(|config| {
-        let mut servers = config.servers.iter();
-        servers.position(|of| *of.name == *meant.server.name)
-    });
-    let listed = lists::of(call, view, rule, session, Kind::Tools, place, client).await?;
-    let sources = listed.iter().map(lists::Listed::source);
-    let mut tools = sources.filter_map(|of| of.catalog?.find(&meant.own));
-    let tool = tools.next().map(mcp::catalog::Item::raw);
-    let arguments = bridge::arguments(&arrived.text, asked.message.params.as_ref());
-    Ok(tool.map_or_else(Vec::new, |tool| header::params(tool, arguments)))
-}
-
-/// The headers of arguments that a client sent, each once.
-fn params_of(call: &mut Call, head: &RequestHead) -> Result<Vec<(String, String)>, Stop> {
-    let mut params: Vec<(String, String)> = Vec::new();
-    for field in head.fields.of_kind(Known::Other) {
-        let Ok(name) = std::str::from_utf8(field.name) else {
-            continue;
-        };
-        if !name.starts_with(header::PARAM) {
-            continue;
-        }
-        let is_twice = params.iter().any(|(before, _)| before == name);
-        let value = std::str::from_utf8(field.value.trim_ascii());
-        match value {
-            Ok(value) if !is_twice && header::decoded(value.as_bytes()).is_some() => {
-                params.push((name.to_owned(), value.to_owned()));
-            }
-            _ => {
-                let says = format!(
-                    "Header mismatch: the header {name} stands twice, or has a value that is none"
-                );
-                return Err(call.refuse(Refusal::McpHeader { says: says.into() }));
-            }
-        }
-    }
-    Ok(params)
-}
-
-/// How often a server may ask its client before it has answered a call.
-const ROUNDS_MAX: usize = 16;
-
-async fn send<D: Downstream>(
-    call: &mut Call,
-    view: &WorkerSnapshot,
-    (says, asked): (Says<'_>, Vec<u8>),
-    mut of: Answering<'_>,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let (worker, call_id) = (call.worker.clone(), call.id.clone());
-    let backend = view.snapshot().backend(of.server.backend);
-    call.facts.endpoint = backend.and_then(|backend| backend.endpoints.first().copied());
-    let (mut body, mut is_reopened) = (Bytes::from(asked.clone()), false);
-    for _ in 0..ROUNDS_MAX {
-        let open = of.open.clone();
-        let request = Request {
-            method: Method::Post,
-            open: Some(&open),
-            says,
-            body: body.clone(),
-            last_event: None,
-            within: None,
-        };
-        call.facts.attempts += 1;
-        let sent = worker.now();
-        let asker = asker(&worker, view, &call_id);
-        let sending = asker.send(of.server, request);
-        let began = match while_there(sending, &worker, client).await {
-            Ok(began) => began,
-            Err(stop) => return Err(left(asker, &of, stop).await),
-        };
-        call.facts.upstream.get_or_insert(worker.now().since(sent));
-        let began = match began {
-            Ok(began) => began,
-            Err(failed) => return Err(stream::broken(call, &of, failed, client).await?),
-        };
-        let form = form(&began.response, of.has_session);
-        let is_gone = matches!(form, Err(Failed::SessionGone));
-        let status = began.response.head.as_ref().map_or(0, |head| head.status);
-        let is_refused = matches!(status, 400 | 405);
-        if of.is_modern && is_refused && (form.is_err() || !open.version.is_modern()) {
-            // It may speak otherwise than it did: the next message finds out.
-            open::forget(call, view, std::iter::once(&*of.server.name));
-        }
-        if is_gone && of.is_modern && !is_reopened {
-            // The gate keeps it, and its client knows of none: it is begun anew, once, since the server did nothing.
-            is_reopened = true;
-            reopen(call, view, &mut of, client).await?;
-            continue;
-        }
-        let needs = match relay(call, &of, began, client).await {
-            Ok(Some(needs)) => needs,
-            Ok(None) => return Ok(()),
-            Err(stop) => return Err(left(asker, &of, stop).await),
-        };
-        let answers = inputs::answers(call, &of, &needs, client).await?;
-        let params = Message::read(&asked)
-            .ok()
-            .and_then(|message| message.params);
-        let again = bridge::again(&asked, params.as_ref(), &answers, needs.state.as_deref());
-        match again {
-            Ok(again) => body = Bytes::from(again),
-            Err(fault) => return Err(call.refuse(invalid(fault))),
-        }
-    }
-    let says = format!(
-        "the server {} asked its client {ROUNDS_MAX} times and did not answer",
-        of.server.name
-    );
-    let refusal = Refusal::McpNotBridged { says: says.into() };
-    Err(stream::refused(call, &of, refusal, client).await?)
-}
-
-/// A client without a session cancels a request by leaving; to a server with sessions that means nothing, and it is told.
-async fn left(asker: super::ask::Asker<'_>, of: &Answering<'_>, stop: Stop) -> Stop {
-    let config = Call::config(asker.view).map(|(config, _)| config);
-    if let (Stop::Gone, Some(config)) = (&stop, config)
-        && of.is_modern
-        && !of.open.version.is_modern()
-    {
-        let cancelled = bridge::cancelled(&of.sent_id);
-        open::tell(asker, config, (of.server, &of.open), cancelled).await;
-    }
-    stop
-}
-
-/// Begins anew what a caller without a session has open at a server.
-async fn reopen<D: Downstream>(
-    call: &mut Call,
-    view: &WorkerSnapshot,
-    of: &mut Answering<'_>,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let name = std::iter::once(&*of.server.name);
-    open::forget(call, view, name);
-    let place = Call::config(view).and_then(|(config, _)| {
-        let mut servers = config.servers.iter();
-        servers.position(|server| *server.name == *of.server.name)
-    });
-    let opened = open::of(call, view, of.rule, place, client).await?;
-    let (session, failed) = open::as_session(opened);
-    match (session.servers.into_iter().next(), failed) {
-        (Some(open), _) => {
-            of.has_session = open.id.is_some();
-            of.open = open;
-            Ok(())
-        }
-        (None, failed) => Err(call.failed(&failed.unwrap_or(Failed::Bug))),
-    }
-}
-
-fn not_found(target: &Target<'_>) -> Refusal {
+pub(super) fn not_found(target: &Target<'_>) -> Refusal {
     let what = match target.kind {
         Kind::Tools => "tool",
         Kind::Prompts => "prompt",
@@ -588,7 +226,7 @@ fn shortened(target: &Target<'_>) -> Box<str> {
 }
 
 /// What a name stands for.
-async fn meant<'v, D: Downstream>(
+pub(super) async fn meant<'v, D: Downstream>(
     call: &mut Call,
     view: &'v WorkerSnapshot,
     rule: &McpRoute,

@@ -190,6 +190,10 @@ fn tokens<'a>(out: JsonWriter<'a>, tokens: &Tokens) -> JsonWriter<'a> {
             const { &key("audio_completion_tokens") },
             tokens.audio_completion,
         );
+    let out = match tokens.searches {
+        0 => out,
+        units => out.number(const { &key("search_units") }, Some(units.into())),
+    };
     match (tokens.invalid, tokens.doubtful) {
         (false, false) => out,
         (true, _) => out.fixed(b",\"usage_invalid\":true"),

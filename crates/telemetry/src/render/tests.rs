@@ -149,7 +149,7 @@ fn the_page_is_valid_text_format() {
         .filter(|(_, kind)| *kind == "histogram")
         .map(|(name, _)| name.as_str())
         .collect();
-    assert_eq!(histograms.len(), 8);
+    assert_eq!(histograms.len(), 9);
     for family in histograms {
         check_histogram(family, &samples);
     }

@@ -399,11 +399,15 @@ fn b10_only_json_content_types_are_accepted_where_json_is_read() {
 }
 
 #[test]
-fn b10_a_multipart_body_passes_unread_however_many_parts_it_has() {
+fn b10_a_multipart_body_passes_as_it_came_and_has_so_many_parts_at_the_most() {
     let fixture = Fixture::new();
-    let boundary = "b".repeat(1 << 10);
+    let boundary = "b".repeat(70);
     let part = format!("--{boundary}\r\ncontent-disposition: form-data; name=a\r\n\r\n1\r\n");
-    let body = part.repeat(1000) + &format!("--{boundary}--\r\n");
+    let model = part
+        .replace("name=a", "name=model")
+        .replace("\r\n1\r\n", "\r\nm\r\n");
+    let form = |parts: usize| part.repeat(parts) + &model + &format!("--{boundary}--\r\n");
+    let body = form(255);
     let line = format!("content-type: multipart/form-data; boundary={boundary}");
     let request = format!(
         "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n{line}\r\ncontent-length: {}\r\n\r\n{body}",
@@ -414,6 +418,18 @@ fn b10_a_multipart_body_passes_unread_however_many_parts_it_has() {
     assert_eq!(
         seen.header("content-type"),
         [line.split_once(": ").expect("a header").1]
+    );
+    let more = form(256);
+    let request = format!(
+        "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: g\r\n{IDENTITY}\r\n{line}\r\ncontent-length: {}\r\n\r\n{more}",
+        more.len()
+    );
+    fixture.refuses(
+        "too many parts",
+        request.as_bytes(),
+        400,
+        "invalid_form",
+        After::Kept,
     );
     fixture.end();
 }

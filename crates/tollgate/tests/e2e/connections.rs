@@ -171,8 +171,8 @@ fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
         200,
         "the admin endpoint keeps its descriptors"
     );
-    eventually("the log says that nobody is let in", || {
-        gate.log().contains("no client is let in")
+    eventually("the log says that nobody is accepted", || {
+        gate.log().contains("no client connection is accepted")
     });
     finish.give();
     let response = streaming.response();
@@ -194,7 +194,7 @@ fn c3_without_descriptors_accepting_pauses_and_streams_continue() {
     assert!(!log.contains(ran_out), "it ran out of descriptors");
     let lines = log
         .lines()
-        .filter(|line| line.contains("no client is let in: "));
+        .filter(|line| line.contains("no client connection is accepted: "));
     assert_eq!(lines.count(), 1, "one line says that it begins");
 }
 

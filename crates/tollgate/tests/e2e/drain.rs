@@ -150,7 +150,11 @@ fn streams_open_after_the_grace_period_are_cut_visibly_and_recorded() {
     assert_eq!(gate.ended().code(), Some(0));
     signalled.took_at_least(Duration::from_millis(950));
     cut(clients, &upstream, &gate, 40);
-    assert!(gate.log().contains("grace is over"), "{}", gate.log());
+    assert!(
+        gate.log().contains("the grace period is over"),
+        "{}",
+        gate.log()
+    );
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod harness;
 mod http2;
 mod identity;
 mod identity_sources;
+mod in_cluster;
 mod ledger;
 mod limits;
 mod manifests;

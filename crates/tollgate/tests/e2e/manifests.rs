@@ -206,6 +206,8 @@ fn what_convert_writes_elsewhere_is_told_where_a_file_is_not_found_from_there() 
         &[GATEWAY, "---", &route("one", &upstream), "---\n", annotated].concat(),
     );
     write("key.txt", "canary-key");
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(dir.path().join("key.txt"), private).expect("our file");
     let run = |args: &[&str]| tollgate(dir.path(), args, &[WIDE]);
     assert_eq!(run(&["check", "-c", "all.yaml"]).code, Some(0));
     assert_eq!(run(&["convert", "all.yaml", "-o", "."]).code, Some(0));

@@ -4,7 +4,9 @@
 //! Not here: what each member becomes (`vectors/translate`).
 
 mod bedrock;
+mod cohere;
 mod google;
+mod matrix;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use serde_json::{Value, json};

@@ -117,13 +117,6 @@ fn a_token_of_an_oauth_endpoint_goes_upstream_and_is_shared_and_kept() {
     let [asked] = &endpoint.seen()[..] else {
         panic!("asked {} times", endpoint.seen().len());
     };
-    let stage = |stage: &str| {
-        let label = format!("stage=\"{stage}\"");
-        gate.metric("tollgate_stage_seconds_count", &[&label])
-    };
-    assert!(stage("credential") >= 1.0, "a call waited for the token");
-    assert_eq!((stage("own"), stage("upstream")), (6.0, 6.0));
-    assert_eq!(stage("identity") + stage("authorization"), 0.0);
     assert!(
         asked.head.starts_with("POST /token HTTP/1.1"),
         "{}",

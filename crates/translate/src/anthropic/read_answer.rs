@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::filter::Stop;
 
-use crate::answer::{Ended, Event, Finish, Reader, Usage};
+use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
 use crate::report::{Count, Told};
 
@@ -144,8 +144,7 @@ impl Counts {
 #[derive(Debug, Default)]
 pub(crate) struct MessagesReader {
     usage: Counts,
-    ended: Option<Ended>,
-    is_over: bool,
+    tail: Tail,
     /// A call has begun of whose input nothing has come.
     has_bare_call: bool,
 }
@@ -207,7 +206,7 @@ impl MessagesReader {
 
     /// The reasons of <https://docs.anthropic.com/en/api/handling-stop-reasons>.
     fn finished(&mut self, reason: &Option<Text<'_>>, sequence: &Option<Text<'_>>) {
-        self.ended = Some(match text(reason) {
+        self.tail.ends(match text(reason) {
             "" => return,
             "end_turn" => Ended::Finished(Finish::Stop),
             "max_tokens" | "model_context_window_exceeded" => Ended::Finished(Finish::Length),
@@ -225,7 +224,7 @@ impl MessagesReader {
 
 impl Reader for MessagesReader {
     fn event(&mut self, data: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        if self.is_over {
+        if self.tail.is_over() {
             return Ok(());
         }
         let event: Document<'_> = read_json(data)?;
@@ -279,7 +278,7 @@ impl Reader for MessagesReader {
             "message_stop" => self.over(tell),
             kind if kind == "error" || event.error.is_some() => {
                 let error = super::read_error(200, data).ok_or(Stop::Malformed)?;
-                self.is_over = true;
+                self.tail.close();
                 tell(Event::Error(error));
             }
             // `ping`, the end of a block, and what is to come.
@@ -300,20 +299,10 @@ impl Reader for MessagesReader {
         self.usage.merge(document.usage.0.unwrap_or_default());
         self.finished(&document.stop_reason, &document.stop_sequence);
         self.over(tell);
-        if self.is_over {
-            Ok(())
-        } else {
-            Err(Stop::Malformed)
-        }
+        self.tail.whole()
     }
 
     fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
-        // Without a reason it is no end, and no success is made up.
-        if !self.is_over
-            && let Some(ended) = self.ended.take()
-        {
-            self.is_over = true;
-            tell(ended.event(self.usage.usage()));
-        }
+        self.tail.tell(self.usage.usage(), tell);
     }
 }

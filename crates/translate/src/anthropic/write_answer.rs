@@ -3,6 +3,7 @@
 //! Invariant: blocks of a stream do not interleave, and none has a delta before its start or after its stop. Arguments of a call that
 //! come while another one's are not whole are kept until they are.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use wire::filter::Stop;
@@ -261,10 +262,20 @@ fn error_event(error: &Error, out: &mut Vec<u8>) {
 }
 
 fn head(id: &str, model: &str, json: &mut Json) {
-    json.say("id", id);
+    json.say("id", &own_id(id));
     json.say("type", "message");
     json.say("role", "assistant");
     json.say("model", model);
+}
+
+/// An answer's id in the form that clients of the API know.
+fn own_id(id: &str) -> Cow<'_, str> {
+    if id.is_empty() || id.starts_with("msg_") {
+        return id.into();
+    }
+    let mut others = ["chatcmpl-", "resp_"].into_iter();
+    let stem = others.find_map(|other| id.strip_prefix(other));
+    format!("msg_{}", stem.unwrap_or(id)).into()
 }
 
 fn stop_reason(finish: &Finish, json: &mut Json) {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use wire::eventstream::{Kind, Message};
 use wire::filter::Stop;
 
-use crate::answer::{Ended, Error, Event, Finish, Reader, Usage};
+use crate::answer::{Ended, Error, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
 use crate::report::{Count, List, Told, Word};
 
@@ -192,8 +192,7 @@ impl Counts {
 pub(crate) struct ConverseReader {
     id: String,
     model: String,
-    ended: Option<Ended>,
-    is_over: bool,
+    tail: Tail,
     /// A call has begun of whose input nothing has come.
     has_bare_call: bool,
     /// The block of a tool that the provider runs.
@@ -215,8 +214,7 @@ impl ConverseReader {
         Self {
             id,
             model: model.to_owned(),
-            ended: None,
-            is_over: false,
+            tail: Tail::default(),
             has_bare_call: false,
             passed_over: None,
         }
@@ -357,21 +355,16 @@ impl ConverseReader {
             "guardrail_intervened" | "content_filtered" => Finish::Refused,
             // Output that the model did not get right, and what is to come: no success is made of it.
             other => {
-                self.ended = Some(Ended::otherwise(other, ""));
+                self.tail.ends(Ended::otherwise(other, ""));
                 return;
             }
         };
-        self.ended = Some(Ended::Finished(finish));
+        self.tail.ends(Ended::Finished(finish));
     }
 
     /// Tells the end, where a reason for it was told.
     fn end(&mut self, usage: Usage, tell: &mut dyn FnMut(Event<'_>)) {
-        if !self.is_over
-            && let Some(ended) = self.ended.take()
-        {
-            self.is_over = true;
-            tell(ended.event(usage));
-        }
+        self.tail.tell(usage, tell);
     }
 }
 
@@ -406,7 +399,7 @@ impl Reader for ConverseReader {
         message: Message<'_>,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Stop> {
-        if self.is_over {
+        if self.tail.is_over() {
             return Ok(());
         }
         let error = match message.kind {
@@ -414,7 +407,7 @@ impl Reader for ConverseReader {
             Kind::Exception(kind) => failure(kind, message.payload),
             Kind::Error { code, message } => super::named(Error::of(0, message), code),
         };
-        self.is_over = true;
+        self.tail.close();
         tell(Event::Error(error));
         Ok(())
     }
@@ -431,14 +424,10 @@ impl Reader for ConverseReader {
         let fields = document.additional_model_response_fields;
         self.finished(&document.stop_reason, fields);
         self.end(document.usage.0.unwrap_or_default().usage(), tell);
-        match self.is_over {
-            true => Ok(()),
-            false => Err(Stop::Malformed),
-        }
+        self.tail.whole()
     }
 
     fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
-        // Without a reason it is no end, and no success is made up.
         self.end(Usage::default(), tell);
     }
 }

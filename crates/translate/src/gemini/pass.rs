@@ -11,6 +11,7 @@ use wire::head::ResponseHead;
 use wire::sse::DataReader;
 
 use super::Place;
+use crate::fault::{Fault, Result};
 use crate::raw::Raw;
 
 /// No event of an answer is longer.
@@ -21,14 +22,20 @@ pub(crate) fn pass(
     place: Place,
     asked: Operation,
     request: &mut Request,
-) -> Option<Box<dyn Answering>> {
+) -> Result<Option<Box<dyn Answering>>> {
+    if asked == Operation::GeminiModels && request.below.starts_with("/publishers/") {
+        let says = "the backend speaks gemini, which has no list of a publisher's models";
+        return Err(Fault::new(says.to_owned()));
+    }
     if !asked.is_named_by_path() {
-        return None;
+        return Ok(None);
     }
     let model = request.model.as_deref().unwrap_or_default();
-    let named = Named::below_root(&request.below)?;
+    let Some(named) = Named::below_root(&request.below) else {
+        return Ok(None);
+    };
     request.path = Some(place.path(model, named.verb));
-    match request.manner {
+    Ok(match request.manner {
         Manner::Whole => None,
         Manner::Events => {
             request.query = Some(super::EVENTS.to_owned());
@@ -38,7 +45,7 @@ pub(crate) fn pass(
             request.query = Some(super::EVENTS.to_owned());
             Some(Box::new(Listed))
         }
-    }
+    })
 }
 
 /// That of one JSON document.
@@ -86,7 +93,12 @@ impl ResponseFilter for Items {
         Some(json_shape())
     }
 
-    fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
+    fn pass(
+        &mut self,
+        piece: &[u8],
+        is_over: bool,
+        out: &mut Vec<Bytes>,
+    ) -> std::result::Result<(), Stop> {
         let mut made = Vec::new();
         let (events, has_item) = (&mut self.events, &mut self.has_item);
         events.push(piece, |data| Self::add(has_item, data, &mut made));

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use wire::filter::Stop;
 
 use super::compact::compact;
-use crate::answer::{Ended, Event, Finish, Reader, Usage};
+use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::calls::{MADE, hash};
 use crate::raw::{Raw, Text, read_json};
 use crate::report::{Count, Told};
@@ -129,9 +129,8 @@ pub(crate) struct GenerateReader {
     /// Its id, once it has begun.
     id: Option<String>,
     calls: u32,
-    ended: Option<Ended>,
+    tail: Tail,
     usage: Counts,
-    is_over: bool,
 }
 
 fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
@@ -143,7 +142,7 @@ impl GenerateReader {
         let document: Document<'_> = read_json(json)?;
         if document.error.is_some() {
             let error = super::read_error(200, json).ok_or(Stop::Malformed)?;
-            self.is_over = true;
+            self.tail.close();
             tell(Event::Error(error));
             return Ok(());
         }
@@ -157,7 +156,7 @@ impl GenerateReader {
             .merge(document.usage_metadata.0.unwrap_or_default());
         let feedback = document.prompt_feedback.as_ref();
         if feedback.is_some_and(|feedback| !text(&feedback.block_reason).is_empty()) {
-            self.ended = Some(Ended::Finished(Finish::Refused));
+            self.tail.ends(Ended::Finished(Finish::Refused));
         }
         let candidates = document.candidates.iter().flatten();
         for candidate in candidates.filter(|candidate| candidate.index.unwrap_or(0) == 0) {
@@ -238,17 +237,17 @@ impl GenerateReader {
             // A call that the model did not get right, and what is to come: no success is made of it.
             other => {
                 let message = text(&candidate.finish_message);
-                self.ended = Some(Ended::otherwise(other, message));
+                self.tail.ends(Ended::otherwise(other, message));
                 return;
             }
         };
-        self.ended = Some(Ended::Finished(finish));
+        self.tail.ends(Ended::Finished(finish));
     }
 }
 
 impl Reader for GenerateReader {
     fn event(&mut self, data: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        if self.is_over {
+        if self.tail.is_over() {
             return Ok(());
         }
         self.read(data, tell)
@@ -257,20 +256,10 @@ impl Reader for GenerateReader {
     fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
         self.read(json, tell)?;
         self.over(tell);
-        if self.is_over {
-            Ok(())
-        } else {
-            Err(Stop::Malformed)
-        }
+        self.tail.whole()
     }
 
     fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
-        // Without a reason it is no end, and no success is made up.
-        if !self.is_over
-            && let Some(ended) = self.ended.take()
-        {
-            self.is_over = true;
-            tell(ended.event(self.usage.usage()));
-        }
+        self.tail.tell(self.usage.usage(), tell);
     }
 }

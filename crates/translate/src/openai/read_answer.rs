@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use wire::filter::Stop;
 
-use crate::answer::{Ended, Event, Finish, Reader, Usage};
+use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
 use crate::report::{Count, Told};
 
@@ -130,10 +130,9 @@ impl From<Counts> for Usage {
 #[derive(Debug, Default)]
 pub(crate) struct ChatReader {
     has_begun: bool,
-    ended: Option<Ended>,
     has_calls: bool,
     usage: Usage,
-    is_over: bool,
+    tail: Tail,
 }
 
 fn said<'t>(text: &'t Option<Text<'_>>) -> &'t str {
@@ -149,7 +148,7 @@ impl ChatReader {
         if is_error || says_nothing {
             match super::read_error(200, json) {
                 Some(error) => {
-                    self.is_over = true;
+                    self.tail.close();
                     tell(Event::Error(error));
                     return Ok(());
                 }
@@ -179,7 +178,8 @@ impl ChatReader {
                 self.delta(delta, tell);
             }
             if let Some(Text(reason)) = &choice.finish_reason {
-                self.ended = Some(self.ended(reason, &choice.stop_reason));
+                let ended = self.ended(reason, &choice.stop_reason);
+                self.tail.ends(ended);
             }
         }
         Ok(())
@@ -255,7 +255,7 @@ impl ChatReader {
 
 impl Reader for ChatReader {
     fn event(&mut self, data: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        if self.is_over {
+        if self.tail.is_over() {
             return Ok(());
         }
         if data.trim_ascii() == b"[DONE]" {
@@ -268,20 +268,10 @@ impl Reader for ChatReader {
     fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
         self.read(json, tell)?;
         self.over(tell);
-        if self.is_over {
-            Ok(())
-        } else {
-            Err(Stop::Malformed)
-        }
+        self.tail.whole()
     }
 
     fn over(&mut self, tell: &mut dyn FnMut(Event<'_>)) {
-        // Without a reason it is no end, and no success is made up.
-        if !self.is_over
-            && let Some(ended) = self.ended.take()
-        {
-            self.is_over = true;
-            tell(ended.event(self.usage));
-        }
+        self.tail.tell(self.usage, tell);
     }
 }

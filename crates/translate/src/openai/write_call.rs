@@ -339,7 +339,7 @@ fn part(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Json
     Ok(())
 }
 
-fn address(media: &Media<'_>) -> String {
+pub(crate) fn address(media: &Media<'_>) -> String {
     match media {
         Media::Data(kind, data) => format!("data:{kind};base64,{data}"),
         Media::Url(url) => url.to_string(),

@@ -2,6 +2,7 @@
 //!
 //! Not here: the HTTP status (`policy`); every one of these is a 400.
 
+use super::form::FormFault;
 use crate::json::{JsonFault, JsonFaultKind, NUMBER_LIMIT_BYTES, Spelling};
 
 /// A body that cannot be acted on.
@@ -53,6 +54,9 @@ pub enum CallFaultKind {
     /// The model's name cannot be one.
     #[error("the member `model` must be 1 to 256 characters of A-Z a-z 0-9 . _ : / @ -")]
     BadModelName,
+    /// The body is no form that every server reads in the same way.
+    #[error("the request body is no form that can be read: {0}")]
+    InvalidForm(FormFault),
     /// The body names a model, and the path does.
     #[error("the model is named in the path: leave the member `model` out")]
     ModelIsInPath,
@@ -71,6 +75,7 @@ impl CallFault {
             CallFaultKind::WrongType { .. } => "wrong_type",
             CallFaultKind::OutOfRange(_) => "out_of_range",
             CallFaultKind::BadModelName => "bad_model_name",
+            CallFaultKind::InvalidForm(_) => "invalid_form",
             CallFaultKind::ModelIsInPath | CallFaultKind::AnotherModelThanThePaths => {
                 "ambiguous_member"
             }

@@ -96,6 +96,8 @@ pub struct CallHead {
     pub length: usize,
     /// Where the body names the model within, of a call whose path names it.
     pub(super) by_path: Option<Box<InnerModels>>,
+    /// It is a form, whose fields these are.
+    pub is_form: bool,
     pub(super) model_at: Option<Range<usize>>,
     pub(super) open: usize,
     pub(super) empty: bool,
@@ -212,6 +214,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         user: None,
         length: found.length,
         by_path: None,
+        is_form: false,
         model_at: found.member(MODEL).map(|m| m.value.clone()),
         open,
         empty: found.empty,

@@ -4,6 +4,7 @@
 //! Not here: the reading itself (`whole`, `json`), what members mean (`head`).
 
 use super::fault::CallFault;
+use super::form::{Boundary, FormScanner};
 use super::head::{ASKED, CallHead, of_found};
 use super::named::NamedScanner;
 use super::user::UserScanner;
@@ -41,6 +42,8 @@ enum Progress {
     Parts(Box<Scanner>),
     /// Of a call whose path names its model.
     Named(Box<NamedScanner>),
+    /// Of a form.
+    Form(Box<FormScanner>),
     Refused(CallFault),
 }
 
@@ -64,6 +67,15 @@ impl CallScanner {
     pub fn of_named(named: &Named<'_>) -> Self {
         Self {
             progress: Progress::Named(Box::new(NamedScanner::of(named))),
+            ..Self::default()
+        }
+    }
+
+    /// The same for a form with this boundary.
+    #[cold]
+    pub fn of_form(boundary: &Boundary) -> Self {
+        Self {
+            progress: Progress::Form(Box::new(FormScanner::new(boundary))),
             ..Self::default()
         }
     }
@@ -114,6 +126,13 @@ impl CallScanner {
             }
             Progress::Parts(scanner) => scanner.push(chunk).map_err(CallFault::from),
             Progress::Named(scanner) => scanner.push(chunk),
+            Progress::Form(scanner) => {
+                let pushed = scanner.push(chunk);
+                if let Err(fault) = &pushed {
+                    self.progress = Progress::Refused(fault.clone());
+                }
+                pushed
+            }
             Progress::Refused(fault) => Err(fault.clone()),
             Progress::Whole => {
                 let blanks = after_blanks(chunk, 0);
@@ -141,6 +160,7 @@ impl CallScanner {
             Progress::Whole => {}
             Progress::Parts(mut scanner) => self.head = of_found(scanner.finish()?)?,
             Progress::Named(scanner) => self.head = scanner.finish()?,
+            Progress::Form(scanner) => self.head = scanner.finish()?,
             Progress::Refused(fault) => return Err(fault),
             Progress::Start => self.head = of_found(Scanner::new(&ASKED).finish()?)?,
         }

@@ -39,6 +39,9 @@ pub fn splices(
         };
         return model_override.map_or(edits, edit);
     }
+    if head.is_form {
+        return of_form(head, model_override);
+    }
     let mut first_members: Vec<String> = Vec::new();
     if let Some(model) = model_override {
         match &head.model_at {
@@ -92,6 +95,18 @@ pub fn splices(
     }
     edits.sort_by_key(|edit| edit.at.start);
     edits
+}
+
+/// That of a form's field, which is not quoted. One that names no model cannot be given one.
+#[cold]
+fn of_form(head: &CallHead, model: Option<&str>) -> Vec<Splice> {
+    let model = model.filter(|model| head.model.as_deref() != Some(model));
+    let edit = model.zip(head.model_at.clone());
+    let edit = edit.map(|(model, at)| Splice {
+        at,
+        with: model.to_owned().into(),
+    });
+    edit.into_iter().collect()
 }
 
 /// The body's length after the edits, in bytes.

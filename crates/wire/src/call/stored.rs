@@ -30,6 +30,7 @@ impl CallHead {
             self.keeps = None;
         }
         if let (None, Some(rules)) = (self.keeps, rules::of(operation))
+            && !self.is_form
             && has_hint(body, rules.hints)
         {
             self.keeps = match body {

@@ -30,6 +30,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         user: None,
         length: body.len(),
         by_path: None,
+        is_form: false,
         model_at: None,
         open: body.iter().position(|&byte| byte == b'{')? + 1,
         empty: !more,

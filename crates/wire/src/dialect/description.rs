@@ -29,7 +29,7 @@ pub(crate) enum Body {
     Json,
     /// The same of a call whose path names its model.
     NamedJson,
-    /// A form, whose model is not read.
+    /// A form that is read, or JSON in its place.
     Form,
     /// Nothing, or something that is not read.
     Unread,
@@ -93,6 +93,10 @@ pub(crate) enum Name {
     CacheWrites,
     /// A list by how long what was written is kept.
     CacheWriteList,
+    /// Objects with counts of their own: what was read and made, and what of it is billed.
+    Units,
+    /// In them, beside the tokens.
+    SearchUnits,
     CacheWrite5m,
     CacheWrite1h,
 
@@ -135,19 +139,19 @@ impl Dialect {
         errors: ErrorFormat::OpenAi,
     };
 
-    /// A form; what is reported of it is all that is known.
+    /// A form, whose answer may be a text.
     pub(super) const FORM: Self = Self {
         body: Body::Form,
-        members: &[],
         answers_json: false,
-        is_metered: false,
         ..Self::JSON
     };
 
     /// A call of which nothing is read.
     pub(super) const UNREAD: Self = Self {
         body: Body::Unread,
+        members: &[],
         reports: &[],
+        is_metered: false,
         reports_usage: false,
         ..Self::FORM
     };

@@ -1,6 +1,8 @@
 //! Google's calls, which name their model in the path, and by its last word what is asked for
 //! (<https://ai.google.dev/api/generate-content>, <https://ai.google.dev/api/tokens>, <https://ai.google.dev/api/embeddings>).
 //!
+//! A model is one of AI Studio's (`models/M`), or a publisher's, as Vertex AI has it (`publishers/google/models/M`, behind a project and a
+//! location or without them).
 //! What the model thought is beside `candidatesTokenCount`, and what its tools gave it beside `promptTokenCount`.
 //! Invariant: a path of this form has one meaning; a name that no body could have is none.
 
@@ -61,9 +63,20 @@ const NAMED: Dialect = Dialect {
     ..Dialect::JSON
 };
 
-/// Where the gate has Google's API, as Google has it: its SDKs use the one or the other.
-const ROOTS: [&str; 2] = ["/v1beta/", "/v1/"];
+/// A list of models, or what one of them is.
+pub(super) const LISTED: Dialect = Dialect {
+    name: "gemini_models",
+    provider: "gcp.gemini",
+    errors: ErrorFormat::Google,
+    ..Dialect::UNREAD
+};
+
+/// Where the gate has Google's API, as Google has it: its SDKs use one or another.
+const ROOTS: [&str; 3] = ["/v1beta/", "/v1beta1/", "/v1/"];
 const MODELS: &str = "models/";
+const PUBLISHERS: &str = "publishers/";
+/// Whose models Vertex AI has when none is named.
+const GOOGLE: &str = "google";
 /// Models that somebody tuned are a collection of their own, which belongs to their names.
 const TUNED: &str = "tunedModels/";
 
@@ -82,9 +95,9 @@ pub enum Manner {
 /// What a path of Google's says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named<'p> {
-    /// What follows the API's root, with its slash.
+    /// What follows the API's root, with its slash, and a publisher's project and location, which are those of the backend.
     pub below: &'p str,
-    /// The model's name, without its collection unless that is the one of tuned models.
+    /// The model's name, without its collection unless that is the one of tuned models or of another publisher than Google.
     pub model: Cow<'p, str>,
     /// What is asked for, as the path says it.
     pub verb: &'p str,
@@ -104,10 +117,12 @@ impl<'p> Named<'p> {
     /// Reads what follows the API's root in the path of a call.
     #[must_use]
     pub fn below_root(below: &'p str) -> Option<Self> {
+        let below = without_place(below);
         let (name, verb) = below.strip_prefix('/')?.rsplit_once(':')?;
-        let model = match name.strip_prefix(MODELS) {
-            Some(model) => model,
-            None => name.starts_with(TUNED).then_some(name)?,
+        let model = match (name.strip_prefix(MODELS), name.strip_prefix(PUBLISHERS)) {
+            (Some(model), _) => decoded(model)?,
+            (None, Some(published)) => published_name(published)?,
+            (None, None) => decoded(name.starts_with(TUNED).then_some(name)?)?,
         };
         let operation = match verb {
             "generateContent" | "streamGenerateContent" => Operation::GenerateContent,
@@ -115,12 +130,7 @@ impl<'p> Named<'p> {
             "embedContent" | "batchEmbedContents" => Operation::EmbedContent,
             _ => return None,
         };
-        let model = match model.contains('%') {
-            false => Cow::Borrowed(model),
-            true => Cow::Owned(String::from_utf8(percent_decoded(model)).ok()?),
-        };
-        let is_name = model_name(model.as_bytes()).is_some() && !model.ends_with('/');
-        is_name.then_some(Self {
+        is_name(&model).then_some(Self {
             below,
             model,
             verb,
@@ -144,6 +154,112 @@ impl<'p> Named<'p> {
             true => Manner::List,
         }
     }
+}
+
+/// What a path says that asks which models there are, or what one of them is. `/v1/models` is OpenAI's, and none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<'p> {
+    /// What follows the API's root, with its slash.
+    pub below: &'p str,
+    /// Whether it is of Vertex AI.
+    pub is_published: bool,
+    /// The one that is asked for.
+    pub model: Option<Cow<'p, str>>,
+}
+
+impl<'p> Listed<'p> {
+    /// Reads the path of a request.
+    #[must_use]
+    #[cold]
+    pub fn of(path: &'p str) -> Option<Self> {
+        let root = ROOTS.iter().find(|root| path.starts_with(**root))?;
+        let below = without_place(path.get(root.len() - 1..)?);
+        let rest = below.strip_prefix('/')?;
+        let studio = rest
+            .strip_prefix(super::MODELS)
+            .filter(|_| *root == ROOTS[0]);
+        let (is_published, model) = match (studio, rest.strip_prefix(PUBLISHERS)) {
+            (Some(""), _) => (false, None),
+            (Some(below), _) => (false, Some(decoded(below.strip_prefix('/')?)?)),
+            (None, Some("google/models")) => (true, None),
+            (None, published) => (true, Some(published_name(published?)?)),
+        };
+        let is_good = model.as_deref().is_none_or(is_name);
+        is_good.then_some(Self {
+            below,
+            is_published,
+            model,
+        })
+    }
+}
+
+/// What follows the root without the project and the location, where a publisher's model stands behind them.
+fn without_place(below: &str) -> &str {
+    let place = || {
+        let rest = below.strip_prefix("/projects/")?;
+        let (_project, rest) = rest.split_once("/locations/")?;
+        let at = rest.find('/')?;
+        rest.get(at..)
+    };
+    let is_published = |rest: &&str| {
+        rest.get(1..)
+            .is_some_and(|rest| rest.starts_with(PUBLISHERS))
+    };
+    place().filter(is_published).unwrap_or(below)
+}
+
+/// The name of a model that stands behind its publisher's, as `google/models/M` has it.
+fn published_name(published: &str) -> Option<Cow<'_, str>> {
+    let (publisher, model) = published.split_once("/models/")?;
+    let is_one = |part: &str| !part.is_empty() && !part.contains(['/', '%']);
+    if !is_one(publisher) || !is_one(model) {
+        return None;
+    }
+    Some(match publisher {
+        GOOGLE => model.into(),
+        _ => format!("{publisher}/{model}").into(),
+    })
+}
+
+fn decoded(name: &str) -> Option<Cow<'_, str>> {
+    match name.contains('%') {
+        false => Some(name.into()),
+        true => String::from_utf8(percent_decoded(name))
+            .ok()
+            .map(Cow::Owned),
+    }
+}
+
+fn is_name(model: &str) -> bool {
+    model_name(model.as_bytes()).is_some() && !model.ends_with('/')
+}
+
+impl Named<'_> {
+    /// What follows the API's root in the path of the same call of another model.
+    #[must_use]
+    pub fn path_of(&self, model: &str) -> String {
+        match self.below.starts_with("/publishers/") {
+            true => published_path(model, self.verb),
+            false => path(model, self.verb),
+        }
+    }
+}
+
+/// The same at Vertex AI, behind a project and a location.
+#[must_use]
+pub fn published_path(model: &str, verb: &str) -> String {
+    let model = model.strip_prefix(MODELS).unwrap_or(model);
+    let said = model
+        .strip_prefix(PUBLISHERS)
+        .and_then(|published| published.split_once("/models/"));
+    let (publisher, name) = said
+        .or_else(|| model.split_once('/'))
+        .unwrap_or((GOOGLE, model));
+    format!(
+        "/{PUBLISHERS}{}/{MODELS}{}:{verb}",
+        escaped(publisher),
+        escaped(name)
+    )
 }
 
 /// What follows the API's root in the path of such a call of this model.

@@ -1,6 +1,7 @@
-//! OpenAI's calls of which only the model is read: moderations, audio and images; and vLLM's rerank.
+//! OpenAI's calls of which only the model is read: moderations, audio and images; and rerank, as Cohere, Jina and vLLM have it.
 
-use super::description::Dialect;
+use super::cohere;
+use super::description::{Dialect, Name};
 
 pub(super) const MODERATIONS: Dialect = Dialect {
     name: "moderations",
@@ -11,6 +12,7 @@ pub(super) const MODERATIONS: Dialect = Dialect {
 pub(super) const RERANK: Dialect = Dialect {
     name: "rerank",
     paths: &["rerank", "score"],
+    reports: cohere::IN_META,
     ..Dialect::JSON
 };
 
@@ -24,6 +26,13 @@ pub(super) const SPEECH: Dialect = Dialect {
 pub(super) const TRANSCRIPTIONS: Dialect = Dialect {
     name: "transcriptions",
     paths: &["audio/transcriptions", "audio/translations"],
+    reports: &[
+        (Name::Usage, "usage"),
+        (Name::PromptTokens, "input_tokens"),
+        (Name::CompletionTokens, "output_tokens"),
+        (Name::PromptDetails, "input_token_details"),
+        (Name::AudioTokens, "audio_tokens"),
+    ],
     ..Dialect::FORM
 };
 

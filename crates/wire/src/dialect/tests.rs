@@ -3,9 +3,9 @@
 use crate::head::{ID_BEGINS, Method};
 
 use super::Operation::{
-    Chat, Completions, CountContent, CountTokens, EmbedContent, Embeddings, GenerateContent,
-    ImageEdits, Images, Messages, Models, Moderations, Rerank, Responses, Speech, Transcriptions,
-    Unread,
+    Chat, Completions, CountContent, CountTokens, EmbedContent, Embeddings, GeminiModels,
+    GenerateContent, ImageEdits, Images, Messages, Models, Moderations, Rerank, Responses, Speech,
+    Transcriptions, Unread,
 };
 use super::gemini::{self, Manner, Named};
 use super::{ErrorFormat, MODELS, Name, Operation, POSTED, Unknown, names};
@@ -34,6 +34,10 @@ fn every_path_and_method_has_one_meaning() {
         (Method::Post, "/v1/moderations", Ok(Moderations)),
         (Method::Post, "/v1/rerank", Ok(Rerank)),
         (Method::Post, "/v1/score", Ok(Rerank)),
+        (Method::Post, "/v2/rerank", Ok(Rerank)),
+        (Method::Get, "/v2/rerank", Err(post)),
+        (Method::Post, "/v2/rerank/", Err(Unknown::Path)),
+        (Method::Post, "/v2/score", Err(Unknown::Path)),
         (Method::Post, "/v1/audio/speech", Ok(Speech)),
         (Method::Post, "/v1/audio/transcriptions", Ok(Transcriptions)),
         (Method::Post, "/v1/audio/translations", Ok(Transcriptions)),
@@ -86,7 +90,73 @@ fn every_path_and_method_has_one_meaning() {
             Ok(EmbedContent),
         ),
         (Method::Get, "/v1beta/models/m:generateContent", Err(post)),
-        (Method::Get, "/v1beta/models", Err(Unknown::Path)),
+        (Method::Get, "/v1beta/models", Ok(GeminiModels)),
+        (Method::Head, "/v1beta/models", Ok(GeminiModels)),
+        (Method::Post, "/v1beta/models", Err(read)),
+        (Method::Delete, "/v1beta/models/m", Err(read)),
+        (Method::Get, "/v1beta/models/org/m:free", Ok(GeminiModels)),
+        (Method::Get, "/v1beta/models/", Err(Unknown::Path)),
+        (Method::Get, "/v1beta/models/a%3Fb", Err(Unknown::Path)),
+        (Method::Get, "/v1beta/modelsx", Err(Unknown::Path)),
+        (Method::Get, "/v1beta1/models", Err(Unknown::Path)),
+        (
+            Method::Get,
+            "/v1beta1/publishers/google/models",
+            Ok(GeminiModels),
+        ),
+        (
+            Method::Get,
+            "/v1/publishers/google/models/m",
+            Ok(GeminiModels),
+        ),
+        (
+            Method::Get,
+            "/v1/projects/p/locations/l/publishers/org/models/m",
+            Ok(GeminiModels),
+        ),
+        (Method::Get, "/v1/publishers/org/models", Ok(Unread)),
+        (Method::Get, "/v1/publishers/google/models/a/b", Ok(Unread)),
+        (Method::Get, "/v1/projects/p/locations/l/models", Ok(Unread)),
+        (
+            Method::Post,
+            "/v1beta1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent",
+            Ok(GenerateContent),
+        ),
+        (
+            Method::Post,
+            "/v1/projects/p/locations/l/publishers/org/models/m:countTokens",
+            Ok(CountContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/google/models/m:embedContent",
+            Ok(EmbedContent),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/google/models/m:predict",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/google/models/a/b:generateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1beta1/publishers/a%2Fb/models/m:generateContent",
+            Err(Unknown::Path),
+        ),
+        (
+            Method::Post,
+            "/v1/projects/p/locations/l/endpoints/1:generateContent",
+            Ok(Unread),
+        ),
+        (
+            Method::Post,
+            "/v1/projects/p/x/locations/l/models/m:generateContent",
+            Ok(Unread),
+        ),
         (Method::Post, "/v1beta/models/m:predict", Err(Unknown::Path)),
         (
             Method::Post,
@@ -181,7 +251,6 @@ fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
         assert!(reads || !operation.generates(), "{operation:?}");
         assert!(reads || !operation.is_metered(), "{operation:?}");
         assert!(reads || !operation.answers_json(), "{operation:?}");
-        assert!(!reads || !operation.is_form(), "{operation:?}");
         assert!(
             operation.generates() || !operation.usage_on_request(),
             "{operation:?}"
@@ -196,15 +265,15 @@ fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
 fn an_event_is_decoded_for_every_usage_and_error_that_a_dialect_has() {
     // `sse` looks for these two words before it decodes.
     let ends = |path: &str, word| path.rsplit('.').next() == Some(word);
-    let [of_event, of_response, of_gemini] = names(Name::EventUsage);
+    let [of_event, of_response, of_gemini, of_cohere] = names(Name::EventUsage);
     let beginning = super::name(Name::BeginningUsage);
-    let usage = [of_event, of_response, of_gemini, beginning];
+    let usage = [of_event, of_response, of_gemini, of_cohere, beginning];
     let begins = |path: &&str| {
         let last = path.rsplit('.').next();
         last.is_some_and(|last| last.starts_with("usage"))
     };
     assert!(usage.iter().all(begins), "{usage:?}");
-    let errors = names::<2>(Name::EventError);
+    let errors = names::<3>(Name::EventError);
     assert!(errors.iter().all(|path| ends(path, "error")), "{errors:?}");
 }
 
@@ -221,6 +290,9 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
         "/v1beta/models/m:generateContent",
         "/v1beta/models",
         "/v1/models/m:generateContent",
+        "/v1beta1/publishers/google/models",
+        "/v1/publishers/google/models/m",
+        "/v1/projects/p/locations/l/x",
     ] {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::Google, "{path}");
     }
@@ -289,4 +361,32 @@ fn a_path_of_google_says_which_model_answers_and_how() {
         let again = Named::below_root(&again).expect("a call");
         assert_eq!((again.model, again.verb), (named.model, named.verb));
     }
+}
+
+#[test]
+fn a_path_of_vertex_names_its_model_by_publisher_and_leaves_the_project_to_the_backend() {
+    let table = [
+        ("google", "m", "m"),
+        ("org", "m@001", "org/m@001"),
+        ("google", "m:free", "m:free"),
+    ];
+    for (publisher, model, name) in table {
+        for place in [
+            "",
+            "projects/p/locations/l/",
+            "projects/a.com:p/locations/l/",
+        ] {
+            let path = format!("/v1/{place}publishers/{publisher}/models/{model}:generateContent");
+            let named = Named::of(&path).expect("a call");
+            assert_eq!(&*named.model, name, "{path}");
+            let below = format!("/publishers/{publisher}/models/{model}:generateContent");
+            assert_eq!(named.below, below);
+            let again = named.path_of(&named.model);
+            let again = Named::below_root(&again);
+            // What an escape says was said as it is.
+            assert!(model.contains(':') || again == Some(named), "{again:?}");
+        }
+    }
+    let named = Named::of("/v1beta/models/m:generateContent").expect("a call");
+    assert_eq!(named.path_of("org/n"), "/models/org%2Fn:generateContent");
 }

@@ -22,28 +22,31 @@ const fn usage(path: &'static str) -> Interest {
     Interest::new(path, Want::Raw(USAGE_LIMIT_BYTES), Repeat::LastWins)
 }
 
-const USAGE: [&str; 3] = names(Name::EventUsage);
+const USAGE: [&str; 4] = names(Name::EventUsage);
 const BEGINNING_USAGE: &str = name(Name::BeginningUsage);
-const ERROR: [&str; 2] = names(Name::EventError);
+const ERROR: [&str; 3] = names(Name::EventError);
 const END_MARK: &str = name(Name::EndMark);
 
 const CHOICES: usize = 0;
-const USAGES: [usize; 4] = [1, 2, 3, BEGINNING];
-const BEGINNING: usize = 4;
-const ERRORS: [usize; 2] = [5, 6];
-const TYPE: usize = 7;
+const USAGES: [usize; 5] = [1, 2, 3, 4, BEGINNING];
+const BEGINNING: usize = 5;
+const ERRORS: [usize; 3] = [6, 7, 8];
+const TYPE: usize = 9;
 
 static ASKED: Interests = Interests::new(&[
     place(name(Name::EventChoices)),
     usage(USAGE[0]),
     usage(USAGE[1]),
     usage(USAGE[2]),
+    usage(USAGE[3]),
     usage(BEGINNING_USAGE),
     place(ERROR[0]),
     place(ERROR[1]),
+    place(ERROR[2]),
     Interest::new("type", Want::Raw(64), Repeat::LastWins),
     place("response"),
     place("message"),
+    place("delta"),
 ]);
 
 /// What an event is to the stream's reader.

@@ -43,6 +43,7 @@ impl Report {
             reasoning: judge.first(self.reasoning).or(reasoning_beside.tokens()),
             audio_prompt: judge.first(self.audio_prompt),
             audio_completion: judge.first(self.audio_completion),
+            searches: self.searches,
             ..Usage::default()
         };
         judge.compare(&mut usage);

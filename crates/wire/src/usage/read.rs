@@ -1,7 +1,8 @@
 //! Usage objects → counts. OpenAI's two dialects and Anthropic's differ in names only, save that
 //! Anthropic's `input_tokens` leaves out what the cache served and stored; we add it. Some engines
 //! leave reasoning out of the completion and count it in the total; we add that too. Google has it beside the completion by
-//! name, and what its own tools gave beside the prompt. Amazon's means what Anthropic's does.
+//! name, and what its own tools gave beside the prompt. Amazon's means what Anthropic's does. Cohere's stands in objects of its own: what
+//! was read counts before what is billed.
 //!
 //! Invariant: of members with the same name the last one counts, with all that it holds; several reports of one answer are
 //! merged member by member before anything is compared, as one event may have a part and another its whole.
@@ -13,7 +14,7 @@ use super::Reading;
 use super::cache_writes::cache_writes;
 use super::count::Count;
 use super::modality::audio;
-use crate::dialect::{Name, name, names};
+use crate::dialect::{Name, cohere, name, names};
 use crate::json::{Kind, Reader};
 
 /// Reads a usage value as it stands in a response.
@@ -53,6 +54,8 @@ pub(crate) struct Report {
     pub(super) audio_prompt: Triple,
     pub(super) reasoning: Pair,
     pub(super) audio_completion: Triple,
+    /// Units of search; 0 where none is told.
+    pub(super) searches: u32,
     /// Something was no report, or cannot be true and was replaced or left.
     pub(super) is_doubtful: bool,
 }
@@ -72,6 +75,7 @@ impl Report {
         audio_prompt: [Count::ABSENT; 3],
         reasoning: [Count::ABSENT; 2],
         audio_completion: [Count::ABSENT; 3],
+        searches: 0,
         is_doubtful: false,
     };
 
@@ -118,6 +122,7 @@ impl Report {
             audio_prompt: [prompt_audio, input_audio, asked_audio],
             reasoning: [completion_reasoning, output_reasoning],
             audio_completion: [completion_audio, output_audio, made_audio],
+            searches,
             is_doubtful: _,
         } = &mut report;
         let mut more = reader.open()?;
@@ -178,6 +183,9 @@ impl Report {
                 (Some(&mut *cache_read), None)
             } else if is(CACHE_STORED[1]) {
                 (Some(&mut *cache_stored), None)
+            } else if is(PROMPT_DETAILS[2]) {
+                let details = [&mut *input_cached, &mut *input_audio];
+                (None, Some((details, Some(&mut *input_written), CACHED)))
             } else {
                 (None, None)
             };
@@ -193,6 +201,21 @@ impl Report {
                 }
                 (None, None) if is(PROMPT_MODALITIES) => *asked_audio = audio_of(reader)?,
                 (None, None) if is(COMPLETION_MODALITIES) => *made_audio = audio_of(reader)?,
+                (None, None) if is(UNITS[0]) || is(UNITS[1]) => {
+                    let is_read = is(UNITS[0]);
+                    if reader.kind()? == Kind::Object {
+                        let [asked, made, searched] = details_of(reader, OF_UNITS)?;
+                        for (into, count) in [(&mut *input, asked), (&mut *output, made)] {
+                            if is_read && count != Count::ABSENT || *into == Count::ABSENT {
+                                *into = count;
+                            }
+                        }
+                        let searched = searched.tokens().map(u32::try_from);
+                        *searches = searched.map_or(*searches, |units| units.unwrap_or(u32::MAX));
+                    } else {
+                        reader.pass()?;
+                    }
+                }
                 (None, None) if is(CACHE_WRITE_LIST) => {
                     [*five_minutes, *hour] = cache_writes_of(reader)?;
                 }
@@ -236,6 +259,9 @@ impl Report {
             replace(&mut self.reasoning, later.reasoning),
             replace(&mut self.audio_completion, later.audio_completion),
         ];
+        if later.searches > 0 {
+            self.searches = later.searches;
+        }
         self.is_doubtful |= later.is_doubtful || are_doubtful.contains(&true);
     }
 
@@ -292,8 +318,10 @@ const CACHE_READ: Two = names(Name::CacheRead);
 const CACHE_STORED: Two = names(Name::CacheStored);
 const CACHE_WRITES: &str = name(Name::CacheWrites);
 const CACHE_WRITE_LIST: &str = name(Name::CacheWriteList);
-const PROMPT_DETAILS: Two = names(Name::PromptDetails);
+const PROMPT_DETAILS: Three = names(Name::PromptDetails);
 const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
+
+const UNITS: Two = names(Name::Units);
 
 const PROMPT_MODALITIES: &str = name(Name::PromptModalities);
 const COMPLETION_MODALITIES: &str = name(Name::CompletionModalities);
@@ -311,6 +339,11 @@ const CACHED: Three = [
     name(Name::WrittenTokens),
 ];
 const REASONING: Three = [name(Name::ReasoningTokens), name(Name::AudioTokens), ""];
+const OF_UNITS: Three = [
+    cohere::INPUT_TOKENS,
+    cohere::OUTPUT_TOKENS,
+    name(Name::SearchUnits),
+];
 const WRITES: Three = [name(Name::CacheWrite5m), name(Name::CacheWrite1h), ""];
 
 /// Reads a list of counts for what it says of sound. `None` where the text is not JSON.

@@ -10,13 +10,13 @@ use crate::json::{
 };
 
 /// Where usage stands in a document.
-const USAGE: [&str; 2] = names(Name::Usage);
+const USAGE: [&str; 3] = names(Name::Usage);
 
 const fn usage(path: &'static str) -> Interest {
     Interest::new(path, Want::Raw(USAGE_LIMIT_BYTES), Repeat::LastWins)
 }
 
-static ASKED: Interests = Interests::new(&[usage(USAGE[0]), usage(USAGE[1])]);
+static ASKED: Interests = Interests::new(&[usage(USAGE[0]), usage(USAGE[1]), usage(USAGE[2])]);
 
 /// Reads the usage out of a response body as it passes.
 ///
@@ -91,7 +91,7 @@ fn in_parts(chunk: &[u8]) -> Progress {
 
 fn of_found(found: &Found) -> Reading {
     let said = |at| found.member(at).filter(|member| member.kind != Kind::Null);
-    match said(0).or(said(1)) {
+    match said(0).or_else(|| said(1)).or_else(|| said(2)) {
         None => Reading::Absent,
         Some(member) if member.cut => Reading::Invalid(Usage::default()),
         Some(member) => read(found.raw(member)),

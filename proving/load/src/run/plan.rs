@@ -3,7 +3,6 @@
 //! Invariant: every plan ends by time, whatever the peer does.
 //! Not here: how (`thread`, `user`, `lanes`).
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use experiment::arrivals::{Process, Scope};
 use experiment::workload::{Enter, Load, Profile, Stay, Workload};
 
 use super::LoadError;
-use crate::client::Reach;
+use crate::client::{Reach, Target};
 use crate::observer::{Answers, Record};
 use crate::source::{Head, IdHeader, Source};
 
@@ -145,7 +144,7 @@ impl Plan {
     /// none of their own.
     #[must_use]
     pub fn plain(
-        target: SocketAddr,
+        target: impl Into<Target>,
         (head, source): (Head, Arc<dyn Source>),
         shape: Shape,
         ramp: Duration,

@@ -49,6 +49,7 @@ pub(super) struct Scenario {
     pub(super) timeout: Duration,
     /// Who is refused for no longer than this waits and sends the same again.
     pub(super) heeds_retry_after: Option<Duration>,
+    pub(super) protocol: HttpVersion,
     /// What is scraped besides the targets that we start, by name and URL.
     pub(super) targets: Vec<(String, String)>,
     pub(super) plan: Plan,
@@ -58,6 +59,17 @@ pub(super) struct Scenario {
     pub(super) error_share: f64,
     /// Whether a relay stands between gateway and engine, which stamps what passes.
     pub(super) is_tapped: bool,
+}
+
+/// What users speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum HttpVersion {
+    /// HTTP/1.1: each has a connection.
+    #[default]
+    Http1,
+    /// HTTP/2: several share one.
+    Http2,
 }
 
 /// The engine.
@@ -189,6 +201,7 @@ struct File {
     seed: Option<u64>,
     timeout: Option<Time>,
     heed_retry_after: Option<Time>,
+    protocol: HttpVersion,
     error_share: Option<f64>,
     tap: Option<bool>,
     headers: BTreeMap<String, String>,
@@ -325,6 +338,7 @@ impl File {
             headers: self.headers,
             timeout: self.timeout.map_or(Duration::from_secs(600), |time| time.0),
             heeds_retry_after: self.heed_retry_after.map(|time| time.0),
+            protocol: self.protocol,
             targets: targets(self.target, faults),
             objectives: objectives(self.objective, faults),
             published: published(self.published, faults),

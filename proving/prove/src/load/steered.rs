@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use experiment::arrivals::{Scope, Spec};
 use experiment::workload::Load;
-use load::client::Reach;
+use load::client::{Protocol, Reach};
 use load::run::{Outcome, Plan, Running};
 use load::source::{IdHeader, Secret};
 
@@ -38,6 +38,7 @@ pub(crate) struct Steering {
     pub(crate) timeout: Duration,
     /// As of `prove load --heed-retry-after`.
     pub(crate) heeds_retry_after: Option<Duration>,
+    pub(crate) protocol: Protocol,
     /// After which it ends by itself.
     pub(crate) longest: Duration,
     /// Where traces of laws are looked for.
@@ -171,7 +172,10 @@ impl Steered {
             traffic.request_id = Some(id.clone());
         }
         let plan = Plan {
-            reach: Reach::plain(target::parse(&asked.target)?, asked.timeout),
+            reach: Reach {
+                protocol: asked.protocol,
+                ..Reach::plain(target::parse(&asked.target)?, asked.timeout)
+            },
             source: Arc::new(Replayed::new(corpus, planned.profiles)),
             workload: planned.workload,
             traffic: requests,

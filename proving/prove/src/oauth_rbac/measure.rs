@@ -9,12 +9,12 @@
 )]
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use load::client::{Target, Trust};
 use load::observer::Observations;
 use load::run::{Plan, Shape, start};
 use load::source::Fixed;
@@ -63,9 +63,11 @@ pub(super) struct Watched {
 
 /// What is asked.
 pub(super) struct Asked {
-    pub(super) target: SocketAddr,
+    pub(super) target: Target,
+    pub(super) trust: Trust,
     pub(super) requests: Fixed,
-    pub(super) expects: Bytes,
+    /// The body of every good answer; `None`: bodies are not looked at.
+    pub(super) expects: Option<Bytes>,
 }
 
 /// Sums over the iterations, for one part.
@@ -86,7 +88,9 @@ pub(super) fn run(
     progress: impl Fn(usize),
 ) -> Result<(Vec<Iteration>, Vec<Part>), String> {
     let mut sums: Vec<Sum> = watched.iter().map(|_| Sum::default()).collect();
-    rest(scenario.rest_seconds, watched, &mut sums);
+    if !watched.is_empty() {
+        rest(scenario.rest_seconds, watched, &mut sums);
+    }
     let mut iterations = Vec::new();
     for number in 1..=scenario.iterations {
         progress(number);
@@ -121,10 +125,12 @@ fn iterate(
     let requests = asked.requests.clone();
     let what = (requests.head().clone(), Arc::new(requests) as _);
     let measure = Duration::from_secs(scenario.iteration_seconds);
-    let mut plan = Plan::plain(asked.target, what, shape, Duration::ZERO, measure, TIMEOUT);
+    let target = asked.target.clone();
+    let mut plan = Plan::plain(target, what, shape, Duration::ZERO, measure, TIMEOUT);
+    plan.reach.trust = asked.trust.clone();
     plan.most = Some(scenario.requests);
     for traffic in &mut plan.traffic {
-        traffic.expects = Some(asked.expects.clone());
+        traffic.expects.clone_from(&asked.expects);
     }
     let first = look(watched);
     let running = start(plan).map_err(|error| error.to_string())?;

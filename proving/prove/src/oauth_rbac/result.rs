@@ -22,13 +22,15 @@ pub(super) const SCHEMA: &str = "tollgate.oauth-rbac/1";
 pub(super) struct Outcome {
     pub(super) machine: Machine,
     /// What the gate says of its version.
-    pub(super) gate: String,
+    pub(super) gate: Option<String>,
+    /// Whom else was asked.
+    pub(super) target: Option<String>,
     pub(super) scenario: Scenario,
     pub(super) runs: Vec<Run>,
 }
 
 /// One variant under one limit.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Run {
     pub(super) variant: String,
     pub(super) summary: String,
@@ -81,15 +83,17 @@ impl Run {
             limit: limit.name.clone(),
             gate_cores: limit.gate,
             service_cores: limit.service,
-            problem: None,
-            checks: Vec::new(),
-            iterations: Vec::new(),
-            average: None,
-            parts: Vec::new(),
-            stages: Vec::new(),
-            asked: None,
-            gate_throttled: None,
-            service_throttled: None,
+            ..Self::default()
+        }
+    }
+
+    /// Of a gateway that runs already, whose processes are not ours to look at.
+    pub(super) fn elsewhere(url: &str) -> Self {
+        Self {
+            variant: "target".into(),
+            summary: format!("GET {url}"),
+            limit: "none".into(),
+            ..Self::default()
         }
     }
 
@@ -112,7 +116,8 @@ struct Whole<'a> {
     finished_at_unix_seconds: u64,
     trusted: bool,
     machine: &'a Machine,
-    gate: &'a str,
+    gate: Option<&'a str>,
+    target: Option<&'a str>,
     iterations: usize,
     requests: u64,
     connections: usize,
@@ -193,7 +198,8 @@ impl Outcome {
             finished_at_unix_seconds: since.map_or(0, |since| since.as_secs()),
             trusted: self.trusted(),
             machine: &self.machine,
-            gate: &self.gate,
+            gate: self.gate.as_deref(),
+            target: self.target.as_deref(),
             iterations: self.scenario.iterations,
             requests: self.scenario.requests,
             connections: self.scenario.connections,

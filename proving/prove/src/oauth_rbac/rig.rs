@@ -4,6 +4,7 @@
 //! Not here: the load (`measure`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use load::client::{Request, fetch};
+use load::client::{Request, Trust, fetch};
 use load::source::{Fixed, Payload};
 use serde::Serialize;
 
@@ -51,6 +52,17 @@ pub(super) struct Check {
     pub(super) status: u16,
     /// What it had to be.
     pub(super) expected: u16,
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            status,
+            expected,
+        } = self;
+        write!(out, "{what}: status {status} in place of {expected}")
+    }
 }
 
 /// The tokens of a run.
@@ -94,13 +106,8 @@ impl Rig<'_> {
         let target = ports::loopback(gate.port);
         let (checks, expects) = self.check(target, &tokens, variant)?;
         run.checks = checks;
-        if let Some(Check {
-            what,
-            status,
-            expected,
-        }) = run.wrong()
-        {
-            return Err(format!("{what}: status {status} in place of {expected}"));
+        if let Some(wrong) = run.wrong() {
+            return Err(wrong.to_string());
         }
         let render = |token: &String| request(Some(token));
         let requests: Result<Vec<Request>, String> = tokens.good.iter().map(render).collect();
@@ -109,9 +116,10 @@ impl Rig<'_> {
         let heads = requests.into_iter().map(|request| request.head).collect();
         let fixed = Fixed::in_turn(heads, Payload::from(body), Arc::default());
         let asked = measure::Asked {
-            target,
+            target: target.into(),
+            trust: Trust::System,
             requests: fixed.map_err(|error| error.to_string())?,
-            expects,
+            expects: Some(expects),
         };
         let watched = [
             ("gate", gate.group.processes()),

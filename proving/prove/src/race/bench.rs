@@ -319,6 +319,7 @@ impl Bench {
             meter: meter.as_ref(),
             subject: &own,
             upstream: &|| upstream.processes(),
+            opened: &|| upstream.opened(),
             workers: self.subject.manifest.workers.as_deref(),
             throttling: &|| Some(self.quota.as_ref()?.1.throttling()),
             direct: self.is_direct(),

@@ -36,6 +36,8 @@ pub(crate) struct Parties<'a> {
     pub(crate) upstream: &'a dyn Fn() -> Vec<Process>,
     /// How the names of the subject's workers begin, where it tells.
     pub(crate) workers: Option<&'a str>,
+    /// Connections that were made to the upstream so far, where it tells.
+    pub(crate) opened: &'a dyn Fn() -> Option<u64>,
     /// What its quota did to the subject, when it has one.
     pub(crate) throttling: &'a dyn Fn() -> Option<Throttling>,
     /// Where it says what became of its counts, when it counts.
@@ -63,6 +65,7 @@ struct Reading {
     /// Run time of the subject's workers.
     workers_ns: Option<u64>,
     cores: CoreTicks,
+    opened: Option<u64>,
     throttling: Option<Throttling>,
 }
 
@@ -172,6 +175,7 @@ pub(crate) fn plan(
 }
 
 fn read(parties: &Parties<'_>) -> Reading {
+    let opened = (parties.opened)();
     let cores = CoreTicks::read();
     let subject = (parties.subject)();
     Reading {
@@ -179,6 +183,7 @@ fn read(parties: &Parties<'_>) -> Reading {
         subject: usage(&subject),
         upstream: usage(&(parties.upstream)()),
         cores,
+        opened,
         throttling: (parties.throttling)(),
     }
 }

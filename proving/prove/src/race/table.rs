@@ -68,6 +68,8 @@ const COLUMNS: [Column; 28] = [
     ("KiB/stream", "rss_kib_per_stream", 1, true, Streams),
 ];
 
+/// Who makes so many connections to the upstream for each request keeps none, or not enough.
+const NOT_KEPT: f64 = 0.05;
 /// More than this used by processes that have no part in the race is worth a line.
 const DISTURBED_CORES: f64 = 0.2;
 const DISTURBED_PERCENT: f64 = 2.0;
@@ -222,6 +224,13 @@ fn rig(section: &mut Section, rows: &[&Row]) {
         if row.rig_was_limit {
             section.text(format!(
                 "{}: the generator or the upstream was the limit",
+                row.subject
+            ));
+        }
+        let made = row.median("upstream.connections_per_request");
+        if let Some(made) = made.filter(|made| *made >= NOT_KEPT) {
+            section.text(format!(
+                "{}: {made:.2} connections to the upstream for each request: they are not kept",
                 row.subject
             ));
         }

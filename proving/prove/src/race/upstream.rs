@@ -2,7 +2,8 @@
 //!
 //! Not here: what it answers (`engine::fixed`), the process itself (`crate::upstream`).
 
-use std::net::SocketAddr;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,17 +13,23 @@ use crate::host::process::{Group, Start};
 use crate::host::ready::start_ready;
 use crate::host::usage::Process;
 
+/// How long it may take to tell what it counted.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The upstream that every subject stands in front of, a process of its own.
 pub(crate) struct Upstream {
     group: Group,
     port: u16,
+    count_port: u16,
 }
 
 impl Upstream {
     pub(crate) fn start(home: &Path) -> Result<Self, String> {
         let said = |error: std::io::Error| format!("the upstream could not start: {error}");
-        let port = ports::free().map_err(said)?;
-        let args = ["upstream".to_owned(), "--port".to_owned(), port.to_string()];
+        let [port, count_port] = ports::two_free().map_err(said)?;
+        let args = ["upstream", "--port", &port.to_string()].map(ToOwned::to_owned);
+        let counted = ["--count-port", &count_port.to_string()].map(ToOwned::to_owned);
+        let args = [&args[..], &counted[..]].concat();
         let log = home.join("upstream.log");
         let group = start_ready(
             "the upstream",
@@ -30,7 +37,11 @@ impl Upstream {
             (ports::loopback(port), &check::unary(None, &[])?),
             Duration::from_secs(10),
         )?;
-        Ok(Self { group, port })
+        Ok(Self {
+            group,
+            port,
+            count_port,
+        })
     }
 
     pub(crate) const fn port(&self) -> u16 {
@@ -39,6 +50,15 @@ impl Upstream {
 
     pub(crate) fn address(&self) -> SocketAddr {
         ports::loopback(self.port)
+    }
+
+    /// Connections that were made to it so far, where it can be asked.
+    pub(crate) fn opened(&self) -> Option<u64> {
+        let mut stream = TcpStream::connect(ports::loopback(self.count_port)).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        let mut told = String::new();
+        stream.read_to_string(&mut told).ok()?;
+        told.parse().ok()
     }
 
     pub(crate) fn processes(&self) -> Vec<Process> {

@@ -19,6 +19,8 @@ const ROOM: Room = Room {
     top: 34.0,
     bottom: 52.0,
 };
+/// Words that are farther from a level than this are beside it no longer.
+const FAR: f64 = 30.0;
 /// Marks are drawn on lines of so few points.
 const MOST_MARKS: usize = 60;
 
@@ -261,7 +263,7 @@ impl Axes {
         ROOM.columns(out, &self.x, &printable(&chart.x));
         let _ = writeln!(
             out,
-            r#"<text class="title" x="4" y="16">{}</text>"#,
+            r#"<text class="title" x="4" y="20">{}</text>"#,
             text(&chart.left)
         );
         let Some(right) = &chart.right else { return };
@@ -276,7 +278,7 @@ impl Axes {
         }
         let _ = writeln!(
             out,
-            r#"<text class="end title" x="{}" y="16">{}</text>"#,
+            r#"<text class="end title" x="{}" y="20">{}</text>"#,
             ROOM.width - 4.0,
             text(right)
         );
@@ -408,6 +410,11 @@ impl Axes {
     }
 
     fn marks(&self, out: &mut String, marks: &[Mark], drawn: &mut Drawn) {
+        let level = |mark: &Mark| match mark {
+            Mark::Level { at, .. } => Some(ROOM.down(self.left.place(*at))),
+            Mark::Across { .. } => None,
+        };
+        let levels: Vec<f64> = marks.iter().filter_map(level).collect();
         for mark in marks {
             let (ends, says, places) = match mark {
                 Mark::Across { at, says } => {
@@ -418,7 +425,7 @@ impl Axes {
                 Mark::Level { at, says } => {
                     let y = ROOM.down(self.left.place(*at));
                     let ends = [ROOM.left, ROOM.width - ROOM.right, y, y];
-                    (ends, says, along(y))
+                    (ends, says, along(y, &levels))
                 }
             };
             let [from_x, to_x, from_y, to_y] = ends;
@@ -429,6 +436,21 @@ impl Axes {
             let Some(place) = drawn.best(says, Letters::MARK, places) else {
                 continue;
             };
+            // Words that stand apart from their level are led to it.
+            let down = if to_y > place.y {
+                place.y + 5.0
+            } else {
+                place.y - 16.0
+            };
+            let is_level = matches!(mark, Mark::Level { .. });
+            if is_level && (to_y - down).abs() > FAR / 2.0 {
+                let x = place.x + 3.0;
+                drawn.upright(x, (down.min(to_y), down.max(to_y)));
+                let _ = write!(
+                    out,
+                    r#"<line class="lead" x1="{x:.1}" x2="{x:.1}" y1="{down:.1}" y2="{to_y:.1}"/>"#
+                );
+            }
             let class = if place.is_end { "end mark" } else { "mark" };
             let _ = writeln!(
                 out,
@@ -455,18 +477,33 @@ fn beside(x: f64) -> Vec<Place> {
     rows.flat_map(both).collect()
 }
 
-/// Places for the words of a level, from the left, above it and below.
-fn along(y: f64) -> Vec<Place> {
+/// Places for the words of a level, from the left, above it and below; then farther from it, where no other level is near.
+fn along(y: f64, levels: &[f64]) -> Vec<Place> {
     let columns = std::iter::successors(Some(ROOM.left + 6.0), |x| Some(x + 24.0));
     let columns = columns.take_while(|x| *x < ROOM.width - ROOM.right);
-    let both = |x| {
-        [-6.0, 20.0].map(|down| Place {
-            x,
-            y: y + down,
-            is_end: false,
-        })
+    let (above, below) = (y - 6.0, y + 20.0);
+    let lowest = (ROOM.height - ROOM.bottom).max(above);
+    let farther = std::iter::successors(Some(12.0), |by| Some(by + 12.0));
+    let farther = farther.take_while(|by| *by < ROOM.height);
+    let rows = std::iter::once(0.0).chain(farther);
+    let rows = rows.map(|by| [above - by, below + by]);
+    let is_its_own = |row: f64| {
+        let near = |level: f64| (row - 6.0 - level).abs();
+        levels.iter().all(|level| near(*level) >= near(y).min(FAR))
     };
-    columns.flat_map(both).collect()
+    let places = rows.flat_map(|row| {
+        let columns = columns.clone();
+        columns.flat_map(move |x| {
+            row.map(|y| Place {
+                x,
+                y,
+                is_end: false,
+            })
+        })
+    });
+    let is_seen = |place: &Place| place.y > ROOM.top + 14.0 && place.y <= lowest;
+    let places = places.filter(|place| is_seen(place) && is_its_own(place.y));
+    places.collect()
 }
 
 /// The mark of a line's points: a shape of its own for each of five lines.

@@ -136,13 +136,18 @@ fn under_way(dir: &Path) -> Child {
 
 /// What the page for a browser tells, once there is one.
 fn watched(page: u16) -> Option<Value> {
-    let mut socket = TcpStream::connect(("127.0.0.1", page)).ok()?;
+    serde_json::from_str(&get(&format!("127.0.0.1:{page}"), "/state.json")?).ok()
+}
+
+/// The body at a path, if there is one.
+fn get(address: &str, path: &str) -> Option<String> {
+    let mut socket = TcpStream::connect(address).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
-    let request = "GET /state.json HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+    let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     socket.read_to_string(&mut answer).ok()?;
-    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+    Some(answer.split_once("\r\n\r\n")?.1.to_owned())
 }
 
 fn json(output: &Output) -> Value {
@@ -355,6 +360,46 @@ fn an_interrupted_campaign_tells_what_it_has_and_leaves_nothing_behind() {
             > 1000
     );
     TcpStream::connect(gate).expect_err("the gate has ended");
+}
+
+#[test]
+fn users_of_http2_share_connections() {
+    let dir = scenario();
+    let text = TEXT.replacen("seed = 5", "seed = 5\nprotocol = \"http2\"", 1);
+    let text = text.replace("users = 2", "users = 20");
+    fs::write(dir.path().join("scenario.toml"), text).expect("a file");
+    let child = under_way(dir.path());
+    let log = dir.path().join("out/rig/tollgate-load/output.log");
+    let said = fs::read_to_string(&log).expect("a log");
+    let admin = said
+        .split("admin=")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let page = || get(admin.expect("an address"), "/stats/prometheus");
+    let open = |page: &str| {
+        let mut lines = page.lines();
+        let line = lines.find_map(|line| line.strip_prefix("tollgate_open_connections "));
+        line.and_then(|count| count.parse::<f64>().ok())
+    };
+    // Eighty users at most are three connections, of which twenty users need no more than that.
+    eventually("all are at work", || {
+        let page = page().unwrap_or_default();
+        page.contains("tollgate_attempts_total") && open(&page) >= Some(2.0)
+    });
+    let most = open(&page().expect("a page"));
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.expect("kill runs").success());
+    let result = json(&child.wait_with_output().expect("prove ends"));
+    // One more is of whoever asks for the gate's own time.
+    assert!(most <= Some(4.0), "{most:?}: {result:#}");
+    let report = report(dir.path());
+    assert_eq!(
+        report["errors"].as_array().map(Vec::len),
+        Some(0),
+        "{report:#}"
+    );
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The scenario of tokens and rights with few requests, and its result file against its documentation.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -139,6 +142,98 @@ fn a_limit_holds_or_its_run_says_why_not_and_the_file_is_as_documented() {
             .all(|one| stages.contains(one)),
         "{stages:?}"
     );
+}
+
+#[test]
+fn a_gateway_that_runs_already_is_asked_with_the_tokens_in_turn() {
+    let (url, seen) = gateway();
+    let dir = tempfile::tempdir().expect("a directory");
+    let tokens = dir.path().join("tokens.txt");
+    let asked = |text: &str| {
+        std::fs::write(&tokens, text).expect("a file");
+        let out = dir.path().join("result.json");
+        let output = Command::new(PROVE)
+            .args(["oauth-rbac", SCENARIO, "--json", "--connections", "4"])
+            .args(["--iterations", "2", "--requests", "60", "--target", &url])
+            .args([Path::new("--tokens"), &tokens, Path::new("--out"), &out])
+            .output()
+            .expect("prove runs");
+        let says = String::from_utf8_lossy(&output.stderr).into_owned();
+        let result: Value = serde_json::from_slice(&output.stdout).expect(&says);
+        (output.status.code(), result, says)
+    };
+    let (code, result, says) = asked("good-1\n\n good-2 \ngood-3\n");
+    assert_eq!(code, Some(0), "{result:#}");
+    assert_eq!(
+        (&result["gate"], &result["target"]),
+        (&Value::Null, &url.as_str().into())
+    );
+    let run = run(&result, "target");
+    assert_eq!(run["checks"][0]["status"], 200);
+    assert_eq!(run["checks"][1]["status"], 401);
+    let iterations = run["iterations"].as_array().expect("iterations");
+    assert_eq!(iterations.len(), 2);
+    for iteration in iterations {
+        assert_eq!(iteration["answered"], 60);
+        assert!(iteration["p50_ms"].as_f64() > Some(0.0));
+    }
+    assert!(
+        says.contains("published") && !says.contains("good-"),
+        "{says}"
+    );
+    let seen = std::mem::take(&mut *seen.lock().expect("no poison"));
+    let of = |token: &str| seen.iter().filter(|seen| **seen == token).count();
+    assert_eq!((of("good-1"), of("good-2"), of("good-3")), (41, 40, 40));
+
+    let (code, result, says) = asked("bad\n");
+    assert_eq!(code, Some(1));
+    let problem = "a token of the file: status 401 in place of 200";
+    assert_eq!(result["runs"][0]["problem"], problem, "{says}");
+}
+
+/// Lets in whoever's token begins with `good`, on connections that are kept; its URL, and the tokens in the order in which they came.
+fn gateway() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!(
+        "http://{}/echo?a=b",
+        listener.local_addr().expect("an address")
+    );
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = seen.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let seen = kept.clone();
+            std::thread::spawn(move || serve(stream, &seen));
+        }
+    });
+    (url, seen)
+}
+
+fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
+    let mut lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
+    loop {
+        let head: Vec<String> = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .take_while(|line| !line.is_empty())
+            .collect();
+        let Some(first) = head.first() else { return };
+        assert_eq!(first, "GET /echo?a=b HTTP/1.1");
+        let token = head
+            .iter()
+            .find_map(|line| line.strip_prefix("authorization: Bearer "));
+        let status = match token {
+            Some(token) if token.starts_with("good") => "200 OK",
+            _ => "401 Unauthorized",
+        };
+        seen.lock()
+            .expect("no poison")
+            .extend(token.map(ToOwned::to_owned));
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\nok");
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
 }
 
 fn names(value: &Value) -> BTreeSet<String> {

@@ -127,6 +127,8 @@ fn callers_prove_who_they_are_in_every_way_that_is_raced() {
             "{row:#}"
         );
         assert_eq!(row["failed"]["max"], 0.0, "{row:#}");
+        let made = row["upstream"]["connections_per_request"]["max"].as_f64();
+        assert!(made.is_some_and(|made| made < 0.05), "{row:#}");
         assert!(
             row["answered"]["max"].as_f64() > Some(50.0),
             "more than there are tokens, in the better round: {row:#}"

@@ -133,6 +133,30 @@ impl Gate {
         Self::spawn(command, data, admin, any_host(), "", &all, &[]).ready()
     }
 
+    /// Starts by the objects of a cluster that this kubeconfig reaches, with these files beside that, and with a file of ours that says
+    /// its addresses.
+    pub(crate) fn start_in_cluster(kubeconfig: &str, files: &[(&str, &[u8])], more: &str) -> Self {
+        Self::spawn_in_cluster(kubeconfig, files, more).ready()
+    }
+
+    /// The same, without a wait for it to be ready.
+    pub(crate) fn spawn_in_cluster(kubeconfig: &str, files: &[(&str, &[u8])], more: &str) -> Self {
+        let (data, admin) = (free_address(), free_address());
+        let mut command = Command::new("sh");
+        let run = format!(
+            "exec \"$0\" run -c \"$3\" --kubernetes --kubeconfig \"$(dirname \"$3\")/kubeconfig\" {more}"
+        );
+        command.args(["-c", &run]).arg(Self::binary());
+        let mut all: Vec<(&str, &[u8])> = files.to_vec();
+        all.push(("kubeconfig", kubeconfig.as_bytes()));
+        Self::spawn(command, data, admin, any_host(), "", &all, &[])
+    }
+
+    /// Waits until it takes calls.
+    pub(crate) fn comes_up(&mut self) {
+        self.until_ready();
+    }
+
     /// Sets the gate's file size limit: bytes, or `unlimited`.
     pub(crate) fn limit_files(&self, most: &str) {
         let id = self.child.id().to_string();

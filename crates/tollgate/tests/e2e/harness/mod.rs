@@ -4,6 +4,7 @@
 
 pub(crate) mod answer;
 mod chromium;
+pub(crate) mod cluster;
 mod command;
 mod demo;
 mod gate;

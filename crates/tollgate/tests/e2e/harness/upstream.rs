@@ -143,6 +143,11 @@ impl Seen {
             .collect()
     }
 
+    /// What stands behind its method.
+    pub(crate) fn path(&self) -> &str {
+        self.head.split(' ').nth(1).expect("a path")
+    }
+
     /// The body as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).expect("the body is JSON")

@@ -4,16 +4,14 @@
 //! `cargo xtask kubernetes` makes it, and says so where it does not.
 //! Not here: an API server that is ill (`kubernetes`).
 
-mod cluster;
-
 use std::io::Write as _;
 use std::time::Duration;
 
-use cluster::Cluster;
 use serde_json::json;
 use testing::Began;
 
 use super::{assert_invalid, bearer, config, echo, told};
+use crate::harness::cluster::{self, Cluster};
 use crate::harness::{Gate, Response, Upstream, chat, post};
 
 /// How long a gate of these tests keeps a good token.

@@ -21,7 +21,7 @@ fn provider() -> Upstream {
                 r#"{"data":[],"usage":{"input_tokens":58,"output_tokens":1056,"total_tokens":1114}}"#
             }
             "/v1/audio/transcriptions" => {
-                r#"{"text":"x","usage":{"type":"tokens","input_tokens":59,"output_tokens":7,"total_tokens":66}}"#
+                r#"{"text":"x","usage":{"type":"tokens","input_tokens":59,"input_token_details":{"text_tokens":9,"audio_tokens":50},"output_tokens":7,"total_tokens":66}}"#
             }
             "/v1/audio/speech" => return vec![Step::Send(whole(200, "audio/mpeg", b"ID3"))],
             _ => r#"{"data":[]}"#,
@@ -101,21 +101,43 @@ fn known_operations_are_routed_by_model_and_metered_by_reported_usage() {
     ] {
         let (seen, _) = passed(&gate, &upstream, &form(path, "any"));
         assert!(seen.body.starts_with(b"--b"), "{path}");
-        // The gate does not read which model it is for.
-        refused(
-            &gate,
-            &upstream,
-            &form(path, "w"),
-            403,
-            "operation_not_allowed",
-        );
+        passed(&gate, &upstream, &form(path, "w"));
+        let with = |from: &str, to: &str| {
+            let text = String::from_utf8(form(path, "w")).expect("text");
+            assert_eq!(from.len(), to.len());
+            text.replacen(from, to, 1).into_bytes()
+        };
+        let other = with("\r\nm\r\n", "\r\nx\r\n");
+        refused(&gate, &upstream, &other, 404, "model_not_found");
+        let none = with("name=\"model\"", "name=\"modal\"");
+        refused(&gate, &upstream, &none, 400, "model_required");
+        let twofold = with("name=\"model\"", "name=\"Model\"");
+        refused(&gate, &upstream, &twofold, 400, "invalid_form");
+        let odd = with("boundary=b", "boundary=;");
+        refused(&gate, &upstream, &odd, 415, "unsupported_content_type");
     }
-    let records = gate.records(json.len() * 3 + 8);
+    let records = gate.records(json.len() * 3 + 4 * 6);
     let form = &records[json.len() * 3];
     assert_eq!(
-        (&form["prompt_tokens"], &form["completion_tokens"]),
-        (&59.into(), &7.into())
+        (
+            &form["prompt_tokens"],
+            &form["completion_tokens"],
+            &form["audio_prompt_tokens"],
+            &form["model"]
+        ),
+        (&59.into(), &7.into(), &50.into(), &"m".into()),
+        "{form}"
     );
+    let edits = records
+        .iter()
+        .filter(|r| r["operation"] == "image_edits" && r["status"] == 200);
+    for record in edits {
+        assert_eq!(
+            (&record["prompt_source"], &record["prompt_tokens"]),
+            (&"estimated".into(), &1.into()),
+            "{record}"
+        );
+    }
 }
 
 #[test]
@@ -154,8 +176,7 @@ fn a_token_counting_call_costs_one_request_and_no_tokens_or_money() {
         assert!(message.contains(word), "{message}");
     }
     let form = form("/v1/audio/transcriptions", "w");
-    let message = refused(&gate, &upstream, &form, 403, "operation_not_charged");
-    assert!(message.contains("`unread`"), "{message}");
+    refused(&gate, &upstream, &form, 403, "model_not_priced");
     for _ in 0..3 {
         passed(&gate, &upstream, &call("/v1/messages/count_tokens", "w"));
     }

@@ -120,7 +120,7 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
         let log = gate.log();
         let said = log
             .lines()
-            .rfind(|line| line.contains("take effect with the next start"));
+            .rfind(|line| line.contains("take effect at the next start"));
         said.unwrap_or_else(|| panic!("no warning:\n{log}"))
             .to_owned()
     };
@@ -133,14 +133,8 @@ fn a_reload_warns_of_settings_that_need_a_restart() {
     let said = warning("");
     assert!(said.contains("settings=\"ledger\""), "{said}");
     // A setting that has the value of the start again is not named.
-    let before = gate
-        .log()
-        .matches("take effect with the next start")
-        .count();
+    let before = gate.log().matches("take effect at the next start").count();
     reload(format!("{ledger}{route}"));
-    let after = gate
-        .log()
-        .matches("take effect with the next start")
-        .count();
+    let after = gate.log().matches("take effect at the next start").count();
     assert_eq!(before, after);
 }

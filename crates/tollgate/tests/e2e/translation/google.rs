@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ANSWER, GENERATED, WHO, engine};
 use crate::harness::answer::{events, json as answer};
-use crate::harness::{Gate, Seen, Step, Upstream, post, tollgate};
+use crate::harness::{Gate, Sdk, Step, Upstream, post, tollgate};
 
 const HELLO: &str = r#"{"contents":[{"role":"user","parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":50}}"#;
 
@@ -18,10 +18,6 @@ fn google() -> Upstream {
             false => answer(200, GENERATED),
         })]
     })
-}
-
-fn path_of(seen: &Seen) -> &str {
-    seen.head.split(' ').nth(1).expect("a path")
 }
 
 #[test]
@@ -124,7 +120,7 @@ fn a_call_of_google_passes_to_google_byte_for_byte_but_for_its_path() {
         let response = gate.call(&post(&format!("/v1beta/models/{asked}"), &[WHO], body));
         assert_eq!(response.status, 200, "{asked}: {}", response.text());
         let seen = upstream.seen().pop().expect("it arrived");
-        assert_eq!(path_of(&seen), path);
+        assert_eq!(seen.path(), path);
         assert_eq!(seen.body, body.as_bytes(), "{asked}");
         if asked.ends_with("streamGenerateContent") {
             assert_eq!(response.text(), format!("[{GENERATED}]"));
@@ -140,6 +136,108 @@ fn a_call_of_google_passes_to_google_byte_for_byte_but_for_its_path() {
             "{records:?}"
         );
     }
+}
+
+#[test]
+fn a_call_of_vertex_passes_without_the_project_of_its_client() {
+    let google = google();
+    let config = format!(
+        "backends:\n  vertex: {{ url: http://{0}/v1/projects/ours/locations/here, dialect: vertex, credential: {{ inline: token }} }}\n  \
+         bare: {{ url: http://{0}/v1/projects/ours/locations/here }}\n  studio: {{ url: http://{0}/v1beta, dialect: gemini }}\n\
+         routes:\n  - {{ workload: w, match: {{ model: bare }}, backend: bare, model: other }}\n  \
+         - {{ workload: w, match: {{ model: studio }}, backend: studio }}\n  - {{ workload: w, backend: vertex }}\n",
+        google.address
+    );
+    let gate = Gate::start(&config, &[]);
+    let ours = "/v1/projects/ours/locations/here/publishers";
+    let table = [
+        ("google/models/m", format!("{ours}/google/models/m")),
+        ("org/models/m", format!("{ours}/org/models/m")),
+        ("google/models/bare", format!("{ours}/google/models/other")),
+        ("google/models/studio", "/v1beta/models/studio".to_owned()),
+    ];
+    for place in ["", "projects/theirs/locations/there/"] {
+        for (model, path) in &table {
+            let asked = format!("/v1beta1/{place}publishers/{model}:generateContent");
+            let response = gate.call(&post(&asked, &[WHO], HELLO));
+            assert_eq!(response.status, 200, "{asked}: {}", response.text());
+            let seen = google.seen().pop().expect("it arrived");
+            assert_eq!(seen.path(), format!("{path}:generateContent"));
+            assert_eq!(seen.body, HELLO.as_bytes());
+        }
+    }
+    let mut models: Vec<_> = gate
+        .records(8)
+        .into_iter()
+        .map(|r| r["model"].clone())
+        .collect();
+    models.sort_by_key(ToString::to_string);
+    models.dedup();
+    assert_eq!(models, ["bare", "m", "org/m", "studio"]);
+}
+
+#[test]
+fn googles_sdk_finds_the_models_of_a_route_and_asks_for_them_in_each_way_it_is_set_up() {
+    let engine = engine();
+    let config = format!(
+        "identity: [ {{ keys: {{ file: keys.jsonl }} }} ]\n\
+         backends: {{ up: {{ url: http://{}/v1, dialect: openai }} }}\n\
+         routes: [ {{ workload: w, match: {{ model: m }}, backend: up }}, {{ workload: w, match: {{ model: org/n }}, backend: up, model: m }} ]\n",
+        engine.addr()
+    );
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
+    let key = key(dir.path(), &["m", "org/n"]);
+    let keys = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
+    let gate = Gate::start_with_private(&config, &[("keys.jsonl", &keys)]);
+    let input = json!({ "base_url": format!("http://{}", gate.data), "key": key });
+    let shown = Sdk::Python.run("of_google", &input);
+    let (studio, vertex) = (
+        json!(["models/m", "models/org/n"]),
+        json!(["publishers/google/models/m", "publishers/org/models/n"]),
+    );
+    let expected = json!({
+        "studio": studio,
+        "studio_beta": studio,
+        "express": vertex,
+        "project": vertex,
+        "project_stable": vertex,
+    });
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_list_of_models_that_no_name_is_known_of_goes_to_a_backend_that_has_it() {
+    let google = Upstream::start(|_, _| vec![Step::Send(answer(200, r#"{"models":[]}"#))]);
+    let config = |dialect: &str| {
+        format!(
+            "backends: {{ up: {{ url: http://{}/v1beta, dialect: {dialect} }} }}\n\
+             routes: [ {{ workload: w, backend: up }} ]\n",
+            google.address
+        )
+    };
+    let ask = |gate: &Gate, path: &str| {
+        gate.call(format!("GET {path} HTTP/1.1\r\nhost: g\r\n{WHO}\r\n\r\n").as_bytes())
+    };
+    let gate = Gate::start(&config("gemini"), &[]);
+    let response = ask(&gate, "/v1beta/models?pageSize=2&x=y");
+    assert_eq!(response.status, 200, "{}", response.text());
+    let seen = google.seen().pop().expect("it arrived");
+    assert_eq!(seen.path(), "/v1beta/models?pageSize=2");
+    let published = "/v1beta1/publishers/google/models";
+    let refused = [
+        ("gemini", published),
+        ("vertex", published),
+        ("openai", "/v1beta/models"),
+    ];
+    for (dialect, path) in refused {
+        let gate = Gate::start(&config(dialect), &[]);
+        let response = ask(&gate, path);
+        let told: Value = serde_json::from_slice(&response.body).expect("JSON");
+        assert_eq!(response.status, 400, "{told}");
+        assert_eq!(told["error"]["status"], "INVALID_ARGUMENT", "{told}");
+    }
+    assert_eq!(google.seen().len(), 1);
 }
 
 #[test]
@@ -174,7 +272,7 @@ fn a_failover_of_a_client_of_google_crosses_dialects() {
     let [second] = &hosted.seen()[..] else {
         panic!("one call")
     };
-    assert_eq!(path_of(second), "/v1/messages");
+    assert_eq!(second.path(), "/v1/messages");
     let sent: Value = serde_json::from_slice(&second.body).expect("JSON");
     assert_eq!(
         (&sent["model"], &sent["max_tokens"]),
@@ -201,7 +299,7 @@ fn embeddings_of_openai_are_made_at_google_and_metered_as_it_reports_them() {
     assert_eq!(told["usage"]["prompt_tokens"], 5);
     let seen = google.seen().pop().expect("it arrived");
     assert_eq!(
-        path_of(&seen),
+        seen.path(),
         "/v1beta/models/gemini-embedding-001:batchEmbedContents"
     );
     let [record] = &gate.records(1)[..] else {
@@ -218,21 +316,13 @@ fn embeddings_of_openai_are_made_at_google_and_metered_as_it_reports_them() {
     );
 }
 
-/// Makes a key of the gate's whose holder may ask for one model.
-fn key(dir: &Path) -> String {
+/// Makes a key of the gate's whose holder may ask for these models.
+fn key(dir: &Path, models: &[&str]) -> String {
     let config = dir.join("tollgate.yaml");
     let config = config.to_str().expect("UTF-8");
-    let args = [
-        "keys",
-        "create",
-        "--workload",
-        "w",
-        "--model",
-        "m",
-        "--json",
-        "--config",
-        config,
-    ];
+    let mut args = vec!["keys", "create", "--workload", "w", "--json", "--config"];
+    args.push(config);
+    args.extend(models.iter().flat_map(|model| ["--model", model]));
     let ended = tollgate(dir, &args, &[]);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let made: Value = serde_json::from_str(&ended.out).expect("JSON");
@@ -250,7 +340,7 @@ fn a_key_of_the_gate_is_taken_in_googles_places_and_neither_sent_on_nor_logged()
     );
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
-    let key = key(dir.path());
+    let key = key(dir.path(), &["m"]);
     let keys = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
     let gate = Gate::start_with_private(&config, &[("keys.jsonl", &keys)]);
     let path = "/v1beta/models/m:generateContent";
@@ -267,6 +357,11 @@ fn a_key_of_the_gate_is_taken_in_googles_places_and_neither_sent_on_nor_logged()
             vec![&*in_header],
             404,
         ),
+        (
+            format!("/v1beta1/publishers/google/models/m:generateContent?key={key}"),
+            vec![],
+            200,
+        ),
         // Elsewhere a query is no place for one.
         (format!("/v1/chat/completions?key={key}"), vec![], 401),
     ];
@@ -276,9 +371,9 @@ fn a_key_of_the_gate_is_taken_in_googles_places_and_neither_sent_on_nor_logged()
         assert!(!response.text().contains(&key), "{target}");
     }
     let seen = google.seen();
-    assert_eq!(seen.len(), 2);
+    assert_eq!(seen.len(), 3);
     for seen in seen {
-        assert_eq!(path_of(&seen), path);
+        assert_eq!(seen.path(), path);
         assert_eq!(seen.header("x-goog-api-key"), ["goog-key"]);
         assert!(!seen.head.contains(&key), "{}", seen.head);
     }

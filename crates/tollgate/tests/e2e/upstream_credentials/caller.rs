@@ -100,6 +100,14 @@ fn each_callers_token_is_exchanged_for_one_of_its_own_and_kept() {
     assert_eq!(call_as(&format!("{ada}x")).status, 401);
     assert_eq!((engine.seen().len(), endpoint.seen().len()), (5, 2));
     assert_eq!(gate.records(7).len(), 7);
+    let stage = |stage: &str| {
+        let label = format!("stage=\"{stage}\"");
+        gate.metric("tollgate_stage_seconds_count", &[&label])
+    };
+    assert!(stage("credential") >= 2.0, "two calls waited for tokens");
+    assert_eq!(stage("upstream"), 5.0);
+    assert!(stage("own") >= 5.0);
+    assert_eq!(stage("authorization"), 0.0, "nobody was asked");
     assert_silent(&gate);
     let log = gate.log();
     assert!(

@@ -67,6 +67,12 @@ const SPEECH: Rules = Rules {
     ..CHAT
 };
 
+/// Pictures are edited by their ids (`images[].file_id`, `mask.file_id`).
+const PICTURES: Rules = Rules {
+    hints: &["file_id"],
+    ..CHAT
+};
+
 /// Google takes each name in two forms.
 const GOOGLE: Rules = Rules {
     hints: &[
@@ -81,8 +87,12 @@ const GOOGLE: Rules = Rules {
         "datastore",
         "dataStore",
         "data_store",
+        "achedContent",
+        "ached_content",
     ],
     ids: &[
+        "cachedContent",
+        "cached_content",
         "fileSearchStoreNames",
         "file_search_store_names",
         "ragCorpus",
@@ -120,15 +130,17 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => {
             Some(&GOOGLE)
         }
+        Operation::Images | Operation::ImageEdits => Some(&PICTURES),
         Operation::Completions
         | Operation::Embeddings
         | Operation::Models
         | Operation::Moderations
         | Operation::Rerank
         | Operation::Transcriptions
-        | Operation::Images
-        | Operation::ImageEdits
         | Operation::Converse
+        | Operation::CohereChat
+        | Operation::CohereEmbed
+        | Operation::GeminiModels
         | Operation::Unread
         | Operation::Http
         | Operation::Mcp => None,

@@ -5,7 +5,8 @@ use testing::Draw;
 
 use crate::call::CallHead;
 use crate::dialect::Operation::{
-    self, Chat, CountTokens, Embeddings, GenerateContent, Messages, Responses, Speech,
+    self, Chat, CountContent, CountTokens, Embeddings, GenerateContent, ImageEdits, Images,
+    Messages, Responses, Speech,
 };
 
 fn in_pieces(operation: Operation, body: &str, cuts: &[usize]) -> Option<&'static str> {
@@ -23,6 +24,21 @@ fn in_pieces(operation: Operation, body: &str, cuts: &[usize]) -> Option<&'stati
 #[test]
 fn every_id_that_a_body_can_name_is_found() {
     let table = [
+        (
+            ImageEdits,
+            r#"{"model":"m","prompt":"x","images":[{"file_id":"file-1"}]}"#,
+            "file_id",
+        ),
+        (
+            Images,
+            r#"{"prompt":"x","mask":{"file_id":"file-1"}}"#,
+            "file_id",
+        ),
+        (
+            CountContent,
+            r#"{"generateContentRequest":{"cachedContent":"cachedContents/1"}}"#,
+            "cachedContent",
+        ),
         (
             Chat,
             r#"{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}"#,

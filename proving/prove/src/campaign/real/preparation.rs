@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use experiment::telemetry::Query;
+use load::client::Protocol;
 
 use super::corpus::corpus;
 use super::pairing::{Pairing, Relay};
@@ -18,7 +19,7 @@ use crate::campaign::check::has_place;
 use crate::campaign::note::NoteKind;
 use crate::campaign::output::Output;
 use crate::campaign::rig::{Engine, Gateway};
-use crate::campaign::scenario::{Scenario, sha256};
+use crate::campaign::scenario::{HttpVersion, Scenario, sha256};
 use crate::campaign::{Options, RunError, hint, queries};
 use crate::host::descriptors;
 use crate::host::machine::Machine;
@@ -37,6 +38,8 @@ const DRAINED: Duration = Duration::from_secs(120);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a target may take to tell whether it is simulated.
 const ASIDE: Duration = Duration::from_secs(2);
+/// Over HTTP/2.
+const USERS_OF_A_CONNECTION: u32 = 32;
 /// Files that are larger are not hashed, bytes.
 const HASHED: u64 = 64 << 20;
 
@@ -321,6 +324,12 @@ fn steered(
         headers,
         timeout: scenario.timeout,
         heeds_retry_after: scenario.heeds_retry_after,
+        protocol: match scenario.protocol {
+            HttpVersion::Http1 => Protocol::Http1,
+            HttpVersion::Http2 => Protocol::Http2 {
+                connections: plan.max_users.div_ceil(USERS_OF_A_CONNECTION) as usize,
+            },
+        },
         longest: plan.longest().saturating_add(DRAINED).min(month),
         base: scenario.dir.clone(),
     })?)

@@ -71,7 +71,8 @@ fn outcome(iterations: Vec<Iteration>, problem: Option<&str>) -> Outcome {
     };
     Outcome {
         machine,
-        gate: "tollgate 0".into(),
+        gate: Some("tollgate 0".into()),
+        target: None,
         scenario,
         runs: vec![run],
     }

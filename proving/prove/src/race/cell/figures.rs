@@ -222,6 +222,10 @@ impl Measured<'_> {
             if let Some(us) = self.workers_us() {
                 each("workers.cpu_us_per_request", us, completed);
             }
+            if let Some((before, after)) = self.before.opened.zip(self.after.opened) {
+                let opened = after.saturating_sub(before) as f64;
+                each("upstream.connections_per_request", opened, completed);
+            }
             let (before, after) = (&self.before.subject, &self.after.subject);
             each(
                 "context_switches_per_request.voluntary",

@@ -80,6 +80,22 @@ fn a_block_holds_ratios_errors_limits_problems_and_the_rigs_own_cost() {
 }
 
 #[test]
+fn who_keeps_no_connections_is_told() {
+    let made = |subject: &str, value: f64| {
+        let mut row = row(subject, &[16.0], Limit::Machine);
+        let name = "upstream.connections_per_request";
+        row.figures.insert(name, spread(value));
+        row
+    };
+    let rows = vec![made("keeps", 0.001), made("closes", 0.98)];
+    let result = RaceResult::new(Machine::read(0), Vec::new(), Vec::new(), rows, 1.0, 3);
+    let text = render(&result, false);
+    let told = "closes: 0.98 connections to the upstream for each request: they are not";
+    assert!(text.contains(told), "{text}");
+    assert!(!text.contains("keeps: "), "{text}");
+}
+
+#[test]
 fn bold_is_only_for_terminals_that_want_it() {
     let result = RaceResult::new(
         Machine::read(0),

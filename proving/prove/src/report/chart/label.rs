@@ -141,6 +141,16 @@ impl Drawn {
         Some(place)
     }
 
+    /// A line from top to bottom on which no words are to stand.
+    pub(super) fn upright(&mut self, x: f64, (top, bottom): (f64, f64)) {
+        self.words.push(Area {
+            left: x - 2.0,
+            right: x + 2.0,
+            top,
+            bottom,
+        });
+    }
+
     /// How much they cover; `None` where they are not whole.
     fn covers(&self, area: &Area) -> Option<usize> {
         let room = &self.room;

@@ -14,26 +14,27 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::free_address;
-use crate::harness::tls::{Authority, connect};
+use super::free_address;
+use super::tls::{Authority, connect};
 
 /// What the tokens of its service accounts say as `iss`.
-pub(super) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const ADMIN: &str = "admin-token";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     dir: TempDir,
     address: SocketAddr,
     authority: Authority,
     /// The keys of its service accounts' tokens.
-    pub(super) keys: String,
+    pub(crate) keys: String,
+    etcd: Option<SocketAddr>,
     children: Vec<Child>,
 }
 
 impl Cluster {
     /// Starts one; none where the commands are not there.
-    pub(super) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let Some(binaries) = std::env::var_os("TOLLGATE_E2E_KUBERNETES") else {
             testing::skip(
                 "TOLLGATE_E2E_KUBERNETES names no kube-apiserver (cargo xtask kubernetes)",
@@ -46,6 +47,7 @@ impl Cluster {
             address: free_address(),
             authority: Authority::named("throwaway cluster"),
             keys: String::new(),
+            etcd: None,
             children: Vec::new(),
         };
         cluster.write_files();
@@ -60,17 +62,75 @@ impl Cluster {
         testing::eventually("etcd listens", || {
             std::net::TcpStream::connect(clients).is_ok()
         });
-        let server = cluster.server(&binaries.join("apiserver"), clients);
-        cluster.run(server, "apiserver.log");
-        cluster.until_ready();
+        cluster.etcd = Some(clients);
+        cluster.start_server();
         let keys = cluster.ask(Method::GET, "/openid/v1/jwks", &Value::Null);
         cluster.keys = keys.1.to_string();
         Some(cluster)
     }
 
+    /// Starts the API server, on what etcd holds.
+    fn start_server(&mut self) {
+        let binaries = std::env::var_os("TOLLGATE_E2E_KUBERNETES").expect("it was there");
+        let etcd = self.etcd.expect("etcd listens");
+        let server = self.server(&Path::new(&binaries).join("apiserver"), etcd);
+        self.run(server, "apiserver.log");
+        self.until_ready();
+    }
+
+    /// Kills the API server, and starts it anew: it knows what is, and nothing of what happened.
+    pub(crate) fn restart_server(&mut self, meanwhile: impl FnOnce()) {
+        let mut server = self.children.pop().expect("it runs");
+        server.kill().expect("it is killed");
+        server.wait().expect("it ended");
+        meanwhile();
+        self.start_server();
+    }
+
+    /// What a client needs to reach it with a token.
+    pub(crate) fn kubeconfig(&self, token: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: t\n\
+             contexts: [ {{ name: t, context: {{ cluster: t, user: t, namespace: tollgate }} }} ]\n\
+             clusters: [ {{ name: t, cluster: {{ server: \"https://{}\", certificate-authority: ca.pem }} }} ]\n\
+             users: [ {{ name: t, user: {{ token: {token} }} }} ]\n",
+            self.address
+        )
+    }
+
+    /// Applies the objects of a text as its administrator, each as it stands.
+    pub(crate) fn apply(&self, text: &str) {
+        for object in objects(text) {
+            let path = format!("{}?fieldManager=test&force=true", path_of(&object));
+            let sent = Sent::Text("application/apply-patch+yaml", object.to_string());
+            let (status, said) = self.send(Method::PATCH, &path, sent);
+            assert!(matches!(status, 200 | 201), "{path}: {said}");
+        }
+    }
+
+    /// Whether somebody may do what they ask for, by their token.
+    pub(crate) fn get_as(&self, token: &str, path: &str) -> u16 {
+        self.ask_as(token, Method::GET, path, Sent::Nothing).0
+    }
+
+    /// An object as it is.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let (status, said) = self.ask(Method::GET, path, &Value::Null);
+        assert_eq!(status, 200, "{path}: {said}");
+        said
+    }
+
+    /// Says something of an object, as its administrator.
+    pub(crate) fn patch_status(&self, path: &str, status: &Value) {
+        let patch = json!({ "status": status }).to_string();
+        let sent = Sent::Text("application/merge-patch+json", patch);
+        let (code, said) = self.send(Method::PATCH, &format!("{path}/status"), sent);
+        assert_eq!(code, 200, "{said}");
+    }
+
     fn write_files(&self) {
         let leaf = self.authority.leaf("127.0.0.1");
-        let signing = include_str!("../../../../../../vectors/jose/keys/rsa.pem");
+        let signing = include_str!("../../../../../vectors/jose/keys/rsa.pem");
         let users = format!("{ADMIN},admin,admin-uid,\"system:masters\"\n");
         for (name, text) in [
             ("server.pem", &*leaf.certificate),
@@ -134,12 +194,12 @@ impl Cluster {
     }
 
     /// The root that its certificate is trusted by.
-    pub(super) fn ca(&self) -> &str {
+    pub(crate) fn ca(&self) -> &str {
         &self.authority.certificate
     }
 
     /// The fields by which a gate reaches it, with the files `ca.pem` and `own`.
-    pub(super) fn fields(&self) -> String {
+    pub(crate) fn fields(&self) -> String {
         format!(
             "server: https://{}, ca: ca.pem, token: {{ file: own }}",
             self.address
@@ -147,7 +207,7 @@ impl Cluster {
     }
 
     /// Makes a service account, with its namespace where that is new, and gives a token of it.
-    pub(super) fn account(&self, namespace: &str, name: &str, audience: &str) -> String {
+    pub(crate) fn account(&self, namespace: &str, name: &str, audience: &str) -> String {
         let named = |kind: &str, name: &str| json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name } });
         let (status, said) = self.ask(
             Method::POST,
@@ -161,7 +221,7 @@ impl Cluster {
     }
 
     /// A token of a service account, for an hour.
-    pub(super) fn token(&self, namespace: &str, name: &str, audience: &str) -> String {
+    pub(crate) fn token(&self, namespace: &str, name: &str, audience: &str) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
         let asked = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -175,7 +235,7 @@ impl Cluster {
     }
 
     /// Lets a service account ask for reviews.
-    pub(super) fn binds_delegator(&self, namespace: &str, name: &str) {
+    pub(crate) fn binds_delegator(&self, namespace: &str, name: &str) {
         let binding = json!({
             "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding",
             "metadata": { "name": format!("{namespace}-{name}") },
@@ -186,7 +246,7 @@ impl Cluster {
     }
 
     /// A role, and its binding to a subject, by which it may use the model of that name.
-    pub(super) fn allows(&self, namespace: &str, model: &str, subject: &Value) {
+    pub(crate) fn allows(&self, namespace: &str, model: &str, subject: &Value) {
         let version = format!("{RBAC}/v1");
         let role = json!({
             "apiVersion": version, "kind": "Role", "metadata": { "name": model },
@@ -203,7 +263,7 @@ impl Cluster {
     }
 
     /// Deletes an object.
-    pub(super) fn delete(&self, path: &str) {
+    pub(crate) fn delete(&self, path: &str) {
         let (status, said) = self.ask(Method::DELETE, path, &Value::Null);
         assert_eq!(status, 200, "{path}: {said}");
     }
@@ -216,6 +276,18 @@ impl Cluster {
 
     /// Asks it as its administrator.
     fn ask(&self, method: Method, path: &str, object: &Value) -> (u16, Value) {
+        let sent = match object {
+            Value::Null => Sent::Nothing,
+            object => Sent::Text("application/json", object.to_string()),
+        };
+        self.send(method, path, sent)
+    }
+
+    fn send(&self, method: Method, path: &str, sent: Sent) -> (u16, Value) {
+        self.ask_as(ADMIN, method, path, sent)
+    }
+
+    fn ask_as(&self, token: &str, method: Method, path: &str, sent: Sent) -> (u16, Value) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -225,16 +297,16 @@ impl Cluster {
                 .await
                 .expect("HTTP");
             tokio::spawn(connection);
-            let body = match object {
-                Value::Null => String::new(),
-                object => object.to_string(),
+            let (media, body) = match sent {
+                Sent::Nothing => ("application/json", String::new()),
+                Sent::Text(media, text) => (media, text),
             };
             let request = Request::builder()
                 .method(method)
                 .uri(path)
                 .header("host", self.address.to_string())
-                .header("authorization", format!("Bearer {ADMIN}"))
-                .header("content-type", "application/json")
+                .header("authorization", format!("Bearer {token}"))
+                .header("content-type", media)
                 .body(Full::new(Bytes::from(body)))
                 .expect("a request");
             let response = sender.send_request(request).await.expect("a response");
@@ -244,6 +316,70 @@ impl Cluster {
             (status, said.unwrap_or(Value::Null))
         })
     }
+}
+
+/// What is sent with a request, and its media type.
+enum Sent {
+    Nothing,
+    Text(&'static str, String),
+}
+
+/// The objects of a text: of YAML, or, each on a line, of JSON.
+pub(crate) fn objects(text: &str) -> Vec<Value> {
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    let json: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    if !json.is_empty() {
+        return json;
+    }
+    let nodes = config::parse_all(text).expect("YAML");
+    let objects = nodes.iter().map(json_of);
+    objects.filter(|object| object.is_object()).collect()
+}
+
+fn json_of(node: &config::Node) -> Value {
+    use config::{Shape, Value as Yaml};
+    match &node.value {
+        Yaml::Map(entries) => {
+            let member = |entry: &config::Entry| (entry.key.clone(), json_of(&entry.node));
+            Value::Object(entries.iter().map(member).collect())
+        }
+        Yaml::List(items) => items.iter().map(json_of).collect(),
+        Yaml::Scalar(scalar) => match scalar.shape() {
+            Shape::Text => json!(scalar.raw),
+            Shape::Number | Shape::Boolean => serde_json::from_str(&scalar.raw).expect("JSON"),
+            Shape::Nothing => Value::Null,
+        },
+    }
+}
+
+/// Where an object is.
+pub(crate) fn path_of(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    let root = if version.contains('/') { "apis" } else { "api" };
+    let lower = kind.to_ascii_lowercase();
+    let plural = match lower.as_str() {
+        "gatewayclass" => "gatewayclasses".to_owned(),
+        lower if lower.ends_with("policy") || lower.ends_with("proxy") => {
+            format!("{}ies", &lower[..lower.len() - 1])
+        }
+        lower => format!("{lower}s"),
+    };
+    let of_all = [
+        "GatewayClass",
+        "Namespace",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+    ];
+    let namespace = match object["metadata"]["namespace"].as_str() {
+        _ if of_all.contains(&kind.as_str()) => String::new(),
+        namespace => format!("namespaces/{}/", namespace.unwrap_or("default")),
+    };
+    let name = text(&object["metadata"]["name"]);
+    format!("/{root}/{version}/{namespace}{plural}/{name}")
 }
 
 impl Drop for Cluster {

@@ -1,0 +1,275 @@
+//! A config of Portkey's gateway (<https://portkey.ai/docs/api-reference/inference-api/config-object>) as a document of this gate.
+//!
+//! Invariant: as of all that is imported: no secret is written, and each setting without a counterpart has a comment with its line.
+//! Not here: providers (`provider`), printing it (`tollgate import`).
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::provider::{self, Kind, Provider};
+use super::read::{Section, scalar};
+use super::{Imported, comment};
+use crate::decode::{Findings, child};
+use crate::document;
+use crate::fault::Faults;
+use crate::node::{Node, Value};
+use crate::sources::Sources;
+
+/// Providers that are called otherwise there.
+const SLUGS: [(&str, &str); 9] = [
+    ("google", "gemini"),
+    ("mistral-ai", "mistral"),
+    ("together-ai", "together_ai"),
+    ("fireworks-ai", "fireworks_ai"),
+    ("perplexity-ai", "perplexity"),
+    ("x-ai", "xai"),
+    ("azure-openai", "azure"),
+    ("vertex-ai", "vertex_ai"),
+    ("workers-ai", "cloudflare"),
+];
+/// Google's own API.
+const GOOGLE: &str = "https://generativelanguage.googleapis.com/v1beta";
+/// How deep targets may lie in targets.
+const LEVELS: usize = 8;
+
+/// Settings of a config and of a target that the gate has in another place, and what is said of the others.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("cache", "answers are not kept"),
+    (
+        "retry",
+        "is `retries` of the backends here: `attempts` counts the first try, too, and `statuses` says after which",
+    ),
+    ("request_timeout", "is `timeouts` of the backends here"),
+    (
+        "strict_open_ai_compliance",
+        "answers of a translated call have what their API documents",
+    ),
+    ("forward_headers", "is `forward_headers` of the route here"),
+    (
+        "passthrough",
+        "a call in the backend's own API passes as it came",
+    ),
+];
+
+/// Makes a document of a config of Portkey's.
+///
+/// # Errors
+/// [`Faults`] where it cannot be read, or nothing of it can be taken over.
+pub fn import_portkey(path: &Path, sources: &dyn Sources) -> Result<Imported, Faults> {
+    let bytes = document::bytes_of(path, sources)?;
+    let root = document::tree_of(path, &bytes)?;
+    let mut findings = Findings::default();
+    let mut plan = Plan::default();
+    if let Some(root) = Section::open(&root, "", &mut findings) {
+        plan.config(&root, 0, &mut findings);
+        if plan.targets.is_empty() && findings.faults.is_empty() {
+            let says = "none of its targets can be reached from here";
+            findings.fault(&root.place_of("targets"), says, "the warnings say why");
+        }
+    }
+    let Findings {
+        mut faults,
+        mut warnings,
+    } = findings;
+    faults.sort_by_key(|fault| fault.line);
+    warnings.sort_by_key(|fault| fault.line);
+    if faults.is_empty() {
+        return Ok(Imported {
+            text: plan.document(path),
+            warnings,
+            left_out: plan.comments.len(),
+        });
+    }
+    Err(Faults {
+        file: path.to_owned(),
+        faults,
+        warnings,
+        watched: Vec::new(),
+        key_files: Vec::new(),
+    })
+}
+
+#[derive(Default)]
+struct Plan {
+    targets: Vec<Target>,
+    comments: Vec<String>,
+}
+
+struct Target {
+    name: String,
+    provider: &'static Provider,
+    dialect: &'static str,
+    url: String,
+    variable: Option<String>,
+    model: Option<String>,
+}
+
+impl Plan {
+    /// A config, or a target that is one.
+    fn config(&mut self, section: &Section<'_>, level: usize, findings: &mut Findings) {
+        let strategy = section.section("strategy", findings);
+        let mode = word(&strategy, "mode", findings);
+        let place = strategy.place_of("mode");
+        match mode.as_deref() {
+            None | Some("single" | "fallback") => {}
+            Some("loadbalance") => self.comment(
+                &place,
+                "a route asks its backends in their order: each call goes to the first, and to the next when it fails. Several addresses of one backend share its calls (`endpoints`)",
+            ),
+            Some(_) => self.comment(
+                &place,
+                "conditions are `match` of routes here: by model, and by whose workload it is. All targets stand in one route, in their order",
+            ),
+        }
+        if strategy.get("on_status_codes").is_some() {
+            let says = "is `retries.statuses` of the backends here";
+            self.comment(&strategy.place_of("on_status_codes"), says);
+        }
+        let Some(Node {
+            value: Value::List(targets),
+            ..
+        }) = section.get("targets")
+        else {
+            return self.target(section, findings);
+        };
+        self.others(section, &["strategy", "targets"]);
+        for (nth, node) in targets.iter().enumerate() {
+            let path = format!("{}[{nth}]", child(&section.place.path, "targets"));
+            let Some(target) = Section::open(node, &path, findings) else {
+                continue;
+            };
+            match level < LEVELS {
+                true => self.config(&target, level + 1, findings),
+                false => findings.fault(&target.place, "lies deeper than 8 levels", ""),
+            }
+        }
+    }
+
+    fn target(&mut self, section: &Section<'_>, findings: &mut Findings) {
+        let known = [
+            "strategy",
+            "provider",
+            "virtual_key",
+            "api_key",
+            "custom_host",
+            "override_params",
+            "name",
+        ];
+        self.others(section, &known);
+        let slug = word(section, "provider", findings);
+        let slug = slug.or_else(|| word(section, "virtual_key", findings));
+        let Some(slug) = slug else {
+            let says = "says no provider, and is left out";
+            return findings.warn(&section.place, says, "");
+        };
+        let slug = slug.trim_start_matches('@').to_owned();
+        let prefix = SLUGS.iter().find(|(theirs, _)| *theirs == slug);
+        let prefix = prefix.map_or(&*slug, |(_, ours)| ours);
+        let found = provider::of_prefix(prefix).filter(|found| found.kind == Kind::Plain);
+        let host = word(section, "custom_host", findings);
+        // There Google is asked in its own API.
+        let api = found.map(|found| match prefix {
+            "gemini" => (GOOGLE, "gemini"),
+            _ => (found.root, found.dialect),
+        });
+        let url = host.or_else(|| api.map(|(root, _)| root.to_owned()));
+        let (Some(provider), Some(url)) = (found, url.filter(|url| !url.is_empty())) else {
+            let says = "is a provider whose address and credential have a form of their own, and is left out";
+            let hint = "write a backend for it; docs/translation.md says how";
+            return findings.warn(&section.place, says, hint);
+        };
+        let variable = Some(provider.key).filter(|key| !key.is_empty());
+        if section.get("api_key").is_some() {
+            let says = "a secret stands in the file, and is not taken over";
+            let place = section.place_of("api_key");
+            let hint = variable.map_or_else(String::new, |name| format!("put it into {name}"));
+            findings.warn(&place, says, &hint);
+        }
+        if section.get("virtual_key").is_some() {
+            let says =
+                "keys that Portkey keeps cannot be read: the backend's is taken from a variable";
+            self.comment(&section.place_of("virtual_key"), says);
+        }
+        let params = section.section("override_params", findings);
+        self.others(&params, &["model"]);
+        let name = self.name_for(provider.name);
+        self.targets.push(Target {
+            name,
+            provider,
+            dialect: api.map_or("openai", |(_, dialect)| dialect),
+            url,
+            variable: variable.map(str::to_owned),
+            model: word(&params, "model", findings),
+        });
+    }
+
+    /// A name that no other target has.
+    fn name_for(&self, base: &str) -> String {
+        let same = |target: &&Target| target.provider.name == base;
+        match self.targets.iter().filter(same).count() {
+            0 => base.to_owned(),
+            others => format!("{base}-{}", others + 1),
+        }
+    }
+
+    /// Comments on what is written besides.
+    fn others(&mut self, section: &Section<'_>, known: &[&str]) {
+        let written: Vec<&str> = section.entries().map(|entry| &*entry.key).collect();
+        for key in written.into_iter().filter(|key| !known.contains(key)) {
+            let said = ELSEWHERE.iter().find(|(name, _)| *name == key);
+            let says = said.map_or("has no counterpart", |(_, says)| says);
+            self.comment(&section.place_of(key), says);
+        }
+    }
+
+    fn comment(&mut self, place: &crate::decode::Place, says: &str) {
+        self.comments.push(comment::of(place, says));
+    }
+
+    fn document(&self, path: &Path) -> String {
+        let mut text = String::new();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let says = format!(
+            "Made of {file} by `tollgate import portkey`. Comments say what differs, and what has no counterpart. \
+             `tollgate check` says what is still missing."
+        );
+        comment::write(&mut text, 0, &says);
+        text.push_str("\n# Whoever reaches the gate may call it; docs/identity.md says how callers are told apart.\n");
+        text.push_str("identity: { default: default }\n\nbackends:\n");
+        let asked = self.targets.first().and_then(|first| first.model.as_ref());
+        for target in &self.targets {
+            let _ = writeln!(text, "  {}:", target.name);
+            let _ = writeln!(text, "    url: {}", scalar(&target.url));
+            let _ = writeln!(text, "    dialect: {}", target.dialect);
+            if let Some(variable) = &target.variable {
+                let _ = writeln!(text, "    credential: {{ env: {variable} }}");
+            }
+            if let (Some(asked), Some(own)) = (asked, &target.model)
+                && asked != own
+            {
+                let [asked, own] = [asked, own].map(|name| scalar(name));
+                let _ = writeln!(text, "    model_names: {{ {asked}: {own} }}");
+            }
+        }
+        let names: Vec<&str> = self.targets.iter().map(|target| &*target.name).collect();
+        let model = asked.map(|model| scalar(model));
+        let model = model.map_or_else(String::new, |model| format!(", model: {model}"));
+        let _ = writeln!(
+            text,
+            "\n# Asked in their order: the next where one fails.\nroutes:\n  - {{ workload: default, backend: [{}]{model} }}",
+            names.join(", ")
+        );
+        if !self.comments.is_empty() {
+            text.push_str("\n# What differs, and what has no counterpart:\n");
+            for says in &self.comments {
+                comment::write(&mut text, 0, &format!("- {says}"));
+            }
+        }
+        text
+    }
+}
+
+/// The text of a member, where one is written.
+fn word(section: &Section<'_>, key: &str, findings: &mut Findings) -> Option<String> {
+    section.text(key, findings).map(|given| given.composed())
+}

@@ -1,0 +1,301 @@
+//! The status of an object as the API server holds it: what is said of it, written into what stands there.
+//!
+//! Lists of entries by parent (`parents`, `ancestors`) are one value to the API server: whoever writes one writes all of it.
+//! Invariant: what others wrote stays as it is, and a status that says the same already is not written.
+//! Not here: who writes (`kubernetes`), when.
+
+use serde_json::{Map, Value, json};
+
+use super::{Condition, Id, Verdict};
+use crate::object::GATEWAY_API;
+
+/// What of the Gateway API beyond its core is honoured; in the order of the alphabet, as it has to be.
+const FEATURES: [&str; 4] = [
+    "HTTPRouteBackendTimeout",
+    "HTTPRouteMethodMatching",
+    "HTTPRouteRequestTimeout",
+    "ReferenceGrant",
+];
+
+/// How a kind's status is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Class,
+    Gateway,
+    /// Entries for each Gateway under `parents`.
+    Parents,
+    /// Entries for each Gateway under `ancestors`.
+    Ancestors,
+    Conditions,
+    None,
+}
+
+pub(super) fn form(kind: &str) -> Form {
+    match kind {
+        "GatewayClass" => Form::Class,
+        "Gateway" => Form::Gateway,
+        "HTTPRoute" => Form::Parents,
+        "BackendTLSPolicy" | "BackendTrafficPolicy" | "ClientTrafficPolicy" | "SecurityPolicy" => {
+            Form::Ancestors
+        }
+        "AIGatewayRoute"
+        | "AIServiceBackend"
+        | "BackendSecurityPolicy"
+        | "Backend"
+        | "QuotaPolicy"
+        | "GatewayConfig" => Form::Conditions,
+        _ => Form::None,
+    }
+}
+
+/// The status of an object as it should be; none where it is so. `object` is the whole object as it is, `gateway` the one of this
+/// gate, `now` the time as the API writes it.
+#[must_use]
+pub fn status(
+    verdict: &Verdict,
+    object: &Value,
+    gateway: Option<&Id>,
+    controller: &str,
+    now: &str,
+) -> Option<Value> {
+    let before = object.get("status").filter(|status| status.is_object());
+    let before = before.cloned().unwrap_or_else(|| json!({}));
+    let mut status = before.clone();
+    let members = status.as_object_mut()?;
+    let stamp = Stamp {
+        generation: verdict.generation,
+        now,
+    };
+    match form(&verdict.id.kind) {
+        Form::None => return None,
+        Form::Class => {
+            stamp.conditions(members, &verdict.conditions);
+            let features: Vec<Value> = FEATURES
+                .iter()
+                .map(|name| json!({ "name": name }))
+                .collect();
+            members.insert("supportedFeatures".to_owned(), features.into());
+        }
+        Form::Conditions => stamp.conditions(members, &verdict.conditions),
+        Form::Gateway => {
+            let of_gateway: Vec<Condition> = verdict
+                .conditions
+                .iter()
+                .filter(|of| of.kind != "ResolvedRefs")
+                .cloned()
+                .collect();
+            stamp.conditions(members, &of_gateway);
+            let listeners = stamp.listeners(object, &before, verdict);
+            members.insert("listeners".to_owned(), listeners.into());
+        }
+        Form::Parents => {
+            let entries = stamp.parents(object, &before, verdict, gateway?, controller);
+            put_entries(members, "parents", entries);
+        }
+        Form::Ancestors => {
+            let entries = stamp.ancestors(&before, verdict, gateway?, controller);
+            put_entries(members, "ancestors", entries);
+        }
+    }
+    (status != before).then_some(status)
+}
+
+/// A list of entries; an object that nobody said anything of is given none.
+fn put_entries(members: &mut Map<String, Value>, name: &str, entries: Vec<Value>) {
+    if !entries.is_empty() || members.contains_key(name) {
+        members.insert(name.to_owned(), entries.into());
+    }
+}
+
+/// What every condition says beside itself.
+struct Stamp<'n> {
+    generation: i64,
+    now: &'n str,
+}
+
+impl Stamp<'_> {
+    /// Conditions, each in the place of the one of its type.
+    fn conditions(&self, members: &mut Map<String, Value>, wanted: &[Condition]) {
+        let there = members.entry("conditions").or_insert_with(|| json!([]));
+        let Some(there) = there.as_array_mut() else {
+            return;
+        };
+        for condition in wanted {
+            let mut of_kind = there.iter_mut();
+            match of_kind.find(|other| other["type"] == condition.kind) {
+                Some(other) => *other = self.condition(condition, Some(other)),
+                None => there.push(self.condition(condition, None)),
+            }
+        }
+    }
+
+    fn condition(&self, wanted: &Condition, before: Option<&Value>) -> Value {
+        let status = if wanted.is_true { "True" } else { "False" };
+        let is_same = |before: &&Value| before["status"] == status;
+        let since = before
+            .filter(is_same)
+            .and_then(|before| before["lastTransitionTime"].as_str());
+        json!({
+            "type": wanted.kind,
+            "status": status,
+            "reason": wanted.reason,
+            "message": wanted.message,
+            "observedGeneration": self.generation,
+            "lastTransitionTime": since.unwrap_or(self.now),
+        })
+    }
+
+    fn listeners(&self, object: &Value, before: &Value, verdict: &Verdict) -> Vec<Value> {
+        let specs = object["spec"]["listeners"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        let find = |kind: &str| verdict.conditions.iter().find(|of| of.kind == kind);
+        let is_programmed = find("Programmed").is_some_and(|of| of.is_true);
+        let resolved = find("ResolvedRefs");
+        let entry = |spec: &Value| {
+            let name = &spec["name"];
+            let mut known = before["listeners"].as_array().into_iter().flatten();
+            let known = known.find(|listener| listener["name"] == *name);
+            let mut listener = json!({
+                "name": name,
+                "attachedRoutes": verdict.attached,
+                "supportedKinds": [{ "group": GATEWAY_API, "kind": "HTTPRoute" }],
+                "conditions": known.map_or_else(|| json!([]), |known| known["conditions"].clone()),
+            });
+            let condition = |kind, is_true, reason, message: &str| Condition {
+                kind,
+                is_true,
+                reason,
+                message: message.to_owned(),
+            };
+            let message = find("Programmed").map_or("", |of| of.message.as_str());
+            let reason = if is_programmed {
+                "Programmed"
+            } else {
+                "Invalid"
+            };
+            let wanted = [
+                condition("Accepted", true, "Accepted", ""),
+                condition("Programmed", is_programmed, reason, message),
+                resolved.map_or_else(
+                    || condition("ResolvedRefs", true, "ResolvedRefs", ""),
+                    |of| condition("ResolvedRefs", false, of.reason, &of.message),
+                ),
+                condition("Conflicted", false, "NoConflicts", ""),
+            ];
+            if let Some(members) = listener.as_object_mut() {
+                self.conditions(members, &wanted);
+            }
+            listener
+        };
+        specs.iter().map(entry).collect()
+    }
+
+    /// Entries of a route: those of others as they are, and one for each of its references to the Gateway.
+    fn parents(
+        &self,
+        object: &Value,
+        before: &Value,
+        verdict: &Verdict,
+        gateway: &Id,
+        controller: &str,
+    ) -> Vec<Value> {
+        let home = verdict.id.namespace.as_str();
+        let is_ours = |entry: &Value| {
+            entry["controllerName"] == controller && names(&entry["parentRef"], home, gateway)
+        };
+        let all = before["parents"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut entries: Vec<Value> = all
+            .iter()
+            .filter(|entry| !is_ours(entry))
+            .cloned()
+            .collect();
+        if verdict.conditions.is_empty() {
+            return entries;
+        }
+        let references = object["spec"]["parentRefs"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        for reference in references.filter(|of| names(of, home, gateway)) {
+            let mut known = all.iter().filter(|entry| is_ours(entry));
+            let known = known.find(|entry| entry["parentRef"] == *reference);
+            entries.push(self.entry("parentRef", reference.clone(), known, verdict, controller));
+        }
+        in_order(entries, all)
+    }
+
+    /// Entries of a policy: those of others as they are, and one for the Gateway.
+    fn ancestors(
+        &self,
+        before: &Value,
+        verdict: &Verdict,
+        gateway: &Id,
+        controller: &str,
+    ) -> Vec<Value> {
+        let home = verdict.id.namespace.as_str();
+        let is_ours = |entry: &Value| {
+            entry["controllerName"] == controller && names(&entry["ancestorRef"], home, gateway)
+        };
+        let all = before["ancestors"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        let mut entries: Vec<Value> = all
+            .iter()
+            .filter(|entry| !is_ours(entry))
+            .cloned()
+            .collect();
+        if verdict.conditions.is_empty() {
+            return entries;
+        }
+        let known = all.iter().find(|entry| is_ours(entry));
+        let reference = json!({
+            "group": GATEWAY_API, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name,
+        });
+        entries.push(self.entry("ancestorRef", reference, known, verdict, controller));
+        in_order(entries, all)
+    }
+
+    fn entry(
+        &self,
+        name: &str,
+        reference: Value,
+        known: Option<&Value>,
+        verdict: &Verdict,
+        controller: &str,
+    ) -> Value {
+        let conditions = known.map_or_else(|| json!([]), |known| known["conditions"].clone());
+        let mut entry = json!({
+            name: reference,
+            "controllerName": controller,
+            "conditions": conditions,
+        });
+        if let Some(members) = entry.as_object_mut() {
+            self.conditions(members, &verdict.conditions);
+        }
+        entry
+    }
+}
+
+/// Entries in the order in which those stood that were there: a list that only moves is not written.
+fn in_order(mut entries: Vec<Value>, before: &[Value]) -> Vec<Value> {
+    let whose = |entry: &Value| {
+        let reference = entry.get("parentRef").or_else(|| entry.get("ancestorRef"));
+        (entry["controllerName"].clone(), reference.cloned())
+    };
+    let place = |entry: &Value| {
+        let known = before.iter().position(|other| whose(other) == whose(entry));
+        known.unwrap_or(usize::MAX)
+    };
+    entries.sort_by_key(place);
+    entries
+}
+
+/// Whether a reference in an object of a namespace is to a Gateway.
+fn names(reference: &Value, home: &str, gateway: &Id) -> bool {
+    let or = |name: &str, unless: &str| reference[name].as_str().unwrap_or(unless).to_owned();
+    or("kind", "Gateway") == "Gateway"
+        && or("group", GATEWAY_API) == GATEWAY_API
+        && or("namespace", home) == gateway.namespace
+        && reference["name"] == gateway.name.as_str()
+}

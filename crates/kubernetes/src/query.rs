@@ -1,0 +1,98 @@
+//! Which objects are asked for: all of a kind, those of a namespace, or one by its name.
+
+use crate::kinds::Kind;
+use crate::object::Key;
+
+/// Objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Query {
+    pub(crate) kind: &'static Kind,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+}
+
+/// Objects of one page.
+const PAGE: usize = 250;
+/// After how long the server ends a watch, for another to begin.
+const WATCH_S: u32 = 240;
+
+impl Query {
+    pub(crate) fn of_kind(kind: &'static Kind, namespace: Option<&str>) -> Self {
+        Self {
+            kind,
+            namespace: namespace.filter(|_| kind.is_namespaced).map(str::to_owned),
+            name: None,
+        }
+    }
+
+    /// One object by its name. Whoever may read it by name may not read others.
+    pub(crate) fn named(kind: &'static Kind, namespace: &str, name: &str) -> Self {
+        Self {
+            kind,
+            namespace: Some(namespace.to_owned()),
+            name: Some(name.to_owned()),
+        }
+    }
+
+    pub(crate) fn holds(&self, key: &Key) -> bool {
+        let is = |said: &Option<String>, of: &str| said.as_deref().is_none_or(|said| said == of);
+        self.kind.name == key.kind
+            && is(&self.namespace, &key.namespace)
+            && is(&self.name, &key.name)
+    }
+
+    /// Where a page of the list is.
+    pub(crate) fn list(&self, version: &str, after: Option<&str>) -> String {
+        let mut path = format!("{}?limit={PAGE}{}", self.path(version), self.selector());
+        if let Some(after) = after {
+            path.push_str("&continue=");
+            path.push_str(&encoded(after));
+        }
+        path
+    }
+
+    /// Where changes since a version are told.
+    pub(crate) fn watch(&self, version: &str, since: &str) -> String {
+        format!(
+            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_S}&resourceVersion={}{}",
+            self.path(version),
+            encoded(since),
+            self.selector()
+        )
+    }
+
+    fn path(&self, version: &str) -> String {
+        self.kind.path(version, self.namespace.as_deref())
+    }
+
+    fn selector(&self) -> String {
+        let name = self.name.as_deref();
+        name.map_or_else(String::new, |name| {
+            format!("&fieldSelector=metadata.name%3D{}", encoded(name))
+        })
+    }
+
+    /// In words.
+    pub(crate) fn shown(&self) -> String {
+        let kind = self.kind.name;
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+            (Some(namespace), None) => format!("{kind} of {namespace}"),
+            _ => kind.to_owned(),
+        }
+    }
+}
+
+/// As a value of a query is written.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}

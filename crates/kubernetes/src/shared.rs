@@ -1,0 +1,102 @@
+//! What the tasks of the thread share: what is known, what is to be said, and who says it.
+//!
+//! Invariant: whatever changes is counted, so that nobody who waits for a change misses one.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use callout::{Fault, Objects};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::store::{Change, Store};
+
+/// What is watched, and who writes.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Namespaces that are watched; all where there is none.
+    pub namespaces: Vec<String>,
+    /// Namespace and name of the lease of those who may write.
+    pub lease: (String, String),
+    /// Who this one is among them.
+    pub identity: String,
+}
+
+/// Makes the status of an object as it is, at a time as the API writes it; none where it is so already.
+pub type Saying = dyn Fn(&Value, &str) -> Option<Value> + Send + Sync;
+
+/// What is to be said of an object.
+#[derive(Clone)]
+pub struct Desired {
+    /// Its kind, namespace and name.
+    pub of: [String; 3],
+    /// What is said.
+    pub saying: Arc<Saying>,
+}
+
+impl std::fmt::Debug for Desired {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desired")
+            .field("of", &self.of)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the tasks of the thread share.
+pub(crate) struct Shared {
+    pub(crate) objects: Objects,
+    pub(crate) settings: Settings,
+    pub(crate) store: Mutex<Store>,
+    /// It did not answer when it was asked last.
+    pub(crate) is_away: AtomicBool,
+    /// Counts what changes of what objects say.
+    pub(crate) changes: watch::Sender<u64>,
+    /// Counts whatever changes.
+    pub(crate) all_changes: watch::Sender<u64>,
+    /// What is to be said of objects.
+    pub(crate) desired: watch::Sender<Arc<Vec<Desired>>>,
+    /// Whether this one writes.
+    pub(crate) is_leader: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the server answers.
+    pub(crate) fn hears(&self) {
+        if self.is_away.swap(false, Ordering::SeqCst) {
+            tracing::info!("the API server answers again");
+        }
+    }
+
+    /// Notes that it does not; that is said once.
+    pub(crate) fn misses(&self, query: &str, fault: &Fault) {
+        if self.is_away.swap(true, Ordering::SeqCst) {
+            tracing::debug!(query, %fault, "the API server does not answer");
+        } else {
+            tracing::warn!(query, %fault, "the API server does not answer: the gate goes on by what it knows");
+        }
+    }
+
+    /// Changes what is known, and says so.
+    pub(crate) fn change(&self, how: impl FnOnce(&mut Store) -> Change) -> Change {
+        let change = how(&mut self.store());
+        if change >= Change::Status {
+            self.all_changes.send_modify(|count| *count += 1);
+        }
+        if change >= Change::Objects {
+            self.changes.send_modify(|count| *count += 1);
+        }
+        change
+    }
+}

@@ -1,0 +1,310 @@
+//! Clusters on loopback: a small API server that is exact about versions, and one of ours that watches it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use callout::{Bounds, Client, SecretSource, Tls, Url};
+use policy::secret::Secret;
+use serde_json::{Value, json};
+use testing::{ApiServer, eventually};
+
+use super::*;
+
+const GATEWAYS: &str = "/apis/gateway.networking.k8s.io/v1/gateways";
+const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/httproutes";
+const SECRETS: &str = "/api/v1/secrets";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
+
+fn server() -> ApiServer {
+    ApiServer::start(&[GATEWAYS, ROUTES, SECRETS, LEASES])
+}
+
+fn watching(server: &ApiServer, identity: &str) -> Started {
+    let url = Url::parse(&format!("http://{}", server.address)).expect("a URL");
+    let token = SecretSource::fixed(Secret::new(b"own".to_vec()));
+    let tls = Tls::nobody().expect("a version of TLS");
+    let settings = Settings {
+        namespaces: Vec::new(),
+        lease: ("gates".to_owned(), "tollgate".to_owned()),
+        identity: identity.to_owned(),
+    };
+    let client = Client::new(&tls, Bounds::default());
+    Cluster::start(callout::ApiServer { url, token }, client, settings).expect("a thread")
+}
+
+fn object(name: &str, spec: &str) -> Value {
+    json!({ "metadata": { "namespace": "a", "name": name }, "spec": { "x": spec } })
+}
+
+/// The names of all objects, and what they say.
+fn seen(cluster: &Cluster) -> Vec<String> {
+    let view = cluster.view();
+    let said = |object: &Arc<Object>| {
+        let text: Value = serde_json::from_str(object.text()).expect("JSON");
+        format!(
+            "{} {}",
+            object.key.name,
+            text["spec"]["x"].as_str().unwrap_or("-")
+        )
+    };
+    view.objects.iter().map(said).collect()
+}
+
+fn until(cluster: &Cluster, names: &[&str]) {
+    eventually("it sees what there is", || {
+        cluster.view().unknown.is_empty() && seen(cluster) == names
+    });
+}
+
+#[test]
+fn a_kind_is_listed_once_in_pages_and_watched_from_there() {
+    let server = server();
+    server.state().page = Some(2);
+    for name in ["1", "2", "3", "4", "5"] {
+        server.put(GATEWAYS, object(name, "a"));
+    }
+    let Started {
+        cluster,
+        mut changes,
+    } = watching(&server, "one");
+    until(&cluster, &["1 a", "2 a", "3 a", "4 a", "5 a"]);
+    assert_eq!(server.count("/gateways?limit"), 3);
+    changes.mark_unchanged();
+    server.put(GATEWAYS, object("6", "a"));
+    server.put(GATEWAYS, object("1", "b"));
+    server.delete(GATEWAYS, "a", "2");
+    until(&cluster, &["1 b", "3 a", "4 a", "5 a", "6 a"]);
+    assert!(changes.has_changed().expect("it is there"));
+    assert_eq!(
+        server.count("/gateways?limit"),
+        3,
+        "nothing is listed again"
+    );
+    // A watch that ends in order goes on where it was.
+    server.end_watches();
+    server.put(GATEWAYS, object("7", "a"));
+    until(&cluster, &["1 b", "3 a", "4 a", "5 a", "6 a", "7 a"]);
+    assert_eq!(server.count("/gateways?limit"), 3);
+    // Kinds that are not served are known to be none.
+    assert!(server.count("/apis/aigateway.envoyproxy.io/v1alpha1/") > 0);
+}
+
+#[test]
+fn what_is_deleted_while_nobody_watched_is_gone_once_the_server_forgot_what_happened() {
+    let server = server();
+    server.put(GATEWAYS, object("1", "a"));
+    server.put(ROUTES, object("2", "a"));
+    let Started { cluster, .. } = watching(&server, "one");
+    until(&cluster, &["1 a", "2 a"]);
+    server.state().fails = Some(503);
+    server.end_watches();
+    eventually("it asks in vain", || server.count("watch=true") > 6);
+    // What was known stays as long as nothing else is.
+    assert_eq!(seen(&cluster), ["1 a", "2 a"]);
+    server.delete(GATEWAYS, "a", "1");
+    server.put(ROUTES, object("3", "a"));
+    server.forget();
+    server.state().fails = None;
+    until(&cluster, &["2 a", "3 a"]);
+}
+
+#[test]
+fn a_bookmark_is_as_good_as_a_change() {
+    let server = server();
+    server.put(GATEWAYS, object("1", "a"));
+    let Started { cluster, .. } = watching(&server, "one");
+    until(&cluster, &["1 a"]);
+    eventually("it watches", || server.count("/gateways?watch=true") == 1);
+    let version = server.bookmark();
+    eventually("the watch goes on from the bookmark", || {
+        server.end_watches();
+        let asked = server.state().asked.clone();
+        let last = asked
+            .iter()
+            .rfind(|line| line.contains("/gateways?watch=true"));
+        let from = last.and_then(|line| line.split_once("resourceVersion="));
+        from.is_some_and(|(_, rest)| rest.parse::<u64>().is_ok_and(|from| from >= version))
+    });
+    assert_eq!(server.count("/gateways?limit"), 1);
+}
+
+#[test]
+fn a_secret_is_read_by_its_name_and_no_other_is_asked_for() {
+    let server = server();
+    let secret = |name: &str| json!({ "metadata": { "namespace": "a", "name": name }, "data": { "k": "djE=" } });
+    server.put(SECRETS, secret("one"));
+    server.put(SECRETS, secret("other"));
+    let Started { cluster, .. } = watching(&server, "one");
+    until(&cluster, &[]);
+    let name = |name: &str| ["Secret", "a", name].map(str::to_owned);
+    assert!(cluster.want([name("one"), name("none")]), "not known yet");
+    eventually("both are known", || {
+        !cluster.want([name("one"), name("none")])
+    });
+    assert_eq!(seen(&cluster), ["one -"]);
+    let asked = server.state().asked.clone();
+    let of_secrets = asked.iter().filter(|line| line.contains("secrets"));
+    for line in of_secrets {
+        let is_by_name = ["one", "none"].iter().any(|name| {
+            line.contains("/api/v1/namespaces/a/secrets?")
+                && line.contains(&format!("fieldSelector=metadata.name%3D{name}"))
+        });
+        assert!(is_by_name, "{line}");
+    }
+    server.put(SECRETS, secret("none"));
+    until(&cluster, &["none -", "one -"]);
+    // One that may not be read says so, and stays unread while others are.
+    server.state().forbidden = vec!["/api/v1/namespaces/b/".to_owned()];
+    let locked = || [name("one"), ["Secret", "b", "locked"].map(str::to_owned)];
+    eventually("it is known to be locked", || !cluster.want(locked()));
+    let unread = cluster.view().unread;
+    let why = "the API server answers 403: no: 403".to_owned();
+    assert_eq!(
+        unread,
+        [(["Secret", "b", "locked"].map(str::to_owned), why)]
+    );
+    // What nobody wants any more is forgotten.
+    until(&cluster, &["one -"]);
+}
+
+#[test]
+fn a_kind_that_a_server_does_not_serve_for_a_moment_is_not_gone() {
+    let server = server();
+    server.put(GATEWAYS, object("1", "a"));
+    let Started { cluster, .. } = watching(&server, "one");
+    until(&cluster, &["1 a"]);
+    server.forget();
+    server.serve(GATEWAYS, false);
+    let before = server.count("/gateways?limit");
+    eventually("it looks for it", || {
+        server.count("/gateways?limit") > before + 1
+    });
+    assert_eq!(seen(&cluster), ["1 a"]);
+    server.serve(GATEWAYS, true);
+    server.put(GATEWAYS, object("2", "a"));
+    until(&cluster, &["1 a", "2 a"]);
+}
+
+/// Says `{"said": TEXT}` of a Gateway, and counts how often it is asked what to say.
+fn saying(text: &'static str, asked: &Arc<AtomicUsize>) -> Desired {
+    let asked = Arc::clone(asked);
+    Desired {
+        of: ["Gateway", "a", "1"].map(str::to_owned),
+        saying: Arc::new(move |object, _| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            (object["status"]["said"] != text).then(|| json!({ "said": text }))
+        }),
+    }
+}
+
+#[test]
+fn the_holder_of_the_lease_alone_writes_and_nothing_that_is_said_already() {
+    let server = server();
+    server.put(GATEWAYS, object("1", "a"));
+    let (asked, of_second) = (Arc::default(), Arc::default());
+    let Started {
+        cluster: first,
+        mut changes,
+    } = watching(&server, "one");
+    until(&first, &["1 a"]);
+    eventually("it holds the lease", || first.is_leader());
+    first.say(vec![saying("x", &asked)]);
+    let status = || server.get(GATEWAYS, "a", "1").expect("it is there")["status"].clone();
+    eventually("it is said", || status() == json!({ "said": "x" }));
+    assert_eq!(server.count("PATCH"), 1);
+    // Its own word is no change of what objects say.
+    changes.mark_unchanged();
+    let Started {
+        cluster: second, ..
+    } = watching(&server, "two");
+    until(&second, &["1 a"]);
+    second.say(vec![saying("y", &of_second)]);
+    server.put(GATEWAYS, object("1", "b"));
+    until(&first, &["1 b"]);
+    eventually("it is looked at again", || asked.load(Ordering::SeqCst) > 1);
+    assert_eq!(server.count("PATCH"), 1);
+    assert!(!second.is_leader());
+    assert_eq!(of_second.load(Ordering::SeqCst), 0);
+    // Who stops gives it back.
+    drop(first);
+    eventually("the other one writes", || {
+        status() == json!({ "said": "y" })
+    });
+    assert!(second.is_leader());
+}
+
+#[test]
+fn what_finds_no_room_is_not_there_and_nothing_else_goes_for_it() {
+    let mut store = store::Store::default();
+    let kind = kinds::Kind::of("Gateway").expect("a kind");
+    let query = query::Query::of_kind(kind, None);
+    let large = "x".repeat(store::BYTES_MAX / 4);
+    let one = |name: &str, text: &str| {
+        object::Object::of(kind, "v1", object(name, text)).expect("an object")
+    };
+    for name in ["1", "2", "3"] {
+        assert_eq!(store.put(&query, one(name, &large)), store::Change::Objects);
+    }
+    assert_eq!(store.put(&query, one("4", &large)), store::Change::Nothing);
+    assert!(store.is_full);
+    assert_eq!(store.objects.len(), 3);
+    assert_eq!(store.put(&query, one("3", "small")), store::Change::Objects);
+    assert_eq!(store.put(&query, one("4", &large)), store::Change::Objects);
+    // A server's word of another kind or place is not taken.
+    let other = query::Query::named(kind, "b", "1");
+    assert_eq!(store.put(&other, one("1", "b")), store::Change::Nothing);
+    assert_eq!(
+        store.delete(&other, &one("1", "b").key),
+        store::Change::Nothing
+    );
+}
+
+#[test]
+fn an_object_is_kept_without_what_only_a_server_needs_and_cannot_be_printed() {
+    let kind = kinds::Kind::of("Secret").expect("a kind");
+    let said = json!({
+        "metadata": {
+            "name": "s", "namespace": "a", "resourceVersion": "7", "managedFields": [{ "x": "canary" }],
+            "annotations": { "kubectl.kubernetes.io/last-applied-configuration": "canary", "kept": "yes" },
+        },
+        "data": { "k": "canary" },
+    });
+    let object = object::Object::of(kind, "v1", said).expect("an object");
+    assert_eq!(object.text().matches("canary").count(), 1);
+    assert!(
+        object.text().contains(r#""kept":"yes""#) && object.text().contains(r#""kind":"Secret""#)
+    );
+    assert!(!format!("{object:?}").contains("canary"));
+    assert_eq!(object.path, "/api/v1/namespaces/a/secrets/s");
+}
+
+#[test]
+fn each_kind_that_is_watched_is_a_right_of_the_manifests_and_of_the_chart() {
+    let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let read = |name: &str| std::fs::read_to_string(deploy.join(name)).expect("it is deployed");
+    let chart =
+        ["_names.tpl", "rbac.yaml"].map(|name| read(&format!("helm/tollgate/templates/{name}")));
+    for rights in [read("kubernetes/rbac.yaml"), chart.concat()] {
+        let words: Vec<&str> = rights
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '/')
+            .collect();
+        for kind in kinds::WATCHED {
+            let path = kind.path("v", None);
+            let plural = path.rsplit('/').next().expect("a plural");
+            assert!(words.contains(&plural), "{plural}");
+            // Of what nothing is said, no right to say it is needed.
+            let is_said = !matches!(kind.name, "ReferenceGrant" | "EnvoyProxy");
+            let status = format!("{plural}/status");
+            assert_eq!(words.contains(&status.as_str()), is_said, "{status}");
+        }
+        for forbidden in [
+            "secrets/status",
+            "pods",
+            "deployments",
+            "nodes",
+            "update/status",
+        ] {
+            assert!(!words.contains(&forbidden), "{forbidden}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What is said of objects, written into their status.
+//!
+//! Invariant: the holder of the lease alone writes; each status is written over the version that was read, and where it says the same already, not at all.
+//! Not here: what is said, and what stays of what others said (`control`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::object::{Key, Object};
+use crate::shared::Shared;
+use crate::time::now;
+use crate::watcher::message;
+
+/// After how long what could not be written is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Writes what is to be said as long as this one holds the lease. Never ends.
+pub(crate) async fn write(shared: Arc<Shared>) {
+    let mut desired = shared.desired.subscribe();
+    let mut changes = shared.all_changes.subscribe();
+    let mut leader = shared.is_leader.subscribe();
+    let mut writer = Writer::default();
+    loop {
+        desired.borrow_and_update();
+        changes.borrow_and_update();
+        let is_leader = *leader.borrow_and_update();
+        let is_whole = !is_leader || writer.round(&shared).await;
+        tokio::select! {
+            Ok(()) = desired.changed() => writer.tried.clear(),
+            Ok(()) = changes.changed() => {}
+            Ok(()) = leader.changed() => {}
+            () = tokio::time::sleep(AGAIN), if !is_whole => writer.tried.clear(),
+            else => return,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    /// The version of each object that was written over: it is not looked at again before another comes.
+    tried: BTreeMap<Key, String>,
+    /// Kinds that could not be written, which is told once.
+    told: BTreeSet<&'static str>,
+}
+
+impl Writer {
+    /// Writes whatever differs; whether that was all.
+    async fn round(&mut self, shared: &Shared) -> bool {
+        let desired = Arc::clone(&shared.desired.borrow());
+        let mut is_whole = true;
+        for desired in desired.iter() {
+            let Some(object) = find(shared, &desired.of) else {
+                continue;
+            };
+            if self.tried.get(&object.key) == Some(&object.resource_version) {
+                continue;
+            }
+            let Some(status) = (desired.saying)(&object.whole(), &now()) else {
+                continue;
+            };
+            if !*shared.is_leader.borrow() {
+                return false;
+            }
+            self.tried
+                .insert(object.key.clone(), object.resource_version.clone());
+            is_whole &= self.put(shared, &object, &status).await;
+        }
+        is_whole
+    }
+
+    async fn put(&mut self, shared: &Shared, object: &Object, status: &Value) -> bool {
+        let patch = json!({
+            "metadata": { "resourceVersion": object.resource_version },
+            "status": status,
+        });
+        let path = format!("{}/status", object.path);
+        let media = "application/merge-patch+json";
+        let json = Bytes::from(patch.to_string());
+        let said = shared
+            .objects
+            .ask(Method::PATCH, &path, Some((media, json)))
+            .await;
+        let kind = object.key.kind;
+        let why = match said {
+            // Of another version the watch tells, and it is looked at again then.
+            Ok(said) if matches!(said.status, 200 | 404 | 409) => {
+                self.told.remove(kind);
+                return true;
+            }
+            Ok(said) => {
+                let body = serde_json::from_slice(&said.body).unwrap_or(Value::Null);
+                format!("it answers {}: {}", said.status, message(&body))
+            }
+            Err(fault) => fault.to_string(),
+        };
+        if self.told.insert(kind) {
+            let Key {
+                namespace, name, ..
+            } = &object.key;
+            tracing::warn!(kind, namespace, name, why, "a status cannot be written");
+        }
+        false
+    }
+}
+
+fn find(shared: &Shared, [kind, namespace, name]: &[String; 3]) -> Option<Arc<Object>> {
+    let key = Key {
+        kind: crate::kinds::Kind::of(kind)?.name,
+        namespace: namespace.clone(),
+        name: name.clone(),
+    };
+    shared.store().objects.get(&key).cloned()
+}

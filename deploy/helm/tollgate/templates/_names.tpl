@@ -1,0 +1,38 @@
+{{- define "tollgate.name" -}}{{ .Release.Name | trunc 53 | trimSuffix "-" }}{{- end }}
+{{- define "tollgate.account" -}}{{ .Values.serviceAccount.name | default (include "tollgate.name" .) }}{{- end }}
+{{- define "tollgate.selector" -}}
+app.kubernetes.io/name: tollgate
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- define "tollgate.labels" -}}
+{{ include "tollgate.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+{{- define "tollgate.image" -}}
+{{- with .Values.image }}{{ with .registry }}{{ . }}/{{ end }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- /* What the gate reads of the kinds that have a namespace. */ -}}
+{{- define "tollgate.reads" -}}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways, httproutes, referencegrants, backendtlspolicies]
+  verbs: [get, list, watch]
+- apiGroups: [aigateway.envoyproxy.io]
+  resources: [aigatewayroutes, aiservicebackends, backendsecuritypolicies, gatewayconfigs, quotapolicies]
+  verbs: [get, list, watch]
+- apiGroups: [gateway.envoyproxy.io]
+  resources: [backends, backendtrafficpolicies, clienttrafficpolicies, securitypolicies, envoyproxies]
+  verbs: [get, list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways/status, httproutes/status, backendtlspolicies/status]
+  verbs: [patch]
+- apiGroups: [aigateway.envoyproxy.io]
+  resources: [aigatewayroutes/status, aiservicebackends/status, backendsecuritypolicies/status, gatewayconfigs/status, quotapolicies/status]
+  verbs: [patch]
+- apiGroups: [gateway.envoyproxy.io]
+  resources: [backends/status, backendtrafficpolicies/status, clienttrafficpolicies/status, securitypolicies/status]
+  verbs: [patch]
+{{- end }}
+{{- define "tollgate.subject" -}}
+- { kind: ServiceAccount, name: {{ include "tollgate.account" . }}, namespace: {{ .Release.Namespace }} }
+{{- end }}
