@@ -5,7 +5,7 @@
 //! no two items are shown under one name.
 //! Not here: which items somebody may see ([`policy::mcp`], asked for each), how long a list is kept (the host).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use policy::mcp::{Glob, Prefix};
@@ -20,6 +20,8 @@ use crate::{name, reply};
 
 /// Most items of one server that are kept.
 pub const ITEMS_MAX: usize = 10_000;
+/// Most bytes of one server's items that are kept.
+pub const BYTES_MAX: usize = 16 << 20;
 /// Most pages of one server's list that are asked for.
 pub const PAGES_MAX: usize = 100;
 
@@ -125,13 +127,17 @@ pub struct Item {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     items: Vec<Item>,
+    /// Bytes of them.
+    bytes: usize,
+    /// Their names, as long as pages come.
+    names: HashSet<Box<str>>,
     /// How long it may be kept, and by whom, where its server says that.
     pub fresh: Option<Fresh>,
 }
 
 /// Why an answer is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server's list is none, or has more than {ITEMS_MAX} items")]
+#[error("the server's list is none, or has more than {ITEMS_MAX} items or 16 MiB of them")]
 pub struct NoList;
 
 impl Item {
@@ -164,13 +170,19 @@ impl Catalog {
                 continue;
             };
             let Some(own) = text_of(&named) else { continue };
-            if self.find(&own).is_none() {
-                self.items.push(Item {
-                    name: own.into(),
-                    raw: raw.into(),
-                    at: named.2,
-                });
+            let name: Box<str> = own.into();
+            if !self.names.insert(name.clone()) {
+                continue;
             }
+            self.bytes += raw.len();
+            if self.bytes > BYTES_MAX {
+                return Err(NoList);
+            }
+            self.items.push(Item {
+                name,
+                raw: raw.into(),
+                at: named.2,
+            });
         }
         if let Some(page) = Fresh::read(result) {
             let all = self.fresh.get_or_insert(page);
@@ -179,7 +191,10 @@ impl Catalog {
         }
         match cursor {
             Some((Json::String, cursor, _)) if cursor != b"\"\"" => Ok(Some(cursor.to_vec())),
-            _ => Ok(None),
+            _ => {
+                self.names = HashSet::new();
+                Ok(None)
+            }
         }
     }
 

@@ -76,15 +76,14 @@ pub fn said<'a>(text: &'a [u8], speaker: Speaker<'_>, asked: &[u8]) -> Result<Sa
     }
 }
 
-/// The same of a stream that answers no request of its own: on one that is taken up again an answer may come to any that its client
-/// has made in its session.
+/// The same of what a server says outside calls: there it answers nobody. Clients settle their requests by ids that are mostly counters,
+/// so that an answer here would settle one that another server was asked.
 ///
 /// # Errors
 /// [`Unusable`].
 pub fn told<'a>(text: &'a [u8], speaker: Speaker<'_>) -> Result<Said<'a>, Unusable> {
     let message = Message::read(text)?;
     match message.says {
-        Says::Response { id, .. } if id != b"null" => Ok(Said::Answer(Cow::Borrowed(text))),
         Says::Response { .. } => Err(Unusable::OtherId),
         Says::Notification { .. } | Says::Request { .. } => before(text, message, speaker),
     }

@@ -11,14 +11,16 @@ use crate::session::{MARK_BYTES, Sealer};
 
 /// Longest id of a server's event that is kept; one that is longer is left out, and its stream cannot be taken up there.
 pub const EVENT_ID_BYTES_MAX: usize = 512;
+/// Longest id of a request that is kept; the answer to one that has a longer id is not taken up again.
+pub const REQUEST_ID_BYTES_MAX: usize = 512;
 /// Longest id of the gate's that is looked at.
 const ID_BYTES_MAX: usize = 48 << 10;
 
 /// Whose events a stream has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Of {
-    /// One server's, in answer to a call.
-    Call,
+    /// One server's, in answer to the request with this id, as written.
+    Call(Box<[u8]>),
     /// All servers', outside calls.
     Session,
 }
@@ -39,6 +41,15 @@ impl Place {
         Self {
             of,
             last: Vec::new(),
+        }
+    }
+
+    /// The id of the request that is answered, where it is a call's.
+    #[must_use]
+    pub fn request(&self) -> Option<&[u8]> {
+        match &self.of {
+            Of::Call(id) => Some(id),
+            Of::Session => None,
         }
     }
 
@@ -66,10 +77,16 @@ impl Place {
     /// The id of an event at this place, in the session with this id.
     #[must_use]
     pub fn write(&self, sealer: &Sealer, session: &[u8]) -> Option<String> {
-        let mut text = vec![match self.of {
-            Of::Call => b'c',
-            Of::Session => b's',
-        }];
+        let mut text = Vec::new();
+        match &self.of {
+            Of::Call(id) if id.len() <= REQUEST_ID_BYTES_MAX => {
+                text.push(b'r');
+                text.extend(u16::try_from(id.len()).ok()?.to_be_bytes());
+                text.extend(&**id);
+            }
+            Of::Call(_) => return None,
+            Of::Session => text.push(b's'),
+        }
         for (server, id) in &self.last {
             text.push(u8::try_from(server.len()).ok()?);
             text.extend(server.as_bytes());
@@ -94,7 +111,12 @@ impl Place {
         }
         let (of, mut text) = text.split_first()?;
         let mut place = Self::new(match of {
-            b'c' => Of::Call,
+            b'r' => {
+                let (length, rest) = text.split_first_chunk()?;
+                let (id, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+                text = rest;
+                Of::Call(id.into())
+            }
             b's' => Of::Session,
             _ => return None,
         });
@@ -119,7 +141,7 @@ mod tests {
 
     use policy::secret::Secret;
 
-    use super::{Of, Place};
+    use super::{Of, Place, REQUEST_ID_BYTES_MAX};
     use crate::session::Sealer;
 
     fn sealer(letter: u8) -> Sealer {
@@ -145,6 +167,13 @@ mod tests {
         assert_eq!(read(id.as_bytes(), &sealer_a, b"session"), Some(place));
         assert_eq!(read(id.as_bytes(), &sealer_a, b"another"), None);
         assert_eq!(read(id.as_bytes(), &sealer(b'b'), b"session"), None);
+        let mut call = Place::new(Of::Call((*b"\"x\"").into()));
+        assert!(call.move_to("a", b"1"));
+        let of_call = call.write(&sealer_a, b"session").expect("an id");
+        let back = read(of_call.as_bytes(), &sealer_a, b"session").expect("a place");
+        assert_eq!((back.request(), &back), (Some(&b"\"x\""[..]), &call));
+        let long = Place::new(Of::Call([b'1'; REQUEST_ID_BYTES_MAX + 1].into()));
+        assert_eq!(long.write(&sealer_a, b"session"), None);
         for at in 0..id.len() {
             let mut other = id.clone().into_bytes();
             other[at] = if other[at] == b'A' { b'B' } else { b'A' };

@@ -10,6 +10,7 @@
 //! | [`Asking::answered`] | a [`Known`] caller, or the end |
 //! | [`Known::authorize`] | an [`Allowed`] call, where the rules of the configuration allow it, or the end |
 //! | [`Allowed::admit`] | an [`Admitted`] call, which holds its share of every limit and budget that counts it, or the end |
+//! | [`Known::count`], [`Counted::authorize`] | the same in the other order, where work is done to find out what the rules are asked about |
 //! | [`Admitted::settle`], [`Admitted::release`] | the end: what it used is counted, or it never was |
 //!
 //! The end is an [`Ended`]: its record is complete, and goes to the host's [`crate::record::Sink`], and to its
@@ -30,7 +31,7 @@ use crate::shard::Shard;
 use crate::snapshot::Snapshot;
 
 pub use self::authorize::{Call, authorize};
-pub use self::call::{Admitted, Allowed, Asking, Begun, Ended, Identification, Known};
+pub use self::call::{Admitted, Allowed, Asking, Begun, Counted, Ended, Identification, Known};
 pub use self::demand::Demand;
 pub(crate) use self::identify::{
     CredentialQuestion, Identified, Identity, Unidentified, answered, identify,

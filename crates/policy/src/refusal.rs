@@ -555,9 +555,10 @@ impl Refusal {
             Self::McpNotBridged { .. } => (502, "upstream_error", "mcp_not_bridged"),
             Self::McpSessionMissing => (400, invalid, "mcp_session_missing"),
             Self::McpSessionNotFound => (404, invalid, "mcp_session_not_found"),
-            Self::McpMethod { .. } => (400, invalid, "mcp_method_not_served"),
-            Self::McpNotFound { .. } => (400, invalid, "mcp_not_found"),
-            Self::McpAmbiguous { .. } => (400, invalid, "mcp_ambiguous_name"),
+            // To JSON-RPC an error is an answer; by another status clients would not know it from one of HTTP.
+            Self::McpMethod { .. } => (200, invalid, "mcp_method_not_served"),
+            Self::McpNotFound { .. } => (200, invalid, "mcp_not_found"),
+            Self::McpAmbiguous { .. } => (200, invalid, "mcp_ambiguous_name"),
             Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } => {
                 (404, invalid, "model_not_found")
             }

@@ -25,6 +25,7 @@ pub(crate) struct Tools {
     /// By rule: what its sessions are bound to.
     pub(crate) places: Vec<Place>,
     lists: RefCell<HashMap<Key, Kept>>,
+    pub(crate) failures: Failures,
     /// By server: what it speaks, as far as it was asked without a session.
     speaks: RefCell<HashMap<usize, (Mono, Speaks)>>,
     /// Bytes of answers that are being read.
@@ -52,6 +53,33 @@ struct Kept {
 
 /// A server, what is listed, and the version that it is spoken to in.
 type Key = (usize, Kind, Version);
+
+/// How long it is kept that a server gave no list.
+const FAILED_FOR: Duration = Duration::from_secs(1);
+
+/// Which servers gave no list a moment ago, so that they are not asked with each message. In which of their sessions that was is kept with
+/// it: what is wrong with one is no reason to ask nobody in another.
+#[derive(Default)]
+pub(crate) struct Failures(RefCell<HashMap<Key, Failure>>);
+
+/// When a server gave no list, and in which of its sessions.
+type Failure = (Mono, Option<Box<str>>);
+
+impl Failures {
+    /// It gave none in this session of its own.
+    pub(crate) fn keep(&self, key: Key, now: Mono, session: Option<&str>) {
+        let failed = (now, session.map(Box::from));
+        self.0.borrow_mut().insert(key, failed);
+    }
+
+    /// Whether it just did that.
+    pub(crate) fn has(&self, key: Key, now: Mono, session: Option<&str>) -> bool {
+        let failures = self.0.borrow();
+        failures
+            .get(&key)
+            .is_some_and(|(at, of)| of.as_deref() == session && now.since(*at) < FAILED_FOR)
+    }
+}
 
 /// How long a list is kept: no longer than its server says.
 fn kept_for(config: &policy::mcp::Mcp, list: &Catalog) -> Duration {
@@ -81,6 +109,7 @@ impl Tools {
             sealer: Sealer::new(&config.secret, config.previous.as_ref())?,
             places: places.collect(),
             lists: RefCell::default(),
+            failures: Failures::default(),
             speaks: RefCell::default(),
             answers: Cell::default(),
         })
@@ -145,5 +174,33 @@ impl Tools {
             list,
         };
         self.lists.borrow_mut().insert(key, kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is kept of servers that gave no list.
+
+    use std::time::Duration;
+
+    use mcp::catalog::Kind;
+    use mcp::version::Version;
+    use policy::clock::Mono;
+
+    use super::{FAILED_FOR, Failures};
+
+    #[test]
+    fn a_server_that_gave_no_list_is_not_asked_again_at_once_in_the_same_session() {
+        let (failures, key) = (Failures::default(), (0, Kind::Tools, Version::V20251125));
+        let at = |after: Duration| Mono::default().after(after);
+        failures.keep(key, at(Duration::ZERO), Some("a"));
+        let short = FAILED_FOR - Duration::from_millis(1);
+        assert!(failures.has(key, at(short), Some("a")));
+        assert!(!failures.has(key, at(FAILED_FOR), Some("a")));
+        for other in [Some("b"), None] {
+            assert!(!failures.has(key, at(short), other));
+        }
+        let prompts = (0, Kind::Prompts, Version::V20251125);
+        assert!(!failures.has(prompts, at(short), Some("a")));
     }
 }

@@ -5,6 +5,7 @@
 //! Invariant: what a list does not show cannot be used either: each use asks anew, of the name that goes to the server.
 //! Not here: messages and names (`mcp`), who may use what (`policy::mcp`).
 
+mod again;
 mod answer;
 mod ask;
 mod body;
@@ -324,7 +325,11 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
         let place = rule(record, &call.view).ok();
         let place = place.and_then(|(nth, ..)| tools.places.get(nth));
         let opened = place.map(|place| tools.sealer.open(id, place, &who, unix_s));
-        let is_ended = |_: &Session| config.ended.has(|| tools.sealer.mark_of_session(id));
+        let is_ended = |_: &Session| {
+            config
+                .ended
+                .has(unix_s, || mcp::session::mark_of_session(id))
+        };
         match opened {
             Some(Ok(session)) if is_ended(&session) => Some(Err(NoSession::Ended)),
             opened => opened,
@@ -340,6 +345,21 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
     }
 }
 
+/// Limits let it pass, before any server is asked for what it names: it counts, whatever becomes of it.
+async fn counted<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    authorized_outside(call, &arrived.who, true, client).await?;
+    let view = Rc::clone(&call.view);
+    match call.record().map(|record| rule(record, &view)) {
+        Some(Ok((.., chosen))) => call.count(chosen),
+        Some(Err(refusal)) => Err(call.refuse(refusal)),
+        None => Err(Stop::Gone),
+    }
+}
+
 /// Rules and limits let it pass: `named` is the whole name of what it is about.
 async fn admitted<D: Downstream>(
     call: &mut Call,
@@ -349,7 +369,9 @@ async fn admitted<D: Downstream>(
     counts: bool,
     client: &mut D,
 ) -> Result<(), Stop> {
-    authorized_outside(call, &arrived.who, true, client).await?;
+    if !call.is_counted() {
+        authorized_outside(call, &arrived.who, true, client).await?;
+    }
     let view = Rc::clone(&call.view);
     let snapshot = view.snapshot();
     let chosen = call.record().map(|record| rule(record, &view));

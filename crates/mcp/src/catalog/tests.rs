@@ -4,7 +4,7 @@ use policy::mcp::Prefix;
 use serde_json::Value;
 use testing::{Draw, seed};
 
-use super::{Catalog, Found, Kind, NoList, Source, found, merged};
+use super::{BYTES_MAX, Catalog, Found, Kind, NoList, Source, found, merged};
 use crate::name::SHOWN_BYTES_MAX;
 
 fn tools(names: &[&str]) -> Catalog {
@@ -112,6 +112,30 @@ fn a_list_that_is_none_and_items_that_two_readers_read_differently_are_left_out(
     let of = [("s", catalog)];
     let listed = merged(Kind::Tools, &sources(&of), Prefix::Always, |_, _| true);
     assert_eq!(listed, br#"{"tools":[{"name":"s__c"}]}"#);
+}
+
+#[test]
+fn a_list_of_many_pages_is_bounded_in_bytes_and_has_each_name_once() {
+    let text = "x".repeat(BYTES_MAX / 4);
+    let page = |name: &str, text: &str| {
+        format!(
+            r#"{{"tools":[{{"name":"first"}},{{"name":"{name}","d":"{text}"}}],"nextCursor":"n"}}"#
+        )
+    };
+    let mut catalog = Catalog::default();
+    for name in ["a", "b", "c"] {
+        let added = catalog.add_page(Kind::Tools, page(name, &text).as_bytes());
+        assert_eq!(added, Ok(Some(br#""n""#.to_vec())));
+    }
+    let all: Vec<&str> = catalog.items.iter().map(|item| &*item.name).collect();
+    assert_eq!(all, ["first", "a", "b", "c"]);
+    let kept: usize = catalog.items.iter().map(|item| item.raw().len()).sum();
+    assert!(kept > BYTES_MAX / 4 * 3 && kept < BYTES_MAX);
+    // What is there already is no more than there was.
+    let again = catalog.add_page(Kind::Tools, page("a", &text).as_bytes());
+    assert!(again.is_ok());
+    let over = catalog.add_page(Kind::Tools, page("d", &text).as_bytes());
+    assert_eq!(over, Err(NoList));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What servers say, and what their clients are told of it.
 
-use super::{Said, Speaker, Unusable, answer_to, progress_to, said, write_event};
+use super::{Said, Speaker, Unusable, answer_to, progress_to, said, told, write_event};
 
 const A: Speaker<'_> = Speaker {
     name: "a",
@@ -27,6 +27,20 @@ fn an_answer_to_another_request_is_given_to_nobody() {
     let unread = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#;
     let told = unread.replace("null", "7").into_bytes();
     assert_eq!(of(unread), Ok(Said::Answer(told.into())));
+}
+
+#[test]
+fn an_answer_outside_a_call_is_given_to_nobody() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":"x","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#,
+    ] {
+        assert_eq!(told(text.as_bytes(), A), Err(Unusable::OtherId), "{text}");
+    }
+    let text = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    assert!(matches!(told(text, A), Ok(Said::Before { .. })));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use policy::secret::Secret;
 use testing::{Draw, seed};
 
-use super::{NoSession, OpenServer, Place, Principal, Sealer, Session};
+use super::{NoSession, OpenServer, Place, Principal, Sealer, Session, mark_of_session};
 use crate::client::Can;
 use crate::handshake::Abilities;
 use crate::version::Version;
@@ -141,6 +141,16 @@ fn a_key_is_rotated_through_the_one_before_it() {
     let foreign = Err(NoSession::Foreign);
     assert_eq!(new.open(of_old.as_bytes(), &at, &ADA, NOW), foreign);
     assert_eq!(old.open(of_both.as_bytes(), &at, &ADA, NOW), foreign);
+}
+
+#[test]
+fn the_mark_of_a_session_is_of_its_id_alone_so_that_a_new_secret_revives_none() {
+    // The first bytes of SHA-256 of "abc" (FIPS 180-2, B.1).
+    let of_abc = [
+        0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40, 0xde,
+    ];
+    assert_eq!(mark_of_session(b"abc"), of_abc);
+    assert_ne!(mark_of_session(b"abd"), of_abc);
 }
 
 #[test]

@@ -64,6 +64,16 @@ pub struct Allowed {
     begun: Begun,
 }
 
+/// A call that holds its share of every limit before the rules can be asked: what they are asked about has to be found first, and that is
+/// work.
+#[derive(Debug)]
+#[must_use = "authorize or fail it"]
+pub struct Counted {
+    admitted: Admitted,
+    /// The grant whose share it holds.
+    at: usize,
+}
+
 /// A call that may run, with what it holds.
 #[derive(Debug)]
 #[must_use = "settle or release it"]
@@ -243,6 +253,19 @@ impl Known {
         }
     }
 
+    /// Takes its share of every limit, as [`Allowed::admit_free`] does, and is authorized later.
+    ///
+    /// # Errors
+    /// The call is refused, and holds nothing.
+    pub fn count(self, chosen: Chosen<'_>, env: &mut Env<'_>) -> Result<Counted, Box<Ended>> {
+        let Self { begun } = self;
+        let admitted = Allowed { begun }.admit_free(chosen, env)?;
+        Ok(Counted {
+            admitted,
+            at: chosen.at,
+        })
+    }
+
     /// It is over, whatever became of it: its client left, say.
     #[must_use]
     pub fn over(self, outcome: Outcome, now: Mono) -> Ended {
@@ -253,6 +276,62 @@ impl Known {
     #[must_use]
     pub fn refuse(self, refusal: Refusal, now: Mono) -> Ended {
         self.begun.refuse(refusal, now)
+    }
+}
+
+impl Counted {
+    /// What is known of the call so far.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        self.admitted.record()
+    }
+
+    /// What it may come to, for the ledger.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        self.admitted.estimate()
+    }
+
+    /// It may be made, as [`Known::authorize`] has it; where another rule was chosen for it by now, it holds a share of that one's limits
+    /// in place of its own.
+    ///
+    /// # Errors
+    /// The call is refused: by rules it has counted, by limits it holds nothing.
+    pub fn authorize(
+        mut self,
+        call: &Call<'_>,
+        chosen: Chosen<'_>,
+        env: &mut Env<'_>,
+    ) -> Result<Admitted, Box<Ended>> {
+        let (s, begun) = (env.snapshot, &mut self.admitted.begun);
+        let mut reason = None;
+        let judged = s.authority.as_deref().map_or(Ok(()), |rules| {
+            authorize(rules, call, &begun.record, s, &mut reason)
+        });
+        if let Err(refusal) = judged {
+            begun.record.reason = reason;
+            return Err(Box::new(self.fail(refusal, env)));
+        }
+        if chosen.at == self.at {
+            return Ok(self.admitted);
+        }
+        let Admitted {
+            begun, reservation, ..
+        } = self.admitted;
+        reservation.release(env.now, s, env.levels);
+        Allowed { begun }.admit_free(chosen, env)
+    }
+
+    /// It is over; what it holds stands.
+    #[must_use]
+    pub fn over(self, outcome: Outcome, env: &mut Env<'_>) -> Ended {
+        self.admitted.settle(outcome, Tokens::default(), env)
+    }
+
+    /// It came to no good end for this; what it holds stands.
+    #[must_use]
+    pub fn fail(self, refusal: Refusal, env: &mut Env<'_>) -> Ended {
+        self.admitted.fail(refusal, env)
     }
 }
 

@@ -16,7 +16,7 @@ pub type Mark = [u8; 12];
 /// The sessions that were ended.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// How many there are: as long as there is none nobody waits for the rest.
+    /// How many there are: as long as there is none, which is so again once they would be over anyway, nobody waits for the rest.
     count: AtomicUsize,
     kept: Mutex<Kept>,
 }
@@ -34,6 +34,23 @@ impl Ended {
         if kept.until.insert(mark, until_unix_s).is_none() {
             kept.by_end.insert((until_unix_s, mark));
         }
+        self.purge(&mut kept, unix_s);
+    }
+
+    /// Whether a session was; `mark` is asked for where any was.
+    pub fn has(&self, unix_s: u64, mark: impl FnOnce() -> Mark) -> bool {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        // All workers wait for the lock, so that nothing is computed under it.
+        let mark = mark();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        self.purge(&mut kept, unix_s);
+        kept.until.contains_key(&mark)
+    }
+
+    /// Forgets those that would be over by now anyway, and where there are too many the first to expire.
+    fn purge(&self, kept: &mut Kept, unix_s: u64) {
         while let Some(&(until, first)) = kept.by_end.first() {
             if until > unix_s && kept.until.len() <= ENDED_MAX {
                 break;
@@ -42,15 +59,6 @@ impl Ended {
             kept.until.remove(&first);
         }
         self.count.store(kept.until.len(), Ordering::Release);
-    }
-
-    /// Whether a session was; `mark` is asked for where any was.
-    pub fn has(&self, mark: impl FnOnce() -> Mark) -> bool {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return false;
-        }
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.until.contains_key(&mark())
     }
 }
 
@@ -69,12 +77,14 @@ mod tests {
     #[test]
     fn a_session_that_was_ended_is_known_until_it_would_have_ended_by_itself() {
         let ended = Ended::default();
-        assert!(!ended.has(|| unreachable!("nobody asks")));
+        assert!(!ended.has(10, || unreachable!("nobody asks")));
         ended.end(mark(1), 100, 10);
         ended.end(mark(1), 100, 10);
-        assert!(ended.has(|| mark(1)) && !ended.has(|| mark(2)));
+        assert!(ended.has(99, || mark(1)) && !ended.has(99, || mark(2)));
+        assert!(!ended.has(100, || mark(1)));
+        assert!(!ended.has(100, || unreachable!("nothing is kept any more")));
         ended.end(mark(2), 300, 100);
-        assert!(!ended.has(|| mark(1)) && ended.has(|| mark(2)));
+        assert!(!ended.has(100, || mark(1)) && ended.has(100, || mark(2)));
     }
 
     #[test]
@@ -83,6 +93,7 @@ mod tests {
         for n in 0..=ENDED_MAX {
             ended.end(mark(n), 1000 + n as u64, 10);
         }
-        assert!(!ended.has(|| mark(0)) && ended.has(|| mark(1)) && ended.has(|| mark(ENDED_MAX)));
+        let has = |n| ended.has(10, || mark(n));
+        assert!(!has(0) && has(1) && has(ENDED_MAX));
     }
 }

@@ -342,7 +342,13 @@ fn every_body_is_the_json_that_openai_sdks_read() {
         assert_eq!(error["param"].as_str(), reply.param);
         assert!(error.get("param").is_some(), "present even when null");
         assert!(!reply.message.is_empty());
-        assert!((400..600).contains(&reply.status));
+        // Within JSON-RPC an error is an answer.
+        let is_answer = matches!(
+            refusal,
+            Refusal::McpMethod { .. } | Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. }
+        );
+        assert_eq!(reply.status == 200, is_answer, "{}", reply.code);
+        assert!(is_answer || (400..600).contains(&reply.status));
         // An upstream's own 429 stays one, so that clients back off.
         let is_busy = matches!(refusal, Refusal::UpstreamBusy { .. });
         assert!(

@@ -364,3 +364,46 @@ fn a_message_that_an_env_of_another_moment_ends_says_how_long_it_took() {
     let ended = known.refuse(Refusal::NoSuchPath, now.now);
     assert_eq!(ended.record.duration.as_millis(), 40);
 }
+
+#[test]
+fn what_is_counted_before_it_is_known_what_it_asks_for_counts_however_it_ends() {
+    let mut world = world(|s| s.authority = Some(Arc::new(NoHarbour::default())));
+    let call = |path| Call {
+        method: "brew",
+        path,
+        operation: "brew",
+        source: SOMEWHERE,
+        route: None,
+        model: None,
+    };
+    let mut left = Vec::new();
+    for thing in ["harbour", "tea", "nowhere"] {
+        let known = identified("from ide brew it", &mut world).expect("a caller");
+        let env = &mut world.env();
+        let workload = known.record().workload.expect("a caller");
+        let chosen = route::choose(env.snapshot, workload, None).expect("a route");
+        let counted = known.count(chosen, env).expect("it has a share");
+        let ended = match thing {
+            "nowhere" => counted.fail(Refusal::NoSuchPath, env),
+            _ => match counted.authorize(&call(thing), chosen, env) {
+                Ok(admitted) => admitted.settle(Outcome::Completed, Tokens::default(), env),
+                Err(ended) => *ended,
+            },
+        };
+        left.push((code(&ended), ended.record.outcome, world.left(0)));
+    }
+    assert_eq!(
+        left,
+        [
+            ("not_authorized", Outcome::Refused, 2),
+            ("", Outcome::Completed, 1),
+            ("unknown_url", Outcome::Refused, 0),
+        ]
+    );
+    let known = identified("from ide brew it", &mut world).expect("a caller");
+    let env = &mut world.env();
+    let workload = known.record().workload.expect("a caller");
+    let chosen = route::choose(env.snapshot, workload, None).expect("a route");
+    let refused = known.count(chosen, env).expect_err("nothing is left");
+    assert_eq!(code(&refused), "rate_limit_exceeded");
+}

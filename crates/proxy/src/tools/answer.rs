@@ -69,11 +69,9 @@ pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: 
         _ => Vec::new(),
     };
     let body = reply::error_with(id, number, &told.message, told.code, &further);
-    // To JSON-RPC an error is an answer; by another status clients would not know it from one of HTTP.
     let status = match &refusal {
-        Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. } => 200,
+        // As the version without sessions has it.
         Refusal::McpMethod { .. } if is_modern => 404,
-        Refusal::McpMethod { .. } => 200,
         _ => told.status,
     };
     client.begin(status, BodyLength::Length(body.len() as u64));

@@ -72,7 +72,7 @@ pub(super) struct Says<'a> {
 pub(super) enum Failed {
     /// Nothing came, or a status that is no answer.
     Upstream(Failure),
-    /// The gate has no credential for it, or it was refused.
+    /// It refused the gate's credential.
     Credential,
     /// The server has no such session any more.
     SessionGone,
@@ -82,6 +82,8 @@ pub(super) enum Failed {
     TooLong,
     /// There is no room for it beside the answers that are being read.
     NoRoom,
+    /// What the servers of a rule call their sessions does not fit into one id.
+    IdTooLong,
     /// It is nothing that its client could be told.
     NotBridged(Box<str>),
     /// A bug.
@@ -94,7 +96,7 @@ impl Failed {
             Self::Upstream(failure) => Refusal::Upstream(*failure),
             Self::Credential => Refusal::UpstreamCredential,
             Self::SessionGone => Refusal::McpSessionNotFound,
-            Self::Unusable(_) | Self::TooLong => Refusal::UpstreamFormat,
+            Self::Unusable(_) | Self::TooLong | Self::IdTooLong => Refusal::UpstreamFormat,
             Self::NoRoom => Refusal::Overloaded,
             Self::NotBridged(says) => Refusal::McpNotBridged { says: says.clone() },
             Self::Bug => OUT_OF_ORDER,
@@ -106,6 +108,10 @@ impl Failed {
         match self {
             Self::Unusable(unusable) => Some(unusable.to_string().into()),
             Self::TooLong => Some("the server's answer is longer than may be".into()),
+            Self::IdTooLong => Some(
+                "the servers' ids of their sessions do not fit into one id: give the route fewer servers"
+                    .into(),
+            ),
             Self::SessionGone => Some("the server has no such session any more".into()),
             Self::Upstream(_)
             | Self::Credential
@@ -178,7 +184,10 @@ impl Asker<'_> {
         }
         let minting = minter.mint(None);
         let minted = self.worker.timers.timeout(timeouts.connect, minting).await;
-        minted.ok().flatten().map(Some).ok_or(Failed::Credential)
+        let minted = minted.ok().flatten();
+        minted
+            .map(Some)
+            .ok_or(Failed::Upstream(Failure::Credential))
     }
 
     async fn attempt(

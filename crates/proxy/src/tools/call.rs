@@ -9,7 +9,9 @@ use mcp::session::Principal;
 use policy::caller::{Caller, Proven};
 use policy::clock::Mono;
 use policy::exchange::Env;
-use policy::front::{Admitted, Allowed, Asking, Begun, Ended, Http, Identification, Known};
+use policy::front::{
+    Admitted, Allowed, Asking, Begun, Counted, Ended, Http, Identification, Known,
+};
 use policy::id::EndpointId;
 use policy::mcp::{Mcp, McpRoute};
 use policy::operation::Operation;
@@ -68,6 +70,7 @@ pub(super) struct Facts {
 enum Stage {
     Begun(Begun),
     Known(Known),
+    Counted(Box<Counted>),
     Allowed(Allowed),
     Admitted(Box<Admitted>),
     Ended(Box<Ended>),
@@ -155,11 +158,36 @@ impl Call {
         match &self.stage {
             Stage::Begun(begun) => Some(begun.record()),
             Stage::Known(known) => Some(known.record()),
+            Stage::Counted(counted) => Some(counted.record()),
             Stage::Allowed(allowed) => Some(allowed.record()),
             Stage::Admitted(admitted) => Some(admitted.record()),
             Stage::Ended(ended) => Some(&ended.record),
             Stage::Over => None,
         }
+    }
+
+    /// It holds its share of every limit.
+    pub(super) const fn is_counted(&self) -> bool {
+        matches!(self.stage, Stage::Counted(_))
+    }
+
+    /// Its limits allow it, whatever the rules of the configuration will say: it counts from now on.
+    pub(super) fn count(&mut self, chosen: Chosen<'_>) -> Result<(), Stop> {
+        let Stage::Known(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Err(self.refuse(OUT_OF_ORDER));
+        };
+        let (now, view) = (self.worker.now(), Rc::clone(&self.view));
+        let counted = match env(&view, now, |env| known.count(chosen, env)) {
+            Ok(counted) => counted,
+            Err(ended) => return Err(self.ended(ended)),
+        };
+        let (record, estimate) = (counted.record(), counted.estimate());
+        let snapshot = view.snapshot();
+        self.entry = self
+            .worker
+            .ledger(|ledger| ledger.admit(snapshot, record, estimate, None));
+        self.stage = Stage::Counted(Box::new(counted));
+        Ok(())
     }
 
     /// The rules of the configuration allow it, and where it counts, its limits do.
@@ -169,11 +197,22 @@ impl Call {
         chosen: Chosen<'_>,
         counts: bool,
     ) -> Result<(), Stop> {
-        let Stage::Known(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
-            return Err(self.refuse(OUT_OF_ORDER));
-        };
         let now = self.worker.now();
         let view = Rc::clone(&self.view);
+        let known = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Known(known) => known,
+            Stage::Counted(counted) => {
+                match env(&view, now, |env| counted.authorize(asked, chosen, env)) {
+                    Ok(admitted) => self.stage = Stage::Admitted(Box::new(admitted)),
+                    Err(ended) => return Err(self.ended(ended)),
+                }
+                return Ok(());
+            }
+            other => {
+                self.stage = other;
+                return Err(self.refuse(OUT_OF_ORDER));
+            }
+        };
         let allowed = match known.authorize(asked, view.snapshot(), now) {
             Ok(allowed) => allowed,
             Err(ended) => return Err(self.ended(ended)),
@@ -195,12 +234,13 @@ impl Call {
         Ok(())
     }
 
-    /// Refuses it: it was sent to nobody.
+    /// Refuses it: it was sent to nobody. It holds nothing, unless it was counted before.
     pub(super) fn refuse(&mut self, refusal: Refusal) -> Stop {
         let now = self.worker.now();
         let ended = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Begun(begun) => begun.refuse(refusal, now),
             Stage::Known(known) => known.refuse(refusal, now),
+            Stage::Counted(counted) => env(&self.view, now, |env| counted.fail(refusal, env)),
             Stage::Allowed(allowed) => allowed.refuse(refusal, now),
             Stage::Admitted(admitted) => env(&self.view, now, |env| admitted.release(refusal, env)),
             Stage::Ended(ended) => *ended,
@@ -261,6 +301,7 @@ impl Call {
             Stage::Over => return,
             Stage::Begun(begun) => begun.over(outcome, now),
             Stage::Known(known) => known.over(outcome, now),
+            Stage::Counted(counted) => env(&self.view, now, |env| counted.over(outcome, env)),
             Stage::Allowed(allowed) => allowed.over(outcome, now),
             Stage::Admitted(admitted) => env(&self.view, now, |env| {
                 admitted.settle(outcome, Tokens::default(), env)

@@ -39,7 +39,7 @@ pub(super) struct Asked<'a> {
     pub(super) id: &'a [u8],
 }
 
-/// Sends a request to the server that has what it names.
+/// Sends a request, which is counted, to the server that has what it names.
 pub(super) async fn forward<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
@@ -93,7 +93,7 @@ pub(super) async fn forward<D: Downstream>(
     let answering = Answering {
         server,
         rule,
-        session: session_id(arrived.head),
+        arrived,
         id: asked.id,
         sent_id,
         takes_events: takes_events(arrived.head),
@@ -129,10 +129,10 @@ async fn hold<D: Downstream>(
     client: &mut D,
 ) -> Result<(), Stop> {
     let view = Rc::clone(&call.view);
-    let Some((config, tools)) = Call::config(&view) else {
+    let Some((config, _)) = Call::config(&view) else {
         return Err(call.refuse(OUT_OF_ORDER));
     };
-    let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+    let mark = mcp::session::mark_of_session(session_id(arrived.head));
     let (until, name) = (session.until_unix_s, &meant.server.name);
     if asked.method == "resources/unsubscribe" {
         config.held.unsubscribe(mark, until, name, &meant.own);
@@ -212,8 +212,8 @@ fn body_for(
 
 /// Which log messages a client with a session wants.
 fn level_of(call: &Call, arrived: &Arrived<'_>) -> Option<Box<str>> {
-    let (config, tools) = Call::config(&call.view)?;
-    let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+    let (config, _) = Call::config(&call.view)?;
+    let mark = mcp::session::mark_of_session(session_id(arrived.head));
     config.held.level(&mark)
 }
 

@@ -18,6 +18,7 @@ use policy::refusal::Refusal;
 use super::answer;
 use super::call::{Call, OUT_OF_ORDER, Stop};
 use super::join::while_there;
+use super::session_id;
 use super::stream::{Answering, QUIET, QUIET_EVERY, begin, refused};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
@@ -55,10 +56,10 @@ pub(super) async fn answers<D: Downstream>(
         return Err(refused(call, of, refusal, client).await?);
     }
     let view = call.view.clone();
-    let Some((config, tools)) = Call::config(&view) else {
+    let Some((config, _)) = Call::config(&view) else {
         return Err(call.refuse(OUT_OF_ORDER));
     };
-    let mark = tools.sealer.mark_of_session(of.session);
+    let mark = mcp::session::mark_of_session(session_id(of.arrived.head));
     let (mut asked, mut out): (Vec<Asked<'_>>, _) = (Vec::new(), Vec::new());
     for need in &needs.requests {
         let Some(question) = config.waiting.ask(mark) else {

@@ -20,7 +20,7 @@ use mcp::place::{Of, Place};
 use mcp::reply::string;
 use mcp::session::{OpenServer, Session};
 use mcp::target::{Target, has_one_reading};
-use policy::mcp::{McpRoute, Server, plain_uri};
+use policy::mcp::{McpRoute, Server};
 use policy::refusal::Refusal;
 
 use super::ask::Asker;
@@ -28,10 +28,10 @@ use super::call::{Call, OUT_OF_ORDER, Stop};
 use super::join::while_there;
 use super::modern::{bad_params, opened};
 use super::read::request;
-use super::requests::{may_see, may_use, rule_of, sought};
+use super::requests::{may_hear, may_see, rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
 use super::stream::{QUIET, QUIET_EVERY, begin, speaker};
-use super::{Arrived, admitted, answer, asker, open, within};
+use super::{Arrived, admitted, answer, asker, counted, open, within};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -51,6 +51,7 @@ pub(super) async fn serve<D: Downstream>(
         Ok(filter) => filter,
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
+    counted(call, arrived, client).await?;
     let session = opened(call, None, client).await?;
     let abilities = session.servers.iter().map(|open| open.abilities);
     let abilities = abilities.fold(Abilities::default(), Abilities::and);
@@ -145,12 +146,14 @@ async fn listen<D: Downstream>(
     let mut over = pin!(worker.timers.sleep(longest.unwrap_or_default()));
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
+    quiet.set(QUIET_EVERY);
     loop {
         if !stream.out.is_empty() {
             answer::sent(call, client, &stream.out, false).await?;
             stream.out.clear();
+            // Only what was sent shows that the stream is there.
+            quiet.set(QUIET_EVERY);
         }
-        quiet.set(QUIET_EVERY);
         let turn = poll_fn(|cx| {
             if over.as_mut().poll(cx).is_ready()
                 || drained.as_mut().poll(cx).is_ready()
@@ -211,11 +214,7 @@ async fn resource<D: Downstream>(
     let Ok(meant) = sought(call, view, rule, session, &target, client).await? else {
         return Ok(None);
     };
-    let kind = Kind::Resources;
-    let may_use = |own: &str| may_use(call, view, arrived, kind, meant.server, own);
-    let is_seen = may_see(rule, meant.server, kind, &meant.own)
-        && may_use(&meant.own)
-        && plain_uri(&meant.own).is_none_or(|plain| may_use(&plain));
+    let is_seen = may_hear(call, arrived, rule, (meant.server, &meant.own));
     Ok(is_seen.then(|| ((&*meant.server.name).into(), meant.own)))
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mcp::catalog::{Catalog, Kind, Source};
 use mcp::session::{OpenServer, Session};
+use policy::attempt::Failure;
 use policy::mcp::{Mcp, McpRoute, Server};
 
 use super::ask::{Asker, Failed};
@@ -119,9 +120,21 @@ async fn one(
     if let Some(kept) = tools.list(key, now(), config) {
         return Ok((kept, tools.left(key, now(), config)));
     }
+    let session = open.id.as_deref();
+    if tools.failures.has(key, now(), session) {
+        return Err(Failed::Upstream(Failure::Exhausted));
+    }
     let changes = server.changes.count();
-    let list = asker.list(server, open, kind, config.within).await?;
-    let list = Rc::new(list);
+    let list = match asker.list(server, open, kind, config.within).await {
+        Ok(list) => Rc::new(list),
+        Err(failed) => {
+            // A session that is gone is begun anew; room of the gate's own comes back by itself.
+            if !matches!(failed, Failed::SessionGone | Failed::NoRoom) {
+                tools.failures.keep(key, now(), session);
+            }
+            return Err(failed);
+        }
+    };
     tools.keep(key, now(), changes, &list);
     Ok((list, tools.left(key, now(), config)))
 }

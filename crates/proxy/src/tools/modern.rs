@@ -23,7 +23,7 @@ use wire::head::{Known, RequestHead};
 use super::ask::Failed;
 use super::call::{Call, Stop};
 use super::forward::{Asked, forward};
-use super::{Arrived, admitted, answer, invalid, listen, open, requests};
+use super::{Arrived, admitted, answer, counted, invalid, listen, open, requests};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -73,6 +73,7 @@ pub(super) async fn serve<D: Downstream>(
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
     if let Some(kind) = Kind::listed_by(method) {
+        counted(call, arrived, client).await?;
         let session = opened(call, None, client).await?;
         return requests::list(call, arrived, &session, kind, id, client).await;
     }
@@ -80,6 +81,8 @@ pub(super) async fn serve<D: Downstream>(
         (discover::METHOD, _) => discovered(call, arrived, id, client).await,
         (mcp::listen::METHOD, _) => listen::serve(call, arrived, message, id, client).await,
         (_, Some(target)) => {
+            requests::named(call, &target);
+            counted(call, arrived, client).await?;
             let only = place_of(call, &target);
             let session = opened(call, only, client).await?;
             let asked = Asked {

@@ -22,8 +22,8 @@ use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::forward::{Asked, forward};
 use super::join::{Boxed, all, while_there};
 use super::{
-    Arrived, admitted, answer, asker, invalid, lists, modern, session, session_id, session_of,
-    within,
+    Arrived, admitted, answer, asker, counted, invalid, lists, modern, session, session_id,
+    session_of, within,
 };
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -70,6 +70,8 @@ pub(super) async fn serve<D: Downstream>(
                 log_level: None,
                 id,
             };
+            named(call, &target);
+            counted(call, arrived, client).await?;
             forward(call, arrived, &open, &asked, client).await
         }
         _ => {
@@ -77,6 +79,11 @@ pub(super) async fn serve<D: Downstream>(
             Err(call.refuse(Refusal::McpMethod { method }))
         }
     }
+}
+
+/// The record says what its client named, until it is known what that is.
+pub(super) fn named(call: &mut Call, target: &Target<'_>) {
+    call.facts.named = Some(shortened(target));
 }
 
 /// The rule of a message's caller.
@@ -179,6 +186,21 @@ pub(super) fn may_use(
     policy::front::authorize(rules, &asked, record, snapshot, &mut None).is_ok()
 }
 
+/// Whether the caller may hear of a server's own resource: filters and rules let it be read, however its URI is written.
+pub(super) fn may_hear(
+    call: &Call,
+    arrived: &Arrived<'_>,
+    rule: &McpRoute,
+    (server, own): (&Server, &str),
+) -> bool {
+    let kind = Kind::Resources;
+    let view = &call.view;
+    let may_use = |own: &str| may_use(call, view, arrived, kind, server, own);
+    may_see(rule, server, kind, own)
+        && may_use(own)
+        && plain_uri(own).is_none_or(|plain| may_use(&plain))
+}
+
 /// A server's own thing.
 pub(super) struct Meant<'v> {
     pub(super) server: &'v Server,
@@ -194,8 +216,13 @@ pub(super) fn not_found(target: &Target<'_>) -> Refusal {
     };
     Refusal::McpNotFound {
         what,
-        name: target.name.chars().take(256).collect::<String>().into(),
+        name: shortened(target),
     }
+}
+
+/// What a client named, as far as it is told and recorded.
+fn shortened(target: &Target<'_>) -> Box<str> {
+    target.name.chars().take(256).collect::<String>().into()
 }
 
 /// What a name stands for.
@@ -249,7 +276,7 @@ pub(super) async fn sought<'v, D: Downstream>(
             }
             Looked::Two(one, other) => {
                 let (one, other) = (one.into(), other.into());
-                let name = target.name.chars().take(256).collect::<String>().into();
+                let name = shortened(target);
                 return Ok(Err(Refusal::McpAmbiguous { name, one, other }));
             }
             Looked::Nowhere => {}
@@ -327,8 +354,8 @@ async fn set_level<D: Downstream>(
     };
     let (asker, within) = (asker(&worker, &view, &call_id), within(call));
     let is_told_each_time = open.servers.iter().any(|of| of.version.is_modern());
-    if let (true, Some(level), Some((_, tools))) = (is_told_each_time, level, Call::config(&view)) {
-        let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+    if let (true, Some(level)) = (is_told_each_time, level) {
+        let mark = mcp::session::mark_of_session(session_id(arrived.head));
         config.held.set_level(mark, open.until_unix_s, level.name());
     }
     let servers = config.servers_of(rule).filter_map(|server| {

@@ -19,7 +19,7 @@ use wire::head::Method;
 use mcp::envelope::{Message, Says};
 
 use super::ask::{self, Asker, Failed, Request};
-use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
+use super::call::{Call, Stop, principal, rule};
 use super::join::{Boxed, all, while_there};
 use super::read::{request, result};
 use super::{Arrived, admitted, answer, asker, invalid, open, session_id, session_of, within};
@@ -86,8 +86,9 @@ pub(super) async fn begin<D: Downstream>(
         let failed = failed.unwrap_or(Failed::Upstream(Failure::Exhausted));
         return Err(call.failed(&failed));
     }
-    let Some(sealed) = sealed(call, session) else {
-        return Err(call.fail(OUT_OF_ORDER));
+    let sealed = match sealed(call, session) {
+        Ok(sealed) => sealed,
+        Err(failed) => return Err(call.failed(&failed)),
     };
     let told = mcp::reply::result(id, &told(asked.version, &known));
     answer::message(call, client, &told, Some(&sealed)).await
@@ -130,9 +131,13 @@ fn servers_of<'v>(call: &Call, view: &'v WorkerSnapshot) -> Vec<&'v Server> {
 }
 
 /// The session's id.
-fn sealed(call: &Call, session: Session) -> Option<String> {
-    let (record, (config, tools)) = (call.record()?, Call::config(&call.view)?);
-    let (nth, ..) = rule(record, &call.view).ok()?;
+fn sealed(call: &Call, session: Session) -> Result<String, Failed> {
+    let (Some(record), Some((config, tools))) = (call.record(), Call::config(&call.view)) else {
+        return Err(Failed::Bug);
+    };
+    let nth = rule(record, &call.view).map(|(nth, ..)| nth);
+    let place = nth.ok().and_then(|nth| tools.places.get(nth));
+    let place = place.ok_or(Failed::Bug)?;
     let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
     let session = Session {
         until_unix_s: unix_s.saturating_add(config.session.as_secs()),
@@ -140,11 +145,10 @@ fn sealed(call: &Call, session: Session) -> Option<String> {
     };
     let mut nonce = [0; NONCE_BYTES];
     let chance = rustls::crypto::ring::default_provider().secure_random;
-    chance.fill(&mut nonce).ok()?;
+    chance.fill(&mut nonce).map_err(|_| Failed::Bug)?;
     let who = principal(record, &call.view);
-    tools
-        .sealer
-        .seal(&session, tools.places.get(nth)?, &who, nonce)
+    let sealed = tools.sealer.seal(&session, place, &who, nonce);
+    sealed.ok_or(Failed::IdTooLong)
 }
 
 /// A client tells what nobody answers.
@@ -210,8 +214,8 @@ async fn heard<D: Downstream>(
         });
     let is_waited_for = Call::config(&view)
         .zip(number)
-        .is_some_and(|((config, tools), number)| {
-            let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+        .is_some_and(|((config, _), number)| {
+            let mark = mcp::session::mark_of_session(session_id(arrived.head));
             config.waiting.answer(number, mark, answer.to_vec())
         });
     if !is_waited_for {
@@ -231,9 +235,9 @@ pub(super) async fn end<D: Downstream>(
 ) -> Result<(), Stop> {
     let session = session_of(call, arrived.head)?;
     admitted(call, arrived, "DELETE", None, false, client).await?;
-    if let Some((config, tools)) = Call::config(&call.view) {
+    if let Some((config, _)) = Call::config(&call.view) {
         let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
-        let mark = tools.sealer.mark_of_session(session_id(arrived.head));
+        let mark = mcp::session::mark_of_session(session_id(arrived.head));
         config.ended.end(mark, session.until_unix_s, unix_s);
     }
     to_all(call, &session, Method::Delete, &Bytes::new(), client).await?;

@@ -13,31 +13,29 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp::discover::own_params;
-use mcp::events::{told, write_place};
+use mcp::events::{said, told, write_place};
 use mcp::handshake::Abilities;
 use mcp::listen::{ACKNOWLEDGED, Filter, method_of};
 use mcp::place::{Of, Place};
 use mcp::session::{OpenServer, Session};
 use policy::attempt::Failure;
-use policy::mcp::{Mark, Mcp, McpRoute, Server};
+use policy::mcp::{Mark, Mcp, Server};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method};
 use wire::sse::{DataReader, Whole};
 
+use super::again::Again;
 use super::ask::{Asker, Began, Failed, Form, Request, Says, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::join::while_there;
 use super::read::{Held, next, request};
+use super::requests::may_hear;
 use super::stream::{QUIET, QUIET_EVERY, begin, pass_on, speaker};
 use super::{Arrived, admitted, answer, asker, session_id, session_of, within};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::timers::Timers;
 
-/// How soon a stream is opened again that its server ended, unless that says another time.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How late at most, where that fails.
-const AGAIN_AFTER_MOST: Duration = Duration::from_secs(60);
 /// What a request that no such stream is for is told.
 const NO_STREAM: &str = "POST, DELETE";
 
@@ -71,8 +69,8 @@ pub(super) async fn serve<D: Downstream>(
     let (worker, call_id) = (call.worker.clone(), call.id.clone());
     let asker = asker(&worker, &view, &call_id);
     let servers: Vec<&Server> = config.servers_of(rule).collect();
-    let is_call = place.of == Of::Call;
-    let mark = tools.sealer.mark_of_session(session_id);
+    let is_call = place.request().is_some();
+    let mark = mcp::session::mark_of_session(session_id);
     // One without sessions may be listened to later.
     let may_come = !is_call
         && session
@@ -104,7 +102,6 @@ pub(super) async fn serve<D: Downstream>(
     begin(call, client).await?;
     let until = Duration::from_secs(session.until_unix_s.saturating_sub(unix_s(call)));
     let mut stream = Standing {
-        rule,
         place: place.clone(),
         session_id,
         out: Vec::new(),
@@ -113,8 +110,8 @@ pub(super) async fn serve<D: Downstream>(
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
     let (mut told, mut changes): (u64, u64) = (0, 0);
+    quiet.set(QUIET_EVERY);
     loop {
-        quiet.set(QUIET_EVERY);
         let turn = poll_fn(|cx| {
             if over.as_mut().poll(cx).is_ready()
                 || drained.as_mut().poll(cx).is_ready()
@@ -151,8 +148,9 @@ pub(super) async fn serve<D: Downstream>(
                 false
             }
             Turn::Said(said) => {
+                let may_hear = |own: &str| may_hear(call, arrived, rule, (said.server, own));
                 for event in said.events {
-                    stream.take(asker, said.server, event);
+                    stream.take(asker, (said.server, &may_hear), event);
                 }
                 lanes.are_over() && !may_come
             }
@@ -160,6 +158,8 @@ pub(super) async fn serve<D: Downstream>(
         told += stream.out.len() as u64;
         if is_over || !stream.out.is_empty() {
             answer::sent(call, client, &stream.out, is_over).await?;
+            // Only what was sent shows that the stream is there.
+            quiet.set(QUIET_EVERY);
         }
         if is_over {
             tracing::debug!(told, "a standing stream of tools is over");
@@ -195,21 +195,25 @@ impl Drop for Done<'_> {
 
 /// What its client is sent.
 struct Standing<'a> {
-    rule: &'a McpRoute,
     place: Place,
     session_id: &'a [u8],
     out: Vec<u8>,
 }
 
 impl Standing<'_> {
-    fn take(&mut self, asker: Asker<'_>, server: &Server, event: Event) {
+    fn take(
+        &mut self,
+        asker: Asker<'_>,
+        (server, may_hear): (&Server, &dyn Fn(&str) -> bool),
+        event: Event,
+    ) {
         let is_place = event
             .id
             .is_some_and(|id| self.place.move_to(&server.name, &id));
         let config = Call::config(asker.view).filter(|_| is_place);
         let id = config.and_then(|(_, tools)| self.place.write(&tools.sealer, self.session_id));
         let Some(data) = event.data.filter(|data| !data.is_empty()) else {
-            let retry = event.retry_ms.filter(|_| self.place.of == Of::Call);
+            let retry = event.retry_ms.filter(|_| self.place.request().is_some());
             if id.is_some() || retry.is_some() {
                 write_place(id.as_deref(), retry, &mut self.out);
             }
@@ -217,10 +221,14 @@ impl Standing<'_> {
         };
         // What is no message is for nobody, and what follows it may be one; that a server listens is for the gate.
         let is_own = method_of(&data).as_deref() == Some(ACKNOWLEDGED);
-        if let Ok(said) = told(&data, speaker(asker, server))
+        let heard = match self.place.request() {
+            Some(asked) => said(&data, speaker(asker, server), asked),
+            None => told(&data, speaker(asker, server)),
+        };
+        if let Ok(said) = heard
             && !is_own
         {
-            pass_on(said, (self.rule, server), id.as_deref(), &mut self.out);
+            pass_on(said, (server, may_hear), id.as_deref(), &mut self.out);
         }
     }
 }
@@ -362,11 +370,13 @@ impl<'v> Lanes<'v> {
             };
             let (server, has_begun) = (lane.server, lane.has_begun);
             self.has_begun |= has_begun;
-            let is_gone = matches!(lane.over, Some(Failed::SessionGone));
+            let is_gone = matches!(lane.over, Some(Over::Failed(Failed::SessionGone)));
             match lane.over.take() {
-                Some(failed) => {
+                Some(over) => {
                     drop(self.stepping.swap_remove(at));
-                    self.failed = Some(failed);
+                    if let Over::Failed(failed) = over {
+                        self.failed = Some(failed);
+                    }
                 }
                 None => stepping.stepping = Box::pin(lane.step()),
             }
@@ -389,7 +399,7 @@ fn lanes<'v>(
     place: &Place,
     wanted: &dyn Fn(&OpenServer) -> Option<Wanted>,
 ) -> impl Iterator<Item = Lane<'v>> {
-    let is_call = place.of == Of::Call;
+    let is_call = place.request().is_some();
     session.servers.iter().filter_map(move |open| {
         let server = servers.iter().find(|server| *server.name == *open.name)?;
         let last = place.of_server(&open.name);
@@ -404,10 +414,17 @@ fn lanes<'v>(
             stream: None,
             held: Held::new(asker),
             after: Duration::ZERO,
-            failures: 0,
+            again: Again::default(),
             over: None,
         })
     })
+}
+
+/// Why a lane is over.
+enum Over {
+    /// Its server has no such stream, or has said all of it.
+    Ended,
+    Failed(Failed),
 }
 
 /// One server's stream.
@@ -424,9 +441,8 @@ struct Lane<'v> {
     held: Held<'v>,
     /// How long it waits before it opens the stream again.
     after: Duration,
-    failures: u32,
-    /// It is over, for this reason.
-    over: Option<Failed>,
+    again: Again,
+    over: Option<Over>,
 }
 
 impl<'v> Lane<'v> {
@@ -466,11 +482,11 @@ impl<'v> Lane<'v> {
         match sent.and_then(|began| Ok((form(&began.response, has_session)?, began))) {
             Ok((Form::Events, began)) => {
                 self.has_begun = true;
-                self.failures = 0;
+                self.again.begun();
                 self.stream = Some((began, DataReader::new()));
             }
             // It has none, and will have none.
-            Ok(_) => self.over = Some(Failed::Bug),
+            Ok(_) => self.over = Some(Over::Ended),
             Err(failed) => self.failed(failed),
         }
     }
@@ -478,13 +494,11 @@ impl<'v> Lane<'v> {
     /// It broke off, or did not come: a stream that once was is opened again, later each time.
     fn failed(&mut self, failed: Failed) {
         let is_passing = matches!(&failed, Failed::Upstream(failure) if !is_refused(*failure));
-        if !is_passing || self.is_call || !self.has_begun && self.failures > 3 {
-            self.over = Some(failed);
+        if !is_passing || self.is_call || !self.has_begun && self.again.silent() > 3 {
+            self.over = Some(Over::Failed(failed));
             return;
         }
-        let times = 1 << self.failures.min(6);
-        self.failures += 1;
-        self.after = (AGAIN_AFTER * times).min(AGAIN_AFTER_MOST);
+        self.after = self.again.after();
     }
 
     async fn read(mut self, mut began: Began, mut reader: DataReader) -> (Self, Vec<Event>) {
@@ -503,16 +517,19 @@ impl<'v> Lane<'v> {
                 self.last = Some(id.to_owned());
             }
             if let Some(retry) = event.retry_ms {
-                self.after = Duration::from_millis(retry.into()).min(AGAIN_AFTER_MOST);
+                self.again.retry(retry);
+            }
+            if event.data.as_ref().is_some_and(|data| !data.is_empty()) {
+                self.again.said();
             }
         }
         match read {
             Ok(false) => match self.held.is_now(reader.held()) {
                 Ok(()) => self.stream = Some((began, reader)),
-                Err(failed) => self.over = Some(failed),
+                Err(failed) => self.over = Some(Over::Failed(failed)),
             },
-            Ok(true) if self.is_call => self.over = Some(Failed::Bug),
-            Ok(true) => self.after = self.after.max(AGAIN_AFTER),
+            Ok(true) if self.is_call => self.over = Some(Over::Ended),
+            Ok(true) => self.after = self.again.after(),
             Err(failure) => self.failed(Failed::Upstream(failure)),
         }
         (self, events)

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use mcp::bridge::{Legacy, Needs, told_legacy, told_modern, with_id};
-use mcp::catalog::Kind;
 use mcp::client::Can;
 use mcp::events::{Asks, Said, Speaker, said, write_event, write_place};
 use mcp::modern::Level;
@@ -27,7 +26,8 @@ use super::call::{Call, Stop};
 use super::join::while_there;
 use super::open;
 use super::read::{Held, next, whole};
-use super::requests::may_see;
+use super::requests::may_hear;
+use super::{Arrived, session_id};
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
 
@@ -36,8 +36,8 @@ pub(super) struct Answering<'a> {
     pub(super) server: &'a Server,
     /// The rule of its client.
     pub(super) rule: &'a McpRoute,
-    /// The id of its client's session.
-    pub(super) session: &'a [u8],
+    /// The request, which says its client's session.
+    pub(super) arrived: &'a Arrived<'a>,
     /// The request's id, as written.
     pub(super) id: &'a [u8],
     /// The id under which the server was asked.
@@ -271,7 +271,7 @@ async fn events<D: Downstream>(
     let mut passing = Passing {
         of,
         asker,
-        place: Place::new(Of::Call),
+        place: Place::new(Of::Call(of.id.into())),
         out: Vec::new(),
         asks: Vec::new(),
         needs: None,
@@ -282,7 +282,9 @@ async fn events<D: Downstream>(
     loop {
         deadline.set(began.timeouts.idle);
         passing.out.clear();
-        let take = |data: &[u8]| reader.push_whole(data, |event| passing.take(event));
+        let caller = &*call;
+        let may_hear = |own: &str| may_hear(caller, of.arrived, of.rule, (of.server, own));
+        let take = |data: &[u8]| reader.push_whole(data, |event| passing.take(event, &may_hear));
         let read = next(asker, body, &mut deadline, take);
         let is_over = while_there(read, asker.worker, client).await?;
         answer_server(
@@ -365,7 +367,7 @@ struct Passing<'a> {
 }
 
 impl Passing<'_> {
-    fn take(&mut self, event: Whole<'_>) {
+    fn take(&mut self, event: Whole<'_>, may_hear: &dyn Fn(&str) -> bool) {
         if self.end.is_some() {
             return;
         }
@@ -396,7 +398,7 @@ impl Passing<'_> {
                 Err(failed) => self.end = Some(Err(failed)),
             },
             Ok(before) if self.of.may_hear(&before) => {
-                pass_on(before, (self.of.rule, server), id.as_deref(), &mut self.out);
+                pass_on(before, (server, may_hear), id.as_deref(), &mut self.out);
             }
             Ok(Said::Before {
                 asks,
@@ -415,7 +417,8 @@ impl Passing<'_> {
 
     fn id(&self) -> Option<String> {
         let (_, tools) = Call::config(self.asker.view)?;
-        self.place.write(&tools.sealer, self.of.session)
+        self.place
+            .write(&tools.sealer, session_id(self.of.arrived.head))
     }
 }
 
@@ -431,7 +434,7 @@ pub(super) fn speaker<'s>(asker: Asker<'_>, server: &'s Server) -> Speaker<'s> {
 /// Writes what a server said for a client that may hear of it.
 pub(super) fn pass_on(
     said: Said<'_>,
-    (rule, server): (&McpRoute, &Server),
+    (server, may_hear): (&Server, &dyn Fn(&str) -> bool),
     id: Option<&str>,
     out: &mut Vec<u8>,
 ) {
@@ -446,8 +449,7 @@ pub(super) fn pass_on(
             if is_list_changed {
                 server.changes.tell();
             }
-            let may_hear = |uri: Box<str>| may_see(rule, server, Kind::Resources, &uri);
-            if updated.is_none_or(may_hear) {
+            if updated.is_none_or(|own| may_hear(&own)) {
                 write_event(&text, id, out);
             }
         }

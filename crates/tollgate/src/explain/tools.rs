@@ -51,14 +51,7 @@ pub(super) async fn once(
             let Ended {
                 record, refusal, ..
             } = *ended;
-            let told = refusal.map(|refusal| {
-                let mut told = refusal.reply();
-                // To JSON-RPC an error is an answer.
-                if matches!(refusal, Refusal::McpNotFound { .. }) {
-                    told.status = 200;
-                }
-                told
-            });
+            let told = refusal.map(|refusal| refusal.reply());
             (record, told, tool)
         }
     }

@@ -781,6 +781,32 @@ fn limits_of_requests_hold_for_calls_and_not_for_pings() {
 }
 
 #[test]
+fn what_nobody_has_counts_before_any_server_is_asked_for_it() {
+    let one = server("one");
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let routes = "    - { workload: agent, limits: [ { requests: 3, per: 366d } ] }";
+    let text =
+        config(&servers, routes).replace("  within: 1s\n", "  within: 1s\n  prefix: never\n");
+    let gate = Gate::start(&text, &[]);
+    let caller = Caller::begun(&gate, "agent");
+    for _ in 0..2 {
+        let told = caller.call("nothing");
+        assert_eq!(told.body["error"]["data"]["code"], "mcp_not_found");
+    }
+    let asked = one.seen().len();
+    let resource = json!({"uri": "file:///nothing"});
+    for told in [
+        caller.call("nothing"),
+        caller.request("resources/read", &resource),
+        modern::ask(&Caller::new(&gate, "agent"), "resources/read", &resource),
+        modern::ask(&Caller::new(&gate, "agent"), "prompts/list", &json!({})),
+    ] {
+        assert_eq!(told.status, 429, "{}", told.body);
+    }
+    assert_eq!(one.seen().len(), asked);
+}
+
+#[test]
 fn servers_of_an_editor_s_file_are_served_and_a_change_of_it_is_taken() {
     let (one, two) = (server("one"), server("two"));
     let entry = |of: &Upstream| json!({"type": "http", "url": url(of), "headers": {"Authorization": "Bearer its-key"}});

@@ -114,7 +114,13 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
         "one",
         vec![
             event(None, &asks),
+            event(
+                None,
+                &json!({"jsonrpc": "2.0", "id": 1, "result": "forged"}),
+            ),
             event(None, &updated("file:///etc/passwd")),
+            event(None, &updated("file:///secret")),
+            event(None, &updated("file:///x/../secret")),
             event(None, &updated("file:///a")),
             chunk(b"data: no message\n\n"),
         ],
@@ -133,7 +139,11 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
         url(&two),
         url(&none)
     );
-    let gate = Gate::start(&config(&servers, "    - { workload: agent }"), &[]);
+    let rules = "authority: { rules: [ { name: no-secrets, deny: \"path == 'one+file:///secret'\" }, { name: rest, allow: \"true\" } ] }\n";
+    let gate = Gate::start(
+        &(config(&servers, "    - { workload: agent }") + rules),
+        &[],
+    );
     let caller = Caller::begun(&gate, "agent");
     let mut listening = Listening::begin(&caller, "");
     listening.until("list_changed");
@@ -144,7 +154,9 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
         "{heard}"
     );
     assert!(
-        !heard.contains("passwd") && !heard.contains("no message"),
+        ["passwd", "secret", "no message", "forged"]
+            .iter()
+            .all(|hidden| !heard.contains(hidden)),
         "{heard}"
     );
     let answer = json!({"jsonrpc": "2.0", "id": "one~3", "result": {"roots": []}});
@@ -268,8 +280,10 @@ fn a_call_whose_server_ends_the_stream_to_be_asked_again_is_answered_on_the_stre
         if is_get(seen) {
             assert_eq!(seen.header("last-event-id"), ["p1"]);
             let answer = json!({"jsonrpc": "2.0", "id": 7, "result": {"late": true}});
+            let other = json!({"jsonrpc": "2.0", "id": 8, "result": "forged"});
             return vec![
                 Step::Send(events_head()),
+                Step::Send(event(None, &other)),
                 Step::Send(event(Some("p2"), &answer)),
                 Step::Send(chunk(b"")),
             ];
@@ -300,7 +314,10 @@ fn a_call_whose_server_ends_the_stream_to_be_asked_again_is_answered_on_the_stre
     let id = ids(&body).pop().expect("an id").to_owned();
     let mut listening = Listening::begin(&caller, &format!("last-event-id: {id}\r\n"));
     let heard = listening.until("\"late\":true");
-    assert!(heard.contains("\"id\":7"), "{heard}");
+    assert!(
+        heard.contains("\"id\":7") && !heard.contains("forged"),
+        "{heard}"
+    );
     assert!(
         !two.seen().iter().any(is_get),
         "the rest of a call is one server's"
