@@ -1,5 +1,9 @@
 //! Envoy Gateway's Backend: addresses.
 
+use std::net::IpAddr;
+
+use policy::address::is_allowed;
+
 use crate::cluster::Cluster;
 use crate::fields::Item;
 use crate::findings::{Findings, Spot};
@@ -80,6 +84,16 @@ impl Upstream {
             .iter()
             .filter_map(|item| Address::of(item, findings))
             .collect();
+        if cluster.mode.is_live && !cluster.mode.reaches_machine {
+            let all = upstream.endpoints.iter();
+            for at in all.filter(|at| is_of_machine(&at.host)) {
+                findings.fault(
+                    &at.spot,
+                    "is an address of the gate's own machine, of its link or of nobody, which no object reaches",
+                    "name a Service; a gate beside its cluster may be run with --local-backends",
+                );
+            }
+        }
         upstream.is_checked_by_its_name(findings);
         spec.end(findings);
         upstream
@@ -132,6 +146,20 @@ impl Upstream {
             );
         }
     }
+}
+
+/// Whether a host is the machine that looks it up, or nobody else's, however it is written. A name is looked up later.
+fn is_of_machine(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    let host = host.to_ascii_lowercase();
+    if let Ok(address) = host.parse::<IpAddr>() {
+        let address = address.to_canonical();
+        return address.is_loopback() || !is_allowed(address, false);
+    }
+    // What ends with a number is an address in one of its old forms.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || host == "localhost" || host.ends_with(".localhost")
 }
 
 impl Address {

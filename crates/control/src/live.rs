@@ -54,6 +54,8 @@ pub struct Choice<'a> {
     pub controller: &'a str,
     /// Namespace and name of the one Gateway that this gate is; the oldest of ours unless said.
     pub gateway: Option<(&'a str, &'a str)>,
+    /// Objects may send calls to the machine that the gate runs on, and to its link.
+    pub reaches_machine: bool,
     /// A file of ours that lies beside.
     pub own: Option<Input<'a>>,
     /// Secrets and the like that the gate cannot read, and why.
@@ -113,6 +115,7 @@ pub fn live(texts: &[(Id, &str)], choice: &Choice<'_>, sources: &dyn Sources) ->
     report.print = print_of(&entries, &kept, choice);
     let mut found = Found::default();
     found.mode.is_live = true;
+    found.mode.reaches_machine = choice.reaches_machine;
     for (id, why) in choice.unread {
         let why = format!("the gate cannot read: {why}");
         found.mode.refused.insert(key(id), why);

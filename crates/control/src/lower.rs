@@ -204,7 +204,7 @@ fn whole(
         .of_kind("AIGatewayRoute")
         .filter_map(|route| ModelRoute::of(cluster, route, &door, &services, findings))
         .collect();
-    models.sort_by_key(|route| route.object.id());
+    models.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
     let config = gateway_config::read(cluster, &door, findings);
     for route in &mut models {
         let all = config.costs.iter();
@@ -216,6 +216,7 @@ fn whole(
         .of_kind("HTTPRoute")
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
+    plain.sort_by_cached_key(|route| route.object.created.clone());
     plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
     let quotas = quota::policies(cluster, findings);

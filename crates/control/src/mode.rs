@@ -10,6 +10,8 @@ use crate::object::Object;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mode {
     pub(crate) is_live: bool,
+    /// Its Backends may be addresses of the gate's machine and of its link.
+    pub(crate) reaches_machine: bool,
     /// Every route is closed.
     pub(crate) all_shut: bool,
     pub(crate) shut: BTreeMap<[String; 3], Shut>,

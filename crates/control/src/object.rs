@@ -177,6 +177,8 @@ pub(crate) struct Object<'n> {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) annotations: Vec<(String, String)>,
+    /// When a cluster took it, as it is written there: of two routes that take a call, the older one has it.
+    pub(crate) created: String,
     node: &'n Node,
 }
 
@@ -338,6 +340,7 @@ pub(crate) fn objects<'n>(
         namespace,
         name,
         annotations: annotations.map(pairs).unwrap_or_default(),
+        created: named("creationTimestamp").unwrap_or_default().to_owned(),
         node,
     }]
 }

@@ -48,6 +48,9 @@ pub(crate) struct ClusterOptions {
     /// The lease of the replica that writes statuses [default: tollgate in the gate's namespace].
     #[arg(long, value_name = "NAMESPACE/NAME", requires = "kubernetes", value_parser = place::named)]
     lease: Option<(String, String)>,
+    /// Let Backends be addresses of this machine and its link: for a gate that is no pod, with its engines beside it.
+    #[arg(long, requires = "kubernetes")]
+    local_backends: bool,
 }
 
 impl ClusterOptions {
@@ -84,6 +87,7 @@ impl ClusterOptions {
             own: own.map(Path::to_owned),
             gateway: self.gateway.clone(),
             controller: self.controller.clone(),
+            reaches_machine: self.local_backends,
             running: OnceLock::new(),
             report: Mutex::default(),
             loaded: Mutex::default(),
@@ -99,6 +103,7 @@ pub(crate) struct Clustered {
     own: Option<PathBuf>,
     gateway: Option<(String, String)>,
     controller: String,
+    reaches_machine: bool,
     /// Where the gate listens, once it does.
     running: OnceLock<String>,
     /// What was found when objects were read last.
@@ -173,6 +178,7 @@ impl Clustered {
                 .gateway
                 .as_ref()
                 .map(|(namespace, name)| (&**namespace, &**name)),
+            reaches_machine: self.reaches_machine,
             own: own.as_ref().map(|(file, text)| Input { file, text }),
             unread: &unread,
             trial,

@@ -140,6 +140,10 @@ fn trial(loaded: Loaded) -> Result<(), String> {
 }
 
 fn lowered(objects: &[Value], running: Option<&str>) -> Live {
+    lowered_where(objects, running, true)
+}
+
+fn lowered_where(objects: &[Value], running: Option<&str>, reaches_machine: bool) -> Live {
     let texts: Vec<(Id, String)> = objects.iter().map(|of| (id(of), of.to_string())).collect();
     let texts: Vec<(Id, &str)> = texts
         .iter()
@@ -149,6 +153,7 @@ fn lowered(objects: &[Value], running: Option<&str>) -> Live {
     let choice = Choice {
         controller: "tollgate/gateway",
         gateway: None,
+        reaches_machine,
         own: None,
         unread: &none,
         trial: Some(&trial),
@@ -260,6 +265,73 @@ type Case = (
 );
 
 /// Each object, changed so that it cannot be honoured: which ways are closed, and what is said of it.
+#[test]
+fn no_object_sends_calls_to_the_gates_own_machine_unless_it_is_said() {
+    let of_machine = [
+        "127.0.0.1",
+        "127.9.9.9",
+        "::1",
+        "::ffff:127.0.0.1",
+        "0.0.0.0",
+        "169.254.169.254",
+        "fe80::1",
+        "localhost",
+        "LocalHost.",
+        "a.localhost",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+    ];
+    let elsewhere = ["10.0.0.1", "2001:db8::1", "engine.team.svc.cluster.local"];
+    for host in of_machine.into_iter().chain(elsewhere) {
+        let mut objects = base();
+        for object in &mut objects {
+            if object["kind"] == "Backend" && object["metadata"]["name"] == "first" {
+                let is_ip = host.parse::<std::net::IpAddr>().is_ok();
+                object["spec"]["endpoints"] = match is_ip {
+                    true => json!([{ "ip": { "address": host, "port": 1 } }]),
+                    false => json!([{ "fqdn": { "hostname": host, "port": 1 } }]),
+                };
+            } else if object["kind"] == "Backend" {
+                object["spec"]["endpoints"] =
+                    json!([{ "ip": { "address": "10.0.0.2", "port": 1 } }]);
+            }
+        }
+        let live = lowered_where(&objects, None, false);
+        let to = if elsewhere.contains(&host) {
+            "first"
+        } else {
+            "closed"
+        };
+        assert_eq!(ways(&live), pairs(&[("m", to), ("n", "second")]), "{host}");
+    }
+}
+
+#[test]
+fn of_two_routes_that_take_a_call_the_older_one_has_it() {
+    for (first, second, has) in [
+        ("2026-01-01T00:00:00Z", "2026-11-01T00:00:00Z", "first"),
+        ("2026-11-01T00:00:00Z", "2026-01-01T00:00:00Z", "second"),
+    ] {
+        let mut objects = base();
+        for object in &mut objects {
+            match object["metadata"]["name"].as_str() {
+                Some("one") => object["metadata"]["creationTimestamp"] = json!(first),
+                Some("two") => {
+                    *object = route("two", "m", "second");
+                    object["metadata"]["creationTimestamp"] = json!(second);
+                }
+                _ => {}
+            }
+        }
+        let live = lowered(&objects, None);
+        let loaded = live.loaded.as_ref().expect("it loads");
+        let document = loaded.document.json();
+        let routes = document["routes"].as_array().expect("routes");
+        assert_eq!(routes[0]["backend"], has, "{routes:?}");
+    }
+}
+
 #[test]
 fn a_faulty_object_closes_what_it_was_to_open_and_nothing_else() {
     let limit = |spec: Value| object(ENVOY_GROUP, "BackendTrafficPolicy", "limit", spec);

@@ -144,7 +144,7 @@ impl Gate {
         let (data, admin) = (free_address(), free_address());
         let mut command = Command::new("sh");
         let run = format!(
-            "exec \"$0\" run -c \"$3\" --kubernetes --kubeconfig \"$(dirname \"$3\")/kubeconfig\" {more}"
+            "exec \"$0\" run -c \"$3\" --kubernetes --local-backends --kubeconfig \"$(dirname \"$3\")/kubeconfig\" {more}"
         );
         command.args(["-c", &run]).arg(Self::binary());
         let mut all: Vec<(&str, &[u8])> = files.to_vec();
