@@ -29,6 +29,8 @@ const MOST_DEEP: usize = 8;
 /// Names the streams of blocks, and of what no block names.
 const BLOCK: u64 = 4;
 const UNNAMED: u64 = 5;
+/// The most tokens of one prompt: its words are made before a model's context is asked.
+const MOST_TOKENS: u64 = 4 << 20;
 /// The scope in which names mean the same in every session.
 const GLOBAL: &str = "global";
 
@@ -244,6 +246,10 @@ fn asked(requests: &[&Json]) -> Result<Vec<Asked>, Fault> {
         let tokens =
             count("in").ok_or_else(|| Fault::broken("no_length", "says no `in` tokens"))?;
         let begins = seconds(request, "t");
+        if tokens > MOST_TOKENS {
+            let says = "asks for more `in` tokens than 4194304, which no model takes";
+            return Err(Fault::broken("too_long", says));
+        }
         let think = match (seconds(request, "think_time"), begins, ended) {
             (Some(think), _, _) => Some(think),
             (None, Some(begins), Some(ended)) => Some(begins - ended),
@@ -372,9 +378,10 @@ mod tests {
     #[test]
     fn a_line_that_says_too_little_is_a_fault_of_its_own() {
         let text = "{\"id\":\"a\"}\n{\"id\":\"b\",\"requests\":[{\"out\":1}]}\n{\"id\":\"c\",\"requests\":[]}\n\
-                    {\"id\":\"d\",\"requests\":[{\"in\":3,\"hash_ids\":[\"x\"]}]}\n{\"id\":\"e\",\"requests\":[{\"in\":3}]}\n";
+                    {\"id\":\"d\",\"requests\":[{\"in\":3,\"hash_ids\":[\"x\"]}]}\n{\"id\":\"e\",\"requests\":[{\"in\":3}]}\n\
+                    {\"id\":\"f\",\"requests\":[{\"in\":1000000000000}]}\n";
         let all = sessions(text);
         let are_good: Vec<bool> = all.iter().map(Result::is_ok).collect();
-        assert_eq!(are_good, [false, false, false, false, true]);
+        assert_eq!(are_good, [false, false, false, false, true, false]);
     }
 }

@@ -1,6 +1,6 @@
-"""Uses one SDK in front of a fake backend that answers in its own form: text, a stream, a loop of tools, the same streamed, an error.
+"""Uses SDKs, one after the other, in front of a fake backend that answers in its own form: text, a stream, a loop of tools, the same streamed, an error.
 
-In: {"base_url", "sdk"}. Prints the names of the checks that passed; an unexpected result ends the script.
+In: {"base_url", "sdks"}. Prints for each the names of the checks that passed; an unexpected result ends the script.
 """
 
 import json
@@ -233,8 +233,11 @@ class OfVertex(OfGoogle):
 
 
 kinds = {"openai": OfOpenAi, "responses": OfResponses, "anthropic": OfAnthropic, "gemini": OfGoogle, "vertex": OfVertex}
-client = kinds[given["sdk"]]()
-shown = ["text", "stream", "tools", "streamed_tools", "error"]
-for name in shown:
-    getattr(client, name)()
+shown = {}
+for sdk in given["sdks"]:
+    client = kinds[sdk]()
+    shown[sdk] = []
+    for name in ["text", "stream", "tools", "streamed_tools", "error"]:
+        getattr(client, name)()
+        shown[sdk].append(name)
 print(json.dumps(shown))

@@ -109,43 +109,47 @@ fn is_asked_well(dialect: &str, seen: &[Seen]) {
     assert_eq!(judged, json!(bodies.len()), "{dialect}");
 }
 
+/// Has every client use a backend of this dialect. One process has all of them: it takes seconds to load them.
+fn answers_every_client(dialect: &'static str) {
+    let (upstream, gate) = gate_of(dialect);
+    let clients = CLIENTS.map(|(client, ..)| client);
+    let input = json!({ "base_url": format!("http://{}", gate.data), "sdks": clients });
+    let shown = Sdk::Python.run("matrix", &input);
+    for client in clients {
+        let all = ["text", "stream", "tools", "streamed_tools", "error"];
+        assert_eq!(shown[client], json!(all), "{client} in front of {dialect}");
+    }
+    is_asked_well(dialect, &upstream.seen());
+    // What was counted is what the backend said, whichever form it said it in.
+    let told = gate.records(CLIENTS.len() * CALLS);
+    let answered = told.iter().filter(|record| record["status"] == 200);
+    assert_eq!(answered.clone().count(), CLIENTS.len() * (CALLS - 1));
+    for record in answered {
+        let counts = [&record["prompt_tokens"], &record["completion_tokens"]];
+        assert_eq!(counts, [&json!(12), &json!(3)], "{dialect}: {record}");
+        assert_eq!(record["prompt_source"], "reported");
+    }
+}
+
 #[test]
 fn every_client_is_answered_by_every_backend() {
+    std::thread::scope(|scope| {
+        for dialect in BACKENDS {
+            scope.spawn(move || answers_every_client(dialect));
+        }
+    });
     let mut table = vec![format!("| client | `{}` |", BACKENDS.join("` | `"))];
     table.push(format!("|---|{}", "---|".repeat(BACKENDS.len())));
     let mut rows: Vec<String> = CLIENTS
         .iter()
-        .map(|(_, said, _)| format!("| {said} |"))
-        .collect();
-    for dialect in BACKENDS {
-        let (upstream, gate) = gate_of(dialect);
-        for (nth, ((client, _, own), row)) in CLIENTS.iter().zip(&mut rows).enumerate() {
-            let before = upstream.seen().len();
-            let input = json!({ "base_url": format!("http://{}", gate.data), "sdk": client });
-            let shown = Sdk::Python.run("matrix", &input);
-            let all = ["text", "stream", "tools", "streamed_tools", "error"];
-            assert_eq!(shown, json!(all), "{client} in front of {dialect}");
-            let seen = upstream.seen();
-            is_asked_well(dialect, &seen[before..]);
-            // What was counted is what the backend said, whichever form it said it in.
-            let told = gate.records((nth + 1) * CALLS);
-            let answered = told.iter().filter(|record| record["status"] == 200);
-            assert_eq!(answered.clone().count(), (nth + 1) * (CALLS - 1));
-            for record in answered {
-                let counts = [&record["prompt_tokens"], &record["completion_tokens"]];
-                assert_eq!(
-                    counts,
-                    [&json!(12), &json!(3)],
-                    "{client}, {dialect}: {record}"
-                );
-                assert_eq!(record["prompt_source"], "reported");
-            }
-            row.push_str(match own.contains(&dialect) {
+        .map(|(_, said, own)| {
+            let cells = BACKENDS.map(|dialect| match own.contains(&dialect) {
                 true => " as it came |",
                 false => " translated |",
             });
-        }
-    }
+            format!("| {said} |{}", cells.concat())
+        })
+        .collect();
     table.append(&mut rows);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/translation.md");
     let page = std::fs::read_to_string(page).expect("a page");
