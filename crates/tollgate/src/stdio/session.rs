@@ -271,6 +271,8 @@ async fn run(
         }
     }
     session.is_over.set(true);
+    // Who hears below that nothing comes ends it, too.
+    let is_ended = session.is_ended.get();
     // Whoever waits for it hears that nothing comes.
     *session.calls.borrow_mut() = Calls::default();
     *session.standing.borrow_mut() = None;
@@ -289,12 +291,12 @@ async fn run(
         let _gone = kill_process_group(group, Signal::KILL);
     }
     let status = child.wait().ok();
-    // What it said last may not be read yet; a grandchild may hold the other end.
+    // What it said last may not be read yet; who left its group may hold the other end.
     if let Some(complains) = complains {
-        let _late = timeout(LOOK_EVERY, complains).await;
+        let _late = timeout(END_WITHIN, complains).await;
     }
     let status = status.map_or_else(String::new, |status| status.to_string());
-    if session.is_ended.get() {
+    if is_ended {
         tracing::debug!(server, status, "a server of tools has ended");
     } else {
         let says = session.complaint.take();
