@@ -15,7 +15,7 @@ pub use host::{
     AccessLog, AccessReviewSource, AdminLogin, ApiServer, AskedAt, AuthorityRules, AwsFrom,
     AwsSource, AzureProof, AzureSource, Calibration, ClaimNames, ClientCertificate, ClientProof,
     ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EngineStart,
-    ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host,
+    ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host, HostListener,
     IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource,
     MadeCredential, MadeKind, OtlpProtocol, Piece, Program, ReviewedAction, StaticKey, Tls,
     TokenReviewSource, TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential,

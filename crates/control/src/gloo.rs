@@ -6,6 +6,7 @@
 use crate::backend::{Address, Upstream};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
+use crate::filters::Filters;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{Door, certificate_of};
 use crate::matching::{HeaderMatch, How, Wanted};
@@ -128,6 +129,7 @@ fn route<'c, 'n>(
     Some(PlainRoute {
         object,
         hosts: door.hosts_of(&hostnames),
+        listeners: Vec::new(),
         hostnames,
         rules,
     })
@@ -192,6 +194,7 @@ fn rule(
         refs,
         matches,
         times,
+        filters: Filters::default(),
         is_closed: false,
     })
 }

@@ -13,6 +13,7 @@ use crate::fields::{Fields, Item};
 use crate::findings::{Findings, Spot};
 use crate::object::{AI, CORE, ENVOY, Object};
 use crate::reference::Reference;
+use crate::slices;
 use crate::tree::Tree;
 use crate::trust::Trust;
 
@@ -101,17 +102,25 @@ impl Services {
                     findings.fault(&named.spot, "needs the port of the Service", "write port");
                     return None;
                 };
+                let reached = if cluster.mode.is_live {
+                    slices::of_service(cluster, route, named, port, findings)?
+                } else {
+                    slices::Reached {
+                        addresses: vec![crate::backend::Address {
+                            spot: named.spot.clone(),
+                            host: format!("{}.{}.svc.cluster.local", named.name, named.namespace),
+                            port,
+                        }],
+                        is_http2: false,
+                    }
+                };
                 let trust = self.trusts.iter().find(|(to, _)| {
                     to.kind == "Service" && to.namespace == named.namespace && to.name == named.name
                 });
                 let upstream = Upstream {
-                    endpoints: vec![crate::backend::Address {
-                        spot: named.spot.clone(),
-                        host: format!("{}.{}.svc.cluster.local", named.name, named.namespace),
-                        port,
-                    }],
+                    endpoints: reached.addresses,
                     is_fallback: false,
-                    is_http2: false,
+                    is_http2: reached.is_http2,
                     trust: trust.map(|(_, trust)| trust.clone()),
                 };
                 upstream.is_checked_by_its_name(findings);

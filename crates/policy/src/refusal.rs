@@ -414,6 +414,14 @@ pub enum Refusal {
          try again shortly"
     )]
     LedgerUnavailable,
+    /// The route sends its calls elsewhere.
+    #[error("what is asked for is at {location}")]
+    Redirected {
+        /// 301, 302, 303, 307 or 308.
+        status: u16,
+        /// Where it is.
+        location: Box<str>,
+    },
     /// Every backend of the route is closed: what is wrong with it is told to who wrote it.
     #[error(
         "this route is closed: its configuration is faulty, and the gateway's log and the status of its objects say how"
@@ -588,6 +596,7 @@ impl Refusal {
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
             Self::RouteClosed => (500, "server_error", "route_closed"),
+            Self::Redirected { status, .. } => (*status, invalid, "redirected"),
             Self::Bug(_) => (500, "server_error", "internal_error"),
         }
     }
@@ -621,6 +630,10 @@ impl Refusal {
             },
             allow: match self {
                 Self::Method { allow } => Some(allow),
+                _ => None,
+            },
+            location: match self {
+                Self::Redirected { location, .. } => Some(location.clone()),
                 _ => None,
             },
             challenge: match self {

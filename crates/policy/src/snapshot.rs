@@ -23,10 +23,11 @@ use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate, Window};
+use crate::listener::Listeners;
 use crate::login::LoginSite;
 use crate::mcp::Mcp;
 use crate::model::ModelPattern;
-use crate::plain;
+use crate::plain::{self, actions::Actions};
 use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
 use crate::retry::{Ejection, Retries};
@@ -75,6 +76,8 @@ pub struct Snapshot {
     pub clients: Clients,
     /// Who may make which call, beside routes and limits; where there are no rules, everybody.
     pub authority: Option<Arc<dyn Rules>>,
+    /// Where the gate is reached, where that tells calls apart.
+    pub listeners: Listeners,
     /// Which calls of plain HTTP its routes take.
     pub plain: plain::Table,
     /// Servers of tools, where there are any.
@@ -172,6 +175,8 @@ pub struct Route {
     pub filters: Chain,
     /// The most bytes of a response that its filters may hold back.
     pub hold_back_bytes: usize,
+    /// What becomes of calls of plain HTTP on their way, where something does.
+    pub actions: Option<Box<Actions>>,
 }
 
 /// A named upstream target.

@@ -220,6 +220,9 @@ pub(crate) fn hints(to: &mut impl Downstream, reply: &LocalReply) {
     if let Some(challenge) = reply.challenge {
         to.field(b"www-authenticate", challenge.as_bytes());
     }
+    if let Some(location) = &reply.location {
+        to.field(b"location", location.as_bytes());
+    }
     if let Some(allow) = reply.allow {
         to.field(b"allow", allow.as_bytes());
     }

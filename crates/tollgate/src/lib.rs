@@ -30,6 +30,7 @@ mod keyring;
 mod keys;
 mod kubernetes;
 mod ledger_log;
+mod listeners;
 mod located;
 pub mod logging;
 mod login;

@@ -76,7 +76,7 @@ impl super::Lowering<'_> {
             let is_plain = is_plain == Some(true);
             let mut rules = Vec::new();
             if is_plain {
-                rules = self.plain_rules(route, id, place);
+                rules = self.plain_rules(route, id, place, snapshot);
                 self.plain_addresses(&route.backend, &rules, snapshot);
             }
             self.grants(
@@ -91,6 +91,10 @@ impl super::Lowering<'_> {
                 &mut taken,
                 snapshot,
             );
+            let actions = match is_plain {
+                true => self.actions(route, place, &rules),
+                false => None,
+            };
             plain.append(&mut rules);
             let models = patterns.unwrap_or_default();
             let billed_by = match is_plain {
@@ -118,6 +122,7 @@ impl super::Lowering<'_> {
                 return_headers: passed(&route.return_headers),
                 filters: Vec::new(),
                 hold_back_bytes: 0,
+                actions,
             });
         }
         snapshot.plain = Table::new(plain);

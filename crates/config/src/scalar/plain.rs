@@ -36,6 +36,21 @@ impl Written for Path {
     }
 }
 
+/// A text that a call says, whatever it is.
+#[derive(Clone)]
+pub(crate) struct MatchedText(pub(crate) String);
+
+impl Written for MatchedText {
+    const PATTERN: &'static str = "^.{0,1024}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text.len() <= 1024 {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Problem::new("is longer than 1024 bytes", "")),
+        }
+    }
+}
+
 /// A method, in capitals.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct MethodName(pub(crate) String);

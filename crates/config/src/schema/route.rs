@@ -3,11 +3,12 @@
 //! Not here: what they become (`lower`).
 
 use super::abandon::Abandon;
+use super::plain::{FieldEdits, Redirect, Rewrite};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, HeaderValue,
-    MatchedHeader, MatchedHost, MethodName, Model, Name, PassedHeader, Path, Pattern, Ratio, Span,
-    Status, Whose, Window,
+    MatchedHeader, MatchedHost, MatchedText, MethodName, Model, Name, PassedHeader, Path, Pattern,
+    QueryName, Ratio, Span, Status, UpstreamHostName, Whose, Window,
 };
 
 record! {
@@ -43,6 +44,16 @@ record! {
         optional forward_headers: OneOrMany<PassedHeader>,
         /// Response headers that go to clients besides those that always do.
         optional return_headers: OneOrMany<PassedHeader>,
+        /// What becomes of header fields of calls of plain HTTP on their way upstream.
+        optional request_headers: FieldEdits,
+        /// What becomes of header fields of their answers.
+        optional response_headers: FieldEdits,
+        /// The host that upstreams of plain HTTP are told: client (the one that the call names), or a name. The address's unless said.
+        optional upstream_host: At<UpstreamHostName>,
+        /// The path by which calls of plain HTTP go upstream.
+        optional rewrite: Rewrite,
+        /// Where calls of plain HTTP are sent instead.
+        optional redirect: Redirect,
     }
 }
 
@@ -99,6 +110,10 @@ record! {
         optional host: OneOrMany<MatchedHost>,
         /// Headers that a call of plain HTTP has, by name, with these values.
         optional headers: MapOf<MatchedHeader, At<HeaderValue>>,
+        /// Members of the query that a call of plain HTTP has, by name, with these values.
+        optional query: MapOf<QueryName, At<MatchedText>>,
+        /// Listeners that a call of plain HTTP comes by. All unless said.
+        optional listener: OneOrMany<Name>,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::tree::Tree;
 
 /// What routes come to, as it is made.
 pub(super) struct Made<'m> {
+    is_live: bool,
     callers: &'m Callers,
     traffic: &'m [Traffic],
     /// With how many rules each holds for.
@@ -52,8 +53,10 @@ impl<'m> Made<'m> {
         traffic: &'m [Traffic],
         quotas: Vec<Quota>,
         proxy: Option<Tree>,
+        is_live: bool,
     ) -> Self {
         Self {
+            is_live,
             callers,
             traffic,
             quotas: quotas.into_iter().map(|quota| (quota, 0)).collect(),
@@ -81,6 +84,7 @@ impl<'m> Made<'m> {
             None,
             &[],
             None,
+            &[],
             spot,
         );
     }
@@ -205,6 +209,7 @@ impl<'m> Made<'m> {
                 None,
                 &[],
                 None,
+                &[],
                 draft.spot,
             );
             return;
@@ -271,7 +276,15 @@ impl<'m> Made<'m> {
                 let matched = matched(models);
                 let model = first.as_ref().filter(|_| is_one_model).map(Tree::text);
                 self.push(
-                    name, &workloads, matched, &backends, model, &limits, traffic, draft.spot,
+                    name,
+                    &workloads,
+                    matched,
+                    &backends,
+                    model,
+                    &limits,
+                    traffic,
+                    &[],
+                    draft.spot,
                 );
             }
             self.count(traffic, &counted, &workloads, findings);
@@ -293,9 +306,19 @@ impl<'m> Made<'m> {
                 let Some(workloads) = self.callers.taken_by(&one.headers, findings) else {
                     continue;
                 };
-                if rule.is_closed {
+                let is_redirect = rule.filters.is_redirect;
+                if rule.is_closed || is_redirect || rule.refs.is_empty() && self.is_live {
+                    let filters = match rule.is_closed {
+                        true => &[][..],
+                        false => &rule.filters.members,
+                    };
                     let backends = [self.backends.closed(true, &one.spot)];
-                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
+                    let matched = one.tree(
+                        self.callers.header(),
+                        &route.hosts,
+                        &route.listeners,
+                        findings,
+                    );
                     self.push(
                         &name,
                         &workloads,
@@ -304,6 +327,7 @@ impl<'m> Made<'m> {
                         None,
                         &[],
                         None,
+                        filters,
                         &one.spot,
                     );
                     continue;
@@ -324,7 +348,12 @@ impl<'m> Made<'m> {
                     let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
                         continue;
                     };
-                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
+                    let matched = one.tree(
+                        self.callers.header(),
+                        &route.hosts,
+                        &route.listeners,
+                        findings,
+                    );
                     self.push(
                         &name,
                         &workloads,
@@ -333,12 +362,14 @@ impl<'m> Made<'m> {
                         None,
                         &limits,
                         traffic,
+                        &rule.filters.members,
                         &one.spot,
                     );
                     self.count(traffic, &counted, &workloads, findings);
                 }
             }
-            if rule.refs.is_empty() && !rule.is_closed && findings.faults.is_empty() {
+            let goes_nowhere = rule.refs.is_empty() && !rule.is_closed && !rule.filters.is_redirect;
+            if goes_nowhere && !self.is_live && findings.faults.is_empty() {
                 findings.fault(&rule.spot, "goes nowhere", "");
             }
         }
@@ -351,9 +382,18 @@ impl<'m> Made<'m> {
         manner: &Manner,
         findings: &mut Findings,
     ) -> Option<Vec<String>> {
+        let has_address = |of: &&Ref| of.weight > 0 && !of.target.upstream.endpoints.is_empty();
+        if let Some(of) = refs.iter().find(|of| of.weight > 0)
+            && !refs.iter().any(|of| has_address(&of))
+        {
+            // No endpoint of any of them is ready.
+            return Some(vec![
+                self.backends.closed(of.target.dialect.is_none(), &of.spot),
+            ]);
+        }
         let mut priorities: Vec<u64> = refs
             .iter()
-            .filter(|of| of.weight > 0)
+            .filter(has_address)
             .map(|of| of.priority)
             .collect();
         priorities.sort_unstable();
@@ -362,7 +402,7 @@ impl<'m> Made<'m> {
         for priority in priorities {
             let of_it: Vec<&Ref> = refs
                 .iter()
-                .filter(|of| of.weight > 0 && of.priority == priority)
+                .filter(|of| has_address(of) && of.priority == priority)
                 .collect();
             let name = self.backends.add(&of_it, manner, findings)?;
             if !names.contains(&name) {
@@ -391,6 +431,7 @@ impl<'m> Made<'m> {
         model: Option<Tree>,
         limits: &[Tree],
         traffic: Option<&Traffic>,
+        filters: &[(String, Tree)],
         spot: &Spot,
     ) {
         let name = free(name, |name| self.names.iter().any(|taken| taken == name));
@@ -409,6 +450,13 @@ impl<'m> Made<'m> {
                 traffic.and_then(|traffic| traffic.retries.clone()),
             ),
         ]);
+        let tree = match tree {
+            Tree::Map(mut members) => {
+                members.extend(filters.iter().cloned());
+                Tree::Map(members)
+            }
+            other => other,
+        };
         self.names.push(name);
         self.routes.push(tree.of(spot));
     }

@@ -19,6 +19,7 @@ fn publication(version: &str) -> RuntimeConfig {
     RuntimeConfig {
         revision: Arc::new(Revision::first(snapshot)),
         acceptor: None,
+        acceptors: Vec::new(),
         connectors: HashMap::new(),
     }
 }

@@ -42,6 +42,7 @@ fn started(workers: usize) -> (Gate, Arc<Mutex<u64>>) {
     let publication = RuntimeConfig {
         revision: Arc::new(Revision::first(Snapshot::default())),
         acceptor: None,
+        acceptors: Vec::new(),
         connectors: Connectors::new(),
     };
     let ports = |_| Ports {

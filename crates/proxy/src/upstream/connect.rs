@@ -164,7 +164,7 @@ async fn race(
                     continue;
                 };
                 let dialled = dialled.and_then(TcpStream::into_std);
-                match dialled.and_then(|tcp| Socket::new(tcp, address.ip())) {
+                match dialled.and_then(|tcp| Socket::new(tcp, address.ip(), 0)) {
                     Ok(socket) => return Poll::Ready(Ok(socket)),
                     Err(error) => {
                         tracing::debug!(%address, %error, "cannot connect to upstream");
