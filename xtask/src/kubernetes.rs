@@ -19,7 +19,9 @@ const TESTS_LEAST: u64 = 6;
 /// Builds the servers and runs the tests against a release build, or against this binary.
 pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     let mut lane = Lane::new();
-    let servers = lane.step("etcd and kube-apiserver", "cargo xtask kubernetes", servers);
+    let servers = lane.step("etcd and kube-apiserver", "cargo xtask kubernetes", || {
+        servers(&["./etcd", "./apiserver"])
+    });
     let binary = match binary {
         Some(binary) => Some(binary.to_owned()),
         None => release_build(&mut lane),
@@ -33,8 +35,8 @@ pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     lane.finish()
 }
 
-/// Builds both commands; gives the directory that they are in. What is built already, Go builds no second time.
-fn servers() -> Result<PathBuf, String> {
+/// Builds these commands; gives the directory that they are in. What is built already, Go builds no second time.
+pub(crate) fn servers(commands: &[&str]) -> Result<PathBuf, String> {
     let dir = target_dir(&metadata()?)?.join("kubernetes");
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let (major, minor) = release(KUBERNETES_VERSION);
@@ -47,7 +49,7 @@ fn servers() -> Result<PathBuf, String> {
     go.args(["-n", "15", "go", "build", "-p", "1", "-trimpath"]);
     go.args(["-mod=readonly", "-buildvcs=false"]);
     go.args(["-ldflags", &flags, "-o"]).arg(&dir);
-    go.args(["./etcd", "./apiserver"]);
+    go.args(commands);
     go.current_dir(root().join("xtask/kubernetes"));
     let built = run_shown(go.env("CGO_ENABLED", "0"));
     built.map_err(|says| format!("{says}\nThey are built by Go 1.26 or newer"))?;

@@ -140,12 +140,13 @@ fn addresses(
                 ("url", Some(url)),
                 ("weight", weight.clone()),
                 ("credential", credential.clone()),
+                ("request_headers", of.edits.clone()),
             ]);
         }
     }
     match endpoints.as_mut_slice() {
         [] => None,
-        [[(_, url), ..]] => url.take().map(Addresses::One),
+        [[(_, url), .., (_, None)]] => url.take().map(Addresses::One),
         _ => Some(Addresses::Several(Tree::List(
             endpoints.into_iter().map(Tree::map).collect(),
         ))),

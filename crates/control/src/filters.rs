@@ -7,6 +7,7 @@ use config::quoted;
 
 use crate::fields::{Fields, Item};
 use crate::findings::{Findings, Spot};
+use crate::service::Ref;
 use crate::tree::Tree;
 
 /// What the filters of a rule come to, as members of a route of our document.
@@ -16,13 +17,25 @@ pub(crate) struct Filters {
     pub(crate) members: Vec<(String, Tree)>,
     /// Its calls go nowhere but to where they are sent.
     pub(crate) is_redirect: bool,
+    /// Who sees copies of them, and of which share, in millionths.
+    pub(crate) mirrors: Vec<(Ref, u64)>,
 }
 
 impl Filters {
-    pub(crate) fn of(fields: &mut Fields<'_>, findings: &mut Findings) -> Self {
+    /// Those of a rule; `target` reads a backend that one names.
+    pub(crate) fn of<'n>(
+        fields: &mut Fields<'n>,
+        findings: &mut Findings,
+        target: impl Fn(&Item<'n>, &mut Findings) -> Option<Ref>,
+    ) -> Self {
         let mut filters = Self::default();
         for item in fields.list("filters", findings) {
-            filters.take(&item, findings);
+            let mut of = item.fields(&mut Findings::default());
+            let kind = of.text("type", &mut Findings::default());
+            match kind.as_ref().map(|kind| kind.value.as_str()) {
+                Some("RequestMirror") => filters.mirror(&item, findings, &target),
+                _ => filters.take(&item, findings),
+            }
         }
         if !filters.has("upstream_host") {
             filters.put("upstream_host", Tree::text("client"));
@@ -50,7 +63,7 @@ impl Filters {
             "RequestRedirect" => ("requestRedirect", "redirect"),
             other => {
                 let says = format!("the filter {} is not served", quoted(other));
-                let hint = "write RequestHeaderModifier, ResponseHeaderModifier, URLRewrite or RequestRedirect";
+                let hint = "write RequestHeaderModifier, ResponseHeaderModifier, URLRewrite, RequestRedirect or RequestMirror";
                 findings.fault(&kind.spot, says, hint);
                 return;
             }
@@ -67,6 +80,38 @@ impl Filters {
             "redirect" => self.redirect(&inside, findings),
             _ => self.put(name, edits(&inside, findings)),
         }
+    }
+
+    fn mirror<'n>(
+        &mut self,
+        item: &Item<'n>,
+        findings: &mut Findings,
+        target: &impl Fn(&Item<'n>, &mut Findings) -> Option<Ref>,
+    ) {
+        let mut of = item.fields(findings);
+        of.skip(&["type"]);
+        let inside = of.need("requestMirror", findings);
+        of.end(findings);
+        let Some(inside) = inside else { return };
+        let mut of = inside.fields(findings);
+        let backend = of.need("backendRef", findings);
+        let percent = of.number("percent", findings).map(|said| said.value);
+        let fraction = of.take("fraction");
+        of.end(findings);
+        let mut millionths = percent.unwrap_or(100).min(100) * 10_000;
+        if let Some(item) = fraction {
+            let mut of = item.fields(findings);
+            let part = of
+                .number("numerator", findings)
+                .map_or(0, |said| said.value);
+            let whole = of
+                .number("denominator", findings)
+                .map_or(100, |said| said.value);
+            of.end(findings);
+            millionths = (part.saturating_mul(1_000_000) / whole.max(1)).min(1_000_000);
+        }
+        let found = backend.and_then(|item| target(&item, findings));
+        self.mirrors.extend(found.map(|found| (found, millionths)));
     }
 
     fn rewrite(&mut self, item: &Item<'_>, findings: &mut Findings) {
@@ -132,7 +177,7 @@ fn path_of(item: &Item<'_>, findings: &mut Findings) -> Option<(&'static str, Tr
 }
 
 /// Changes of header fields.
-fn edits(item: &Item<'_>, findings: &mut Findings) -> Tree {
+pub(crate) fn edits(item: &Item<'_>, findings: &mut Findings) -> Tree {
     let mut of = item.fields(findings);
     let mut members = Vec::new();
     for name in ["set", "add"] {

@@ -21,8 +21,8 @@ pub(crate) struct Door<'c, 'n> {
     pub(crate) gateway: &'c Object<'n>,
     /// Those that are served.
     pub(crate) listeners: Vec<Listener>,
-    /// All that are written, by name, also those that are not served.
-    names: Vec<String>,
+    /// Those that are not: routes are attached to them, and have no calls by them.
+    unserved: Vec<Listener>,
     pub(crate) is_loopback: bool,
     /// Calls are told apart by listeners.
     pub(crate) is_told_apart: bool,
@@ -94,8 +94,8 @@ impl<'c, 'n> Door<'c, 'n> {
             of.end(findings);
         }
         spec.end(findings);
-        let names = all.iter().map(|one| one.name.clone()).collect();
-        let listeners: Vec<Listener> = all.into_iter().filter(|one| one.is_served).collect();
+        let (listeners, unserved): (Vec<Listener>, Vec<Listener>) =
+            all.into_iter().partition(|one| one.is_served);
         if listeners.is_empty() && cluster.mode.is_live {
             findings.fault(&gateway.spot, NOT_SERVED, "");
         }
@@ -104,7 +104,7 @@ impl<'c, 'n> Door<'c, 'n> {
             is_told_apart: listeners.len() > 1
                 || cluster.mode.is_live && !cluster.mode.has_own_address,
             listeners,
-            names,
+            unserved,
             is_loopback: ip.is_loopback(),
         })
     }
@@ -116,7 +116,7 @@ impl<'c, 'n> Door<'c, 'n> {
         Self {
             gateway,
             listeners: vec![Listener::open(&gateway.spot, port, address, tls)],
-            names: Vec::new(),
+            unserved: Vec::new(),
             is_loopback: false,
             is_told_apart: false,
         }
@@ -215,11 +215,10 @@ impl<'c, 'n> Door<'c, 'n> {
             let port = port.map(|port| port.value);
             let attached = self.attached(cluster, route, section, port, hostnames);
             if let Ok(names) = &attached {
-                let new: Vec<String> = names
-                    .iter()
-                    .filter(|n| !held.contains(n))
-                    .cloned()
-                    .collect();
+                let is_served =
+                    |name: &&String| self.listeners.iter().any(|one| one.name == **name);
+                let new = names.iter().filter(is_served);
+                let new: Vec<String> = new.filter(|name| !held.contains(name)).cloned().collect();
                 held.extend(new);
             }
             match attached {
@@ -248,14 +247,18 @@ impl<'c, 'n> Door<'c, 'n> {
             section.is_none_or(|section| section == one.name)
                 && port.is_none_or(|port| port == one.port)
         };
-        let named: Vec<&Listener> = self.listeners.iter().filter(is_named).collect();
+        let all = || self.listeners.iter().chain(&self.unserved);
+        let named: Vec<&Listener> = all().filter(is_named).collect();
         if named.is_empty() {
             return Err(Attached {
                 reason: "NoMatchingParent",
                 says: "names a listener that the Gateway does not have".to_owned(),
-                hint: match self.names.as_slice() {
-                    [one] => format!("its listener is {one}"),
-                    names => format!("its listeners are {}", names.join(", ")),
+                hint: {
+                    let names: Vec<&str> = all().map(|one| one.name.as_str()).collect();
+                    match names.as_slice() {
+                        [one] => format!("its listener is {one}"),
+                        names => format!("its listeners are {}", names.join(", ")),
+                    }
                 },
             });
         }

@@ -409,6 +409,7 @@ fn target(
         priority: 0,
         model: None,
         headers: None,
+        edits: None,
     })
 }
 

@@ -242,7 +242,7 @@ impl Listener {
                 wanted.iter().all(|one| one.is_of(&labels))
             }
         };
-        is_from && self.takes_routes
+        is_from && self.takes_routes && matches!(self.protocol.as_str(), "HTTP" | "HTTPS")
     }
 
     /// Whether a route with these hosts can have a call that comes by it.

@@ -216,7 +216,7 @@ fn whole(
         .of_kind("HTTPRoute")
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
-    plain.sort_by_cached_key(|route| route.object.created.clone());
+    plain.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
     plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
     let quotas = quota::policies(cluster, findings);

@@ -102,7 +102,9 @@ fn rule(
         ],
         findings,
     );
-    rule.filters = Filters::of(&mut of, findings);
+    rule.filters = Filters::of(&mut of, findings, |item, findings| {
+        Ref::of_plain(cluster, route, item, services, home, findings)
+    });
     of.end(findings);
     if rule.refs.is_empty() && !rule.filters.is_redirect && !cluster.mode.is_live {
         let hint = "name what it goes to in backendRefs";
@@ -152,7 +154,11 @@ impl PlainMatch {
         Some(Self {
             spot: item.spot.clone(),
             path,
-            method: method.map(|said| Tree::text(said.value).of(&said.spot)),
+            // Each stands for itself.
+            method: method.map(|said| match said.value.as_str() {
+                alone @ ("GET" | "HEAD") => Tree::text(format!("={alone}")).of(&said.spot),
+                other => Tree::text(other).of(&said.spot),
+            }),
             headers,
             query,
         })

@@ -10,6 +10,7 @@ use crate::backend::Upstream;
 use crate::cluster::Cluster;
 use crate::credential::Credential;
 use crate::fields::{Fields, Item};
+use crate::filters;
 use crate::findings::{Findings, Spot};
 use crate::object::{AI, CORE, ENVOY, Object};
 use crate::reference::Reference;
@@ -361,6 +362,8 @@ pub(crate) struct Ref {
     pub(crate) priority: u64,
     pub(crate) model: Option<String>,
     pub(crate) headers: Option<Tree>,
+    /// What becomes of header fields of calls of plain HTTP to it.
+    pub(crate) edits: Option<Tree>,
 }
 
 impl Ref {
@@ -417,6 +420,7 @@ impl Ref {
             weight,
             model: model.map(|said| said.value),
             headers,
+            edits: None,
         })
     }
 
@@ -431,10 +435,23 @@ impl Ref {
     ) -> Option<Self> {
         let mut of = item.fields(findings);
         let port = of.number("port", findings);
-        of.refuse(
-            &[("filters", "calls of plain HTTP pass as they are")],
-            findings,
-        );
+        let mut edits = None;
+        for item in of.list("filters", findings) {
+            let mut of = item.fields(findings);
+            let kind = of.needed_text("type", findings);
+            let inside = of.take("requestHeaderModifier");
+            match (kind, inside) {
+                (Some(kind), Some(inside)) if kind.value == "RequestHeaderModifier" => {
+                    edits = Some(filters::edits(&inside, findings));
+                }
+                _ => findings.fault(
+                    &item.spot,
+                    "is a filter that is not served here",
+                    "write RequestHeaderModifier, or the filter at the rule",
+                ),
+            }
+            of.end(findings);
+        }
         let (weight, _) = shares(&mut of, findings);
         let named = Reference::take(&mut of, (CORE, "Service"), &route.namespace, findings);
         of.end(findings);
@@ -449,6 +466,7 @@ impl Ref {
             weight,
             model: None,
             headers: None,
+            edits,
         })
     }
 }

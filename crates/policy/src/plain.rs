@@ -34,7 +34,7 @@ pub struct Rule {
     pub host: Option<HostPattern>,
     /// Its path.
     pub path: PathPattern,
-    /// Its method, one of these; all where there is none. GET stands for HEAD too.
+    /// Its method, one of these; all where there is none. GET stands for HEAD too, and `=GET` for itself alone.
     pub methods: Vec<Box<str>>,
     /// Fields that it has, by name in lower case, and their values.
     pub headers: Vec<(Box<str>, Box<str>)>,
@@ -232,8 +232,13 @@ impl Rule {
             values.any(|of| *of == *value.as_bytes())
         };
         let names_host = |pattern: &HostPattern| head.authority().is_some_and(|h| pattern.takes(h));
+        let own = head.method_text();
+        let is_it = |of: &Box<str>| match of.strip_prefix('=') {
+            Some(alone) => alone == own,
+            None => **of == *method,
+        };
         self.path.takes(head.path())
-            && (self.methods.is_empty() || self.methods.iter().any(|of| **of == *method))
+            && (self.methods.is_empty() || self.methods.iter().any(is_it))
             && self.host.as_ref().is_none_or(names_host)
             && self.headers.iter().all(has)
             && self.query.iter().all(|wanted| has_member(head, wanted))

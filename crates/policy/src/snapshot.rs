@@ -27,7 +27,10 @@ use crate::listener::Listeners;
 use crate::login::LoginSite;
 use crate::mcp::Mcp;
 use crate::model::ModelPattern;
-use crate::plain::{self, actions::Actions};
+use crate::plain::{
+    self,
+    actions::{Actions, FieldEdits},
+};
 use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
 use crate::retry::{Ejection, Retries};
@@ -341,6 +344,8 @@ pub struct Endpoint {
     pub weight: u32,
     /// The one credential that goes upstream.
     pub auth: UpstreamAuth,
+    /// What becomes of fields of calls of plain HTTP to it, where something does.
+    pub edits: Option<Box<FieldEdits>>,
 }
 
 /// A rate, and whose it is.

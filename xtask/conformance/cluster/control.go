@@ -65,6 +65,7 @@ func startControlPlane(context context.Context, place places) (*controlPlane, er
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file="+in("sa.pub"), "--service-account-signing-key-file="+in("sa.key"),
 		"--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none",
+		"--kubelet-preferred-address-types=InternalIP",
 		// Pods here have no account's token mounted.
 		"--disable-admission-plugins=ServiceAccount")
 	if err != nil {

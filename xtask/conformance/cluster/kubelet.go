@@ -28,6 +28,7 @@ const (
 type kubelet struct {
 	control *controlPlane
 	place   places
+	logs    *logs
 	pods    map[types.UID]*pod
 	next    int
 	cancel  context.CancelFunc
@@ -55,11 +56,20 @@ func startKubelet(parent context.Context, control *controlPlane, place places) (
 		if err := ip("link", "set", bridge, "up"); err != nil {
 			return err
 		}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{"topology.kubernetes.io/zone": zone}}}
-		if _, err := control.client.CoreV1().Nodes().Create(context, node, metav1.CreateOptions{}); err != nil {
+		logs, err := startLogs(place.work, strings.Split(hostAddress, "/")[0])
+		if err != nil {
 			return err
 		}
-		return nil
+		kubelet.logs = logs
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{"topology.kubernetes.io/zone": zone}}}
+		made, err := control.client.CoreV1().Nodes().Create(context, node, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: strings.Split(hostAddress, "/")[0]}}
+		made.Status.DaemonEndpoints.KubeletEndpoint.Port = logs.port()
+		_, err = control.client.CoreV1().Nodes().UpdateStatus(context, made, metav1.UpdateOptions{})
+		return err
 	}
 	if err := setUp(); err != nil {
 		cancel()
@@ -73,6 +83,7 @@ func startKubelet(parent context.Context, control *controlPlane, place places) (
 func (k *kubelet) stop() {
 	k.cancel()
 	<-k.done
+	_ = k.logs.listener.Close()
 	for _, pod := range k.pods {
 		k.remove(pod)
 	}
@@ -82,6 +93,7 @@ func (k *kubelet) stop() {
 func (k *kubelet) work(context context.Context) {
 	defer close(k.done)
 	for context.Err() == nil {
+		k.logs.look()
 		list, err := k.control.client.CoreV1().Pods("").List(context, metav1.ListOptions{})
 		if err == nil {
 			k.take(context, list.Items)

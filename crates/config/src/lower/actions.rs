@@ -1,10 +1,13 @@
-//! `request_headers`, `response_headers`, `upstream_host`, `rewrite` and `redirect` of routes of plain HTTP.
+//! `request_headers`, `response_headers`, `upstream_host`, `rewrite`, `redirect` and `mirrors` of routes of plain HTTP.
 //!
 //! Not here: what they do (`policy::plain::actions`).
 
+use policy::id::BackendId;
 use policy::plain::Rule;
-use policy::plain::actions::{Actions, FieldEdits, PathEdit, Redirect, UpstreamHost};
+use policy::plain::actions::{Actions, FieldEdits, Mirror, PathEdit, Redirect, UpstreamHost};
+use policy::snapshot::Snapshot;
 
+use super::backend::number;
 use crate::decode::{At, Place};
 use crate::scalar::ReplacedPath;
 use crate::schema::{Route, plain};
@@ -16,6 +19,7 @@ impl super::Lowering<'_> {
         route: &Route,
         place: &Place,
         rules: &[Rule],
+        s: &Snapshot,
     ) -> Option<Box<Actions>> {
         let mut actions = Actions {
             request: self.edits(route.request_headers.get()),
@@ -46,10 +50,25 @@ impl super::Lowering<'_> {
                 path,
             });
         }
+        for (_, written) in route.mirrors.items() {
+            let Some(at) = written.as_ref().and_then(|of| of.backend.get()) else {
+                continue;
+            };
+            let share = written.as_ref().and_then(|of| of.share.value());
+            let found = s.backends.iter().position(|of| *of.name == *at.value.0);
+            match found.map(|index| (index, s.backends.get(index))) {
+                Some((index, Some(backend))) if backend.is_plain => actions.mirrors.push(Mirror {
+                    backend: BackendId(number(index)),
+                    millionths: share.map_or(1_000_000, |share| share.0),
+                }),
+                Some(_) => self.refuse(at, "serves models", "name one that says serves: http"),
+                None => self.refuse(at, "is no backend", "name one of `backends`"),
+            }
+        }
         (actions != Actions::default()).then(|| Box::new(actions))
     }
 
-    fn edits(&mut self, written: Option<&plain::FieldEdits>) -> FieldEdits {
+    pub(super) fn edits(&self, written: Option<&plain::FieldEdits>) -> FieldEdits {
         let mut edits = FieldEdits::default();
         let Some(written) = written else {
             return edits;

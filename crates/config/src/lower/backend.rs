@@ -20,6 +20,7 @@ use crate::scalar::Name;
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
 use crate::target::Target;
+use policy::plain::actions::FieldEdits;
 
 /// An endpoint before it is numbered.
 pub(super) struct Address<'a> {
@@ -27,6 +28,7 @@ pub(super) struct Address<'a> {
     weight: u32,
     credential: &'a Field<UpstreamCredential>,
     owner: Place,
+    edits: Option<Box<FieldEdits>>,
 }
 
 impl super::Lowering<'_> {
@@ -147,6 +149,7 @@ impl super::Lowering<'_> {
                 base_path: base_path.clone(),
                 weight: address.weight,
                 auth,
+                edits: address.edits,
             });
         }
         let asked = if is_plain {
@@ -262,6 +265,7 @@ impl super::Lowering<'_> {
                 weight: 1,
                 credential,
                 owner,
+                edits: None,
             }];
         }
         let mut addresses = Vec::new();
@@ -282,11 +286,18 @@ impl super::Lowering<'_> {
                 name.place.clone()
             };
             let weight = endpoint.weight.get().map_or(1, |at| at.value.0);
+            let edits = self.edits(endpoint.request_headers.get());
+            if !edits.is_empty() && !written.serves.value().is_some_and(|serves| serves.0) {
+                let says = "says request_headers, which are of backends that say serves: http";
+                self.fault(place, says, "leave them out");
+            }
+            let edits = (!edits.is_empty()).then(|| Box::new(edits));
             addresses.push(Address {
                 target,
                 weight,
                 credential,
                 owner,
+                edits,
             });
         }
         addresses

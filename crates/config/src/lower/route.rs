@@ -57,6 +57,10 @@ impl super::Lowering<'_> {
         for ((place, route), name) in written.0.iter().zip(names) {
             let Some(route) = route else { continue };
             let targets = self.route_backends(route, declared.as_deref(), &known, &mut used);
+            for (_, mirror) in route.mirrors.items() {
+                let at = mirror.as_ref().and_then(|of| of.backend.get());
+                used.extend(at.map(|at| at.value.0.as_str()));
+            }
             let id = RouteId(number(snapshot.routes.len()));
             let is_plain = self.is_plain(route, &targets, snapshot);
             let patterns = match is_plain {
@@ -92,7 +96,7 @@ impl super::Lowering<'_> {
                 snapshot,
             );
             let actions = match is_plain {
-                true => self.actions(route, place, &rules),
+                true => self.actions(route, place, &rules, snapshot),
                 false => None,
             };
             plain.append(&mut rules);

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::header::lower_case;
-use crate::decode::{Problem, Written};
+use crate::decode::{Problem, Takes, Written};
 use crate::target::is_host;
 
 /// The name of a header that is changed, in lower case.
@@ -86,6 +86,8 @@ impl Written for WebScheme {
 pub(crate) struct TcpPort(pub(crate) u16);
 
 impl Written for TcpPort {
+    const TAKES: Takes = Takes::Number;
+
     fn read(text: &str) -> Result<Self, Problem> {
         match text.parse() {
             Ok(port) if port > 0 => Ok(Self(port)),
@@ -103,6 +105,8 @@ impl Written for TcpPort {
 pub(crate) struct RedirectStatus(pub(crate) u16);
 
 impl Written for RedirectStatus {
+    const TAKES: Takes = Takes::Number;
+
     fn read(text: &str) -> Result<Self, Problem> {
         match text.parse() {
             Ok(status @ (301 | 302 | 303 | 307 | 308)) => Ok(Self(status)),

@@ -51,18 +51,22 @@ impl Written for MatchedText {
     }
 }
 
-/// A method, in capitals.
+/// A method, in capitals; `=GET` and `=HEAD` for one of the two alone.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct MethodName(pub(crate) String);
 
 impl Written for MethodName {
-    const PATTERN: &'static str = "^[A-Z][A-Z-]{0,31}$";
+    const PATTERN: &'static str = "^=?[A-Z][A-Z-]{0,31}$";
 
     fn read(text: &str) -> Result<Self, Problem> {
+        let alone = text.strip_prefix('=');
+        if matches!(alone, Some("GET" | "HEAD")) {
+            return Ok(Self(text.to_owned()));
+        }
         let is_method = is_of(text, 32, |b| b.is_ascii_uppercase() || b == b'-');
         match text {
             "HEAD" => {
-                let hint = "write GET: it stands for both";
+                let hint = "write GET: it stands for both, or =HEAD for it alone";
                 Err(Problem::new("goes with GET", hint))
             }
             "TRACE" | "CONNECT" => Err(Problem::new("is never let through", "leave it out")),

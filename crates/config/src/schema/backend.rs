@@ -4,6 +4,7 @@
 
 use super::calibration::Asked;
 use super::credential::{Carrier, ClientCertificate, Kept, UpstreamCredential};
+use super::plain::FieldEdits;
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
@@ -69,6 +70,8 @@ record! {
         optional weight: At<Count<1000000>>,
         /// Its own credential, in place of the backend's.
         optional credential: UpstreamCredential,
+        /// What becomes of header fields of calls of plain HTTP to it, before what the route says of them.
+        optional request_headers: FieldEdits,
     }
 }
 

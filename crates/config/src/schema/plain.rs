@@ -4,7 +4,8 @@
 
 use crate::decode::{At, MapOf, OneOrMany, record};
 use crate::scalar::{
-    EditedHeader, HeaderValue, RedirectStatus, ReplacedPath, TcpPort, UpstreamHostName, WebScheme,
+    EditedHeader, HeaderValue, Name, Ratio, RedirectStatus, ReplacedPath, TcpPort,
+    UpstreamHostName, WebScheme,
 };
 
 record! {
@@ -26,6 +27,16 @@ record! {
         optional path: At<ReplacedPath>,
         /// What takes the place of the beginning that `match.path` says, which is one path then.
         optional prefix: At<ReplacedPath>,
+    }
+}
+
+record! {
+    /// Who sees copies of calls of plain HTTP; the answers are not read.
+    Mirror {
+        /// The backend, of plain HTTP.
+        required backend: At<Name>,
+        /// The share of calls that it sees, 0 to 1. Default 1.
+        optional share: At<Ratio>,
     }
 }
 

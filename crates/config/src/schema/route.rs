@@ -3,7 +3,7 @@
 //! Not here: what they become (`lower`).
 
 use super::abandon::Abandon;
-use super::plain::{FieldEdits, Redirect, Rewrite};
+use super::plain::{FieldEdits, Mirror, Redirect, Rewrite};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, HeaderValue,
@@ -54,6 +54,8 @@ record! {
         optional rewrite: Rewrite,
         /// Where calls of plain HTTP are sent instead.
         optional redirect: Redirect,
+        /// Who sees copies of calls of plain HTTP.
+        optional mirrors: ListOf<Mirror>,
     }
 }
 
@@ -104,7 +106,7 @@ record! {
         optional model: OneOrMany<Pattern>,
         /// Paths of plain HTTP: /echo, /users/{id} for any one segment, or /files/* for all below. All unless said.
         optional path: OneOrMany<Path>,
-        /// Methods of plain HTTP; GET stands for HEAD too. All unless said.
+        /// Methods of plain HTTP; GET stands for HEAD too, =GET and =HEAD for one of them alone. All unless said.
         optional method: OneOrMany<MethodName>,
         /// Hosts that a call of plain HTTP names, without a port; *.example for all below. All unless said.
         optional host: OneOrMany<MatchedHost>,

@@ -322,7 +322,8 @@ fn listeners_of(
         let own: Vec<&Told> = own.collect();
         Listener {
             attached: attached.get(&name).copied().unwrap_or(0),
-            takes_routes: takes_routes(item),
+            takes_routes: takes_routes(item)
+                && matches!(text(item, "protocol"), Some("HTTP" | "HTTPS")),
             conditions: of_listener(&own, is_programmed),
             name,
         }
@@ -383,7 +384,7 @@ fn takes_routes(listener: &config::Node) -> bool {
 }
 
 fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Vec<Condition> {
-    let is_of_target = |(fault, _): &&Told| fault.path.contains(".backendRefs");
+    let is_of_target = |(fault, _): &&Told| fault.path.contains(".backendRef");
     let (targets, others): (Vec<&Told>, Vec<&Told>) = faults.iter().partition(is_of_target);
     let of = |told: &[&Told]| said(told.iter().map(|(fault, _)| fault));
     let accepted = match others.as_slice() {

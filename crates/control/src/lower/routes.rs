@@ -3,7 +3,7 @@
 //! Invariant: no route is made that earlier ones leave nothing, and what a limit shares is shared.
 //! Not here: where limits count (`limits`), who callers are (`callers`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::callers::Callers;
@@ -13,7 +13,7 @@ use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, MODEL, Wanted};
 use crate::object::Object;
-use crate::plain::PlainRoute;
+use crate::plain::{PlainMatch, PlainRoute};
 use crate::quantity::span;
 use crate::quota::{Quota, Sent};
 use crate::route::{ModelMatch, ModelRoute, Rule, Times};
@@ -24,6 +24,8 @@ use crate::tree::Tree;
 /// What routes come to, as it is made.
 pub(super) struct Made<'m> {
     is_live: bool,
+    /// What routes of plain HTTP take already in a cluster: all but the host, and the host.
+    plainly: BTreeSet<(String, String)>,
     callers: &'m Callers,
     traffic: &'m [Traffic],
     /// With how many rules each holds for.
@@ -57,6 +59,7 @@ impl<'m> Made<'m> {
     ) -> Self {
         Self {
             is_live,
+            plainly: BTreeSet::new(),
             callers,
             traffic,
             quotas: quotas.into_iter().map(|quota| (quota, 0)).collect(),
@@ -294,85 +297,144 @@ impl<'m> Made<'m> {
     pub(super) fn plain(&mut self, route: &PlainRoute<'_, '_>, findings: &mut Findings) {
         for (index, rule) in route.rules.iter().enumerate() {
             let name = name_of(route.object, rule.name.as_deref(), index, route.rules.len());
-            let traffic = self.traffic_of(route.object);
             for one in &rule.matches {
-                if let Some(header) = one.headers.iter().find(|header| header.name == MODEL) {
-                    findings.fault(
-                        &header.spot,
-                        "is the model of a call, and calls of plain HTTP have none",
-                        "write an AIGatewayRoute",
-                    );
-                }
-                let Some(workloads) = self.callers.taken_by(&one.headers, findings) else {
-                    continue;
-                };
-                let is_redirect = rule.filters.is_redirect;
-                if rule.is_closed || is_redirect || rule.refs.is_empty() && self.is_live {
-                    let filters = match rule.is_closed {
-                        true => &[][..],
-                        false => &rule.filters.members,
-                    };
-                    let backends = [self.backends.closed(true, &one.spot)];
-                    let matched = one.tree(
-                        self.callers.header(),
-                        &route.hosts,
-                        &route.listeners,
-                        findings,
-                    );
-                    self.push(
-                        &name,
-                        &workloads,
-                        Some(matched),
-                        &backends,
-                        None,
-                        &[],
-                        None,
-                        filters,
-                        &one.spot,
-                    );
-                    continue;
-                }
-                let parts = limits::parts(&workloads, None, traffic, self.callers, &[], findings);
-                for Part {
-                    workloads,
-                    models,
-                    limits,
-                    counted,
-                } in parts
-                {
-                    if models.is_some() {
-                        // Its selector names a model, which these calls do not have.
-                        continue;
-                    }
-                    let manner = manner(traffic, &rule.times);
-                    let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
-                        continue;
-                    };
-                    let matched = one.tree(
-                        self.callers.header(),
-                        &route.hosts,
-                        &route.listeners,
-                        findings,
-                    );
-                    self.push(
-                        &name,
-                        &workloads,
-                        Some(matched),
-                        &backends,
-                        None,
-                        &limits,
-                        traffic,
-                        &rule.filters.members,
-                        &one.spot,
-                    );
-                    self.count(traffic, &counted, &workloads, findings);
-                }
+                self.plain_match(&name, route, rule, one, findings);
             }
             let goes_nowhere = rule.refs.is_empty() && !rule.is_closed && !rule.filters.is_redirect;
             if goes_nowhere && !self.is_live && findings.faults.is_empty() {
                 findings.fault(&rule.spot, "goes nowhere", "");
             }
         }
+    }
+
+    fn plain_match(
+        &mut self,
+        name: &str,
+        route: &PlainRoute<'_, '_>,
+        rule: &Rule<PlainMatch>,
+        one: &PlainMatch,
+        findings: &mut Findings,
+    ) {
+        if let Some(header) = one.headers.iter().find(|header| header.name == MODEL) {
+            findings.fault(
+                &header.spot,
+                "is the model of a call, and calls of plain HTTP have none",
+                "write an AIGatewayRoute",
+            );
+        }
+        let Some(workloads) = self.callers.taken_by(&one.headers, findings) else {
+            return;
+        };
+        if rule.is_closed || rule.filters.is_redirect || rule.refs.is_empty() && self.is_live {
+            let filters = match rule.is_closed {
+                true => Vec::new(),
+                false => self.filters(rule, &Manner::default(), findings),
+            };
+            let Some(matched) = self.left(route, one, &workloads, findings) else {
+                return;
+            };
+            let backends = [self.backends.closed(true, &one.spot)];
+            self.push(
+                name,
+                &workloads,
+                Some(matched),
+                &backends,
+                None,
+                &[],
+                None,
+                &filters,
+                &one.spot,
+            );
+            return;
+        }
+        let traffic = self.traffic_of(route.object);
+        let parts = limits::parts(&workloads, None, traffic, self.callers, &[], findings);
+        for Part {
+            workloads,
+            models,
+            limits,
+            counted,
+        } in parts
+        {
+            if models.is_some() {
+                // Its selector names a model, which these calls do not have.
+                continue;
+            }
+            let Some(matched) = self.left(route, one, &workloads, findings) else {
+                continue;
+            };
+            let manner = manner(traffic, &rule.times);
+            let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
+                continue;
+            };
+            let filters = self.filters(rule, &manner, findings);
+            self.push(
+                name,
+                &workloads,
+                Some(matched),
+                &backends,
+                None,
+                &limits,
+                traffic,
+                &filters,
+                &one.spot,
+            );
+            self.count(traffic, &counted, &workloads, findings);
+        }
+    }
+
+    /// What a rule's filters come to; those who see copies become backends.
+    fn filters(
+        &mut self,
+        rule: &Rule<PlainMatch>,
+        manner: &Manner,
+        findings: &mut Findings,
+    ) -> Vec<(String, Tree)> {
+        let mut members = rule.filters.members.clone();
+        let mut mirrors = Vec::new();
+        for (of, millionths) in &rule.filters.mirrors {
+            let is_reached = !of.target.upstream.endpoints.is_empty() && *millionths > 0;
+            let name = match is_reached {
+                true => self.backends.add(&[of], manner, findings),
+                false => None,
+            };
+            let Some(name) = name else { continue };
+            let share = match millionths {
+                1_000_000 => None,
+                some => Some(Tree::Plain(format!("0.{some:06}"))),
+            };
+            let members = [("backend", Some(Tree::text(name))), ("share", share)];
+            mirrors.push(Tree::map(members).of(&of.spot));
+        }
+        if !mirrors.is_empty() {
+            members.push(("mirrors".to_owned(), Tree::List(mirrors)));
+        }
+        members
+    }
+
+    /// What a match takes, as our document writes it, without what an older route takes in a cluster; nothing where that is all.
+    fn left(
+        &mut self,
+        route: &PlainRoute<'_, '_>,
+        one: &PlainMatch,
+        workloads: &[String],
+        findings: &mut Findings,
+    ) -> Option<Tree> {
+        let callers = self.callers.header();
+        if !self.is_live {
+            return Some(one.tree(callers, &route.hosts, &route.listeners, findings));
+        }
+        let bare = one.tree(callers, &[], &route.listeners, &mut Findings::default());
+        let text = format!("{} {}", workloads.join(" "), bare.flow());
+        let mut is_new = |host: &str| self.plainly.insert((text.clone(), host.to_owned()));
+        let hosts: Vec<String> = match route.hosts.as_slice() {
+            [] => is_new("").then(Vec::new)?,
+            hosts => hosts.iter().filter(|host| is_new(host)).cloned().collect(),
+        };
+        if hosts.is_empty() && !route.hosts.is_empty() {
+            return None;
+        }
+        Some(one.tree(callers, &hosts, &route.listeners, findings))
     }
 
     /// A backend for each priority.

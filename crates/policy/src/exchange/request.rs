@@ -388,7 +388,9 @@ impl<'a> AttemptRequest<'a> {
             let passes = |trace| trace::forwards(trace, field.known);
             let user = s.identity.user_header.as_deref();
             let names_user = user.is_some_and(|user| user.as_bytes() == field.name);
-            let is_kept = self.actions.is_none_or(|of| of.request.keeps(field.name));
+            let own = self.endpoint.edits.as_ref();
+            let is_kept = self.actions.is_none_or(|of| of.request.keeps(field.name))
+                && own.is_none_or(|edits| edits.keeps(field.name));
             if !is_kept
                 || names_user
                 || is_replaced
@@ -418,7 +420,15 @@ impl<'a> AttemptRequest<'a> {
             put(b"cookie", &cookies);
         }
         if let Some(actions) = self.actions {
-            actions.request.put(|name, value| put(name, value));
+            let own = self.endpoint.edits.as_ref();
+            actions.request.put(|name, value| {
+                if own.is_none_or(|edits| edits.keeps(name)) {
+                    put(name, value);
+                }
+            });
+        }
+        if let Some(edits) = &self.endpoint.edits {
+            edits.put(|name, value| put(name, value));
         }
     }
 
