@@ -172,6 +172,14 @@ fn common(of: &Ref, manner: &Manner) -> Vec<(String, Tree)> {
         ),
         ("query", query(&target.path)),
         ("ca", trust.and_then(|trust| trust.ca.clone())),
+        ("tls_name", target.upstream.tls_name()),
+        (
+            "local",
+            target
+                .upstream
+                .is_elsewhere
+                .then(|| Tree::Plain("false".into())),
+        ),
         (
             "client_certificate",
             trust.and_then(|trust| trust.client_certificate.clone()),

@@ -73,6 +73,8 @@ pub(crate) enum Broken {
     NotPermitted,
     /// It is of a kind that cannot stand there.
     Kind,
+    /// Another object, which is older, says the same.
+    Conflict,
     /// A listener lets in routes of a kind that is not served.
     RouteKind,
     /// A listener's protocol is not served.

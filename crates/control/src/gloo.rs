@@ -423,6 +423,7 @@ fn of_service(namespace: &str, name: &str, port: u64, spot: &Spot) -> Upstream {
         is_fallback: false,
         is_http2: false,
         trust: None,
+        is_elsewhere: false,
     }
 }
 
@@ -513,7 +514,6 @@ fn of_upstream(
             hostname,
             ..Trust::default()
         });
-        upstream.is_checked_by_its_name(findings);
     }
     Some(upstream)
 }
@@ -578,6 +578,7 @@ fn of_static(item: &Item<'_>, findings: &mut Findings) -> (Upstream, bool) {
         is_fallback: false,
         is_http2: false,
         trust: None,
+        is_elsewhere: false,
     };
     // As Gloo has it.
     let is_tls = is_tls || upstream.endpoints.iter().any(|at| at.port == 443);

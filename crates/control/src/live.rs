@@ -317,6 +317,10 @@ impl Found {
             kind => {
                 let why = "is there, and faulty: its status says how".to_owned();
                 self.mode.refused.insert(id, why);
+                // The older one of two that say the same is in force.
+                if faults.iter().all(|(_, how)| *how == Some(Broken::Conflict)) {
+                    return;
+                }
                 // Limits on a client's connection, and costs, are of all routes.
                 self.mode.all_shut |= matches!(kind, "GatewayConfig" | "ClientTrafficPolicy");
                 for target in &entry.targets {

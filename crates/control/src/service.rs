@@ -16,7 +16,7 @@ use crate::object::{AI, CORE, ENVOY, Object};
 use crate::reference::Reference;
 use crate::slices;
 use crate::tree::Tree;
-use crate::trust::Trust;
+use crate::trust::Policy;
 
 /// Where calls of a target go, and how.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub(crate) enum Path {
 pub(crate) struct Services {
     pub(crate) upstreams: BTreeMap<(String, String), Upstream>,
     pub(crate) targets: BTreeMap<(String, String), Target>,
-    pub(crate) trusts: Vec<(Reference, Trust)>,
+    pub(crate) trusts: Vec<Policy>,
 }
 
 impl Services {
@@ -113,18 +113,17 @@ impl Services {
                             port,
                         }],
                         is_http2: false,
+                        port_name: String::new(),
                     }
                 };
-                let trust = self.trusts.iter().find(|(to, _)| {
-                    to.kind == "Service" && to.namespace == named.namespace && to.name == named.name
-                });
+                let trust = crate::trust::of_port(&self.trusts, named, &reached.port_name);
                 let upstream = Upstream {
                     endpoints: reached.addresses,
                     is_fallback: false,
                     is_http2: reached.is_http2,
-                    trust: trust.map(|(_, trust)| trust.clone()),
+                    trust: trust.cloned(),
+                    is_elsewhere: cluster.mode.is_live && !cluster.mode.reaches_machine,
                 };
-                upstream.is_checked_by_its_name(findings);
                 upstream
             }
         };

@@ -22,14 +22,16 @@ pub(crate) struct Reached {
     pub(crate) addresses: Vec<Address>,
     /// HTTP/2 without TLS is spoken there.
     pub(crate) is_http2: bool,
+    /// What the port is called.
+    pub(crate) port_name: String,
 }
 
 /// One endpoint of a slice.
-struct Endpoint {
-    host: String,
-    port: u64,
+pub(crate) struct Endpoint {
+    pub(crate) host: String,
+    pub(crate) port: u64,
     /// The zones that it is meant for; none where that is not said.
-    zones: Vec<String>,
+    pub(crate) zones: Vec<String>,
 }
 
 /// The addresses behind a port of a Service; none where no endpoint is ready.
@@ -68,6 +70,7 @@ pub(crate) fn of_service(
         return Some(Reached {
             addresses,
             is_http2,
+            port_name: name,
         });
     }
     let endpoints = cluster.slices_of(named);
@@ -91,6 +94,7 @@ pub(crate) fn of_service(
     Some(Reached {
         addresses,
         is_http2,
+        port_name: name,
     })
 }
 
@@ -102,7 +106,7 @@ fn is_elsewhere(host: &str) -> bool {
 
 /// The endpoints that a gate of a zone goes to: where all of them say which zones they are meant for, those that say its own, if
 /// there are any.
-fn near<'e>(all: &'e [Endpoint], zone: Option<&str>) -> Vec<&'e Endpoint> {
+pub(crate) fn near<'e>(all: &'e [Endpoint], zone: Option<&str>) -> Vec<&'e Endpoint> {
     let whole = || all.iter().collect();
     let Some(zone) = zone.filter(|_| all.iter().all(|one| !one.zones.is_empty())) else {
         return whole();

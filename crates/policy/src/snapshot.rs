@@ -290,6 +290,8 @@ pub struct Origin {
     pub port: u16,
     /// HTTP version.
     pub protocol: Protocol,
+    /// The name by which its certificate is asked for and checked; that of the host unless said.
+    pub tls_name: Option<Arc<str>>,
     /// PEM file of extra roots, empty for the system's.
     pub ca_file: String,
     /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a
@@ -299,6 +301,8 @@ pub struct Origin {
     pub proxy: Option<Arc<Proxy>>,
     /// No metadata service and no neighbour of the link is connected to under its name ([`crate::address`]).
     pub is_kept_off_the_link: bool,
+    /// Nor is the gate's own machine.
+    pub is_kept_off_the_machine: bool,
 }
 
 impl Origin {

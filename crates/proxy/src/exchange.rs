@@ -162,8 +162,7 @@ async fn answer<D: Downstream>(
     let sent = match &verdict {
         Verdict::Refuse(refusal) => {
             let (reply, limits) = (refusal.reply(), active.rate_limits());
-            let shape = reply::error_format(head);
-            reply::refuse(client, &reply, shape, id, &limits, &cors, patience).await
+            reply::refuse(client, &reply, head, id, &limits, &cors, patience).await
         }
         Verdict::Models { names, one } => {
             reply::models(client, (names, one.as_ref()), head, id, &cors, patience).await

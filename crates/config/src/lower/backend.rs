@@ -74,6 +74,11 @@ impl super::Lowering<'_> {
         let key_header = key_header(written);
         let filters = self.translation(name, written, &addresses);
         let several = addresses.len() > 1;
+        let is_elsewhere = written.local.value().is_some_and(|local| !local.0);
+        let tls_name = written
+            .tls_name
+            .value()
+            .map(|name| Arc::from(name.0.as_str()));
         let mut exchanges_tokens = false;
         let mut endpoints = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
@@ -143,7 +148,9 @@ impl super::Lowering<'_> {
                         String::new()
                     },
                     proxy,
-                    is_kept_off_the_link: has_tools,
+                    is_kept_off_the_link: has_tools || is_elsewhere,
+                    is_kept_off_the_machine: is_elsewhere,
+                    tls_name: tls_name.clone().filter(|_| *tls),
                 },
                 authority: authority.clone(),
                 base_path: base_path.clone(),

@@ -9,7 +9,7 @@ use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     ApiHeader, AskUsage, Brief, Count, Dialect, File, Flag, HeaderValue, Model, PassedHeader,
-    Protocol, QueryName, QueryValue, Serves, Span,
+    Protocol, QueryName, QueryValue, Serves, Span, UpstreamHostName,
 };
 use crate::target::Target;
 
@@ -52,6 +52,10 @@ record! {
         optional protocol: At<Protocol>,
         /// PEM file with the roots to trust instead of the system's.
         optional ca: At<File>,
+        /// The name that TLS is asked for and certificates are checked by; the host of each address unless said.
+        optional tls_name: At<UpstreamHostName>,
+        /// Whether its names may lead to the gate's own machine, to its link or to a metadata service. Default true.
+        optional local: At<Flag>,
         /// The API is at the root of its addresses, which then need no path such as /v1. Default false.
         optional at_root: At<Flag>,
         /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.

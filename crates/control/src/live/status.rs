@@ -10,7 +10,8 @@ use super::{Condition, Id, Verdict};
 use crate::object::GATEWAY_API;
 
 /// What of the Gateway API beyond its core is honoured; in the order of the alphabet, as it has to be.
-const FEATURES: [&str; 24] = [
+const FEATURES: [&str; 29] = [
+    "BackendTLSPolicy",
     "Gateway",
     "GatewayAddressEmpty",
     "GatewayHTTPListenerIsolation",
@@ -21,6 +22,7 @@ const FEATURES: [&str; 24] = [
     "HTTPRoute308RedirectStatusCode",
     "HTTPRouteBackendProtocolH2C",
     "HTTPRouteBackendProtocolWebSocket",
+    "HTTPRouteBackendRequestHeaderModification",
     "HTTPRouteBackendTimeout",
     "HTTPRouteDestinationPortMatching",
     "HTTPRouteHostRewrite",
@@ -31,6 +33,9 @@ const FEATURES: [&str; 24] = [
     "HTTPRoutePathRewrite",
     "HTTPRoutePortRedirect",
     "HTTPRouteQueryParamMatching",
+    "HTTPRouteRequestMirror",
+    "HTTPRouteRequestMultipleMirrors",
+    "HTTPRouteRequestPercentageMirror",
     "HTTPRouteRequestTimeout",
     "HTTPRouteResponseHeaderModification",
     "HTTPRouteSchemeRedirect",

@@ -185,7 +185,11 @@ impl Report {
                 }
                 _ => {
                     let refused = of.found.mode.refused.get(&key(&entry.id));
-                    self.say(entry, of_other(of.faults(at), refused, of.left_out(at)));
+                    let conditions = match entry.id.kind.as_str() {
+                        "BackendTLSPolicy" => of_trust(of.faults(at), refused, of.left_out(at)),
+                        _ => of_other(of.faults(at), refused, of.left_out(at)),
+                    };
+                    self.say(entry, conditions);
                 }
             }
         }
@@ -405,7 +409,8 @@ fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Ve
                 Some(Broken::Kind) => "InvalidKind",
                 Some(Broken::Missing) => "BackendNotFound",
                 Some(
-                    Broken::RouteKind
+                    Broken::Conflict
+                    | Broken::RouteKind
                     | Broken::Protocol
                     | Broken::ProtocolConflict
                     | Broken::HostnameConflict,
@@ -448,6 +453,36 @@ fn of_other(faults: &[Told], refused: Option<&String>, left_out: String) -> Vec<
         }
     };
     vec![condition]
+}
+
+/// What is said of a policy for the certificates of upstreams.
+fn of_trust(faults: &[Told], refused: Option<&String>, left_out: String) -> Vec<Condition> {
+    let is_of_roots = |(fault, _): &&Told| fault.path.contains(".caCertificateRefs");
+    let of_roots = faults.iter().find(is_of_roots);
+    let is_conflict =
+        !faults.is_empty() && faults.iter().all(|(_, how)| *how == Some(Broken::Conflict));
+    let mut conditions = of_other(faults, refused, left_out);
+    let message = conditions
+        .first()
+        .map_or_else(String::new, |of| of.message.clone());
+    if let Some(accepted) = conditions.first_mut() {
+        if of_roots.is_some() {
+            accepted.reason = "NoValidCACertificate";
+        } else if is_conflict {
+            accepted.reason = "Conflicted";
+        }
+    }
+    conditions.push(match of_roots {
+        None => Condition::good("ResolvedRefs", "ResolvedRefs"),
+        Some((_, how)) => {
+            let reason = match how {
+                Some(Broken::Kind) => "InvalidKind",
+                _ => "InvalidCACertificateRef",
+            };
+            Condition::new("ResolvedRefs", false, reason, message)
+        }
+    });
+    conditions
 }
 
 /// Faults of one object in words, without its name.

@@ -363,7 +363,11 @@ impl<'m> Made<'m> {
             let Some(matched) = self.left(route, one, &workloads, findings) else {
                 continue;
             };
-            let manner = manner(traffic, &rule.times);
+            let mut manner = manner(traffic, &rule.times);
+            if self.is_live && manner.ejection.is_none() {
+                // Which pods are well, their slices say; weights hold whatever one of them answered.
+                manner.ejection = Some(Tree::map([("failures", Some(Tree::number(1000)))]));
+            }
             let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
                 continue;
             };

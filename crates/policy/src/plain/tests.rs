@@ -354,7 +354,11 @@ fn a_member_of_the_query_is_compared_decoded_and_the_first_of_its_name_counts() 
         ("/?animal", false),
         ("/", false),
     ] {
-        assert_eq!(wanted.takes(&request("GET", target, &[])), takes, "{target}");
+        assert_eq!(
+            wanted.takes(&request("GET", target, &[])),
+            takes,
+            "{target}"
+        );
     }
 }
 
