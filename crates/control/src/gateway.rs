@@ -267,10 +267,13 @@ impl<'c, 'n> Door<'c, 'n> {
         if open.is_empty() {
             return Err(Attached {
                 reason: "NotAllowedByListeners",
-                says: format!(
-                    "is not let in by the Gateway {}, which is in another namespace",
-                    self.gateway.id()
-                ),
+                says: match route.namespace == self.gateway.namespace {
+                    false => format!(
+                        "is not let in by the Gateway {}, which is in another namespace",
+                        self.gateway.id()
+                    ),
+                    true => "is not let in by the listeners that it names".to_owned(),
+                },
                 hint: "write allowedRoutes: { namespaces: { from: All } } at its listener"
                     .to_owned(),
             });

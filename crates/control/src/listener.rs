@@ -242,7 +242,8 @@ impl Listener {
                 wanted.iter().all(|one| one.is_of(&labels))
             }
         };
-        is_from && self.takes_routes && matches!(self.protocol.as_str(), "HTTP" | "HTTPS")
+        let is_kind = self.takes_routes || !cluster.mode.is_live;
+        is_from && is_kind && matches!(self.protocol.as_str(), "HTTP" | "HTTPS")
     }
 
     /// Whether a route with these hosts can have a call that comes by it.

@@ -253,7 +253,7 @@ fn objects_of_a_cluster_are_a_gate_and_read_nothing_of_its_machine() {
         .iter()
         .find(|verdict| verdict.id.name == "door");
     assert_eq!(
-        door.map(|verdict| (verdict.attached, verdict.generation)),
+        door.map(|verdict| (verdict.listeners[0].attached, verdict.generation)),
         Some((2, 3))
     );
 }
@@ -615,9 +615,7 @@ fn a_gate_without_its_gateway_waits_and_one_that_runs_is_closed() {
     let says = "spec.listeners[0].tls.certificateRefs[0]: there is no Secret a/none; add it";
     assert_eq!(
         said(&live, "Gateway", "door"),
-        format!(
-            "Accepted false Invalid {says}\nProgrammed false Invalid {says}\nResolvedRefs false InvalidCertificateRef {says}"
-        )
+        format!("Accepted false ListenersNotValid {says}\nProgrammed false Invalid {says}")
     );
     assert!(live.report.wanted.iter().any(|id| id.name == "none"));
     // One to which nothing is attached knows every caller, and has nothing for any.

@@ -275,7 +275,11 @@ fn of_gateway(faults: &[Told], found: &Found, is_loaded: bool, left_out: String)
         .iter()
         .all(|(fault, _)| fault.says.starts_with(NOT_SERVED));
     if found.is_gateway_faulty {
-        let message = said(faults.iter().map(|(fault, _)| fault));
+        let told = match none_served && !of_listeners.is_empty() {
+            true => of_listeners,
+            false => faults.iter().collect(),
+        };
+        let message = said(told.iter().map(|(fault, _)| fault));
         let is_parameters = faults
             .iter()
             .any(|(fault, _)| fault.path.contains("parametersRef"));

@@ -405,7 +405,10 @@ impl<'m> Made<'m> {
             let Some(name) = name else { continue };
             let share = match millionths {
                 1_000_000 => None,
-                some => Some(Tree::Plain(format!("0.{some:06}"))),
+                some => {
+                    let share = format!("0.{some:06}");
+                    Some(Tree::Plain(share.trim_end_matches('0').to_owned()))
+                }
             };
             let members = [("backend", Some(Tree::text(name))), ("share", share)];
             mirrors.push(Tree::map(members).of(&of.spot));
