@@ -60,7 +60,11 @@ fn listeners_come_and_go_and_each_has_its_own_routes() {
     eventually("the second listener is open", || {
         TcpStream::connect(outside).is_ok()
     });
-    let call = post("/v1/chat/completions", &["x-workload-app: w"], &chat("m", false));
+    let call = post(
+        "/v1/chat/completions",
+        &["x-workload-app: w"],
+        &chat("m", false),
+    );
     eventually("the first one serves models", || {
         at(gate.data, &call).status == 200
     });
