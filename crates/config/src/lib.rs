@@ -27,6 +27,7 @@ pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};
 pub use node::{Entry, Node, Scalar, Shape, Value, parse_all, parse_json};
 pub use redact::Redacted;
+pub use scalar::may_name_callers;
 pub use schema::json_schema;
 pub use servers::EditorServers;
 pub use sources::Sources;

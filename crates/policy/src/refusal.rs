@@ -279,10 +279,10 @@ pub enum Refusal {
     /// The workload's routes go by model, and the call names none.
     #[error("the member `model` is missing; this workload's routes go by model")]
     ModelRequired,
-    /// The workload's routes go by model, and the call's is not read.
+    /// The caller is for some models alone, and the call's is not read.
     #[error(
-        "the model of this call is not read, and this workload's routes go by model or say which one; \
-         a route lets such calls through where it lists them under `unread`"
+        "this key is for some models alone, and the model of this call is not read; make it with a key that is for all \
+         models of its workload"
     )]
     ModelUnread,
     /// A limit is used up for now.

@@ -175,6 +175,7 @@ pub(super) fn open(
 #[inline(always)]
 pub(super) fn admit(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     may: impl FnOnce(Option<&Route>) -> Result<(), Refusal>,
     call: Option<&CallHead>,
@@ -187,7 +188,12 @@ pub(super) fn admit(
     levels: &Levels,
 ) -> Result<Decision, Refusal> {
     if opened.operation.lists_models()
-        && let Some(names) = route::models_of(s, opened.workload, caller.map(|caller| &**caller))
+        && let Some(names) = route::models_of(
+            s,
+            opened.workload,
+            caller.map(|caller| &**caller),
+            head.path(),
+        )
     {
         may(None)?;
         return Ok(Decision::Models(names));
@@ -197,7 +203,7 @@ pub(super) fn admit(
         at,
         grant,
         route: rule,
-    } = grant(opened, caller, call, s)?;
+    } = grant(opened, head, caller, call, s)?;
     *chosen = Some(grant.route);
     may(Some(rule))?;
     if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
@@ -279,22 +285,30 @@ fn backends_rename(rule: &Route, s: &Snapshot) -> bool {
 /// No route is for it.
 pub(super) fn route_of(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     call: Option<&CallHead>,
     s: &Snapshot,
 ) -> Result<Option<RouteId>, Refusal> {
     let is_listing = opened.operation.lists_models()
-        && route::models_of(s, opened.workload, caller.map(|caller| &**caller)).is_some();
+        && route::models_of(
+            s,
+            opened.workload,
+            caller.map(|caller| &**caller),
+            head.path(),
+        )
+        .is_some();
     if is_listing {
         return Ok(None);
     }
-    grant(opened, caller, call, s).map(|chosen| Some(chosen.grant.route))
+    grant(opened, head, caller, call, s).map(|chosen| Some(chosen.grant.route))
 }
 
 /// The grant that takes the call.
 #[inline(always)]
 fn grant<'s>(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     call: Option<&CallHead>,
     s: &'s Snapshot,
@@ -308,6 +322,9 @@ fn grant<'s>(
     }
     match (call, asked) {
         (Some(_), None) => route::unrestricted(s, opened.workload),
+        (None, _) if opened.operation.lists_models() => {
+            route::for_listing(s, opened.workload, head.path())
+        }
         (None, _) => unread_grant(opened, s),
         (_, asked) => route::choose(s, opened.workload, asked),
     }

@@ -30,13 +30,14 @@ impl Exchange {
         &mut self,
         authorizer: &Arc<dyn Authorizer>,
         opened: Opened,
+        head: &RequestHead,
         call: Option<&mut CallHead>,
         s: &Snapshot,
     ) -> Result<Verdict, Refusal> {
         let model = call.as_deref().and_then(|call| call.model.as_deref());
         self.record.model_asked = model.map(Box::from);
         let caller = self.record.caller.as_ref();
-        self.record.route = admission::route_of(opened, caller, call.as_deref(), s)?;
+        self.record.route = admission::route_of(opened, head, caller, call.as_deref(), s)?;
         let call = call.map(std::mem::take);
         self.stage = Stage::Asking(Box::new(CallQuestion { opened, call }));
         Ok(asked(authorizer))

@@ -276,7 +276,7 @@ impl Exchange {
             call.look_inside(opened.operation, body);
         }
         if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
-            return self.ask_about(authorizer, opened, call, s);
+            return self.ask_about(authorizer, opened, head, call, s);
         }
         self.decide(opened, head, call, env)
     }
@@ -316,6 +316,7 @@ impl Exchange {
         let mut route = None;
         let decided = admission::admit(
             opened,
+            head,
             self.record.caller.as_ref(),
             may,
             call.as_deref(),
