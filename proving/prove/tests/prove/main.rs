@@ -2,6 +2,8 @@
 //!
 //! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
+mod agents;
+mod agentx;
 mod answers;
 mod broken;
 mod campaign;
