@@ -15,6 +15,7 @@ mod overhead;
 #[path = "../../src/host/ports.rs"]
 #[expect(dead_code, reason = "the tests need some of it")]
 mod ports;
+mod recipe;
 #[path = "../recomputed/mod.rs"]
 #[expect(dead_code, reason = "the tests need some of it")]
 mod recomputed;
