@@ -35,6 +35,7 @@ mod subject;
 mod tap;
 mod text;
 mod toml_document;
+mod tool_server;
 mod upstream;
 mod verify;
 
@@ -132,6 +133,9 @@ enum Command {
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
+    /// Servers of tools, the upstream of a race of MCP gateways.
+    #[command(hide = true)]
+    ToolServer(tool_server::ToolServer),
     /// The issuer of the tokens that callers bring.
     #[command(hide = true)]
     Issuer(issuer::serve::Serve),
@@ -224,6 +228,10 @@ fn main() -> ExitCode {
             Err(error) => refuse(&error),
         },
         Command::Upstream(options) => match upstream::serve(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::ToolServer(options) => match tool_server::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },
