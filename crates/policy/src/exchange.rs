@@ -55,7 +55,7 @@ use crate::clock::Mono;
 use crate::credential::Credential;
 use crate::front::{self, Reservation};
 pub use crate::front::{Env, Settled};
-use crate::id::{BackendId, LimitId};
+use crate::id::{BackendId, EndpointId, LimitId};
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
 use crate::operation::Operation;
@@ -140,8 +140,8 @@ struct Active {
     answering: Vec<Box<dyn Answering>>,
     /// What the upstream of the last attempt is asked for, where filters change that.
     asked: Option<Operation>,
-    /// Why an earlier attempt failed that could be told the call.
-    failed: Option<Failure>,
+    /// The latest attempt that could be told the call and failed: why, and where it went.
+    failed: Option<(Failure, EndpointId)>,
     /// What a filter could not say of the call.
     unfit: Option<Box<Unsaid>>,
     /// The client asked for a stream.

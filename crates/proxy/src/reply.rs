@@ -322,10 +322,11 @@ pub(crate) async fn counted<D: Downstream>(
     patience: Patience<'_>,
 ) -> io::Result<u64> {
     let name = match asked {
-        Operation::CountContent => "totalTokens",
-        _ => "input_tokens",
+        Operation::CountContent => "\"totalTokens\"",
+        Operation::InputTokens => "\"object\":\"response.input_tokens\",\"input_tokens\"",
+        _ => "\"input_tokens\"",
     };
-    let body = format!("{{\"{name}\":{tokens}}}");
+    let body = format!("{{{name}:{tokens}}}");
     to.begin(200, BodyLength::Length(body.len() as u64));
     to.date();
     to.field(b"content-type", b"application/json");

@@ -45,6 +45,7 @@ impl Counted {
             Operation::Models
             | Operation::GeminiModels
             | Operation::CountTokens
+            | Operation::InputTokens
             | Operation::Moderations
             | Operation::Rerank
             | Operation::Speech

@@ -75,8 +75,10 @@ operations! {
     Embeddings = embeddings::DIALECT,
     /// `GET /v1/models` and `GET /v1/models/{id}`
     Models = Dialect { name: "models", ..Dialect::UNREAD },
-    /// `POST /v1/messages/count_tokens` and `POST /v1/responses/input_tokens`: cost nothing.
-    CountTokens = count_tokens::DIALECT,
+    /// `POST /v1/messages/count_tokens`, Anthropic's, which costs nothing.
+    CountTokens = count_tokens::MESSAGES,
+    /// `POST /v1/responses/input_tokens`, which costs nothing.
+    InputTokens = count_tokens::RESPONSES,
     /// `POST /v1/moderations`
     Moderations = openai_other::MODERATIONS,
     /// `POST /v1/rerank`, `POST /v2/rerank` and `POST /v1/score`, as Cohere, Jina and vLLM have them

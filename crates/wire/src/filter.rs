@@ -167,6 +167,8 @@ pub enum Stop {
     Malformed,
     /// It must not be passed on; the code of why.
     Refused(&'static str),
+    /// There is no room for what has to be kept of it.
+    NoRoom,
 }
 
 /// Filters one response while it passes.
@@ -184,6 +186,11 @@ pub trait ResponseFilter: Debug {
 
     /// Bytes that it holds back now. More than its route permits end the response.
     fn held(&self) -> usize {
+        0
+    }
+
+    /// Bytes that it keeps until it can read them, or to repeat them later. They count as what a worker keeps of bodies.
+    fn kept(&self) -> usize {
         0
     }
 
@@ -306,6 +313,13 @@ impl Pipe {
     pub fn held(&self) -> usize {
         let filters = self.0.as_ref().map_or(&[][..], |made| &made.filters);
         filters.iter().map(|filter| filter.held()).sum()
+    }
+
+    /// Bytes that its filters keep now besides.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        let filters = self.0.as_ref().map_or(&[][..], |made| &made.filters);
+        filters.iter().map(|filter| filter.kept()).sum()
     }
 
     /// Whether the client was made the last of the response.

@@ -118,7 +118,6 @@ fn pass<'f>(
         (Some(named), _) => Some(named.below),
         (None, Operation::GeminiModels) => gemini_listed(head),
         (None, form) if form.is_form() => Some(below_root(head.path())),
-        (None, Operation::CountTokens) => head.path().strip_prefix("/v1"),
         (None, _) => None,
     };
     let mut request = Box::new(filter::Request {
