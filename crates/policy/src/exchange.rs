@@ -17,6 +17,7 @@ mod charged;
 mod cost;
 mod ending;
 mod events;
+mod kept;
 mod logging_in;
 mod look;
 mod reading;
@@ -62,6 +63,7 @@ use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
+use crate::responses::Continued;
 use crate::secret::Secret;
 use crate::snapshot::Snapshot;
 use crate::subject::Subjects;
@@ -103,6 +105,8 @@ pub struct Exchange {
     ending: Option<(Outcome, &'static str)>,
     /// The origin of the web page that asked, which is allowed.
     page: Option<Box<str>>,
+    /// Which kept response the call goes on from.
+    continued: Option<Box<Continued>>,
 }
 
 #[derive(Debug)]
@@ -285,6 +289,7 @@ impl Exchange {
             timing: Timing::begin(env.now),
             ending: None,
             page: None,
+            continued: None,
         }
     }
 

@@ -394,6 +394,14 @@ pub enum Refusal {
         /// What cannot be said.
         what: Box<str>,
     },
+    /// The response that the call goes on from is kept no longer, or is another caller's.
+    #[error(
+        "the response of this `previous_response_id` is not kept here, or no longer; send its items again"
+    )]
+    ResponseGone,
+    /// The same of a response that is asked for by its id.
+    #[error("no response of this id is kept here for you, or no longer")]
+    ResponseNotFound,
     /// A filter of the answer's way refuses it.
     #[error("the answer was refused by a filter of its route")]
     Filtered {
@@ -528,6 +536,8 @@ impl Refusal {
             Self::NoCharge { .. } => (403, "permission_error", "operation_not_charged"),
             Self::Background => (400, invalid, "background_not_served"),
             Self::SharedAccount { .. } => (400, invalid, "account_shared"),
+            Self::ResponseGone => (400, invalid, "previous_response_not_found"),
+            Self::ResponseNotFound => (404, invalid, "response_not_found"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
             Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
             Self::OriginNotAllowed => (403, "permission_error", "origin_not_allowed"),
@@ -605,6 +615,7 @@ impl Refusal {
                 Self::OwnModelRequired | Self::ModelRequired => Some("model"),
                 Self::Background => Some("background"),
                 Self::SharedAccount { member } => Some(member),
+                Self::ResponseGone => Some("previous_response_id"),
                 _ => None,
             },
             message: self.to_string(),

@@ -60,6 +60,8 @@ impl Counted {
             | Operation::EmbedContent
             | Operation::Unread
             | Operation::Http
+            | Operation::KeptResponse
+            | Operation::ResponsesSocket
             | Operation::Mcp => None,
         }
     }

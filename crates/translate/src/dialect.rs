@@ -262,7 +262,7 @@ impl Dialect {
         match self {
             Self::OpenAi | Self::Azure => openai::read_call::read(body),
             Self::Anthropic => anthropic::read_call::read(body),
-            Self::Responses => responses::read_call::read(body),
+            Self::Responses => responses::read_call::read(body, request.keeping.as_ref()),
             Self::Gemini | Self::Vertex => {
                 let model = request.model.as_deref().unwrap_or_default();
                 let is_streamed = request.manner != Manner::Whole;

@@ -130,6 +130,7 @@ impl Filter for Translation {
                 manner: request.manner,
                 aliases: std::mem::take(&mut call.aliases),
                 echo: std::mem::take(&mut call.echo),
+                keeping: request.keeping.clone().filter(|_| call.is_kept),
             }),
         };
         let mut made = Request::default();

@@ -88,6 +88,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
+        | Operation::KeptResponse
+        | Operation::ResponsesSocket
         | Operation::Mcp => None,
     }
 }
@@ -122,6 +124,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
+        | Operation::KeptResponse
+        | Operation::ResponsesSocket
         | Operation::Mcp => None,
     }
 }

@@ -141,6 +141,8 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::GeminiModels
         | Operation::Unread
         | Operation::Http
+        | Operation::KeptResponse
+        | Operation::ResponsesSocket
         | Operation::Mcp => None,
     }
 }
