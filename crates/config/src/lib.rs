@@ -16,12 +16,12 @@ pub use host::{
     AwsSource, AzureProof, AzureSource, Calibration, ClaimNames, ClientCertificate, ClientProof,
     ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EngineStart,
     ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host,
-    IntrospectionSource, JwksSource, JwtSource, Ledger, Lines, LoginClient, LoginSource,
-    MadeCredential, MadeKind, OtlpProtocol, Piece, Program, ReviewedAction, StaticKey, Tls,
-    TokenReviewSource, TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential,
+    IntrospectionSource, JwksSource, JwtSource, KeptResponses, Ledger, Lines, LoginClient,
+    LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece, Program, ReviewedAction, StaticKey,
+    Tls, TokenReviewSource, TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential,
     Vocabulary, WorkloadFrom, WrittenRule,
 };
-pub use import::{Imported, import_litellm, import_portkey};
+pub use import::{Imported, import_agentgateway, import_litellm, import_portkey};
 pub use line::line_of;
 pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};

@@ -395,6 +395,14 @@ pub enum Refusal {
         /// What cannot be said.
         what: Box<str>,
     },
+    /// The response that the call goes on from is kept no longer, or is another caller's.
+    #[error(
+        "the response of this `previous_response_id` is not kept here, or no longer; send its items again"
+    )]
+    ResponseGone,
+    /// The same of a response that is asked for by its id.
+    #[error("no response of this id is kept here for you, or no longer")]
+    ResponseNotFound,
     /// A filter of the answer's way refuses it.
     #[error("the answer was refused by a filter of its route")]
     Filtered {
