@@ -6,6 +6,7 @@
 
 mod allocator;
 mod authority;
+mod balancing;
 mod book;
 mod budget;
 mod calibration;

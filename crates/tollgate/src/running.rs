@@ -26,6 +26,7 @@ use telemetry::{AccessLog, Conditions, Traces};
 use tokio::sync::Notify;
 
 use crate::authority;
+use crate::balancing;
 use crate::calibration::Calibrator;
 use crate::calibration::engines::Engines;
 use crate::cluster::Clustered;
@@ -164,6 +165,8 @@ pub(crate) struct Current {
     pub(crate) key_files: Arc<[identity::KeysState]>,
     /// Engines that are asked what prompts count.
     pub(crate) engines: Arc<Engines>,
+    /// Engines that are asked what they have to do.
+    _watched_engines: Arc<[Arc<balancing::Asked>]>,
     /// Issuers whose keys are used.
     issuers: Arc<[String]>,
 }
@@ -220,6 +223,7 @@ pub(crate) fn publication(
         moment,
     )?;
     authority::complete(&mut loaded.snapshot, &loaded.host, moment)?;
+    balancing::complete(&mut loaded.snapshot, &loaded.host, moment)?;
     let connectors = connectors(&loaded, sources)?;
     let people = loaded.host.admin_login.as_ref();
     let people = people
@@ -237,6 +241,10 @@ pub(crate) fn publication(
     }
     let revision = Arc::new(revision(loaded.snapshot));
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
+    let watched_engines = match moment.services() {
+        Some(services) => balancing::watch(&revision, &loaded.host, sources, services)?,
+        None => Vec::new(),
+    };
     let current = Current {
         revision: Arc::clone(&revision),
         budgets_read: Arc::clone(&revision),
@@ -247,6 +255,7 @@ pub(crate) fn publication(
         people: people.flatten(),
         key_files: key_files.into(),
         engines: Arc::new(engines),
+        _watched_engines: watched_engines.into(),
         issuers: issuers.into(),
     };
     Ok((

@@ -19,6 +19,7 @@ use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
 
+use crate::balancing::Watched;
 use crate::stdio::Bridges;
 
 /// Who has a configuration completed.
@@ -54,6 +55,8 @@ pub(crate) struct Services {
     pub(crate) makers: Makers,
     /// Servers of tools that are commands.
     pub(crate) bridges: Bridges,
+    /// Engines that are asked what they have to do.
+    pub(crate) watched: Watched,
     /// Where people log in: of each listener, by what is written.
     providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
     /// What seals sessions where nothing is configured for that.

@@ -5,6 +5,7 @@
 //! Not here: what can be shown without a process (unit tests and vectors).
 
 mod admin;
+mod balancing;
 mod bodies;
 mod browser;
 mod browser_login;
