@@ -2,20 +2,15 @@
 //!
 //! Invariant: what is picked is of the backend whose picker was asked, and is used for no other one; of a call nothing is told but
 //! what its upstream is sent, too, and never a credential.
-//! Not here: when it is asked, and what its answer means for the call (`exchange`), how it is asked (`callout`).
+//! Not here: when it is asked, what it is told and what its answer means for the call (`exchange::placing`), how it is asked (`callout`).
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use wire::head::{Known, KnownSet, RequestHead, ResponseHead};
+use wire::head::ResponseHead;
 
 use crate::caller::Later;
-use crate::credential;
-use crate::operation::Operation;
-use crate::plain::fields;
-use crate::record::Record;
-use crate::snapshot::{Endpoint, Snapshot};
 
 /// Who picks.
 pub trait Picker: fmt::Debug + Send + Sync {
@@ -52,43 +47,4 @@ pub enum Picked {
 pub trait Served: fmt::Debug + Send {
     /// It was this one, whose answer begins so.
     fn tell(self: Box<Self>, endpoint: &str, head: &ResponseHead);
-}
-
-/// Prefix of headers that are written for pickers, and are no part of any API.
-const OF_PICKERS: &[u8] = b"x-gateway-inference-";
-
-/// What a picker is told of a call: its method, path and those headers that go upstream, too.
-pub(crate) fn headers(record: &Record, head: &RequestHead, s: &Snapshot) -> Vec<Field> {
-    let mut told: Vec<Field> = Vec::new();
-    let mut put = |name: &[u8], value: &[u8]| told.push((name.into(), value.into()));
-    put(b":method", head.method_text().as_bytes());
-    put(b":path", head.path().as_bytes());
-    put(b":scheme", b"http");
-    if let Some(host) = head.fields.only(Known::Host).ok().flatten() {
-        put(b":authority", host);
-    }
-    put(b"x-request-id", record.id.as_bytes());
-    let identity = s.identity.header.as_bytes();
-    let route = record.route.and_then(|id| s.route(id));
-    let listed = route.map_or(&[][..], |route| &route.forward_headers);
-    let is_plain = record.operation == Some(Operation::Http);
-    for field in head.fields.iter() {
-        let goes_upstream = if is_plain {
-            field.known != Known::Cookie && fields::forwards(&field, &head.fields, identity)
-        } else {
-            let api = ("", KnownSet::default());
-            credential::forwards(&field, &head.fields, identity, listed, api)
-        };
-        if goes_upstream || field.name.starts_with(OF_PICKERS) {
-            put(field.name, field.value);
-        }
-    }
-    told
-}
-
-/// An endpoint's address as pickers know it; `None` for one that is a name.
-#[must_use]
-pub fn address_of(endpoint: &Endpoint) -> Option<SocketAddr> {
-    let ip = endpoint.origin.host.parse().ok()?;
-    Some(SocketAddr::new(ip, endpoint.origin.port))
 }

@@ -1,11 +1,10 @@
 //! Who is asked what engines have to do, the addresses of backends whose calls go by that; and who picks among them.
 //!
-//! Invariant: nobody is asked but addresses of the configuration in force, at the path that it says, and no credential is sent; an engine
-//! that two configurations in a row have is asked on without a break.
+//! Invariant: nobody is asked but addresses of the configuration in force, at the path that it says, and no credential is sent.
 //! Not here: asking (`callout`), what is made of the answers (`policy::balancing`), how it is shown (`metrics::balancing`).
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use callout::{
@@ -20,6 +19,7 @@ use policy::snapshot::{self, Endpoint, Snapshot};
 
 use crate::services::{Moment, Services};
 use crate::trust::trust as trusting;
+use crate::watched::{Asked, Who};
 
 /// What the questions are counted as.
 const SERVICE: &str = "engine_metrics";
@@ -28,19 +28,6 @@ const PICKER: &str = "endpoint_picker";
 const WITHIN: Duration = Duration::from_secs(2);
 /// How long a connection is kept for the next question.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// An engine that is asked until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    shared: Arc<Shared>,
-    url: String,
-    every: Duration,
-    _running: Running,
-}
-
-/// The engines that are asked, by any configuration.
-#[derive(Debug, Default)]
-pub(crate) struct Watched(Mutex<Vec<Weak<Asked>>>);
 
 /// Gives backends whom to ask for an endpoint.
 ///
@@ -110,15 +97,13 @@ pub(crate) fn watch(
             }
             let scheme = if endpoint.origin.tls { "https" } else { "http" };
             let url = format!("{scheme}://{}{}", endpoint.authority, metrics.path);
-            let of = Of {
-                endpoint,
-                shared,
+            let who = Who {
+                shared: Arc::clone(shared),
                 url,
                 every: metrics.every,
             };
-            let asked = services
-                .watched
-                .asked(&of, |of| of.begin(host, sources, services));
+            let begin = || begin(&who, endpoint, (host, sources), services);
+            let asked = services.watched.asked(&who, begin);
             let asked = asked.map_err(|fault| format!("backends.{}: {fault}", backend.name))?;
             watched.push(asked);
         }
@@ -126,82 +111,47 @@ pub(crate) fn watch(
     Ok(watched)
 }
 
-impl Watched {
-    /// The one who asks it already, or else one who begins.
-    fn asked(
-        &self,
-        of: &Of<'_>,
-        begin: impl FnOnce(&Of<'_>) -> Result<Running, String>,
-    ) -> Result<Arc<Asked>, String> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|asked| asked.strong_count() > 0);
-        let is_it = |asked: &Arc<Asked>| {
-            Arc::ptr_eq(&asked.shared, of.shared) && asked.url == of.url && asked.every == of.every
-        };
-        if let Some(known) = all.iter().filter_map(Weak::upgrade).find(is_it) {
-            return Ok(known);
-        }
-        let asked = Arc::new(Asked {
-            shared: Arc::clone(of.shared),
-            url: of.url.clone(),
-            every: of.every,
-            _running: begin(of)?,
-        });
-        all.push(Arc::downgrade(&asked));
-        Ok(asked)
-    }
+/// Begins to ask an engine.
+fn begin(
+    who: &Who,
+    endpoint: &Endpoint,
+    (host, sources): (&Host, &dyn Sources),
+    services: &Services,
+) -> Result<Running, String> {
+    let url = Url::parse(&who.url).map_err(|fault| format!("{}: {fault}", who.url))?;
+    let asking = EngineMetrics {
+        client: client(endpoint, host, sources)?,
+        questions: services.questions(SERVICE, &url),
+        url,
+        every: who.every,
+        shared: Arc::clone(&who.shared),
+        now: proxy::monotonic,
+        tell,
+    };
+    Ok(services.handle()?.run(asking.run()))
 }
 
-/// An engine to be asked.
-struct Of<'o> {
-    endpoint: &'o Endpoint,
-    shared: &'o Arc<Shared>,
-    url: String,
-    every: Duration,
-}
-
-impl Of<'_> {
-    fn begin(
-        &self,
-        host: &Host,
-        sources: &dyn Sources,
-        services: &Services,
-    ) -> Result<Running, String> {
-        let url = Url::parse(&self.url).map_err(|fault| format!("{}: {fault}", self.url))?;
-        let asking = EngineMetrics {
-            client: self.client(host, sources)?,
-            questions: services.questions(SERVICE, &url),
-            url,
-            every: self.every,
-            shared: Arc::clone(self.shared),
-            now: proxy::monotonic,
-            tell,
-        };
-        Ok(services.handle()?.run(asking.run()))
-    }
-
-    fn client(&self, host: &Host, sources: &dyn Sources) -> Result<Client, String> {
-        let origin = &self.endpoint.origin;
-        let trust = match origin.tls {
-            true => trust(origin, host, sources)?,
-            false => Tls::nobody().map_err(|fault| fault.to_string())?,
-        };
-        let protocol = match origin.protocol {
-            snapshot::Protocol::Http2 => Protocol::Http2,
-            snapshot::Protocol::Http1 | snapshot::Protocol::Auto => Protocol::Either,
-        };
-        let bounds = Bounds {
-            connect: WITHIN,
-            head: WITHIN,
-            total: WITHIN,
-            requests: 1,
-            kept: 1,
-            idle: IDLE,
-            allow_link_local: false,
-            protocol,
-        };
-        Ok(Client::new(&trust, bounds))
-    }
+fn client(endpoint: &Endpoint, host: &Host, sources: &dyn Sources) -> Result<Client, String> {
+    let origin = &endpoint.origin;
+    let trust = match origin.tls {
+        true => trust(origin, host, sources)?,
+        false => Tls::nobody().map_err(|fault| fault.to_string())?,
+    };
+    let protocol = match origin.protocol {
+        snapshot::Protocol::Http2 => Protocol::Http2,
+        snapshot::Protocol::Http1 | snapshot::Protocol::Auto => Protocol::Either,
+    };
+    let bounds = Bounds {
+        connect: WITHIN,
+        head: WITHIN,
+        total: WITHIN,
+        requests: 1,
+        kept: 1,
+        idle: IDLE,
+        allow_link_local: false,
+        protocol,
+    };
+    Ok(Client::new(&trust, bounds))
 }
 
 /// The log tells of what changes.

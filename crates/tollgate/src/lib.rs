@@ -55,6 +55,7 @@ mod traces;
 mod trust;
 mod usage;
 mod watch;
+mod watched;
 pub mod width;
 pub mod words;
 mod world;

@@ -43,6 +43,7 @@ use crate::needs;
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
 use crate::stdio;
+use crate::watched::Asked;
 use crate::world::{Files, Keeping, Kept, World};
 
 /// The process's state, shared by admin, watcher and signals.
@@ -166,7 +167,7 @@ pub(crate) struct Current {
     /// Engines that are asked what prompts count.
     pub(crate) engines: Arc<Engines>,
     /// Engines that are asked what they have to do.
-    _watched_engines: Arc<[Arc<balancing::Asked>]>,
+    _watched_engines: Arc<[Arc<Asked>]>,
     /// Issuers whose keys are used.
     issuers: Arc<[String]>,
 }

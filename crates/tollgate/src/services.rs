@@ -19,8 +19,8 @@ use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
 
-use crate::balancing::Watched;
 use crate::stdio::Bridges;
+use crate::watched::Watched;
 
 /// Who has a configuration completed.
 #[derive(Debug, Clone, Copy)]

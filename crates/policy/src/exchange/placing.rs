@@ -4,21 +4,25 @@
 //! first attempt there; that of the backend which answered is told which endpoint did.
 //! Not here: which endpoint it is ([`crate::balancing`], [`crate::picker`]).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::head::{RequestHead, ResponseHead};
+use wire::head::{Known, KnownSet, RequestHead, ResponseHead};
 
 use super::attempting::quota_of;
 use super::verdict::{Ask, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::Failure;
 use crate::balancing::{Balancer, Choice, InFlight, Prompt, Why};
+use crate::credential;
 use crate::id::{BackendId, EndpointId, RouteId};
-use crate::picker::{self, Picked, PickedCall, Served};
+use crate::operation::Operation;
+use crate::picker::{Field, Picked, PickedCall, Served};
+use crate::plain::fields;
 use crate::record::Record;
 use crate::refusal::Refusal;
-use crate::snapshot::{Backend, Snapshot};
+use crate::snapshot::{Backend, Endpoint, Snapshot};
 
 /// How long a call that a picker refuses is asked to wait.
 const SHED_FOR: std::time::Duration = std::time::Duration::from_secs(1);
@@ -62,7 +66,7 @@ impl Placing {
         let bytes: usize = body.iter().map(Bytes::len).sum();
         let call = has_picker.then(|| {
             Box::new(PickedCall {
-                headers: picker::headers(record, head, s),
+                headers: headers(record, head, s),
                 body: body.to_vec(),
             })
         });
@@ -172,7 +176,7 @@ impl Running<'_> {
         let find = |address| {
             let is_it = |id: &&EndpointId| {
                 let endpoint = s.endpoint(**id);
-                endpoint.and_then(picker::address_of) == Some(address)
+                endpoint.and_then(address_of) == Some(address)
             };
             backend.endpoints.iter().find(is_it).copied()
         };
@@ -213,7 +217,7 @@ impl Running<'_> {
         let served = placing.and_then(|placing| placing.served.take());
         if let (Some((backend, served)), Some(endpoint)) = (served, endpoint)
             && endpoint.backend == backend
-            && let Some(address) = picker::address_of(endpoint)
+            && let Some(address) = address_of(endpoint)
         {
             served.tell(&address.to_string(), head);
         }
@@ -225,4 +229,42 @@ fn place_of(endpoint: EndpointId, s: &Snapshot) -> Option<(&Backend, usize)> {
     let backend = s.backend_of(endpoint)?;
     let place = backend.endpoints.iter().position(|id| *id == endpoint)?;
     Some((backend, place))
+}
+
+/// Prefix of headers that are written for pickers, and are no part of any API.
+const OF_PICKERS: &[u8] = b"x-gateway-inference-";
+
+/// What a picker is told of a call: its method, path and those headers that go upstream, too.
+fn headers(record: &Record, head: &RequestHead, s: &Snapshot) -> Vec<Field> {
+    let mut told: Vec<Field> = Vec::new();
+    let mut put = |name: &[u8], value: &[u8]| told.push((name.into(), value.into()));
+    put(b":method", head.method_text().as_bytes());
+    put(b":path", head.path().as_bytes());
+    put(b":scheme", b"http");
+    if let Some(host) = head.fields.only(Known::Host).ok().flatten() {
+        put(b":authority", host);
+    }
+    put(b"x-request-id", record.id.as_bytes());
+    let identity = s.identity.header.as_bytes();
+    let route = record.route.and_then(|id| s.route(id));
+    let listed = route.map_or(&[][..], |route| &route.forward_headers);
+    let is_plain = record.operation == Some(Operation::Http);
+    for field in head.fields.iter() {
+        let goes_upstream = if is_plain {
+            field.known != Known::Cookie && fields::forwards(&field, &head.fields, identity)
+        } else {
+            let api = ("", KnownSet::default());
+            credential::forwards(&field, &head.fields, identity, listed, api)
+        };
+        if goes_upstream || field.name.starts_with(OF_PICKERS) {
+            put(field.name, field.value);
+        }
+    }
+    told
+}
+
+/// An endpoint's address as pickers know it; `None` for one that is a name.
+fn address_of(endpoint: &Endpoint) -> Option<SocketAddr> {
+    let ip = endpoint.origin.host.parse().ok()?;
+    Some(SocketAddr::new(ip, endpoint.origin.port))
 }

@@ -41,7 +41,12 @@ fn turn(conversation: usize, turns: usize) -> Vec<u8> {
     };
     let messages: Vec<Value> = (0..turns).map(said).collect();
     let body = json!({ "model": "gpt-oss-120b", "max_tokens": 1, "messages": messages });
-    post("/v1/chat/completions", "w", &body.to_string())
+    let id = format!("x-request-id: {conversation}-{turns}");
+    post(
+        "/v1/chat/completions",
+        &["x-workload-app: w", &id],
+        &body.to_string(),
+    )
 }
 
 fn answered(gate: &Gate, request: &[u8]) -> Value {
@@ -94,22 +99,26 @@ fn turns_of_a_conversation_go_to_the_engine_that_has_seen_it() {
         "the engines had {cached} tokens of the prompts"
     );
     let records = gate.records(18);
-    let endpoints = |nth: usize| {
-        let of = records.iter().skip(nth).step_by(6);
-        of.map(|record| record["endpoint"].as_str().expect("one"))
-            .collect::<Vec<_>>()
+    let of = |conversation: usize| {
+        let id = format!("{conversation}-");
+        let is_of = move |record: &&Value| {
+            let own = record["request_id"].as_str();
+            own.is_some_and(|own| own.starts_with(&id))
+        };
+        records.iter().filter(is_of)
     };
     for conversation in 0..6 {
-        let of = endpoints(conversation);
-        assert!(of.iter().all(|one| *one == of[0]), "{conversation}: {of:?}");
+        let endpoints: Vec<&Value> = of(conversation).map(|record| &record["endpoint"]).collect();
+        assert_eq!(endpoints.len(), 3);
+        let is_one = endpoints.iter().all(|one| *one == endpoints[0]);
+        assert!(is_one, "{conversation}: {endpoints:?}");
     }
-    assert_eq!(records[17]["chosen_by"], "prefix");
-    let bytes = |name: &str| records[17][name].as_u64().expect("bytes");
-    assert!(
-        bytes("prefix_bytes") * 2 > bytes("prompt_bytes"),
-        "{}",
-        records[17]
-    );
+    let last = of(5)
+        .find(|record| record["request_id"] == "5-3")
+        .expect("a record");
+    assert_eq!(last["chosen_by"], "prefix");
+    let bytes = |name: &str| last[name].as_u64().expect("bytes");
+    assert!(bytes("prefix_bytes") * 2 > bytes("prompt_bytes"), "{last}");
     eventually("nothing runs any more", || {
         gate.metric("tollgate_balancing_in_flight", &["endpoint=\"pool#1\""]) == 0.0
     });

@@ -22,6 +22,7 @@ mod counting;
 mod credentials;
 mod deploy;
 mod drain;
+mod endpoint_picker;
 mod failover;
 mod fixture;
 mod forward_proxy;
