@@ -267,10 +267,10 @@ impl Lowering<'_> {
             host.ext_authz = authority.ext_authz;
             host.access_review = authority.access_review;
         }
+        snapshot.budgets = self.budgets(document, &snapshot);
         if let Some(prices) = document.prices.get() {
             snapshot.prices = self.prices(prices, document, &snapshot);
         }
-        snapshot.budgets = self.budgets(document, &snapshot);
         self.unsent(document, &snapshot);
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);

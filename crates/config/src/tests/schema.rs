@@ -112,6 +112,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Price", "prices: { m: "),
         ("PriceAt", "prices: { m: { at: { b: "),
         ("PriceFor", "prices: { m: { for: "),
+        ("PriceVolume", "prices: { m: { for: { volume: "),
         ("Tier", "prices: { m: { tiers: [ "),
         ("Budget", "budgets: { b: "),
         ("TokenizerFiles", "tokenizers: { m: "),

@@ -104,7 +104,7 @@ impl Running<'_> {
         }
         finished.awaits_count =
             is_counted && s.billed_by(self.record.route).awaits(&self.record.tokens);
-        let charge = crate::record::charge(s, self.record);
+        let charge = crate::record::charge(s, env.levels, self.record);
         self.record.charge = charge;
         let tokens = &self.record.tokens;
         if let Some(reservation) = self.call.reservation.take() {
