@@ -73,6 +73,10 @@ pub struct Host {
     pub tool_commands: Vec<ToolCommand>,
     /// Where each of the snapshot's backends is asked, in their order.
     pub asked: Vec<AskedAt>,
+    /// How each of the snapshot's backends is asked for its engines' metrics, in their order; `None`: it is not.
+    pub engine_metrics: Vec<Option<EngineMetrics>>,
+    /// Who picks for each of the snapshot's backends, in their order; `None`: nobody does.
+    pub pickers: Vec<Option<EndpointPicker>>,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
     /// How long responses are kept, and how much of them, where they are.
@@ -367,6 +371,28 @@ pub struct Calibration {
     pub every: Duration,
     /// How long one question may take.
     pub timeout: Duration,
+}
+
+/// How the addresses of a backend are asked what they have to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineMetrics {
+    /// Their path at each address.
+    pub path: String,
+    /// How often.
+    pub every: Duration,
+}
+
+/// Who picks an address of a backend for each call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointPicker {
+    /// Its address, spoken to over gRPC.
+    pub url: String,
+    /// How long a call waits for it.
+    pub timeout: Duration,
+    /// Whether a call goes on without it.
+    pub fails_open: bool,
+    /// The roots to trust there, in place of the system's.
+    pub ca_pem: Option<Vec<u8>>,
 }
 
 /// Where a backend is asked what prompts count.

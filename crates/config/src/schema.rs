@@ -7,6 +7,7 @@ pub(crate) mod abandon;
 pub(crate) mod admin;
 pub(crate) mod authority;
 pub(crate) mod backend;
+pub(crate) mod balancing;
 pub(crate) mod budget;
 pub(crate) mod calibration;
 pub(crate) mod catalogue;

@@ -6,6 +6,7 @@
 
 mod allocator;
 mod authority;
+mod balancing;
 mod book;
 mod budget;
 mod calibration;
@@ -55,6 +56,7 @@ mod traces;
 mod trust;
 mod usage;
 mod watch;
+mod watched;
 pub mod width;
 pub mod words;
 mod world;

@@ -74,6 +74,8 @@ impl super::Lowering<'_> {
             counting: self.counting(document.counting.get()),
             calibration: self.calibration(document.counting.get()),
             asked: Vec::new(),
+            engine_metrics: Vec::new(),
+            pickers: Vec::new(),
             tool_commands: Vec::new(),
             traces: self.traces(&document.traces),
             responses: self.kept_responses(&document.responses),

@@ -20,7 +20,7 @@ use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::operation::Operation;
 use crate::plain::fields;
 use crate::query;
-use crate::record::{Extra, Record};
+use crate::record::Record;
 use crate::secret::Secret;
 use crate::snapshot::{AddedHeader, Backend, Endpoint, Snapshot};
 use crate::trace;
@@ -88,13 +88,12 @@ impl Exchange {
                 active.answering = answering;
             }
             let dropped = &request.dropped;
-            self.record.extra = (!dropped.is_empty()).then(|| {
-                let dropped = dropped.as_slice().into();
-                Box::new(Extra {
-                    dropped,
-                    ..Extra::default()
-                })
-            });
+            if !dropped.is_empty() {
+                let extra = self.record.extra.get_or_insert_default();
+                extra.dropped = dropped.as_slice().into();
+            } else if let Some(extra) = &mut self.record.extra {
+                extra.dropped = Box::default();
+            }
             request
         }))
     }

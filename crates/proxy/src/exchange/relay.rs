@@ -205,7 +205,7 @@ impl<D: Downstream> Pump<'_, D> {
             }
             if std::mem::replace(&mut self.is_first, false) {
                 let now = self.worker.now();
-                self.active.exchange.timing.first_byte(now, is_over);
+                self.active.exchange.answers(now, is_over);
             }
             if is_over {
                 return Ok(());
