@@ -37,6 +37,7 @@ mod subject;
 mod tap;
 mod text;
 mod toml_document;
+mod tool_server;
 mod upstream;
 mod verify;
 
@@ -145,6 +146,9 @@ enum Command {
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
+    /// Servers of tools, the upstream of a race of MCP gateways.
+    #[command(hide = true)]
+    ToolServer(tool_server::ToolServer),
     /// The issuer of the tokens that callers bring.
     #[command(hide = true)]
     Issuer(issuer::serve::Serve),
@@ -247,6 +251,10 @@ fn main() -> ExitCode {
             Err(error) => refuse(&error),
         },
         Command::Upstream(options) => match upstream::serve(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::ToolServer(options) => match tool_server::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },

@@ -116,11 +116,15 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Tier", "prices: { m: { tiers: [ "),
         ("Budget", "budgets: { b: "),
         ("TokenizerFiles", "tokenizers: { m: "),
+        ("BalancingAt", "backends: { a: { balancing: "),
+        ("EndpointPicker", "backends: { a: { balancing: { picker: "),
         ("EngineStart", "tokenizers: { m: { engine: "),
         ("Counting", "counting: "),
         ("CalibrationAt", "counting: { calibration: "),
         ("Ledger", "ledger: "),
         ("Postgres", "ledger: { postgres: "),
+        ("Responses", "responses: "),
+        ("ResponseStore", "responses: { store: "),
         ("Traces", "traces: "),
     ];
     let defs = schema["$defs"].as_object().unwrap();

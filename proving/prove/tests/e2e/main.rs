@@ -9,6 +9,7 @@ mod campaign;
 mod document;
 mod locust;
 mod oauth_rbac;
+mod pool;
 #[path = "../../src/host/ports.rs"]
 #[expect(dead_code, reason = "the tests need some of it")]
 mod ports;
