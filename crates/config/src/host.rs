@@ -79,8 +79,19 @@ pub struct Host {
     pub pickers: Vec<Option<EndpointPicker>>,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
+    /// How long responses are kept, and how much of them, where they are.
+    pub responses: Option<KeptResponses>,
     /// Where the document names what is written.
     pub lines: Lines,
+}
+
+/// Responses that are kept for clients whose backends keep none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptResponses {
+    /// How long after one was last used.
+    pub keep: Duration,
+    /// Bytes of all together.
+    pub bytes: usize,
 }
 
 /// Lines of the document, from 1, for faults that only the machine can tell. `None` where nothing is written there.

@@ -43,6 +43,7 @@ mod pem;
 mod plain;
 mod price;
 mod proxy;
+mod responses;
 mod retry;
 mod route;
 mod tokenizer;

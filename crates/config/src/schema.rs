@@ -18,6 +18,7 @@ pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod price;
 pub(crate) mod proxy;
+pub(crate) mod responses;
 pub(crate) mod route;
 pub(crate) mod traces;
 
@@ -34,6 +35,7 @@ pub(crate) use self::ledger::Ledger;
 use self::mcp::Mcp;
 pub(crate) use self::price::{Price, PriceFor, PriceList};
 pub(crate) use self::proxy::ProxyAt;
+pub(crate) use self::responses::Responses;
 pub(crate) use self::route::{Limit, Retries, Route, Unread};
 pub(crate) use self::traces::Traces;
 use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, ShortOrFull, record};
@@ -71,6 +73,8 @@ record! {
         optional routes: ListOf<Route>,
         /// Servers of tools (the Model Context Protocol) behind one address; none unless said.
         optional mcp: Mcp,
+        /// What is kept for clients of the Responses API; nothing unless said.
+        optional responses: Responses,
         /// What tokens cost, by model, and with `catalogue` what the models of providers cost at their own addresses.
         optional prices: PriceList,
         /// Workloads that pay together, by the group's name; a workload is in one group at most.

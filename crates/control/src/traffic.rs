@@ -42,7 +42,10 @@ pub(crate) fn policies(
     findings: &mut Findings,
 ) -> Vec<Traffic> {
     let mut found: Vec<Traffic> = Vec::new();
-    for policy in cluster.of_kind("BackendTrafficPolicy") {
+    // The older of two that cannot both hold stays in force.
+    let mut policies: Vec<&Object<'_>> = cluster.of_kind("BackendTrafficPolicy").collect();
+    policies.sort_by_cached_key(|policy| (policy.created.clone(), policy.id()));
+    for policy in policies {
         let traffic = Traffic::of(policy, findings);
         for target in &traffic.targets {
             if !is_here(cluster, door, target, findings) {

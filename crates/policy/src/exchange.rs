@@ -17,6 +17,7 @@ mod charged;
 mod cost;
 mod ending;
 mod events;
+mod kept;
 mod logging_in;
 mod look;
 mod placing;
@@ -57,13 +58,14 @@ use crate::clock::Mono;
 use crate::credential::Credential;
 use crate::front::{self, Reservation};
 pub use crate::front::{Env, Settled};
-use crate::id::{BackendId, LimitId};
+use crate::id::{BackendId, EndpointId, LimitId};
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
+use crate::responses::Continued;
 use crate::secret::Secret;
 use crate::snapshot::Snapshot;
 use crate::subject::Subjects;
@@ -105,6 +107,8 @@ pub struct Exchange {
     ending: Option<(Outcome, &'static str)>,
     /// The origin of the web page that asked, which is allowed.
     page: Option<Box<str>>,
+    /// Which kept response the call goes on from.
+    continued: Option<Box<Continued>>,
 }
 
 #[derive(Debug)]
@@ -142,8 +146,8 @@ struct Active {
     answering: Vec<Box<dyn Answering>>,
     /// What the upstream of the last attempt is asked for, where filters change that.
     asked: Option<Operation>,
-    /// Why an earlier attempt failed that could be told the call.
-    failed: Option<Failure>,
+    /// The latest attempt that could be told the call and failed: why, and where it went.
+    failed: Option<(Failure, EndpointId)>,
     /// What a filter could not say of the call.
     unfit: Option<Box<Unsaid>>,
     /// The client asked for a stream.
@@ -294,6 +298,7 @@ impl Exchange {
             timing: Timing::begin(env.now),
             ending: None,
             page: None,
+            continued: None,
         }
     }
 

@@ -55,6 +55,7 @@ pub mod query;
 pub mod record;
 pub mod refusal;
 pub mod request_id;
+pub mod responses;
 pub mod retry;
 pub mod revision;
 pub mod route;

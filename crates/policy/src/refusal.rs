@@ -279,10 +279,10 @@ pub enum Refusal {
     /// The workload's routes go by model, and the call names none.
     #[error("the member `model` is missing; this workload's routes go by model")]
     ModelRequired,
-    /// The workload's routes go by model, and the call's is not read.
+    /// The caller is for some models alone, and the call's is not read.
     #[error(
-        "the model of this call is not read, and this workload's routes go by model or say which one; \
-         a route lets such calls through where it lists them under `unread`"
+        "this key is for some models alone, and the model of this call is not read; make it with a key that is for all \
+         models of its workload"
     )]
     ModelUnread,
     /// A limit is used up for now.
@@ -395,6 +395,14 @@ pub enum Refusal {
         /// What cannot be said.
         what: Box<str>,
     },
+    /// The response that the call goes on from is kept no longer, or is another caller's.
+    #[error(
+        "the response of this `previous_response_id` is not kept here, or no longer; send its items again"
+    )]
+    ResponseGone,
+    /// The same of a response that is asked for by its id.
+    #[error("no response of this id is kept here for you, or no longer")]
+    ResponseNotFound,
     /// A filter of the answer's way refuses it.
     #[error("the answer was refused by a filter of its route")]
     Filtered {

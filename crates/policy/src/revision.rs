@@ -94,6 +94,7 @@ fn version(next: &Snapshot, old: &Snapshot) -> String {
     let mut endpoints = old.endpoints.iter().zip(&next.endpoints);
     let is_same = old_hash == hash
         && old.tokenizers == next.tokenizers
+        && old.prices == next.prices
         && old.endpoints.len() == next.endpoints.len()
         && endpoints.all(|(old, next)| old.auth == next.auth && old.origin == next.origin);
     format!("{hash}-{}", changes.saturating_add(u64::from(!is_same)))

@@ -31,6 +31,7 @@ use crate::picker::Picker;
 use crate::plain;
 use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
+use crate::responses::ResponseStore;
 use crate::retry::{Ejection, Retries};
 use crate::secret::Secret;
 use crate::subject::Who;
@@ -65,6 +66,8 @@ pub struct Snapshot {
     pub tokenizers: Vec<Tokenizer>,
     /// Who counts prompts for callers that ask, where anybody does.
     pub prompt_counter: Option<Arc<dyn PromptCounter>>,
+    /// Who keeps responses of clients whose backends keep none, where anybody does.
+    pub responses: Option<Arc<dyn ResponseStore>>,
     /// What the host runs for it, which ends with the last exchange that goes by it.
     pub runs: Vec<Arc<dyn Any + Send + Sync>>,
     /// Bounds on what a client may send.

@@ -44,6 +44,7 @@ pub mod output;
 mod pages;
 mod pool;
 mod prices;
+mod responses;
 mod running;
 mod seldom;
 mod serve;

@@ -238,6 +238,9 @@ pub(crate) fn publication(
     let commands = std::mem::take(&mut loaded.host.tool_commands);
     if let Some(services) = moment.services() {
         loaded.snapshot.prompt_counter = Some(Arc::clone(&services.prompts) as _);
+        services.responses.bound(loaded.host.responses);
+        let responses = || Arc::clone(&services.responses) as _;
+        loaded.snapshot.responses = loaded.host.responses.map(|_| responses());
         stdio::complete(&mut loaded.snapshot, &commands, &services.bridges)?;
     }
     let revision = Arc::new(revision(loaded.snapshot));

@@ -19,6 +19,7 @@ use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
 
+use crate::responses::Responses;
 use crate::stdio::Bridges;
 use crate::watched::Watched;
 
@@ -63,6 +64,8 @@ pub(crate) struct Services {
     session_key: OnceLock<Secret>,
     /// Who counts prompts for callers that ask.
     pub(crate) prompts: Arc<Prompts>,
+    /// Responses that are kept for callers.
+    pub(crate) responses: Arc<Responses>,
     asked: Mutex<BTreeMap<Asked, Arc<Questions>>>,
 }
 

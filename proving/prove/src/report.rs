@@ -10,7 +10,7 @@ mod compare;
 pub(crate) mod content;
 pub(crate) mod document;
 mod exact;
-mod figure;
+pub(crate) mod figure;
 pub(crate) mod html;
 mod markdown;
 mod part;

@@ -78,6 +78,7 @@ impl super::Lowering<'_> {
             pickers: Vec::new(),
             tool_commands: Vec::new(),
             traces: self.traces(&document.traces),
+            responses: self.kept_responses(&document.responses),
             lines: Lines {
                 access_log: document.access_log.get().map(|at| at.place.line),
                 ledger: ledger.and_then(|of| of.path.get()).map(|at| at.place.line),

@@ -123,6 +123,8 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("CalibrationAt", "counting: { calibration: "),
         ("Ledger", "ledger: "),
         ("Postgres", "ledger: { postgres: "),
+        ("Responses", "responses: "),
+        ("ResponseStore", "responses: { store: "),
         ("Traces", "traces: "),
     ];
     let defs = schema["$defs"].as_object().unwrap();

@@ -40,7 +40,7 @@ impl Exchange {
         let model = call.as_deref().and_then(|call| call.model.as_deref());
         self.record.model_asked = model.map(Box::from);
         let caller = self.record.caller.as_ref();
-        self.record.route = admission::route_of(opened, caller, call.as_deref(), s)?;
+        self.record.route = admission::route_of(opened, head, caller, call.as_deref(), s)?;
         let call = call.map(std::mem::take);
         // The body is not at hand when the answer comes.
         let placing = match (s.is_balanced, self.record.route) {

@@ -85,8 +85,8 @@ impl Running<'_> {
     fn attempt_again(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
         // What it left out, the next one may say.
         self.record.extra = None;
-        if last != Failure::Untranslatable {
-            self.call.failed = Some(last);
+        if let (true, Some(endpoint)) = (last != Failure::Untranslatable, self.record.endpoint) {
+            self.call.failed = Some((last, endpoint));
         }
         self.next_attempt(last, env)
     }
@@ -271,17 +271,29 @@ impl Running<'_> {
             self.end(Ending::Left);
             return Verdict::Abandon;
         }
+        if failure == Failure::Untranslatable {
+            self.was_sent_nothing(env.snapshot);
+        }
         // A call that any backend could be told is not the client's to mend: why that one failed is told.
         let (unfit, failed) = (self.call.unfit.take(), self.call.failed);
         match (unfit, failed) {
             (Some(unsaid), None) if failure == Failure::Untranslatable => {
                 self.count_or_refuse(unsaid, env)
             }
-            (_, Some(failed)) if failure == Failure::Untranslatable => {
+            (_, Some((failed, _))) if failure == Failure::Untranslatable => {
                 self.refuse(Refusal::Upstream(failed))
             }
             _ => self.refuse(Refusal::Upstream(failure)),
         }
+    }
+
+    /// The record names the endpoint that the call went to last, if it went anywhere: not one that could not be told it.
+    #[cold]
+    fn was_sent_nothing(&mut self, s: &Snapshot) {
+        let went = self.call.failed.map(|(_, endpoint)| endpoint);
+        self.record.endpoint = went;
+        self.record.backend = went.and_then(|id| Some(s.endpoint(id)?.backend));
+        self.record.attempts = self.record.attempts.saturating_sub(1);
     }
 
     /// Whether a backend that cannot be told the call gives way to another one, which costs no retry.

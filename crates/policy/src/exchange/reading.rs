@@ -303,7 +303,7 @@ impl Exchange {
             route::check_named(self.record.caller.as_deref(), head.path())?;
         }
         let mut reason = None;
-        let may = |route: Option<&Route>| {
+        let mut may = |route: Option<&Route>| {
             let Some(rules) = s.authority.as_deref() else {
                 return Ok(());
             };
@@ -318,9 +318,21 @@ impl Exchange {
             };
             front::authorize(rules, &call, &self.record, s, &mut reason)
         };
+        if let Operation::Unread | Operation::KeptResponse = opened.operation
+            && let Some(told) = self.kept_response(opened, head, s)?
+        {
+            may(None)?;
+            return Ok(self.tell_kept(told, head, s));
+        }
+        if opened.operation == Operation::ResponsesSocket {
+            may(None)?;
+            self.record.status = 101;
+            return Ok(Verdict::Socket);
+        }
         let mut route = None;
         let decided = admission::admit(
             opened,
+            head,
             self.record.caller.as_ref(),
             may,
             call.as_deref(),

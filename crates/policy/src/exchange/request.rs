@@ -10,11 +10,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wire::dialect::below_root;
 use wire::dialect::gemini::{Listed, Named};
-use wire::filter::{self, Answering, Filter, Manner, Unfit};
+use wire::filter::{self, Answering, Filter, Keeping, Manner, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
 use super::attempting::filters;
-use super::{Exchange, Plan, Stage};
+use super::{Exchange, Plan, Stage, kept};
 use crate::clock::Mono;
 use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::operation::Operation;
@@ -68,7 +68,13 @@ impl Exchange {
         }
         let mut prompt = None;
         let filters = first.iter().chain(last);
-        let passed = pass(&self.record, head, s, filters, body, &mut prompt);
+        let keeping = match (self.record.operation, &s.responses) {
+            (Some(Operation::Responses), Some(_)) => {
+                kept::keeping(&self.record, self.continued.as_deref(), body, s)
+            }
+            _ => None,
+        };
+        let passed = pass(&self.record, head, s, filters, (body, keeping), &mut prompt);
         if let (Some(prompt), Stage::Active(active)) = (prompt, &mut self.stage) {
             let unsaid = active.unfit.get_or_insert_default();
             unsaid.prompt = unsaid
@@ -102,7 +108,7 @@ fn pass<'f>(
     head: &RequestHead,
     s: &Snapshot,
     filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
-    body: &[Bytes],
+    (body, keeping): (&[Bytes], Option<Keeping>),
     to_count: &mut Option<filter::Prompt>,
 ) -> Result<Option<Passed>, Unfit> {
     let Some(mut asked) = record.operation else {
@@ -117,7 +123,6 @@ fn pass<'f>(
         (Some(named), _) => Some(named.below),
         (None, Operation::GeminiModels) => gemini_listed(head),
         (None, form) if form.is_form() => Some(below_root(head.path())),
-        (None, Operation::CountTokens) => head.path().strip_prefix("/v1"),
         (None, _) => None,
     };
     let mut request = Box::new(filter::Request {
@@ -133,6 +138,7 @@ fn pass<'f>(
             .as_ref()
             .map_or_else(Manner::default, |named| named.manner(head.query())),
         body: body.to_vec(),
+        keeping,
         ..filter::Request::default()
     });
     let mut answering = Vec::new();

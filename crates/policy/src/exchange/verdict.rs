@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use wire::call::Splice;
 use wire::filter::Pipe;
 use wire::meter::Form;
@@ -74,6 +75,10 @@ pub enum Verdict {
         /// The one that was asked for.
         one: Option<Arc<str>>,
     },
+    /// Answer with what is kept of a response, or that it is removed: a document.
+    Kept(Bytes),
+    /// Speak WebSocket with the client: each of its calls is an exchange of its own.
+    Socket,
     /// Answer with the count of a prompt.
     Counted(Operation, u64),
     /// Tell a browser how its login goes on.

@@ -55,11 +55,13 @@ fn every_variant_lets_in_whom_it_must_and_asks_as_often_as_it_says() {
     );
     // The first of the tokens was brought by a check.
     for (variant, tokens, calls) in [
-        ("introspection", 0..=6, 0),
-        ("introspection-new", 119..=119, 0),
-        ("jwt", 0..=0, 0),
-        ("jwt-new", 0..=0, 0),
-        ("ext_authz", 0..=0, 120),
+        ("introspection", 0..=6, 0..=0),
+        ("introspection-new", 119..=119, 0..=0),
+        ("jwt", 0..=0, 0..=0),
+        ("jwt-new", 0..=0, 0..=0),
+        ("ext_authz", 0..=0, 120..=120),
+        ("kubernetes", 0..=6, 0..=6),
+        ("kubernetes-new", 119..=119, 0..=6),
     ] {
         let run = run(&result, variant);
         let asked = |what: &str| run["asked"][what].as_u64().expect(what);
@@ -67,7 +69,10 @@ fn every_variant_lets_in_whom_it_must_and_asks_as_often_as_it_says() {
             tokens.contains(&asked("introspections")),
             "{variant}: {run:#}"
         );
-        assert_eq!(asked("authorizations"), calls, "{variant}");
+        assert!(
+            calls.contains(&asked("authorizations")),
+            "{variant}: {run:#}"
+        );
         let statuses: Vec<u64> = run["checks"]
             .as_array()
             .expect("checks")

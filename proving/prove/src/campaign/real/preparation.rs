@@ -179,7 +179,8 @@ fn start_rig(asked: Asked<'_>, corpus: &Path) -> Result<Rig, RunError> {
     let relay = match engines.as_slice() {
         // Of several nobody could tell which one it stands before.
         [engine] if scenario.is_tapped => {
-            let relay = Relay::start(engine.port, &model).map_err(RunError::Rig)?;
+            let relay =
+                Relay::start(engine.port, &model, spoken(scenario)).map_err(RunError::Rig)?;
             Some(Arc::new(relay))
         }
         _ => None,
@@ -324,19 +325,25 @@ fn steered(
         target: base.to_owned(),
         seed: scenario.seed,
         max_users: plan.max_users,
+        once: false,
         profiles: profiles.collect(),
         headers,
         timeout: scenario.timeout,
         heeds_retry_after: scenario.heeds_retry_after,
-        protocol: match scenario.protocol {
-            HttpVersion::Http1 => Protocol::Http1,
-            HttpVersion::Http2 => Protocol::Http2 {
-                connections: plan.max_users.div_ceil(USERS_OF_A_CONNECTION) as usize,
-            },
-        },
+        protocol: spoken(scenario),
         longest: plan.longest().saturating_add(DRAINED).min(month),
         base: scenario.dir.clone(),
     })?)
+}
+
+/// What users speak, on as many connections as the most of them need.
+fn spoken(scenario: &Scenario) -> Protocol {
+    match scenario.protocol {
+        HttpVersion::Http1 => Protocol::Http1,
+        HttpVersion::Http2 => Protocol::Http2 {
+            connections: scenario.plan.max_users.div_ceil(USERS_OF_A_CONNECTION) as usize,
+        },
+    }
 }
 
 /// What is scraped: what the scenario names, in which `{admin_port}`, `{engine_port}` and `{dcgm_port}` are filled in.
