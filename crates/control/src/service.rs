@@ -117,14 +117,13 @@ impl Services {
                     }
                 };
                 let trust = crate::trust::of_port(&self.trusts, named, &reached.port_name);
-                let upstream = Upstream {
+                Upstream {
                     endpoints: reached.addresses,
                     is_fallback: false,
                     is_http2: reached.is_http2,
                     trust: trust.cloned(),
                     is_elsewhere: cluster.mode.is_live && !cluster.mode.reaches_machine,
-                };
-                upstream
+                }
             }
         };
         Some(Target::plain(name, named.spot.clone(), upstream))
