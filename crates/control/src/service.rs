@@ -9,8 +9,8 @@ use config::quoted;
 use crate::backend::Upstream;
 use crate::cluster::Cluster;
 use crate::credential::Credential;
+use crate::edits;
 use crate::fields::{Fields, Item};
-use crate::filters;
 use crate::findings::{Findings, Spot};
 use crate::object::{AI, CORE, ENVOY, Object};
 use crate::reference::Reference;
@@ -440,7 +440,7 @@ impl Ref {
             let inside = of.take("requestHeaderModifier");
             match (kind, inside) {
                 (Some(kind), Some(inside)) if kind.value == "RequestHeaderModifier" => {
-                    edits = Some(filters::edits(&inside, findings));
+                    edits = Some(edits::edits(&inside, findings));
                 }
                 _ => findings.fault(
                     &item.spot,
