@@ -76,10 +76,25 @@ pub struct Host {
     pub tool_commands: Vec<ToolCommand>,
     /// Where each of the snapshot's backends is asked, in their order.
     pub asked: Vec<AskedAt>,
+    /// How each of the snapshot's backends is asked for its engines' metrics, in their order; `None`: it is not.
+    pub engine_metrics: Vec<Option<EngineMetrics>>,
+    /// Who picks for each of the snapshot's backends, in their order; `None`: nobody does.
+    pub pickers: Vec<Option<EndpointPicker>>,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
+    /// How long responses are kept, and how much of them, where they are.
+    pub responses: Option<KeptResponses>,
     /// Where the document names what is written.
     pub lines: Lines,
+}
+
+/// Responses that are kept for clients whose backends keep none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptResponses {
+    /// How long after one was last used.
+    pub keep: Duration,
+    /// Bytes of all together.
+    pub bytes: usize,
 }
 
 /// Lines of the document, from 1, for faults that only the machine can tell. `None` where nothing is written there.
@@ -359,6 +374,28 @@ pub struct Calibration {
     pub every: Duration,
     /// How long one question may take.
     pub timeout: Duration,
+}
+
+/// How the addresses of a backend are asked what they have to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineMetrics {
+    /// Their path at each address.
+    pub path: String,
+    /// How often.
+    pub every: Duration,
+}
+
+/// Who picks an address of a backend for each call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointPicker {
+    /// Its address, spoken to over gRPC.
+    pub url: String,
+    /// How long a call waits for it.
+    pub timeout: Duration,
+    /// Whether a call goes on without it.
+    pub fails_open: bool,
+    /// The roots to trust there, in place of the system's.
+    pub ca_pem: Option<Vec<u8>>,
 }
 
 /// Where a backend is asked what prompts count.

@@ -1,10 +1,11 @@
-//! Another gateway's configuration as a document of this gate: LiteLLM's proxy, and Portkey's.
+//! Another gateway's configuration as a document of this gate: LiteLLM's proxy, Portkey's, and agentgateway's.
 //!
 //! Invariant: what is made is one that [`crate::parse_document`] takes, once its variables are set. It holds no secret: one
 //! that stands in the other file becomes the name of a variable. What has no counterpart is said in a comment, never dropped
 //! in silence.
 //! Not here: printing it (`tollgate import`).
 
+mod agentgateway;
 mod budget;
 mod comment;
 mod credential;
@@ -26,6 +27,7 @@ use crate::document;
 use crate::fault::{Fault, Faults};
 use crate::sources::Sources;
 
+pub use agentgateway::import_agentgateway;
 use plan::Plan;
 pub use portkey::import_portkey;
 use read::Section;

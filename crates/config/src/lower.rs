@@ -14,7 +14,10 @@ use self::identity::Known;
 use crate::catalogue::CatalogueModel;
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, OneOrMany, Place};
 use crate::fault::{Fault, Faults};
-use crate::host::{AskedAt, ClientCertificate, Host, ToolCommand, UpstreamCredential};
+use crate::host::{
+    AskedAt, ClientCertificate, EndpointPicker, EngineMetrics, Host, ToolCommand,
+    UpstreamCredential,
+};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
 use crate::schema::{self, Document};
@@ -25,6 +28,7 @@ mod actions;
 mod admin;
 mod authority;
 mod backend;
+mod balancing;
 mod budget;
 mod client;
 mod credential;
@@ -41,6 +45,7 @@ mod pem;
 mod plain;
 mod price;
 mod proxy;
+mod responses;
 mod retry;
 mod route;
 mod tokenizer;
@@ -96,6 +101,10 @@ struct Made {
     certificates: Vec<ClientCertificate>,
     /// Where each backend is asked what prompts count.
     asked: Vec<AskedAt>,
+    /// How each backend is asked for its engines' metrics.
+    engine_metrics: Vec<Option<EngineMetrics>>,
+    /// Who picks for each backend.
+    pickers: Vec<Option<EndpointPicker>>,
     /// Servers of tools that are commands.
     commands: Vec<ToolCommand>,
 }
@@ -250,6 +259,8 @@ impl Lowering<'_> {
             credentials: made,
             certificates,
             asked,
+            engine_metrics,
+            pickers,
             commands,
         } = std::mem::take(&mut self.made);
         if let Some(host) = &mut host {
@@ -257,15 +268,17 @@ impl Lowering<'_> {
             host.upstream_credentials = made.into_iter().map(|(made, _)| made).collect();
             host.client_certificates = certificates;
             host.asked = asked;
+            host.engine_metrics = engine_metrics;
+            host.pickers = pickers;
             host.tool_commands = commands;
             host.rules = authority.rules;
             host.ext_authz = authority.ext_authz;
             host.access_review = authority.access_review;
         }
+        snapshot.budgets = self.budgets(document, &snapshot);
         if let Some(prices) = document.prices.get() {
             snapshot.prices = self.prices(prices, document, &snapshot);
         }
-        snapshot.budgets = self.budgets(document, &snapshot);
         self.unsent(document, &snapshot);
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);

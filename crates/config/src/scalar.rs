@@ -9,6 +9,7 @@ pub(crate) use actions::{
 pub(crate) use admin::AdminRole;
 pub(crate) use call::{Call, Flag};
 pub(crate) use catalogue::{CatalogueAt, Day, Page};
+pub use header::may_name_callers;
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme, SecretHeader};
 pub(crate) use network::{Address, Network};
 pub(crate) use number::{

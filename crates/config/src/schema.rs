@@ -7,6 +7,7 @@ pub(crate) mod abandon;
 pub(crate) mod admin;
 pub(crate) mod authority;
 pub(crate) mod backend;
+pub(crate) mod balancing;
 pub(crate) mod budget;
 pub(crate) mod calibration;
 pub(crate) mod catalogue;
@@ -18,6 +19,7 @@ pub(crate) mod mcp;
 pub(crate) mod plain;
 pub(crate) mod price;
 pub(crate) mod proxy;
+pub(crate) mod responses;
 pub(crate) mod route;
 pub(crate) mod traces;
 
@@ -34,6 +36,7 @@ pub(crate) use self::ledger::Ledger;
 use self::mcp::Mcp;
 pub(crate) use self::price::{Price, PriceFor, PriceList};
 pub(crate) use self::proxy::ProxyAt;
+pub(crate) use self::responses::Responses;
 pub(crate) use self::route::{Limit, Retries, Route, Unread};
 pub(crate) use self::traces::Traces;
 use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, ShortOrFull, record};
@@ -72,6 +75,8 @@ record! {
         optional routes: ListOf<Route>,
         /// Servers of tools (the Model Context Protocol) behind one address; none unless said.
         optional mcp: Mcp,
+        /// What is kept for clients of the Responses API; nothing unless said.
+        optional responses: Responses,
         /// What tokens cost, by model, and with `catalogue` what the models of providers cost at their own addresses.
         optional prices: PriceList,
         /// Workloads that pay together, by the group's name; a workload is in one group at most.

@@ -49,8 +49,9 @@ listen: { data: 127.0.0.1:1975, admin: 127.0.0.1:1976 }
 # tokens and certificates prove who calls: `tollgate keys --help`.
 identity: { default: default }
 
-# Where calls go. A credential is named here and never written: a variable, or `{ file: PATH }`. With
-# `dialect: openai` clients of Anthropic's and Google's APIs reach an engine, too: their calls are translated.
+# Where calls go. A credential is named here and never written: a variable, or `{ file: PATH }`. Calls of
+# Anthropic's and Google's clients and of Codex are translated for an engine with `dialect: openai`; one that
+# has those APIs itself is `dialect: [openai, anthropic, responses]`.
 backends:
 ";
 
@@ -80,7 +81,11 @@ pub fn starter(engines: &[FoundEngine], sources: &dyn Sources) -> Starter {
             "# "
         };
         let url = quoted(&engine.url);
-        let _ = writeln!(text, "  {begin}{}: {{ url: {url} }}", engine.name);
+        let _ = writeln!(
+            text,
+            "  {begin}{}: {{ url: {url}, dialect: openai }}",
+            engine.name
+        );
         if engine.asks_for_a_key {
             text.push_str(
                 "  # It asks for a key: add `credential: { env: NAME_OF_A_VARIABLE }`.\n",
@@ -93,7 +98,7 @@ pub fn starter(engines: &[FoundEngine], sources: &dyn Sources) -> Starter {
     let is_placeholder = engines.is_empty() && providers.is_empty();
     if is_placeholder {
         text.push_str("  # Nothing was found: this is where vLLM listens unless told otherwise.\n");
-        text.push_str("  engine: { url: \"http://127.0.0.1:8000/v1\" }\n");
+        text.push_str("  engine: { url: \"http://127.0.0.1:8000/v1\", dialect: openai }\n");
     }
     text.push_str("\n# Which calls go where: the first that fits.\nroutes:\n");
     write_routes(&mut text, engines, &own, &providers);

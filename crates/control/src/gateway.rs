@@ -279,7 +279,7 @@ impl<'c, 'n> Door<'c, 'n> {
             });
         }
         let has_host = |one: &&Listener| self.is_told_apart && !one.has_common(hostnames);
-        if open.iter().all(&has_host) {
+        if open.iter().all(has_host) {
             return Err(Attached {
                 reason: "NoMatchingListenerHostname",
                 says: "has no host in common with the listeners that it names".to_owned(),

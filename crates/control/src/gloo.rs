@@ -478,7 +478,7 @@ fn of_upstream(
             ("connectionConfig", "the gate's own pool is kept"),
             (
                 "loadBalancerConfig",
-                "calls go to the address with the fewest in hand",
+                "calls go to addresses as their weights say: write `balancing` of a backend in a file of ours",
             ),
         ],
         findings,

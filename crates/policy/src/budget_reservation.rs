@@ -11,8 +11,9 @@ use crate::budget::{Budget, Calendar, Period, Spent, Unit, nano_units};
 use crate::caller::{Caller, OwnBudget};
 use crate::id::{BackendId, BudgetId, WorkloadId};
 use crate::levels::subjects::Account;
+use crate::levels::used::Used;
 use crate::levels::{Levels, Short};
-use crate::price::{Charge, Pico, Price, Prices};
+use crate::price::{Charge, Payer, Pico, Price};
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::subject::{Subjects, Who};
@@ -254,8 +255,9 @@ pub fn reserve(
     let mut shares = Vec::with_capacity(ids.len() + own);
     let counting = counting(who, ids, s);
     let takes = |of: &Counting<'_>| of.configured.is_none_or(|b| b.takes(asked.model));
+    let used = Used { s, levels, unix_ms };
     for budget in counting.filter(takes) {
-        let units = asked.units(&budget, &s.prices)?;
+        let units = asked.units(&budget, &used)?;
         shares.push((budget, budget.share(unix_ms, units, &who, &known, levels)));
     }
     // Looked at before anything is taken, so that a call that does not fit in the last of them
@@ -314,12 +316,17 @@ pub fn exhausted(
 
 impl Asked<'_> {
     /// The dearest that any backend may make it; `None` where one has no price in this currency.
-    fn at_most(&self, currency: &str, prices: &Prices) -> Option<Pico> {
+    fn at_most(&self, currency: &str, used: &Used<'_>) -> Option<Pico> {
         if let Some(price) = self.fixed {
             return (*price.currency == *currency).then_some(price.request);
         }
         let model = self.model?;
         let payer = Caller::payer(self.caller.map(AsRef::as_ref), Some(self.workload));
+        let payer = Payer {
+            volume: Some(used),
+            ..payer
+        };
+        let prices = &used.s.prices;
         let mut dearest = Pico(0);
         for backend in self.backends {
             let price = prices.of(model, Some(*backend), payer)?;
@@ -332,11 +339,11 @@ impl Asked<'_> {
     }
 
     /// What it takes of a budget.
-    fn units(&self, budget: &Counting<'_>, prices: &Prices) -> Result<u64, Refusal> {
+    fn units(&self, budget: &Counting<'_>, used: &Used<'_>) -> Result<u64, Refusal> {
         let units = match budget.unit {
             Unit::Tokens => self.prompt.saturating_add(self.completion),
             Unit::Money(currency) => {
-                let most = self.at_most(currency, prices);
+                let most = self.at_most(currency, used);
                 nano_units(most.ok_or_else(|| self.unpriced(budget))?)
             }
         };

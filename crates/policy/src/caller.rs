@@ -152,6 +152,7 @@ impl Caller {
             workload,
             key: of.and_then(|caller| caller.key.as_deref()),
             tags: of.map_or(&[], |caller| &caller.tags),
+            volume: None,
         }
     }
 

@@ -136,7 +136,8 @@ impl Uncounted {
     /// Puts what it comes to, and what that costs, in its record, and corrects limits and budgets to that.
     pub fn settle(&mut self, tokens: Tokens) {
         self.record.tokens = tokens;
-        self.record.charge = crate::record::charge(&self.of.snapshot, &self.record);
+        self.record.charge =
+            crate::record::charge(&self.of.snapshot, &self.of.levels, &self.record);
         if let Some(settled) = self.settled.take() {
             settled.correct(&tokens, self.record.charge, &self.of);
         }

@@ -17,8 +17,10 @@ mod charged;
 mod cost;
 mod ending;
 mod events;
+mod kept;
 mod logging_in;
 mod look;
+mod placing;
 mod reading;
 mod request;
 mod response;
@@ -43,6 +45,7 @@ use self::asking::CallQuestion;
 use self::attempting::To;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
+use self::placing::Placing;
 use self::reading::{Identifying, Reading};
 pub use self::request::AttemptRequest;
 use self::response::{Disconnected, Metering};
@@ -55,13 +58,14 @@ use crate::clock::Mono;
 use crate::credential::Credential;
 use crate::front::{self, Reservation};
 pub use crate::front::{Env, Settled};
-use crate::id::{BackendId, LimitId};
+use crate::id::{BackendId, EndpointId, LimitId};
 use crate::levels::Levels;
 use crate::limit::{Kind, Level};
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Outcome, Record};
 use crate::refusal::Refusal;
 use crate::request_id;
+use crate::responses::Continued;
 use crate::secret::Secret;
 use crate::snapshot::Snapshot;
 use crate::subject::Subjects;
@@ -103,6 +107,8 @@ pub struct Exchange {
     ending: Option<(Outcome, &'static str)>,
     /// The origin of the web page that asked, which is allowed.
     page: Option<Box<str>>,
+    /// Which kept response the call goes on from.
+    continued: Option<Box<Continued>>,
 }
 
 #[derive(Debug)]
@@ -140,8 +146,8 @@ struct Active {
     answering: Vec<Box<dyn Answering>>,
     /// What the upstream of the last attempt is asked for, where filters change that.
     asked: Option<Operation>,
-    /// Why an earlier attempt failed that could be told the call.
-    failed: Option<Failure>,
+    /// The latest attempt that could be told the call and failed: why, and where it went.
+    failed: Option<(Failure, EndpointId)>,
     /// What a filter could not say of the call.
     unfit: Option<Box<Unsaid>>,
     /// The client asked for a stream.
@@ -165,6 +171,8 @@ struct Active {
     form: Form,
     /// What is done about it, once its client has left.
     left: Option<Box<Disconnected>>,
+    /// Where it is counted in, where a backend of its route is balanced.
+    placing: Option<Box<Placing>>,
 }
 
 /// A call that a filter could not say.
@@ -185,6 +193,8 @@ enum Phase {
     Minting(To),
     /// The prompt that it asks about is being counted.
     Counting,
+    /// An endpoint is being picked for its next attempt; the one before failed so.
+    Picking(Failure),
     /// An attempt is under way.
     Trying,
     /// A response came.
@@ -237,6 +247,9 @@ impl Running<'_> {
         if let Phase::Counting = self.call.phase {
             return self.uncounted();
         }
+        if let Phase::Picking(last) = self.call.phase {
+            return self.unpicked(last, "it did not answer in time", env);
+        }
         // The call does not run.
         if let Some(reservation) = self.call.reservation.take() {
             reservation.release(env.now, env.snapshot, env.levels);
@@ -285,6 +298,7 @@ impl Exchange {
             timing: Timing::begin(env.now),
             ending: None,
             page: None,
+            continued: None,
         }
     }
 
@@ -402,6 +416,17 @@ impl Exchange {
     #[cold]
     pub fn decoded(&mut self, bytes: usize) {
         self.record.bytes_in = bytes as u64;
+    }
+
+    /// The first piece of the response has left.
+    #[inline]
+    pub fn answers(&mut self, now: Mono, is_over: bool) {
+        self.timing.first_byte(now, is_over);
+        if let Stage::Active(active) = &mut self.stage
+            && let Some(placing) = &mut active.placing
+        {
+            placing.answers();
+        }
     }
 
     /// So many bytes of the response, or of the gate's own, were forwarded.

@@ -13,6 +13,7 @@
 mod accounts;
 mod slots;
 pub mod subjects;
+pub(crate) mod used;
 mod windows;
 
 use std::collections::HashMap;

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::id::{BackendId, PriceId, WorkloadId};
+use crate::id::{BackendId, BudgetId, PriceId, WorkloadId};
 use crate::tokens::Tokens;
 
 /// Decimal money: 1e-12 of the currency's unit, so that a price per token is exact.
@@ -131,6 +131,14 @@ pub struct Payers {
     pub keys: Vec<Arc<str>>,
     /// Tags with their values; empty takes any, and calls without tags.
     pub tags: Vec<(Arc<str>, Arc<str>)>,
+    /// A budget that has used more than so many of its units in the period of the call; none takes any call.
+    pub volume: Option<(BudgetId, u64)>,
+}
+
+/// How much of each budget is used.
+pub trait Volume: std::fmt::Debug {
+    /// What is spent and reserved of a budget in the period of the call that is asked about.
+    fn used(&self, budget: BudgetId) -> u64;
 }
 
 /// Who pays for a call, as far as prices ask.
@@ -142,6 +150,8 @@ pub struct Payer<'a> {
     pub key: Option<&'a str>,
     /// What else is known of the caller.
     pub tags: &'a [(Arc<str>, Arc<str>)],
+    /// What is used of budgets; where nobody knows, prices for what is above a volume are for no call.
+    pub volume: Option<&'a dyn Volume>,
 }
 
 impl Payers {
@@ -152,11 +162,16 @@ impl Payers {
             workload,
             key,
             tags,
+            volume,
         } = payer;
+        let is_above = |(budget, above): (BudgetId, u64)| {
+            volume.is_some_and(|volume| volume.used(budget) > above)
+        };
         (self.workloads.is_empty() || workload.is_some_and(|id| self.workloads.contains(&id)))
             && (self.keys.is_empty()
                 || key.is_some_and(|key| self.keys.iter().any(|k| **k == *key)))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)))
+            && self.volume.is_none_or(is_above)
     }
 }
 

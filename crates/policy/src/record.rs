@@ -16,13 +16,16 @@ use std::time::Duration;
 
 pub use self::names::Names;
 use crate::attribution;
+use crate::balancing::Choice;
 use crate::caller::Caller;
 use crate::disconnect::DisconnectOutcome;
 use crate::failure::Failure;
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
+use crate::levels::Levels;
+use crate::levels::used::Used;
 use crate::limit::Kind;
 use crate::operation::Operation;
-use crate::price::Charge;
+use crate::price::{Charge, Payer};
 use crate::refusal::Refusal;
 use crate::retry::Retry;
 use crate::snapshot::Snapshot;
@@ -149,6 +152,8 @@ pub struct Extra {
     pub method: &'static str,
     /// The whole name of the tool, prompt or resource that it is about; as the client or a server has it.
     pub named: Option<Box<str>>,
+    /// Why its last attempt went where it did, where that backend is balanced.
+    pub chosen: Option<Choice>,
 }
 
 impl Record {
@@ -218,7 +223,7 @@ impl Record {
 /// What an exchange is charged: by the model that went upstream, at the backend that answered; a call
 /// that its route lists by what is written there.
 /// `None` where no price is known. Who wants to know what was charged reads [`Record::charge`].
-pub(crate) fn charge(s: &Snapshot, record: &Record) -> Option<Charge> {
+pub(crate) fn charge(s: &Snapshot, levels: &Levels, record: &Record) -> Option<Charge> {
     if let (Some(route), Some(nth)) = (record.route, record.listed) {
         let listed = s.route(route)?.unread.get(usize::from(nth))?;
         return s.prices.charge(listed.price?, &record.tokens);
@@ -230,7 +235,13 @@ pub(crate) fn charge(s: &Snapshot, record: &Record) -> Option<Charge> {
         .model_sent
         .as_deref()
         .or(record.model_asked.as_deref())?;
+    let unix_ms = record.started_unix_ms;
+    let used = Used { s, levels, unix_ms };
     let payer = Caller::payer(record.caller.as_deref(), record.workload);
+    let payer = Payer {
+        volume: Some(&used),
+        ..payer
+    };
     let price = s.prices.id_of(model, record.backend, payer)?;
     s.prices.charge(price, &record.tokens)
 }
@@ -291,16 +302,19 @@ pub enum Wait {
     Ledger,
     /// The count of its prompt, where the gate answers with it.
     Count,
+    /// The endpoint that a picker names.
+    Pick,
 }
 
 impl Wait {
     /// All of them, for metric tables.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Identity,
         Self::Authorization,
         Self::Credential,
         Self::Ledger,
         Self::Count,
+        Self::Pick,
     ];
 
     /// The word used in labels.
@@ -312,6 +326,7 @@ impl Wait {
             Self::Credential => "credential",
             Self::Ledger => "ledger",
             Self::Count => "count",
+            Self::Pick => "pick",
         }
     }
 }

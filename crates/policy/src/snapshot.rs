@@ -14,6 +14,7 @@ pub use wire::filter::Chain;
 
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;
+use crate::balancing::Balancer;
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;
@@ -27,12 +28,14 @@ use crate::listener::Listeners;
 use crate::login::LoginSite;
 use crate::mcp::Mcp;
 use crate::model::ModelPattern;
+use crate::picker::Picker;
 use crate::plain::{
     self,
     actions::{Actions, FieldEdits},
 };
 use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
+use crate::responses::ResponseStore;
 use crate::retry::{Ejection, Retries};
 use crate::secret::Secret;
 use crate::subject::Who;
@@ -67,6 +70,8 @@ pub struct Snapshot {
     pub tokenizers: Vec<Tokenizer>,
     /// Who counts prompts for callers that ask, where anybody does.
     pub prompt_counter: Option<Arc<dyn PromptCounter>>,
+    /// Who keeps responses of clients whose backends keep none, where anybody does.
+    pub responses: Option<Arc<dyn ResponseStore>>,
     /// What the host runs for it, which ends with the last exchange that goes by it.
     pub runs: Vec<Arc<dyn Any + Send + Sync>>,
     /// Bounds on what a client may send.
@@ -85,6 +90,8 @@ pub struct Snapshot {
     pub plain: plain::Table,
     /// Servers of tools, where there are any.
     pub mcp: Option<Box<Mcp>>,
+    /// Some backend has a [`Backend::balancer`] or a [`Backend::picker`].
+    pub is_balanced: bool,
 }
 
 impl Workload {
@@ -214,6 +221,10 @@ pub struct Backend {
     pub ask_usage: AskUsage,
     /// Members of the query of every request to it; they replace the client's of these names.
     pub query: Vec<AddedMember>,
+    /// How its endpoints share its calls, where that is not by weight alone ([`Snapshot::is_balanced`]).
+    pub balancer: Option<Balancer>,
+    /// Who picks one of its endpoints for each call, where somebody does ([`Snapshot::is_balanced`]).
+    pub picker: Option<Arc<dyn Picker>>,
 }
 
 /// Whether streams of a backend are asked to report their usage where the client does not ask: those that do so only on request.

@@ -115,6 +115,8 @@ async fn accept(
         ..
     } = start;
     let worker = Worker::new(&publication, ports, clocks, connections, sampling, seed);
+    // What the first configuration holds ends with it.
+    drop(publication);
     let mut listeners = match Listeners::new(start.listener) {
         Ok(listener) => listener,
         Err(error) => {

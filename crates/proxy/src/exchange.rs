@@ -12,6 +12,7 @@ mod mirror;
 mod opening;
 mod relay;
 mod tunnel;
+mod websocket;
 
 use std::rc::Rc;
 
@@ -109,6 +110,12 @@ pub(crate) async fn serve<D: Downstream>(
                 .await;
                 Verdict::Finish
             }
+            Verdict::Socket => {
+                deadline.clear();
+                // Boxed: rare, and its state would make every exchange larger.
+                let session = websocket::serve(&mut active, head, client, deadline);
+                Box::pin(session).await
+            }
             Verdict::Cut => {
                 client.cut();
                 Verdict::Finish
@@ -121,6 +128,7 @@ pub(crate) async fn serve<D: Downstream>(
             own @ (Verdict::Refuse(_)
             | Verdict::Models { .. }
             | Verdict::Counted(..)
+            | Verdict::Kept(_)
             | Verdict::Login(_)
             | Verdict::Preflight) => {
                 response = None;
@@ -170,6 +178,7 @@ async fn answer<D: Downstream>(
         Verdict::Counted(asked, tokens) => {
             reply::counted(client, *asked, *tokens, id, &cors, patience).await
         }
+        Verdict::Kept(document) => reply::kept(client, document, id, &cors, patience).await,
         Verdict::Login(told) => reply::login(client, told, id, &cors, patience).await,
         Verdict::Preflight => {
             let told = reply::preflight(client, &cors, head, id, patience).await;

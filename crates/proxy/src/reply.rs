@@ -316,6 +316,26 @@ pub(crate) async fn models<D: Downstream>(
     whole(to, &body, patience).await
 }
 
+/// Answers with a document of the gate's own.
+///
+/// # Errors
+/// As [`refuse`].
+pub(crate) async fn kept<D: Downstream>(
+    to: &mut D,
+    document: &[u8],
+    id: &str,
+    cors: &Cors<'_>,
+    patience: Patience<'_>,
+) -> io::Result<u64> {
+    to.begin(200, BodyLength::Length(document.len() as u64));
+    to.date();
+    to.field(b"content-type", b"application/json");
+    to.field(b"x-request-id", id.as_bytes());
+    cors.write(to);
+    to.begun();
+    whole(to, document, patience).await
+}
+
 /// Answers what a prompt comes to, as the API of the call says it.
 ///
 /// # Errors
@@ -329,10 +349,11 @@ pub(crate) async fn counted<D: Downstream>(
     patience: Patience<'_>,
 ) -> io::Result<u64> {
     let name = match asked {
-        Operation::CountContent => "totalTokens",
-        _ => "input_tokens",
+        Operation::CountContent => "\"totalTokens\"",
+        Operation::InputTokens => "\"object\":\"response.input_tokens\",\"input_tokens\"",
+        _ => "\"input_tokens\"",
     };
-    let body = format!("{{\"{name}\":{tokens}}}");
+    let body = format!("{{{name}:{tokens}}}");
     to.begin(200, BodyLength::Length(body.len() as u64));
     to.date();
     to.field(b"content-type", b"application/json");

@@ -45,6 +45,7 @@ impl Counted {
             Operation::Models
             | Operation::GeminiModels
             | Operation::CountTokens
+            | Operation::InputTokens
             | Operation::Moderations
             | Operation::Rerank
             | Operation::Speech
@@ -59,6 +60,8 @@ impl Counted {
             | Operation::EmbedContent
             | Operation::Unread
             | Operation::Http
+            | Operation::KeptResponse
+            | Operation::ResponsesSocket
             | Operation::Mcp => None,
         }
     }

@@ -1,7 +1,7 @@
 //! `tollgate import`: another gateway's configuration as one of the gate's.
 //!
 //! Invariant: the document alone goes to standard output, and nothing is written to a file.
-//! Not here: the document (`config::import_litellm`, `config::import_portkey`).
+//! Not here: the document (`config::import_litellm` and those beside it).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,20 @@ enum From {
     /// differs or has no counterpart. No secret is taken over.
     #[command(before_help = "Example:\n  tollgate import portkey config.json > tollgate.yaml")]
     Portkey(Portkey),
+    /// Print a tollgate.yaml made of the `llm` section of a configuration of agentgateway.
+    ///
+    /// Models with their providers, addresses and the models behind them are taken over. A comment stands for each setting that
+    /// differs or has no counterpart. No secret is taken over.
+    #[command(before_help = "Example:\n  tollgate import agentgateway config.yaml > tollgate.yaml")]
+    Agentgateway(Agentgateway),
+}
+
+/// Options of `import agentgateway`.
+#[derive(Debug, Args)]
+struct Agentgateway {
+    /// The configuration of agentgateway.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
 }
 
 /// Options of `import portkey`.
@@ -63,6 +77,9 @@ pub(crate) fn import(options: &Import) -> ExitCode {
     let (made, file) = match &options.from {
         From::Litellm(Litellm { file }) => (config::import_litellm(file, &World), file),
         From::Portkey(Portkey { file }) => (config::import_portkey(file, &World), file),
+        From::Agentgateway(Agentgateway { file }) => {
+            (config::import_agentgateway(file, &World), file)
+        }
     };
     match made {
         Ok(imported) => {

@@ -6,6 +6,7 @@
 
 mod allocator;
 mod authority;
+mod balancing;
 mod book;
 mod budget;
 mod calibration;
@@ -44,6 +45,7 @@ pub mod output;
 mod pages;
 mod pool;
 mod prices;
+mod responses;
 mod running;
 mod seldom;
 mod serve;
@@ -55,6 +57,7 @@ mod traces;
 mod trust;
 mod usage;
 mod watch;
+mod watched;
 pub mod width;
 pub mod words;
 mod world;

@@ -26,6 +26,7 @@ use telemetry::{AccessLog, Conditions, Traces};
 use tokio::sync::Notify;
 
 use crate::authority;
+use crate::balancing;
 use crate::calibration::Calibrator;
 use crate::calibration::engines::Engines;
 use crate::cluster::Clustered;
@@ -43,6 +44,7 @@ use crate::needs;
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
 use crate::stdio;
+use crate::watched::Asked;
 use crate::world::{Files, Keeping, Kept, World};
 
 /// The process's state, shared by admin, watcher and signals.
@@ -165,6 +167,8 @@ pub(crate) struct Current {
     pub(crate) key_files: Arc<[identity::KeysState]>,
     /// Engines that are asked what prompts count.
     pub(crate) engines: Arc<Engines>,
+    /// Engines that are asked what they have to do.
+    _watched_engines: Arc<[Arc<Asked>]>,
     /// Issuers whose keys are used.
     issuers: Arc<[String]>,
 }
@@ -221,6 +225,7 @@ pub(crate) fn publication(
         moment,
     )?;
     authority::complete(&mut loaded.snapshot, &loaded.host, moment)?;
+    balancing::complete(&mut loaded.snapshot, &loaded.host, moment)?;
     let connectors = connectors(&loaded, sources)?;
     let people = loaded.host.admin_login.as_ref();
     let people = people
@@ -235,10 +240,17 @@ pub(crate) fn publication(
     let commands = std::mem::take(&mut loaded.host.tool_commands);
     if let Some(services) = moment.services() {
         loaded.snapshot.prompt_counter = Some(Arc::clone(&services.prompts) as _);
+        services.responses.bound(loaded.host.responses);
+        let responses = || Arc::clone(&services.responses) as _;
+        loaded.snapshot.responses = loaded.host.responses.map(|_| responses());
         stdio::complete(&mut loaded.snapshot, &commands, &services.bridges)?;
     }
     let revision = Arc::new(revision(loaded.snapshot));
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
+    let watched_engines = match moment.services() {
+        Some(services) => balancing::watch(&revision, &loaded.host, sources, services)?,
+        None => Vec::new(),
+    };
     let current = Current {
         revision: Arc::clone(&revision),
         budgets_read: Arc::clone(&revision),
@@ -249,6 +261,7 @@ pub(crate) fn publication(
         people: people.flatten(),
         key_files: key_files.into(),
         engines: Arc::new(engines),
+        _watched_engines: watched_engines.into(),
         issuers: issuers.into(),
     };
     Ok((

@@ -19,7 +19,9 @@ use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
 
+use crate::responses::Responses;
 use crate::stdio::Bridges;
+use crate::watched::Watched;
 
 /// Who has a configuration completed.
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +56,16 @@ pub(crate) struct Services {
     pub(crate) makers: Makers,
     /// Servers of tools that are commands.
     pub(crate) bridges: Bridges,
+    /// Engines that are asked what they have to do.
+    pub(crate) watched: Watched,
     /// Where people log in: of each listener, by what is written.
     providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
     /// What seals sessions where nothing is configured for that.
     session_key: OnceLock<Secret>,
     /// Who counts prompts for callers that ask.
     pub(crate) prompts: Arc<Prompts>,
+    /// Responses that are kept for callers.
+    pub(crate) responses: Arc<Responses>,
     asked: Mutex<BTreeMap<Asked, Arc<Questions>>>,
 }
 

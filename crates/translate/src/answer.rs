@@ -3,7 +3,7 @@
 //! Not here: how a dialect tells it (its directory), gathering and forwarding (`filter`).
 
 use wire::eventstream::Message;
-use wire::filter::{Manner, Stop};
+use wire::filter::{Keeping, Manner, Stop};
 
 use crate::call::{Alias, Echo};
 
@@ -154,6 +154,8 @@ pub(crate) struct Asked {
     pub(crate) manner: Manner,
     pub(crate) aliases: Vec<Alias>,
     pub(crate) echo: Echo,
+    /// Where the answer is kept, where it is.
+    pub(crate) keeping: Option<Keeping>,
 }
 
 /// How an answer ended.

@@ -13,9 +13,6 @@ use crate::raw::Raw;
 /// What follows the API's root.
 pub(crate) const PATH: &str = "/messages";
 
-/// What follows it where the count of a prompt is asked for.
-pub(crate) const COUNT_PATH: &str = "/messages/count_tokens";
-
 /// The version of the API that is spoken: the only one since June 2023 (<https://docs.anthropic.com/en/api/versioning>).
 pub(crate) const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 

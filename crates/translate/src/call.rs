@@ -47,6 +47,8 @@ pub(crate) struct Call<'a> {
     pub(crate) aliases: Vec<Alias>,
     /// Members that the client's answer says again of its call.
     pub(crate) echo: Echo,
+    /// Its answer is to be kept.
+    pub(crate) is_kept: bool,
 }
 
 /// What other backends have Anthropic's models for are told in the words of its API.

@@ -123,8 +123,8 @@ impl Dialect {
             Operation::Converse => self == Self::Bedrock,
             Operation::CohereChat | Operation::CohereEmbed => self == Self::Cohere,
             Operation::Rerank => matches!(self, Self::OpenAi | Self::Azure | Self::Cohere),
-            // Anthropic's and Responses' have one operation.
-            Operation::CountTokens => matches!(self, Self::Anthropic | Self::Responses),
+            Operation::CountTokens => self == Self::Anthropic,
+            Operation::InputTokens => self == Self::Responses,
             _ => matches!(self, Self::OpenAi | Self::Azure),
         }
     }
@@ -222,10 +222,11 @@ impl Dialect {
         }
     }
 
-    /// The one that a call is said in which asks what a prompt comes to; `below` is what follows the API's root in its path.
-    pub(crate) fn asking_for_count(asked: Operation, below: &str) -> Option<Self> {
+    /// The one that a call is said in which asks what a prompt comes to.
+    pub(crate) const fn asking_for_count(asked: Operation) -> Option<Self> {
         match asked {
-            Operation::CountTokens if below == anthropic::COUNT_PATH => Some(Self::Anthropic),
+            Operation::CountTokens => Some(Self::Anthropic),
+            Operation::InputTokens => Some(Self::Responses),
             Operation::CountContent => Some(Self::Gemini),
             _ => None,
         }
@@ -261,7 +262,7 @@ impl Dialect {
         match self {
             Self::OpenAi | Self::Azure => openai::read_call::read(body),
             Self::Anthropic => anthropic::read_call::read(body),
-            Self::Responses => responses::read_call::read(body),
+            Self::Responses => responses::read_call::read(body, request.keeping.as_ref()),
             Self::Gemini | Self::Vertex => {
                 let model = request.model.as_deref().unwrap_or_default();
                 let is_streamed = request.manner != Manner::Whole;

@@ -181,4 +181,8 @@ impl ResponseFilter for Embedded {
         }
         Ok(())
     }
+
+    fn kept(&self) -> usize {
+        self.held.len()
+    }
 }

@@ -84,7 +84,7 @@ impl Filter for Translation {
         // What an engine of OpenAI's dialect is sent is what the gate's own count is held against.
         let target = self.target();
         let is_counted = self.has(asked).is_none() && target.operation() == Operation::Chat;
-        let client = Dialect::asking_for_count(asked, &request.below).filter(|_| is_counted)?;
+        let client = Dialect::asking_for_count(asked).filter(|_| is_counted)?;
         let body = body_of(request);
         let raw = client.prompt_asked(Raw::read(&body)?)?;
         let prepared = client.prepare(raw).ok()?;
@@ -130,6 +130,7 @@ impl Filter for Translation {
                 manner: request.manner,
                 aliases: std::mem::take(&mut call.aliases),
                 echo: std::mem::take(&mut call.echo),
+                keeping: request.keeping.clone().filter(|_| call.is_kept),
             }),
         };
         let mut made = Request::default();
@@ -411,7 +412,7 @@ impl ResponseFilter for Stream {
         let mut made = Vec::new();
         let (events, pair) = (&mut self.events, &mut self.pair);
         let mut result = events.push(piece, pair, &mut made);
-        // What is kept here is no matter of the route's, which knows filters that hold text back.
+        // It is no matter of the route's, which knows filters that hold text back; the worker counts it.
         let (held, kept) = pair.held();
         let is_too_long = events.held() + held > EVENT_BYTES || kept > DOCUMENT_BYTES;
         if result.is_ok() && is_too_long {
@@ -440,6 +441,11 @@ impl ResponseFilter for Stream {
             out.push(made.into());
         }
         result
+    }
+
+    fn kept(&self) -> usize {
+        let (held, kept) = self.pair.held();
+        self.events.held() + held + kept
     }
 
     fn has_ended(&self) -> bool {
@@ -484,6 +490,10 @@ impl ResponseFilter for Document {
             out.push(made.into());
         }
         Ok(())
+    }
+
+    fn kept(&self) -> usize {
+        self.held.len()
     }
 }
 
@@ -540,5 +550,9 @@ impl ResponseFilter for Failure {
             out.push(json.into_bytes().into());
         }
         Ok(())
+    }
+
+    fn kept(&self) -> usize {
+        self.held.len()
     }
 }

@@ -444,6 +444,56 @@ fn a_call_is_made_into_the_first_dialect_that_it_can_be() {
 }
 
 #[test]
+fn each_api_counts_prompts_of_its_own_alone() {
+    for (asked, speaks) in [
+        (Operation::CountTokens, Dialect::Anthropic),
+        (Operation::InputTokens, Dialect::Responses),
+    ] {
+        for backend in Dialect::ALL {
+            let passes = Translation::new(Dialect::OpenAi, &[backend]).passes(asked);
+            assert_eq!(passes, backend == speaks, "{asked:?} at {backend:?}");
+        }
+        let body = match asked {
+            Operation::CountTokens => r#"{"model":"m","messages":[{"role":"user","content":"a"}]}"#,
+            _ => r#"{"model":"m","instructions":"s","input":"a"}"#,
+        };
+        let request = Request {
+            body: vec![Bytes::from_static(body.as_bytes())],
+            ..Request::default()
+        };
+        let engine = Translation::new(Dialect::OpenAi, &[]);
+        let (call, prompt) = engine.prompt_to_count(asked, &request).expect("a prompt");
+        assert_eq!(call, Operation::Chat);
+        let prompt = String::from_utf8(prompt.concat()).expect("text");
+        assert!(prompt.contains(r#""messages":["#), "{prompt}");
+    }
+}
+
+#[test]
+fn what_a_translation_keeps_of_an_answer_is_told() {
+    let made = request(
+        Dialect::Anthropic,
+        Dialect::OpenAi,
+        r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"}]}"#,
+    );
+    let answering = made.expect("a call").1.expect("an answer");
+    for (status, kind) in [
+        ("200 application/json", Content::Json),
+        ("200 text/event-stream", Content::Events),
+        ("500 application/json", Content::Json),
+    ] {
+        let (head, _) = head_of(status);
+        let mut filter = answering.response(&head, kind, 0).expect("a filter");
+        assert_eq!(filter.kept(), 0);
+        let piece = b"data: {\"choices\":[";
+        let mut out = Vec::new();
+        filter.pass(piece, false, &mut out).expect("it goes on");
+        assert_eq!(filter.kept(), piece.len(), "{status}");
+        assert_eq!(filter.held(), 0, "it is nothing of the route's");
+    }
+}
+
+#[test]
 fn a_backend_of_google_or_amazon_is_asked_for_its_own_call_and_for_no_other() {
     for (backend, call) in [
         (Dialect::Gemini, Operation::GenerateContent),

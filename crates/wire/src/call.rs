@@ -5,8 +5,10 @@
 //! all faults.
 //! Not here: the grammar (`json`), what the gate does with a call (`policy`).
 
+mod event;
 mod fault;
 mod form;
+mod going_on;
 mod head;
 mod inner_models;
 mod named;
@@ -16,8 +18,10 @@ mod stored;
 mod user;
 mod whole;
 
+pub use event::{ClientEvent, Ended, ends_call, error_event, error_event_of};
 pub use fault::{CallFault, CallFaultKind};
 pub use form::{Boundary, FormFault};
+pub use going_on::GoingOn;
 pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};

@@ -75,8 +75,10 @@ operations! {
     Embeddings = embeddings::DIALECT,
     /// `GET /v1/models` and `GET /v1/models/{id}`
     Models = Dialect { name: "models", ..Dialect::UNREAD },
-    /// `POST /v1/messages/count_tokens` and `POST /v1/responses/input_tokens`: cost nothing.
-    CountTokens = count_tokens::DIALECT,
+    /// `POST /v1/messages/count_tokens`, Anthropic's, which costs nothing.
+    CountTokens = count_tokens::MESSAGES,
+    /// `POST /v1/responses/input_tokens`, which costs nothing.
+    InputTokens = count_tokens::RESPONSES,
     /// `POST /v1/moderations`
     Moderations = openai_other::MODERATIONS,
     /// `POST /v1/rerank`, `POST /v2/rerank` and `POST /v1/score`, as Cohere, Jina and vLLM have them
@@ -107,6 +109,10 @@ operations! {
     Unread = Dialect { name: "unread", ..Dialect::UNREAD },
     /// A call of plain HTTP, to a service that serves no model; no path of this table is one.
     Http = Dialect { name: "http", provider: "", ..Dialect::UNREAD },
+    /// `GET /v1/responses` that becomes a WebSocket, each of whose calls is one of its own.
+    ResponsesSocket = Dialect { name: "responses_socket", ..Dialect::UNREAD },
+    /// A response that the gate itself keeps is asked for, or removed; no path of this table is one.
+    KeptResponse = Dialect { name: "kept_response", ..Dialect::UNREAD },
     /// A message to servers of tools (the Model Context Protocol); no path of this table is one.
     Mcp = Dialect { name: "mcp", provider: "", ..Dialect::UNREAD },
 }
@@ -227,6 +233,12 @@ impl Operation {
     #[must_use]
     pub fn lists_models(self) -> bool {
         matches!(self, Self::Models | Self::GeminiModels)
+    }
+
+    /// Whether the gate alone answers it, whatever is configured.
+    #[must_use]
+    pub fn is_answered_here(self) -> bool {
+        matches!(self, Self::KeptResponse | Self::ResponsesSocket)
     }
 
     /// The members of its body that say who is behind the call, the first that says it first.

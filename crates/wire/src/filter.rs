@@ -41,6 +41,50 @@ pub struct Request {
     pub body: Vec<Bytes>,
     /// Members of the client's body that are not said on, where their documentation allows that.
     pub dropped: Vec<&'static str>,
+    /// Where the response is kept, if its filter makes one that can be.
+    pub keeping: Option<Keeping>,
+}
+
+/// Where the response to a call of the Responses API is kept, so that its caller can go on from it.
+#[derive(Debug, Clone)]
+pub struct Keeping {
+    /// The id that the response is to have.
+    pub id: Arc<str>,
+    /// That of the response that the call goes on from.
+    pub previous: Option<Arc<str>>,
+    /// The call's own input, as its client wrote it.
+    pub input: Bytes,
+    /// Who keeps it.
+    pub keeper: Arc<dyn Keeper>,
+}
+
+impl PartialEq for Keeping {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Keeping {}
+
+/// A response that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptResponse {
+    /// Its id.
+    pub id: Arc<str>,
+    /// That of the response that it goes on from.
+    pub previous: Option<Arc<str>>,
+    /// The input of its call: a text or a list.
+    pub input: Bytes,
+    /// Its output: a list.
+    pub output: Bytes,
+    /// All of it, as its client was told.
+    pub document: Bytes,
+}
+
+/// Keeps responses of one caller.
+pub trait Keeper: Debug + Send + Sync {
+    /// Keeps one, where there is room for it.
+    fn keep(&self, response: KeptResponse);
 }
 
 /// A call cannot pass: it says something for which there is no way on.
@@ -167,6 +211,8 @@ pub enum Stop {
     Malformed,
     /// It must not be passed on; the code of why.
     Refused(&'static str),
+    /// There is no room for what has to be kept of it.
+    NoRoom,
 }
 
 /// Filters one response while it passes.
@@ -184,6 +230,11 @@ pub trait ResponseFilter: Debug {
 
     /// Bytes that it holds back now. More than its route permits end the response.
     fn held(&self) -> usize {
+        0
+    }
+
+    /// Bytes that it keeps until it can read them, or to repeat them later. They count as what a worker keeps of bodies.
+    fn kept(&self) -> usize {
         0
     }
 
@@ -306,6 +357,13 @@ impl Pipe {
     pub fn held(&self) -> usize {
         let filters = self.0.as_ref().map_or(&[][..], |made| &made.filters);
         filters.iter().map(|filter| filter.held()).sum()
+    }
+
+    /// Bytes that its filters keep now besides.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        let filters = self.0.as_ref().map_or(&[][..], |made| &made.filters);
+        filters.iter().map(|filter| filter.kept()).sum()
     }
 
     /// Whether the client was made the last of the response.

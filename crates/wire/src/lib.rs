@@ -27,3 +27,4 @@ pub mod proxy_protocol;
 pub mod sse;
 pub mod unseen;
 pub mod usage;
+pub mod websocket;

@@ -49,6 +49,8 @@ pub struct Heard<'m> {
     pub decoded_bytes: Option<u64>,
     /// A stream told of an error, which no status can after its head.
     pub told_error: bool,
+    /// A stream told where its answer ends, or it is not known whether it did.
+    pub told_end: bool,
 }
 
 impl Heard<'_> {
@@ -59,6 +61,7 @@ impl Heard<'_> {
         events: None,
         decoded_bytes: None,
         told_error: false,
+        told_end: true,
     };
 }
 
@@ -226,7 +229,13 @@ impl Meter {
             Inner::Coded(coded) => {
                 let so_far = coded.meter.so_far();
                 let events = coded.known(so_far.events);
-                Heard { events, ..so_far }
+                // What the decoder keeps to its end was not read yet.
+                let told_end = so_far.told_end || coded.decoder.keeps_text();
+                Heard {
+                    events,
+                    told_end,
+                    ..so_far
+                }
             }
             Inner::Unread | Inner::Json(_) => Heard::NOTHING,
         }
@@ -285,6 +294,7 @@ fn of_stream(scanner: &Scanner) -> Heard<'_> {
         events: Some(stats.data_events),
         decoded_bytes: None,
         told_error: stats.error,
+        told_end: scanner.told_end(),
     }
 }
 
@@ -317,6 +327,7 @@ impl Frames {
             events: Some(self.events),
             decoded_bytes: None,
             told_error: self.told_error,
+            told_end: true,
         }
     }
 }

@@ -12,6 +12,7 @@
 mod boundary;
 mod data;
 mod event;
+mod last;
 mod opening;
 mod scan;
 

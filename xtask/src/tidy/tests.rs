@@ -421,7 +421,7 @@ fn a_block_with_words_that_nobody_knows_is_found() {
 fn a_code_or_a_line_of_the_log_without_an_entry_is_found() {
     let files = [
         (
-            "crates/policy/src/refusal.rs",
+            "crates/policy/src/refusal/classes.rs",
             "fn class(\n \"server_error\", \"code_a\"\n    }\n \"no_code\"",
         ),
         (

@@ -15,7 +15,7 @@ const CONDITIONS: &str = "crates/tollgate/src/conditions.rs";
 
 /// Where codes stand: a file, and how what holds them begins.
 const CODES: [(&str, &str); 5] = [
-    ("crates/policy/src/refusal.rs", "fn class("),
+    ("crates/policy/src/refusal/classes.rs", "fn class("),
     ("crates/policy/src/failure.rs", "fn code("),
     ("crates/wire/src/head/fault.rs", "kinds! {"),
     ("crates/wire/src/call/fault.rs", "fn code("),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Imported, import_litellm, import_portkey};
+use super::{Imported, import_agentgateway, import_litellm, import_portkey};
 use crate::fault::{Fault, Faults, Located};
 use crate::sources::Sources;
 use crate::tests::world::World;
@@ -21,6 +21,11 @@ fn every_configuration_becomes_a_document_that_check_takes() {
 #[test]
 fn every_config_of_portkeys_becomes_a_document_that_check_takes() {
     every_one_in("portkey", import_portkey, 3);
+}
+
+#[test]
+fn every_llm_section_of_agentgateways_becomes_a_document_that_check_takes() {
+    every_one_in("agentgateway", import_agentgateway, 2);
 }
 
 type Import = fn(&Path, &dyn Sources) -> Result<Imported, Faults>;
@@ -54,7 +59,7 @@ fn outcome(text: &str, import: Import) -> String {
     for section in text.split("=== ").skip(1) {
         let (title, body) = section.split_once('\n').unwrap();
         match title {
-            "litellm" | "portkey" => {
+            "litellm" | "portkey" | "agentgateway" => {
                 world.put("config.yaml", body);
             }
             "variables" => {

@@ -145,10 +145,14 @@ fn backend(text: &mut String, backend: &Backend, off: &str) {
             }
         }
     }
+    let is_of_another = |model: &String, name: &String| {
+        let mut all = backend.names.iter();
+        all.any(|(other, own)| own == name && other != model)
+    };
     let names: Vec<(String, String)> = backend
         .names
         .iter()
-        .filter(|(model, name)| model != name)
+        .filter(|(model, name)| model != name || is_of_another(model, name))
         .map(|(model, name)| (model.clone(), scalar(&composed(name))))
         .collect();
     if !names.is_empty() {
@@ -182,11 +186,12 @@ fn route(text: &mut String, route: &Route) {
 
 fn prices(text: &mut String, prices: &[ModelPrice]) {
     if prices.is_empty() {
-        text.push_str("\n# LiteLLM knows prices of models; here a model has the price that is written, for a million tokens:\n");
-        text.push_str("# prices: { MODEL: { input: 0.10, output: 0.40 } }\n");
+        text.push_str("\n# LiteLLM knows prices of models. Here `catalogue: builtin` does, of the big providers at their own addresses; another model\n");
+        text.push_str("# has the price that is written, for a million tokens:\n");
+        text.push_str("# prices: { catalogue: builtin, MODEL: { input: 0.10, output: 0.40 } }\n");
         return;
     }
-    text.push_str("\n# For a million tokens.\nprices:\n");
+    text.push_str("\n# For a million tokens. `catalogue: builtin` beside them knows models of the big providers at their own addresses.\nprices:\n");
     for price in prices {
         for note in &price.notes {
             comment::write(text, 2, note);

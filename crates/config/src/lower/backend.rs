@@ -11,6 +11,7 @@ use policy::id::{BackendId, EndpointId};
 use policy::snapshot::{self, AskUsage, Chain, Origin, Protocol, Snapshot, Timeouts};
 use translate::{Dialect, Translation};
 
+use super::balancing::Balanced;
 use super::proxy::Way;
 use super::set;
 use crate::decode::{At, Field, MapOf, Place};
@@ -165,6 +166,18 @@ impl super::Lowering<'_> {
             self.asked(written, at_root)
         };
         self.made.asked.push(asked);
+        let balanced = match has_tools {
+            true => Balanced::default(),
+            false => self.balancing(name, written, endpoints.len()),
+        };
+        let Balanced {
+            balancer,
+            metrics,
+            picker,
+        } = balanced;
+        snapshot.is_balanced |= balancer.is_some() || picker.is_some();
+        self.made.engine_metrics.push(metrics);
+        self.made.pickers.push(picker);
         snapshot.backends.push(snapshot::Backend {
             name: Arc::from(name.value.0.as_str()),
             is_plain,
@@ -183,6 +196,9 @@ impl super::Lowering<'_> {
                 .get()
                 .map_or_else(AskUsage::default, |at| at.value.0),
             query: self.added_query(written),
+            balancer,
+            // The host gives who asks it.
+            picker: None,
         });
     }
 

@@ -74,9 +74,12 @@ impl super::Lowering<'_> {
             counting: self.counting(document.counting.get()),
             calibration: self.calibration(document.counting.get()),
             asked: Vec::new(),
+            engine_metrics: Vec::new(),
+            pickers: Vec::new(),
             tool_commands: Vec::new(),
             listeners: Vec::new(),
             traces: self.traces(&document.traces),
+            responses: self.kept_responses(&document.responses),
             lines: Lines {
                 access_log: document.access_log.get().map(|at| at.place.line),
                 ledger: ledger.and_then(|of| of.path.get()).map(|at| at.place.line),

@@ -38,6 +38,15 @@ struct Written<'w> {
     currency: &'w str,
 }
 
+/// Whether all calls that the second is for are the first's, since that is for the same callers above no more of the same budget.
+fn is_below(first: &Payers, second: &Payers) -> bool {
+    let (Some((budget, above)), Some((other, least))) = (first.volume, second.volume) else {
+        return false;
+    };
+    let who = |of: &Payers| (of.workloads.clone(), of.keys.clone(), of.tags.clone());
+    budget == other && above < least && who(first) == who(second)
+}
+
 impl super::Lowering<'_> {
     pub(super) fn prices(
         &mut self,
@@ -53,6 +62,7 @@ impl super::Lowering<'_> {
                 self.fault(place, says, "");
             }
             let mut earlier = HashSet::new();
+            let mut volumes: Vec<Arc<Payers>> = Vec::new();
             for (place, price) in entries.iter().take(ENTRIES_MAX) {
                 let Some(price) = price else { continue };
                 let Some((whose, payers)) = self.payers(place, price, document, snapshot) else {
@@ -64,7 +74,15 @@ impl super::Lowering<'_> {
                     let hint = "the first that is for a call counts; write those for some before that for everybody";
                     self.fault(place, says, hint);
                 }
-                let of = (model.value.0.as_str(), &*whose, payers.map(Arc::new));
+                let payers = payers.map(Arc::new);
+                if let Some(payers) = &payers {
+                    if volumes.iter().any(|before| is_below(before, payers)) {
+                        let says = "is never what a call costs: one before it is for the same callers above a smaller volume";
+                        self.fault(place, says, "write the one above the largest volume first");
+                    }
+                    volumes.push(Arc::clone(payers));
+                }
+                let of = (model.value.0.as_str(), &*whose, payers);
                 self.entry(&of, price, document, snapshot, &mut prices);
             }
         }

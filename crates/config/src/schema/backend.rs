@@ -2,6 +2,7 @@
 //!
 //! Not here: what they become (`lower`).
 
+use super::balancing::Balancing;
 use super::calibration::Asked;
 use super::credential::{Carrier, ClientCertificate, Kept, UpstreamCredential};
 use super::plain::FieldEdits;
@@ -60,6 +61,8 @@ record! {
         optional at_root: At<Flag>,
         /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.
         optional proxy: Proxy,
+        /// How its endpoints share its calls: a policy, or one with more to say. Default random, by weight.
+        optional balancing: Balancing,
         /// Where it is asked what prompts count: off, or the API root of the engine that answers for it. At its own addresses unless said.
         optional tokens: At<Asked>,
     }

@@ -94,6 +94,18 @@ record! {
         optional key: OneOrMany<Name>,
         /// With one of these tags, such as team=research.
         optional tag: OneOrMany<Tag>,
+        /// While a budget has used more than an amount of its period.
+        optional volume: PriceVolume,
+    }
+}
+
+record! {
+    /// What has to be used of a budget before a price is for a call.
+    PriceVolume {
+        /// The name of a budget of tokens.
+        required budget: At<Name>,
+        /// It is for calls that end when more tokens than this are used of the budget's period.
+        required above: At<Amount>,
     }
 }
 

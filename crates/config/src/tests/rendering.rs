@@ -131,6 +131,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         for AddedMember { name, value } in &backend.query {
             writeln!(out, "  adds ?{name}={value}").unwrap();
         }
+        if let Some(balancer) = &backend.balancer {
+            writeln!(out, "  balanced {}", balancer.by().as_str()).unwrap();
+        }
         if backend.exchanges_tokens {
             writeln!(out, "  exchanges callers' tokens").unwrap();
         }
@@ -343,6 +346,16 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         writeln!(out, "{:?}", loaded.host.counting).unwrap();
         let asked = (loaded.host.calibration, &loaded.host.asked);
         writeln!(out, "asked {asked:?}").unwrap();
+    }
+    for (backend, metrics) in s.backends.iter().zip(&loaded.host.engine_metrics) {
+        if let Some(metrics) = metrics {
+            writeln!(out, "engines of {} {metrics:?}", backend.name).unwrap();
+        }
+    }
+    for (backend, picker) in s.backends.iter().zip(&loaded.host.pickers) {
+        if let Some(picker) = picker {
+            writeln!(out, "picker of {} {picker:?}", backend.name).unwrap();
+        }
     }
     writeln!(out, "watched {:?}", loaded.watched).unwrap();
     warned(&loaded.warnings, &mut out);

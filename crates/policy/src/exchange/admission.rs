@@ -21,12 +21,16 @@ use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::mcp;
 use crate::operation::{Operation, Unknown};
+use crate::plain::fields;
 use crate::refusal::Refusal;
 use crate::route::Chosen;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
 use crate::unread::{self, Listed, Place};
 use crate::usage_ledger::Estimate;
-use crate::{credential, route};
+use crate::{credential, responses, route};
+
+/// Where clients of the Responses API ask for a WebSocket.
+const SOCKET: &str = "/v1/responses";
 
 /// A request whose caller and purpose are known and whose body is welcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +89,21 @@ pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoE
             if !s.listeners.is_empty() {
                 s.listeners.admit_model(head)?;
             }
-            operation
+            match operation {
+                Operation::Unread if is_socket(head) => Operation::ResponsesSocket,
+                operation => operation,
+            }
         }
         Err(unknown) => outside(head, unknown, s)?,
     };
     credential::check(head)?;
     Ok(operation)
+}
+
+/// Whether a request asks that its connection become a WebSocket of the Responses API.
+#[cold]
+fn is_socket(head: &RequestHead) -> bool {
+    head.path() == SOCKET && fields::asks_for_websocket(head)
 }
 
 /// Why a request is no exchange that goes on.
@@ -143,6 +156,7 @@ pub(super) fn open(
     workload: WorkloadId,
     s: &Snapshot,
 ) -> Result<Opened, Refusal> {
+    let is_kept = s.responses.is_some() && responses::asked(head).is_some();
     // A form is read unless a rule lists it.
     let listed = if operation.reads_body() && !operation.is_form() {
         None
@@ -156,7 +170,14 @@ pub(super) fn open(
         }
         Some(place)
     } else {
-        unread::listed(head, operation, s.lists(workload))?
+        match unread::listed(head, operation, s.lists(workload)) {
+            Err(_) if is_kept => None,
+            listed => listed?,
+        }
+    };
+    let operation = match listed.is_none() && is_kept {
+        true => Operation::KeptResponse,
+        false => operation,
     };
     if length.is_some_and(|length| length > s.bounds.body_bytes) {
         return Err(Refusal::BodyTooLarge {
@@ -190,6 +211,7 @@ pub(super) fn open(
 #[inline(always)]
 pub(super) fn admit(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     may: impl FnOnce(Option<&Route>) -> Result<(), Refusal>,
     call: Option<&CallHead>,
@@ -202,7 +224,12 @@ pub(super) fn admit(
     levels: &Levels,
 ) -> Result<Decision, Refusal> {
     if opened.operation.lists_models()
-        && let Some(names) = route::models_of(s, opened.workload, caller.map(|caller| &**caller))
+        && let Some(names) = route::models_of(
+            s,
+            opened.workload,
+            caller.map(|caller| &**caller),
+            head.path(),
+        )
     {
         may(None)?;
         return Ok(Decision::Models(names));
@@ -212,7 +239,7 @@ pub(super) fn admit(
         at,
         grant,
         route: rule,
-    } = grant(opened, caller, call, s)?;
+    } = grant(opened, head, caller, call, s)?;
     *chosen = Some(grant.route);
     may(Some(rule))?;
     if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
@@ -288,28 +315,39 @@ fn backends_rename(rule: &Route, s: &Snapshot) -> bool {
     backends.any(|backend| !backend.model_names.is_empty())
 }
 
-/// The route that the call would take; none for a list of models that the gate answers itself.
+/// The route that the call would take; none for one that the gate answers itself.
 ///
 /// # Errors
 /// No route is for it.
 pub(super) fn route_of(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     call: Option<&CallHead>,
     s: &Snapshot,
 ) -> Result<Option<RouteId>, Refusal> {
+    if opened.operation.is_answered_here() {
+        return Ok(None);
+    }
     let is_listing = opened.operation.lists_models()
-        && route::models_of(s, opened.workload, caller.map(|caller| &**caller)).is_some();
+        && route::models_of(
+            s,
+            opened.workload,
+            caller.map(|caller| &**caller),
+            head.path(),
+        )
+        .is_some();
     if is_listing {
         return Ok(None);
     }
-    grant(opened, caller, call, s).map(|chosen| Some(chosen.grant.route))
+    grant(opened, head, caller, call, s).map(|chosen| Some(chosen.grant.route))
 }
 
 /// The grant that takes the call.
 #[inline(always)]
 fn grant<'s>(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     call: Option<&CallHead>,
     s: &'s Snapshot,
@@ -323,6 +361,9 @@ fn grant<'s>(
     }
     match (call, asked) {
         (Some(_), None) => route::unrestricted(s, opened.workload),
+        (None, _) if opened.operation.lists_models() => {
+            route::for_listing(s, opened.workload, head.path())
+        }
         (None, _) => unread_grant(opened, s),
         (_, asked) => route::choose(s, opened.workload, asked),
     }

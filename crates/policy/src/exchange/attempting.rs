@@ -13,9 +13,10 @@ use wire::filter::{Chain, Filter};
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
+use super::placing::Placing;
 use super::verdict::{Ask, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
-use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
+use crate::attempt::{Failure, Sent, Wanted, asked, may_ask_for_time};
 use crate::credential::{Credential, UpstreamAuth};
 use crate::id::EndpointId;
 use crate::operation::Operation;
@@ -42,13 +43,21 @@ impl Running<'_> {
     }
 
     /// Another attempt, if there is an endpoint for one; `last` is how the one before failed.
-    fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
+    pub(super) fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
+        if self.call.placing.is_some()
+            && let Some(asked) = self.ask_picker(last, env)
+        {
+            return asked;
+        }
         let attempts = &mut self.call.attempts;
         let may_reuse = !attempts.needs_new_connection();
         let model = quota_of(self.record);
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
-        let Some(endpoint) = upstreams.next(attempts, model, s, now) else {
+        let placing = self.call.placing.as_deref();
+        let prompt = placing.map(Placing::prompt);
+        let wanted = Wanted { model, prompt };
+        let Some(endpoint) = upstreams.next(attempts, wanted, s, now) else {
             let refusal = match upstreams.waits(attempts, model, s, now) {
                 Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
                 None if attempts.are_closed(s) => Refusal::RouteClosed,
@@ -61,6 +70,9 @@ impl Running<'_> {
         self.record.endpoint = Some(endpoint);
         self.record.backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
         self.call.sent.set(Sent::Nothing);
+        if self.call.placing.is_some() {
+            self.place(endpoint, env);
+        }
         let next = To {
             endpoint,
             may_reuse,
@@ -73,8 +85,8 @@ impl Running<'_> {
     fn attempt_again(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
         // What it left out, the next one may say.
         self.record.extra = None;
-        if last != Failure::Untranslatable {
-            self.call.failed = Some(last);
+        if let (true, Some(endpoint)) = (last != Failure::Untranslatable, self.record.endpoint) {
+            self.call.failed = Some((last, endpoint));
         }
         self.next_attempt(last, env)
     }
@@ -188,6 +200,9 @@ impl Running<'_> {
         if self.attempt_ended(Ok(head.status), false, env) {
             return self.attempt_again(Failure::Status(head.status), env);
         }
+        if self.call.placing.is_some() {
+            self.served(head, env.snapshot);
+        }
         self.answered(head, env)
     }
 
@@ -256,17 +271,29 @@ impl Running<'_> {
             self.end(Ending::Left);
             return Verdict::Abandon;
         }
+        if failure == Failure::Untranslatable {
+            self.was_sent_nothing(env.snapshot);
+        }
         // A call that any backend could be told is not the client's to mend: why that one failed is told.
         let (unfit, failed) = (self.call.unfit.take(), self.call.failed);
         match (unfit, failed) {
             (Some(unsaid), None) if failure == Failure::Untranslatable => {
                 self.count_or_refuse(unsaid, env)
             }
-            (_, Some(failed)) if failure == Failure::Untranslatable => {
+            (_, Some((failed, _))) if failure == Failure::Untranslatable => {
                 self.refuse(Refusal::Upstream(failed))
             }
             _ => self.refuse(Refusal::Upstream(failure)),
         }
+    }
+
+    /// The record names the endpoint that the call went to last, if it went anywhere: not one that could not be told it.
+    #[cold]
+    fn was_sent_nothing(&mut self, s: &Snapshot) {
+        let went = self.call.failed.map(|(_, endpoint)| endpoint);
+        self.record.endpoint = went;
+        self.record.backend = went.and_then(|id| Some(s.endpoint(id)?.backend));
+        self.record.attempts = self.record.attempts.saturating_sub(1);
     }
 
     /// Whether a backend that cannot be told the call gives way to another one, which costs no retry.
@@ -374,7 +401,7 @@ pub(super) fn filters<'s>(record: &Record, s: &'s Snapshot) -> [&'s Chain; 2] {
 
 /// The model whose quota a call uses at its provider; `None` for a call of which no tokens are counted, which
 /// providers limit apart.
-fn quota_of(record: &Record) -> Option<&str> {
+pub(super) fn quota_of(record: &Record) -> Option<&str> {
     let is_metered = record.operation.is_some_and(Operation::is_metered);
     record.model_sent.as_deref().filter(|_| is_metered)
 }

@@ -92,6 +92,8 @@ impl Running<'_> {
             is_whole |= left.rest == DisconnectOutcome::ReadToEnd;
             finished.rest = Some(left.rest);
         }
+        // It runs nowhere any more, whoever still reads its record.
+        active.placing = None;
         finished.span = active.span.take();
         if let Some(span) = &mut finished.span {
             span.end(whole);
@@ -102,7 +104,7 @@ impl Running<'_> {
         }
         finished.awaits_count =
             is_counted && s.billed_by(self.record.route).awaits(&self.record.tokens);
-        let charge = crate::record::charge(s, self.record);
+        let charge = crate::record::charge(s, env.levels, self.record);
         self.record.charge = charge;
         let tokens = &self.record.tokens;
         if let Some(reservation) = self.call.reservation.take() {

@@ -74,7 +74,7 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
             .is_bounded
             .then(|| prompt.saturating_add(demand.completion)),
         Operation::Embeddings | Operation::EmbedContent | Operation::Moderations => Some(prompt),
-        Operation::CountTokens | Operation::CountContent => Some(0),
+        Operation::CountTokens | Operation::InputTokens | Operation::CountContent => Some(0),
         Operation::Responses
         | Operation::Models
         | Operation::GeminiModels
@@ -88,6 +88,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
+        | Operation::KeptResponse
+        | Operation::ResponsesSocket
         | Operation::Mcp => None,
     }
 }
@@ -110,6 +112,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Models
         | Operation::GeminiModels
         | Operation::CountTokens
+        | Operation::InputTokens
         | Operation::Moderations
         | Operation::Rerank
         | Operation::Speech
@@ -121,6 +124,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::CohereEmbed
         | Operation::Unread
         | Operation::Http
+        | Operation::KeptResponse
+        | Operation::ResponsesSocket
         | Operation::Mcp => None,
     }
 }

@@ -80,6 +80,7 @@ impl Exchange {
             Answer::Authorized(answer) => self.told_whether(head, answer, env),
             Answer::Minted(credential) => self.of_a_call(|call| call.minted(credential, env)),
             Answer::Counted(tokens) => self.of_a_call(|call| call.counted(tokens)),
+            Answer::Picked(picked) => self.of_a_call(|call| call.picked(picked, env)),
             Answer::LoggedIn(reply) if matches!(self.stage, Stage::LoggingIn) => {
                 Ok(self.logged_in(reply, env.snapshot))
             }
@@ -140,6 +141,10 @@ impl Exchange {
     pub fn response_stopped(&mut self, stop: Stop, is_retracted: bool) -> Verdict {
         match stop {
             Stop::Malformed => self.response_broke(is_retracted, true),
+            Stop::NoRoom => {
+                let judged = self.of_a_call(|call| Ok(call.response_without_room(is_retracted)));
+                self.or_refuse(judged)
+            }
             Stop::Refused(code) => {
                 let judged = self.of_a_call(|call| Ok(call.response_refused(code, is_retracted)));
                 self.or_refuse(judged)
@@ -217,6 +222,14 @@ impl Exchange {
     #[inline]
     pub fn sent_whole(&mut self, told_error: bool) -> Verdict {
         self.end(Ending::Whole { told_error });
+        Verdict::Finish
+    }
+
+    /// The stream has left as it came, in order, and never told where its answer ends: it broke off for all who read it, as one does
+    /// whose connection is cut.
+    #[cold]
+    pub fn sent_without_end(&mut self) -> Verdict {
+        self.end(Ending::Cut);
         Verdict::Finish
     }
 

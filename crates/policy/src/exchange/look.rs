@@ -27,7 +27,7 @@ pub(super) fn look(
     s: &Snapshot,
     levels: &Levels,
 ) -> Option<(RouteId, Refusal)> {
-    if opened.operation.lists_models() {
+    if opened.operation.lists_models() || opened.operation.is_answered_here() {
         return None;
     }
     // The model may choose any grant; a listed call goes where it is listed.

@@ -13,6 +13,7 @@ use wire::head::RequestHead;
 use wire::meter::Form;
 
 use super::admission::{self, Admitted, Decision, NoExchange, Opened};
+use super::placing::Placing;
 use super::response::Metering;
 use super::verdict::{Ask, Question, Verdict};
 use super::{
@@ -26,6 +27,7 @@ use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unident
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven};
 use crate::operation::{Operation, Unknown};
+use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route;
 use crate::secret::Secret;
@@ -291,18 +293,21 @@ impl Exchange {
             call.look_inside(opened.operation, body);
         }
         if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
-            return self.ask_about(authorizer, opened, call, s);
+            return self.ask_about(authorizer, opened, call, (head, body), s);
         }
-        self.decide(opened, head, call, env)
+        let placing =
+            |route, record: &Record, s: &Snapshot| Placing::of(route, record, (head, body), s);
+        self.decide(opened, head, call, placing, env)
     }
 
-    /// Whether a call that was read goes on, and where.
+    /// Whether a call that was read goes on, and where. `placing` gives what is kept of it for balancers.
     #[inline(always)]
     pub(super) fn decide(
         &mut self,
         opened: Opened,
         head: &RequestHead,
         mut call: Option<&mut CallHead>,
+        placing: impl FnOnce(RouteId, &Record, &Snapshot) -> Option<Box<Placing>>,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
@@ -313,7 +318,7 @@ impl Exchange {
             route::check_named(self.record.caller.as_deref(), head.path())?;
         }
         let mut reason = None;
-        let may = |route: Option<&Route>| {
+        let mut may = |route: Option<&Route>| {
             let Some(rules) = s.authority.as_deref() else {
                 return Ok(());
             };
@@ -328,9 +333,21 @@ impl Exchange {
             };
             front::authorize(rules, &call, &self.record, s, &mut reason)
         };
+        if let Operation::Unread | Operation::KeptResponse = opened.operation
+            && let Some(told) = self.kept_response(opened, head, s)?
+        {
+            may(None)?;
+            return Ok(self.tell_kept(told, head, s));
+        }
+        if opened.operation == Operation::ResponsesSocket {
+            may(None)?;
+            self.record.status = 101;
+            return Ok(Verdict::Socket);
+        }
         let mut route = None;
         let decided = admission::admit(
             opened,
+            head,
             self.record.caller.as_ref(),
             may,
             call.as_deref(),
@@ -355,7 +372,11 @@ impl Exchange {
                 return Ok(Verdict::Models { names, one });
             }
         };
-        Ok(self.admitted(admitted, opened, head, call, env))
+        let placing = match s.is_balanced {
+            true => placing(admitted.route, &self.record, s),
+            false => None,
+        };
+        Ok(self.admitted(admitted, opened, head, call, placing, env))
     }
 
     /// The call says who is behind it, and is believed.
@@ -382,6 +403,7 @@ impl Exchange {
         opened: Opened,
         head: &RequestHead,
         call: Option<&mut CallHead>,
+        placing: Option<Box<Placing>>,
         env: &mut Env<'_>,
     ) -> Verdict {
         self.record.listed = admitted.listed;
@@ -416,6 +438,7 @@ impl Exchange {
             metering: Metering::Nothing,
             form: Form::Unread,
             left: None,
+            placing,
         });
         let route = env.snapshot.route(admitted.route);
         Verdict::Ask(Ask {

@@ -10,18 +10,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wire::dialect::below_root;
 use wire::dialect::gemini::{Listed, Named};
-use wire::filter::{self, Answering, Filter, Manner, Unfit};
+use wire::filter::{self, Answering, Filter, Keeping, Manner, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
 use super::attempting::filters;
-use super::{Exchange, Plan, Stage};
+use super::{Exchange, Plan, Stage, kept};
 use crate::clock::Mono;
 use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::operation::Operation;
 use crate::plain::actions::{Actions, UpstreamHost};
 use crate::plain::fields;
 use crate::query;
-use crate::record::{Extra, Record};
+use crate::record::Record;
 use crate::secret::Secret;
 use crate::snapshot::{AddedHeader, Backend, Endpoint, Snapshot};
 use crate::trace;
@@ -73,7 +73,13 @@ impl Exchange {
         }
         let mut prompt = None;
         let filters = first.iter().chain(last);
-        let passed = pass(&self.record, head, s, filters, body, &mut prompt);
+        let keeping = match (self.record.operation, &s.responses) {
+            (Some(Operation::Responses), Some(_)) => {
+                kept::keeping(&self.record, self.continued.as_deref(), body, s)
+            }
+            _ => None,
+        };
+        let passed = pass(&self.record, head, s, filters, (body, keeping), &mut prompt);
         if let (Some(prompt), Stage::Active(active)) = (prompt, &mut self.stage) {
             let unsaid = active.unfit.get_or_insert_default();
             unsaid.prompt = unsaid
@@ -87,13 +93,12 @@ impl Exchange {
                 active.answering = answering;
             }
             let dropped = &request.dropped;
-            self.record.extra = (!dropped.is_empty()).then(|| {
-                let dropped = dropped.as_slice().into();
-                Box::new(Extra {
-                    dropped,
-                    ..Extra::default()
-                })
-            });
+            if !dropped.is_empty() {
+                let extra = self.record.extra.get_or_insert_default();
+                extra.dropped = dropped.as_slice().into();
+            } else if let Some(extra) = &mut self.record.extra {
+                extra.dropped = Box::default();
+            }
             request
         }))
     }
@@ -108,7 +113,7 @@ fn pass<'f>(
     head: &RequestHead,
     s: &Snapshot,
     filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
-    body: &[Bytes],
+    (body, keeping): (&[Bytes], Option<Keeping>),
     to_count: &mut Option<filter::Prompt>,
 ) -> Result<Option<Passed>, Unfit> {
     let Some(mut asked) = record.operation else {
@@ -123,7 +128,6 @@ fn pass<'f>(
         (Some(named), _) => Some(named.below),
         (None, Operation::GeminiModels) => gemini_listed(head),
         (None, form) if form.is_form() => Some(below_root(head.path())),
-        (None, Operation::CountTokens) => head.path().strip_prefix("/v1"),
         (None, _) => None,
     };
     let mut request = Box::new(filter::Request {
@@ -139,6 +143,7 @@ fn pass<'f>(
             .as_ref()
             .map_or_else(Manner::default, |named| named.manner(head.query())),
         body: body.to_vec(),
+        keeping,
         ..filter::Request::default()
     });
     let mut answering = Vec::new();

@@ -214,6 +214,19 @@ impl Running<'_> {
         Verdict::Cut
     }
 
+    /// There is no room for what has to be kept of it.
+    #[cold]
+    pub(super) fn response_without_room(&mut self, is_retracted: bool) -> Verdict {
+        let refusal = Refusal::Overloaded;
+        if is_retracted {
+            self.record.streamed = false;
+            return self.refuse(refusal);
+        }
+        let code = refusal.reply().code;
+        self.ending.get_or_insert((Outcome::Failed, code));
+        Verdict::Cut
+    }
+
     /// The client left.
     #[cold]
     pub(super) fn disconnected(

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use wire::call::Splice;
 use wire::filter::Pipe;
 use wire::meter::Form;
@@ -19,6 +20,7 @@ use crate::id::EndpointId;
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::login::{Login, LoginReply, LoginStep};
 use crate::operation::Operation;
+use crate::picker::{Picked, PickedCall, Picker};
 use crate::prompt_counter::{AskedPrompt, PromptCounter};
 use crate::record::Wait;
 use crate::refusal::Refusal;
@@ -73,6 +75,10 @@ pub enum Verdict {
         /// The one that was asked for.
         one: Option<Arc<str>>,
     },
+    /// Answer with what is kept of a response, or that it is removed: a document.
+    Kept(Bytes),
+    /// Speak WebSocket with the client: each of its calls is an exchange of its own.
+    Socket,
     /// Answer with the count of a prompt.
     Counted(Operation, u64),
     /// Tell a browser how its login goes on.
@@ -134,6 +140,8 @@ pub enum Question {
     Mint(Arc<dyn Minter>, Option<Secret>),
     /// What does this prompt come to?
     Count(Arc<dyn PromptCounter>, Box<AskedPrompt>),
+    /// Which endpoint of a pool takes this call?
+    Pick(Arc<dyn Picker>, Box<PickedCall>),
 }
 
 impl Question {
@@ -147,6 +155,7 @@ impl Question {
             Self::Authorize(_) => Some(Wait::Authorization),
             Self::Mint(..) => Some(Wait::Credential),
             Self::Count(..) => Some(Wait::Count),
+            Self::Pick(..) => Some(Wait::Pick),
         }
     }
 }
@@ -166,6 +175,8 @@ pub enum Answer {
     Minted(Arc<Credential>),
     /// What a prompt comes to, where that is known.
     Counted(Option<u64>),
+    /// Which endpoints were picked.
+    Picked(Picked),
     /// Nobody could answer.
     Unanswered,
 }

@@ -476,7 +476,7 @@ impl Admitted {
                 }
                 env.snapshot.prices.charge(price, &of_price)
             }
-            None => crate::record::charge(env.snapshot, &record),
+            None => crate::record::charge(env.snapshot, env.levels, &record),
         };
         let (charge, s, levels) = (record.charge, env.snapshot, env.levels);
         let settled = self

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Payer, Payers, Pico, Price, Prices, Rates, Tier};
-use crate::id::{BackendId, WorkloadId};
+use super::{Payer, Payers, Pico, Price, Prices, Rates, Tier, Volume};
+use crate::id::{BackendId, BudgetId, WorkloadId};
 use crate::record::{Count, Tokens};
 
 fn rates(input: i128, cached: i128, output: i128, reasoning: i128) -> Rates {
@@ -181,6 +181,7 @@ fn the_first_price_that_is_for_a_call_is_what_it_costs() {
             workload: Some(WorkloadId(workload)),
             key: (!key.is_empty()).then_some(key),
             tags: &tags,
+            volume: None,
         };
         let price = prices.of(model, Some(BackendId(backend)), payer);
         price.map(|price| price.rates.input.0)
@@ -205,6 +206,45 @@ fn the_first_price_that_is_for_a_call_is_what_it_costs() {
         .map(|p| p.rates.input.0)
         .collect();
     assert_eq!(any, [2, 3, 4]);
+}
+
+/// So much is used of the budget 1, and nothing of others.
+#[derive(Debug)]
+struct OfBudgetOne(u64);
+
+impl Volume for OfBudgetOne {
+    fn used(&self, budget: BudgetId) -> u64 {
+        if budget == BudgetId(1) { self.0 } else { 0 }
+    }
+}
+
+#[test]
+fn a_price_above_a_volume_is_for_calls_above_it() {
+    let mut prices = Prices::default();
+    let of = |n| price(rates(n, n, n, n));
+    let above = |budget, above| {
+        Arc::new(Payers {
+            volume: Some((BudgetId(budget), above)),
+            ..Payers::default()
+        })
+    };
+    prices.insert_for("m", Some(&above(1, 1000)), None, of(1));
+    prices.insert_for("m", Some(&above(1, 100)), None, of(2));
+    prices.insert_for("m", Some(&above(2, 0)), None, of(3));
+    prices.insert("m", None, of(4));
+    let at = |volume: Option<&dyn Volume>| {
+        let payer = Payer {
+            volume,
+            ..Payer::default()
+        };
+        prices.of("m", None, payer).map(|p| p.rates.input.0)
+    };
+    let used = |tokens| at(Some(&OfBudgetOne(tokens)));
+    assert_eq!(used(0), Some(4));
+    assert_eq!(used(100), Some(4));
+    assert_eq!(used(101), Some(2));
+    assert_eq!(used(1001), Some(1));
+    assert_eq!(at(None), Some(4), "nobody knows what is used");
 }
 
 proptest! {

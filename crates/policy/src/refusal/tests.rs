@@ -107,6 +107,8 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::ModelUnread,
         Refusal::Background,
+        Refusal::ResponseGone,
+        Refusal::ResponseNotFound,
         Refusal::SharedAccount {
             member: "previous_response_id",
         },
@@ -249,6 +251,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::McpAmbiguous { .. } => "McpAmbiguous",
         Refusal::ModelUnread => "ModelUnread",
         Refusal::Background => "Background",
+        Refusal::ResponseGone => "ResponseGone",
+        Refusal::ResponseNotFound => "ResponseNotFound",
         Refusal::SharedAccount { .. } => "SharedAccount",
         Refusal::Method { .. } => "Method",
         Refusal::HostNotAllowed => "HostNotAllowed",

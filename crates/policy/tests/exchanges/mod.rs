@@ -5,11 +5,13 @@
 
 mod apart;
 mod attempts;
+mod balancing;
 mod callers;
 mod editing;
 mod looking;
 mod opening;
 mod overdraft;
+mod picking;
 mod plain;
 mod reserving;
 mod routing;

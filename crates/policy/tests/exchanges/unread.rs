@@ -4,7 +4,7 @@ use policy::budget::Unit;
 use policy::id::{BudgetId, LimitId, PriceId};
 use policy::limit::Kind::{Requests, Tokens as TokenKind};
 use policy::operation::Operation::{
-    Chat, CountTokens, Messages, Models, Responses, Transcriptions,
+    Chat, CountTokens, InputTokens, Messages, Models, Responses, Transcriptions,
 };
 use policy::price::{Pico, Price, Rates};
 use policy::snapshot::Snapshot;
@@ -142,7 +142,11 @@ fn what_the_upstream_keeps_is_for_a_workload_with_an_account_of_its_own() {
         ),
         ("container", r#"{"container":"c_1"}"#),
     ] {
-        for operation in [Responses, Messages, CountTokens] {
+        let operations = match member {
+            "container" => [Messages, CountTokens],
+            _ => [Responses, InputTokens],
+        };
+        for operation in operations {
             let refused = shared.ask(&call(operation, body)).refusal().reply();
             assert_eq!(
                 (refused.code, refused.param),

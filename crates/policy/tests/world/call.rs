@@ -94,6 +94,7 @@ pub(crate) fn call(operation: Operation, body: &str) -> Call<'_> {
         Operation::Responses => "/v1/responses",
         Operation::Messages => "/v1/messages",
         Operation::CountTokens => "/v1/messages/count_tokens",
+        Operation::InputTokens => "/v1/responses/input_tokens",
         Operation::Embeddings => "/v1/embeddings",
         Operation::Moderations => "/v1/moderations",
         Operation::Rerank => "/v1/rerank",

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use policy::exchange::Verdict;
 use policy::refusal::Refusal;
-use wire::call::{CallFault, CallScanner};
+use wire::call::{CallFault, CallHead, CallScanner};
 use wire::head::RequestHead;
 
 use self::coded::Coded;
@@ -111,7 +111,37 @@ pub(super) async fn read<D: Downstream>(
     *body = rope.into_pieces();
     let call = scanner.as_mut().map(CallScanner::finish);
     match call.transpose() {
+        Ok(Some(call)) if call.goes_on() => made_whole(active, head, call, body),
         Ok(call) => active.tell(|exchange, env| exchange.end_body(head, call, body, env)),
+        Err(fault) => active.refuse_unread(Refusal::Call(fault)),
+    }
+}
+
+/// A call that goes on from an earlier response, which the gate may keep: it is made whole, and read again.
+#[cold]
+fn made_whole(
+    active: &mut ActiveExchange,
+    head: &RequestHead,
+    call: &mut CallHead,
+    body: &mut Vec<Bytes>,
+) -> Verdict {
+    let view = Rc::clone(active.view());
+    let whole = match active.exchange.made_whole(call, body, view.snapshot()) {
+        Ok(Some(whole)) => whole,
+        Ok(None) => {
+            return active.tell(|exchange, env| exchange.end_body(head, Some(call), body, env));
+        }
+        Err(refusal) => return active.refuse_unread(refusal),
+    };
+    let before: usize = body.iter().map(Bytes::len).sum();
+    if !active.keep_body(whole.len().saturating_sub(before)) {
+        return active.refuse_unread(Refusal::Overloaded);
+    }
+    let mut scanner = active.exchange.scanner(head).unwrap_or_default();
+    let read = scanner.push(&whole);
+    *body = vec![whole];
+    match read.and_then(|()| scanner.finish()) {
+        Ok(call) => active.tell(|exchange, env| exchange.end_body(head, Some(call), body, env)),
         Err(fault) => active.refuse_unread(Refusal::Call(fault)),
     }
 }

@@ -48,6 +48,7 @@ pub(super) async fn run<D: Downstream>(
         deadline,
         is_head_held: !relay.is_stream && !relay.pipe.is_empty(),
         relay,
+        room: Room::of(&worker),
         is_first: true,
         has_waited: false,
         kept: Vec::new(),
@@ -55,7 +56,11 @@ pub(super) async fn run<D: Downstream>(
     };
     match pump.run(&mut response.body).await {
         Ok(()) => {
-            let told_error = pump.active.meter.so_far().told_error;
+            let heard = pump.active.meter.so_far();
+            let (told_error, told_end) = (heard.told_error, heard.told_end);
+            if !told_end && pump.owes_end() {
+                return pump.active.exchange.sent_without_end();
+            }
             pump.active.exchange.sent_whole(told_error)
         }
         Err(halt) => {
@@ -174,6 +179,8 @@ struct Pump<'a, D> {
     client: &'a mut D,
     deadline: &'a mut Deadline,
     relay: Relay,
+    /// What its filters keep.
+    room: Room<'a>,
     /// A document that is filtered has no piece yet: until then the client may be told something else.
     is_head_held: bool,
     /// No piece has come yet.
@@ -198,7 +205,7 @@ impl<D: Downstream> Pump<'_, D> {
             }
             if std::mem::replace(&mut self.is_first, false) {
                 let now = self.worker.now();
-                self.active.exchange.timing.first_byte(now, is_over);
+                self.active.exchange.answers(now, is_over);
             }
             if is_over {
                 return Ok(());
@@ -282,6 +289,14 @@ impl<D: Downstream> Pump<'_, D> {
         has_end && matches!(self.client.poll_flushed(&mut cx), Poll::Ready(Ok(())))
     }
 
+    /// Whether it passes a stream that has to tell where its answer ends; what translates one sees to that itself.
+    fn owes_end(&self) -> bool {
+        let record = self.active.exchange.record();
+        let generates = record.operation.is_some_and(Operation::generates);
+        let is_good = (200..300).contains(&record.status);
+        generates && is_good && self.relay.is_stream && self.relay.pipe.is_empty()
+    }
+
     fn forward(&mut self, data: &[u8], is_over: bool, cx: &mut Context<'_>) -> Result<(), Halt> {
         if self.is_first && self.has_waited {
             self.active
@@ -343,6 +358,10 @@ impl<D: Downstream> Pump<'_, D> {
         let mut passed = pipe.pass(pieces, is_over, &mut self.kept, metered);
         if pipe.held() > self.relay.hold_back_bytes {
             passed = passed.and(Err(Stop::Refused(HELD_TOO_MUCH)));
+        }
+        let bound = self.active.view().snapshot().bounds.bodies_bytes;
+        if !self.room.keep(pipe.kept(), bound) {
+            passed = passed.and(Err(Stop::NoRoom));
         }
         match passed {
             Ok(()) => self.send_kept(is_over, cx)?,
@@ -486,6 +505,35 @@ fn begin_plain<D: Downstream>(
         edits.put(|name, value| client.field(name, value));
     }
     is_dated
+}
+
+/// Bytes of one response that filters keep, counted beside what the worker keeps of requests.
+struct Room<'w> {
+    worker: &'w Worker,
+    kept: usize,
+}
+
+impl<'w> Room<'w> {
+    const fn of(worker: &'w Worker) -> Self {
+        Self { worker, kept: 0 }
+    }
+
+    /// So many are kept now; false where there is no room for them.
+    fn keep(&mut self, bytes: usize, bound: usize) -> bool {
+        if bytes <= self.kept {
+            self.worker.drop_body(self.kept - bytes);
+        } else if !self.worker.keep_body(bytes - self.kept, bound) {
+            return false;
+        }
+        self.kept = bytes;
+        true
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.worker.drop_body(self.kept);
+    }
 }
 
 /// One open stream in the gauge.

@@ -474,6 +474,13 @@ fn who_asks_what_a_prompt_counts_is_told_by_the_gate_where_its_count_is_exact() 
         let counted: Value = serde_json::from_slice(&counted.body).expect("JSON");
         assert_eq!(counted, json!({"totalTokens": told["input_tokens"]}));
     }
+    let asked =
+        json!({"model": "own", "instructions": "Be brief.", "input": "Why does the build fail?"});
+    let counted = ask("/v1/responses/input_tokens", &asked).json();
+    assert_eq!(
+        counted,
+        json!({"object": "response.input_tokens", "input_tokens": told["input_tokens"]})
+    );
     // Of a model without a tokenizer nothing is known, nor of a prompt that cannot be said.
     let mut unsaid = prompt("own");
     unsaid["messages"][0]["content"] = json!([{"type": "search_result"}]);

@@ -3,10 +3,13 @@
 //! Invariant: what is recorded is what the backend counted, whichever dialect it was asked in.
 //! Not here: what each member becomes (`vectors/translate`).
 
+mod agents;
 mod bedrock;
 mod cohere;
 mod google;
+mod kept;
 mod matrix;
+mod socket;
 
 use engine::{EngineConfig, EngineHandle, spawn_thread};
 use serde_json::{Value, json};

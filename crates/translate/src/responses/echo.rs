@@ -1,5 +1,7 @@
 //! The members of a response that say again what its request said.
 
+use wire::filter::Keeping;
+
 use crate::call::Echo;
 use crate::json::Json;
 use crate::raw::{Object, Raw};
@@ -23,7 +25,7 @@ const MEMBERS: [(&str, Option<&str>); 14] = [
 ];
 
 /// What the response to this body says again of it.
-pub(super) fn of(body: &Object<'_>) -> Echo {
+pub(super) fn of(body: &Object<'_>, keeping: Option<&Keeping>, is_kept: bool) -> Echo {
     let mut json = Json::default();
     json.object(|json| {
         for (name, default) in MEMBERS {
@@ -32,9 +34,12 @@ pub(super) fn of(body: &Object<'_>) -> Echo {
                 json.key(name).raw(said);
             }
         }
-        // Nothing is kept here, whatever was asked for.
-        json.key("previous_response_id").null();
-        json.key("store").flag(false);
+        match keeping.and_then(|keeping| keeping.previous.as_deref()) {
+            Some(previous) => json.say("previous_response_id", previous),
+            None => json.key("previous_response_id").null(),
+        }
+        // What is not kept here is not, whatever was asked for.
+        json.key("store").flag(is_kept);
     });
     Echo::of(json)
 }

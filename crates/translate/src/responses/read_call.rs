@@ -1,5 +1,7 @@
 //! Reads a request of the Responses API.
 
+use wire::filter::Keeping;
+
 use super::read_tools::Offered;
 use super::{echo, read_items, read_tools};
 use crate::call::{Call, Format, Message, Names, Other, Part, Role, Said};
@@ -57,10 +59,17 @@ fn asks_nothing(name: &str, value: Raw<'_>) -> bool {
     }
 }
 
-pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
+/// Reads a call; `keeping` is where its response can be kept.
+pub(crate) fn read<'a>(body: Raw<'a>, keeping: Option<&Keeping>) -> Result<Call<'a>> {
     let mut body = body.object()?;
+    // As at OpenAI, a response is kept unless its call says otherwise.
+    let is_kept = match keeping {
+        Some(_) => body.read("store", Raw::flag)?.unwrap_or(true),
+        None => false,
+    };
     let mut call = Call {
-        echo: echo::of(&body),
+        echo: echo::of(&body, keeping, is_kept),
+        is_kept,
         model: body.need("model", Raw::text)?,
         is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
         // Its streams always tell it.
@@ -106,8 +115,13 @@ fn other<'a>(call: &mut Call<'a>, name: &str, value: Raw<'a>) -> Result<()> {
     let Some((name, may_be_dropped)) = OTHERS.iter().find(|(known, _)| *known == name) else {
         return Err(unknown(name));
     };
-    if matches!(*name, "previous_response_id" | "conversation") {
+    if *name == "conversation" {
         let says = "names what is kept of earlier calls, and a backend of another dialect keeps nothing; send the items again";
+        return Err(Fault::new(says).within(name));
+    }
+    if *name == "previous_response_id" {
+        let says = "names what is kept of earlier calls, which neither the gate has nor a backend of another dialect; send the items again, \
+            or have the gate keep responses (`responses.store`)";
         return Err(Fault::new(says).within(name));
     }
     if !asks_nothing(name, value) {

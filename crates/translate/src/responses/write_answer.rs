@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use wire::filter::Stop;
+use wire::filter::{Keeping, KeptResponse, Stop};
 
 use super::document::{Document, State};
 use super::made::{Call, Item, Status, What, What::*};
@@ -128,6 +128,12 @@ impl Response {
             _ => '_',
         });
         self.stem = stem.collect();
+        if let Some(keeping) = &self.asked.keeping {
+            let id = &*keeping.id;
+            id.strip_prefix("resp_")
+                .unwrap_or(id)
+                .clone_into(&mut self.stem);
+        }
         if self.stem.is_empty() {
             self.stem = format!("{:x}", self.created);
         }
@@ -336,7 +342,26 @@ impl Response {
             true => "response.incomplete",
             false => "response.completed",
         };
-        self.last(kind, &State::Over(finish, usage), out);
+        let over = State::Over(finish, usage);
+        self.last(kind, &over, out);
+        if let Some(keeping) = &self.asked.keeping {
+            self.keep(keeping, &over);
+        }
+    }
+
+    /// Has it kept as it stands.
+    #[cold]
+    fn keep(&self, keeping: &Keeping, state: &State<'_>) {
+        let (mut document, mut output) = (Json::default(), Json::default());
+        self.write(&mut document, state);
+        output.list(|json| self.items.iter().for_each(|item| item.write(json)));
+        keeping.keeper.keep(KeptResponse {
+            id: Arc::clone(&keeping.id),
+            previous: keeping.previous.clone(),
+            input: keeping.input.clone(),
+            output: output.into_bytes().into(),
+            document: document.into_bytes().into(),
+        });
     }
 
     /// The item at this place stays as it is, unless it is done.

@@ -87,6 +87,11 @@ pub enum FormFault {
     /// Some servers would see a part begin where others see none.
     #[error("its boundary stands within a part, too: take one that stands nowhere else")]
     Within,
+    /// A part is written in another way than as its bytes.
+    #[error(
+        "a part has a `content-transfer-encoding` other than `binary`, which servers read in different ways: send its bytes as they are"
+    )]
+    Encoded,
     /// A part is a form, or a message, of its own.
     #[error("a part holds parts of its own")]
     Nested,
@@ -410,6 +415,7 @@ fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
     let head = std::str::from_utf8(head).map_err(|_| FormFault::Head)?;
     let mut disposition = None;
     let mut is_text = true;
+    let mut is_coded = false;
     for line in head.split("\r\n") {
         let (name, value) = line.split_once(':').ok_or(FormFault::Head)?;
         let is_odd = |c: char| c.is_ascii_control() || c.is_ascii_whitespace();
@@ -433,7 +439,7 @@ fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
                 is_text &= kind.eq_ignore_ascii_case("text/plain");
             }
             "content-transfer-encoding" => {
-                is_text &= ["7bit", "8bit", "binary"].contains(&&*value.to_ascii_lowercase());
+                is_coded |= !["7bit", "8bit", "binary"].contains(&&*value.to_ascii_lowercase());
             }
             _ => {}
         }
@@ -448,10 +454,14 @@ fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
         .iter()
         .position(|field| field.eq_ignore_ascii_case(plain))
     else {
-        return Ok(None);
+        return if is_coded {
+            Err(FormFault::Encoded)
+        } else {
+            Ok(None)
+        };
     };
     let known = FIELDS.get(field).copied().unwrap_or_default();
-    match name == known && is_text && !is_file {
+    match name == known && is_text && !is_coded && !is_file {
         true => Ok(Some(field)),
         false => Err(FormFault::Ambiguous(known)),
     }

@@ -169,6 +169,13 @@ pub enum IncludeUsage {
 }
 
 impl CallHead {
+    /// Whether it goes on from an earlier response.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        const PREVIOUS: &str = name(Name::PreviousResponse);
+        self.keeps == Some(PREVIOUS)
+    }
+
     /// Whether it runs on after its answer, or goes on from what the provider keeps.
     #[inline]
     pub fn leans_on_upstream(&self) -> bool {

@@ -2,13 +2,13 @@
 //!
 //! Calls of workloads that share an account are looked at, and no others. Most are told by the bytes of no such name; one that has
 //! some is walked once more, to its depth.
-//! Invariant: a name is compared as it reads, however it is escaped. What a schema, the arguments of a tool or metadata hold is the
+//! Invariant: a name is compared as it reads, however it is escaped, and in whatever letters it is written. What a schema, the arguments of a tool or metadata hold is the
 //! caller's own text, and names nothing.
 //! Not here: members of the body itself (`head`, `named`), whether an account is shared (`policy`), the grammar, which the body has
 //! passed (`json`).
 
 use bytes::Bytes;
-use memchr::memmem;
+use memchr::{memchr3_iter, memmem};
 
 use super::head::CallHead;
 use crate::dialect::Operation;
@@ -18,8 +18,10 @@ mod walk;
 
 /// Longer than every hint.
 const JOINT_BYTES: usize = 32;
-/// How a name begins that is written in escapes, with the first digit of each letter after it.
-const ESCAPE: &[u8] = b"\\u00";
+/// How a letter begins that is written in an escape, with its digits after it.
+const ESCAPE: &[u8] = b"\\u";
+/// Bytes that are put into lower case at a time.
+const WINDOW_BYTES: usize = 4 << 10;
 
 impl CallHead {
     /// Looks for ids deep inside of the whole body that this call was read from, and keeps the name of the first in
@@ -73,10 +75,46 @@ fn has_hint(body: &[Bytes], hints: &[&str]) -> bool {
 }
 
 fn may_name(text: &[u8], hints: &[&str]) -> bool {
-    let is_letter = |at: usize| matches!(text.get(at + ESCAPE.len()), Some(b'4'..=b'7'));
-    let mut hints = hints.iter();
-    hints.any(|hint| memmem::find(text, hint.as_bytes()).is_some())
-        || memmem::find_iter(text, ESCAPE).any(is_letter)
+    memmem::find_iter(text, ESCAPE).any(|at| {
+        // A letter of ASCII, or one of the few others that fold to one.
+        let digits = text.get(at + ESCAPE.len()..at + ESCAPE.len() + 3);
+        matches!(
+            digits,
+            Some([b'0', b'0', b'4'..=b'7'] | [b'0', b'1', b'3' | b'7'] | [b'2', b'1', b'2'])
+        )
+    }) || has_odd_letter(text)
+        || has_in_any_letters(text, hints)
+}
+
+/// Whether a letter stands here that is none of ASCII's and folds to one: a name that has it is read to its end.
+fn has_odd_letter(text: &[u8]) -> bool {
+    memchr3_iter(0xe2, 0xc5, 0xc4, text).any(|at| {
+        matches!(
+            text.get(at..),
+            Some([0xe2, 0x84, 0xaa, ..] | [0xc5, 0xbf, ..] | [0xc4, 0xb0 | 0xb1, ..])
+        )
+    })
+}
+
+/// Whether one of these, in lower case, stands here in whatever letters.
+fn has_in_any_letters(text: &[u8], hints: &[&str]) -> bool {
+    let mut lower = [0_u8; WINDOW_BYTES];
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..).unwrap_or_default();
+        let part = rest.get(..WINDOW_BYTES).unwrap_or(rest);
+        let window = lower.get_mut(..part.len()).unwrap_or_default();
+        window.copy_from_slice(part);
+        window.make_ascii_lowercase();
+        let mut hints = hints.iter();
+        if hints.any(|hint| memmem::find(window, hint.as_bytes()).is_some()) {
+            return true;
+        }
+        if part.len() == rest.len() {
+            return false;
+        }
+        from += WINDOW_BYTES - JOINT_BYTES;
+    }
 }
 
 #[cfg(test)]

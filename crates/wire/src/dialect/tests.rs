@@ -4,8 +4,8 @@ use crate::head::{ID_BEGINS, Method};
 
 use super::Operation::{
     Chat, Completions, CountContent, CountTokens, EmbedContent, Embeddings, GeminiModels,
-    GenerateContent, ImageEdits, Images, Messages, Models, Moderations, Rerank, Responses, Speech,
-    Transcriptions, Unread,
+    GenerateContent, ImageEdits, Images, InputTokens, Messages, Models, Moderations, Rerank,
+    Responses, Speech, Transcriptions, Unread,
 };
 use super::gemini::{self, Manner, Named};
 use super::{ErrorFormat, MODELS, Name, Operation, POSTED, Unknown, names};
@@ -25,7 +25,7 @@ fn every_path_and_method_has_one_meaning() {
         (Method::Post, "/v1/responses", Ok(Responses)),
         (Method::Delete, "/v1/responses", Err(post)),
         (Method::Get, "/v1/responses/resp_1", Ok(Unread)),
-        (Method::Post, "/v1/responses/input_tokens", Ok(CountTokens)),
+        (Method::Post, "/v1/responses/input_tokens", Ok(InputTokens)),
         (Method::Post, "/v1/messages", Ok(Messages)),
         (Method::Post, "/v1/messages/count_tokens", Ok(CountTokens)),
         (Method::Patch, "/v1/messages/count_tokens", Err(post)),

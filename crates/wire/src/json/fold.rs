@@ -7,11 +7,11 @@
 
 use std::fmt::{self, Write};
 
-/// Whether a reader that ignores case takes this name, without escapes, for the known one.
+/// Whether a reader that ignores case takes this name, without escapes, for the known one, which is ASCII.
 pub fn is_spelling(name: &[u8], known: &[u8]) -> bool {
-    let after = known
-        .iter()
-        .try_fold(name, |rest, letter| after_letter(rest, *letter));
+    let after = known.iter().try_fold(name, |rest, letter| {
+        after_letter(rest, letter.to_ascii_lowercase())
+    });
     after.is_some_and(<[u8]>::is_empty)
 }
 

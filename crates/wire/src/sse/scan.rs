@@ -6,6 +6,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::boundary::Boundary;
 use super::event::Event;
+use super::last::LastEvent;
 use super::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES};
 use crate::usage::{Reading, Report};
 
@@ -75,6 +76,8 @@ pub struct Scanner {
     last_withheld: bool,
     /// No event has ended yet: the present one may start with a byte order mark.
     opening: bool,
+    /// The last event with data, as far as it is kept.
+    last: LastEvent,
 }
 
 impl Scanner {
@@ -90,7 +93,13 @@ impl Scanner {
             sent: mode == Mode::Observe,
             last_withheld: false,
             opening: true,
+            last: LastEvent::default(),
         }
+    }
+
+    /// Whether the stream told where its answer ends; what cannot be known counts as told.
+    pub fn told_end(&self) -> bool {
+        self.stats.done || self.stats.error || self.last.tells_end()
     }
 
     /// What has been seen so far.
@@ -200,15 +209,19 @@ impl Scanner {
             self.stats.uninspected_events += 1;
             self.stats.data_events += 1;
             self.stats.data_bytes += length as u64;
+            self.last.forget();
             return false;
         }
         let mut event = if self.event_len == 0 {
             let only_line = only_line.filter(|_| !self.opening);
-            Event::read(self.without_mark(last_part), only_line)
+            let event = Event::read(self.without_mark(last_part), only_line);
+            self.last.take(&event, last_part);
+            event
         } else {
             let before = self.held.len();
             self.held.extend_from_slice(last_part);
             let event = Event::read(self.without_mark(&self.held), None);
+            self.last.take(&event, &self.held);
             // The last part is forwarded as part of its chunk.
             self.held.truncate(before);
             event

@@ -172,3 +172,58 @@ fn an_event_is_told_whole_with_its_id_and_its_retry_however_it_is_cut() {
         assert_eq!(seen, expected, "{cut}");
     }
 }
+
+/// Whether such a stream told its end, the same however it is cut and whatever is withheld.
+fn told_end(stream: &str) -> bool {
+    let tells = |mode, step| {
+        let mut scanner = Scanner::new(mode);
+        for chunk in stream.as_bytes().chunks(step) {
+            scanner.push(Bytes::copy_from_slice(chunk), &mut Vec::new());
+        }
+        scanner.finish(&mut Vec::new());
+        scanner.told_end()
+    };
+    let told = tells(Mode::Observe, usize::MAX);
+    for step in [1, 2, 3, 7, 64, usize::MAX] {
+        for mode in [Mode::Observe, Mode::Withhold] {
+            assert_eq!(tells(mode, step), told, "{stream} in chunks of {step}");
+        }
+    }
+    told
+}
+
+#[test]
+fn a_stream_has_told_its_end_by_a_mark_a_reason_or_the_name_of_its_last_event() {
+    let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n";
+    let stopped = "data: {\"choices\":[{\"delta\":{},\"finish_reason\" : \"stop\"}]}\n\n";
+    let usage = format!("data: {{\"choices\":[],{USAGE}}}\n\n");
+    let long = "x".repeat(100_000);
+    for whole in [
+        format!("{begun}data: [DONE]\n\n"),
+        format!("{begun}{stopped}"),
+        format!("{begun}{stopped}{usage}"),
+        format!("{begun}{stopped}: still there\n\n"),
+        format!("{begun}data: {{\"x\":\"{long}\",\"finish_reason\":\"stop\"}}"),
+        "event: message_delta\ndata: {\"type\":\"message_delta\"}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n".to_owned(),
+        "data: {\"type\": \"message_stop\"}\n\n".to_owned(),
+        format!("event: response.completed\ndata: {{\"type\":\"response.completed\",\"x\":\"{long}\"}}\n\n"),
+        "data: {\"candidates\":[{\"content\":{},\"finishReason\": \"STOP\"}],\"usageMetadata\":{}}\r\n\r\n".to_owned(),
+        "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n".to_owned(),
+        format!("{begun}data: {{\"error\":{{\"message\":\"no\"}}}}\n\n"),
+    ] {
+        assert!(told_end(&whole), "{whole}");
+    }
+    for cut in [
+        String::new(),
+        begun.to_owned(),
+        format!("{begun}{usage}"),
+        format!("{begun}: still there\n\n"),
+        format!("{stopped}{begun}"),
+        "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"text\":\"message_stop\"}}\n\n".to_owned(),
+        "data: {\"delta\":\"he said \\\"finish_reason\\\":\\\"stop\\\"\"}\n\n".to_owned(),
+        "event: response.in_progress\ndata: {\"type\":\"response.in_progress\"}\n\n".to_owned(),
+        format!("data: {{\"x\":\"{long}\"}}\n\n"),
+    ] {
+        assert!(!told_end(&cut), "{cut}");
+    }
+}

@@ -12,6 +12,8 @@ mod http1_response;
 mod usage_stream;
 #[path = "../../../../fuzz/checks/usage_unary.rs"]
 mod usage_unary;
+#[path = "../../../../fuzz/checks/websocket.rs"]
+mod websocket;
 
 use testing::{Draw, corpus, replay, seed};
 
@@ -61,4 +63,9 @@ fn the_corpus_of_usage_stream_breaks_no_invariant() {
 #[test]
 fn the_corpus_of_usage_unary_breaks_no_invariant() {
     replay("usage_unary", 19, usage_unary::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_websocket_breaks_no_invariant() {
+    replay("websocket", 10, websocket::fuzz_one);
 }

@@ -6,13 +6,17 @@
 
 use std::sync::Arc;
 
-use policy::id::WorkloadId;
+use policy::budget::Unit;
+use policy::id::{BudgetId, WorkloadId};
 use policy::price::Payers;
 use policy::snapshot::Snapshot;
+use policy::whose::Whose;
 
 use crate::decode::{At, Field, OneOrMany, Place, nearest};
+use crate::fault::Fault;
 use crate::lower::Lowering;
 use crate::scalar::{Name, Tag};
+use crate::schema::price::PriceVolume;
 use crate::schema::{Document, Price, PriceFor};
 
 impl Lowering<'_> {
@@ -33,13 +37,19 @@ impl Lowering<'_> {
             written.workload.is_bad(),
             written.group.is_bad(),
             written.key.is_bad(),
+            written.tag.is_bad(),
         ];
-        if is_bad.contains(&true) || written.tag.is_bad() {
+        if is_bad.contains(&true) {
             return None;
         }
+        let volume = match &written.volume {
+            Field::Absent => None,
+            Field::Bad => return None,
+            Field::Is(volume) => Some(self.volume(volume, s)?),
+        };
         let whose = words(written);
         if whose.is_empty() {
-            let hint = "write workload, group, key or tag, or leave `for` out";
+            let hint = "write workload, group, key, tag or volume, or leave `for` out";
             self.fault(place, "is for nobody", hint);
             return None;
         }
@@ -73,8 +83,53 @@ impl Lowering<'_> {
                 workloads,
                 keys: keys.map(|at| at.value.0.as_str().into()).collect(),
                 tags: written.tag.items().iter().filter_map(tag).collect(),
+                volume,
             }),
         ))
+    }
+
+    /// The budget whose period has to have used more than so much.
+    fn volume(&mut self, written: &PriceVolume, s: &Snapshot) -> Option<(BudgetId, u64)> {
+        let (budget, above) = (written.budget.get()?, written.above.get()?);
+        let mut known = s.budgets.iter();
+        let Some((id, found)) = known.find(|(_, known)| *known.name == *budget.value.0) else {
+            // One whose own faults are told is not known, either.
+            let in_budgets = |fault: &Fault| fault.path.starts_with("budgets");
+            if !self.findings.faults.iter().any(in_budgets) {
+                let names: Vec<&str> = s.budgets.list.iter().map(|b| &*b.name).collect();
+                let hint = match nearest(&budget.value.0, &names) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => "name it under `budgets`".to_owned(),
+                };
+                let says = format!("there is no budget {}", budget.shown);
+                self.fault(&budget.place, says, hint);
+            }
+            return None;
+        };
+        if found.unit != Unit::Tokens {
+            let says = format!("the budget {} counts money", budget.shown);
+            self.fault(&budget.place, says, "name a budget of tokens");
+            return None;
+        }
+        if found.whose != Whose::Workload {
+            let says = format!(
+                "of the budget {} each key or user has an amount of its own",
+                budget.shown
+            );
+            let hint = "name one without `for`, whose calls share it";
+            self.fault(&budget.place, says, hint);
+            return None;
+        }
+        if above.value.0 >= found.amount {
+            let says = format!(
+                "is never passed: the budget {} has {} tokens",
+                budget.shown, found.amount
+            );
+            let hint = "write less than the budget's amount, or give the budget more";
+            self.refuse(above, &says, hint);
+            return None;
+        }
+        Some((id, above.value.0))
     }
 
     /// The workloads of groups.
@@ -144,9 +199,17 @@ fn words(written: &PriceFor) -> String {
         ("tag", texts(&written.tag)),
     ];
     let said = kinds.into_iter().filter(|(_, texts)| !texts.is_empty());
-    let said: Vec<String> = said
+    let mut said: Vec<String> = said
         .map(|(kind, texts)| format!("{kind} {}", texts.join(" or ")))
         .collect();
+    if let Some(volume) = written.volume.get()
+        && let (Some(budget), Some(above)) = (volume.budget.get(), volume.above.get())
+    {
+        said.push(format!(
+            "calls above {} tokens of the budget {}",
+            above.value.0, budget.value.0
+        ));
+    }
     said.join(" and ")
 }
 

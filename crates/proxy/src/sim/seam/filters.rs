@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use policy::id::{BackendId, EndpointId};
 use policy::record::{Count, Outcome};
 use policy::snapshot::Snapshot;
 use wire::answer::{Lane, Piece, Reader};
@@ -66,8 +67,13 @@ impl ResponseFilter for FromMessages {
             let text = text.and_then(|text| text.split('"').next()).unwrap_or("");
             let message = format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#);
             out.push(Bytes::from(message));
+            self.0.clear();
         }
         Ok(())
+    }
+
+    fn kept(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -143,6 +149,8 @@ fn a_call_that_no_backend_can_be_told_is_the_clients_to_mend() {
         seen.body()
     );
     assert!(seen.arrived.is_empty(), "{:?}", seen.arrived);
+    assert_eq!((seen.record.backend, seen.record.endpoint), (None, None));
+    assert_eq!(seen.record.attempts, 0);
 }
 
 #[test]
@@ -158,6 +166,67 @@ fn a_call_that_one_backend_can_be_told_is_not_refused_for_another() {
         seen.body()
     );
     assert_eq!(seen.arrived.len(), 1, "{:?}", seen.arrived);
+    // The record names the one that was asked.
+    assert_eq!(seen.record.backend, Some(BackendId(0)));
+    assert_eq!(seen.record.endpoint, Some(EndpointId(0)));
+    assert_eq!(seen.record.attempts, 1);
+}
+
+#[test]
+fn a_document_that_is_kept_until_it_can_be_read_counts_as_what_the_worker_keeps() {
+    let body = r#"{"model":"m","messages":[]}"#;
+    let of_two = |bytes| {
+        let mut s = two_backends();
+        s.bounds.bodies_bytes = bytes;
+        for backend in &mut s.backends {
+            backend.filters = vec![Arc::new(ToMessages)];
+        }
+        let answer = r#"{"type":"message","content":[{"type":"text","text":"hello"}],"usage":{"input_tokens":7,"output_tokens":4}}"#;
+        call_in_pieces(s, body, vec![json(200, answer)], 10)
+    };
+    let seen = of_two(200);
+    assert_eq!(seen.record.status, 200, "{}", seen.response);
+    let seen = of_two(80);
+    assert_eq!((seen.record.status, seen.record.code), (503, "overloaded"));
+    assert_eq!(seen.record.outcome, Outcome::Refused);
+    assert!(
+        seen.response.starts_with("HTTP/1.1 503 "),
+        "{}",
+        seen.response
+    );
+}
+
+#[test]
+fn a_stream_that_never_tells_its_end_broke_off_whoever_reads_it() {
+    let of = |events: &str| {
+        let length = events.len();
+        let answer = format!(
+            "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{events}"
+        );
+        call(two_backends(), STREAMED, vec![answer])
+    };
+    let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":null}\n\n";
+    let seen = of(begun);
+    assert_eq!(
+        (seen.record.outcome, seen.record.code),
+        (Outcome::Failed, "upstream_cut")
+    );
+    assert!(
+        seen.response.contains("\"content\":\"a\""),
+        "as it came: {}",
+        seen.response
+    );
+    for end in [
+        "data: [DONE]\n\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    ] {
+        let seen = of(&format!("{begun}{end}"));
+        assert_eq!(
+            (seen.record.outcome, seen.record.code),
+            (Outcome::Completed, ""),
+            "{end}"
+        );
+    }
 }
 
 #[test]

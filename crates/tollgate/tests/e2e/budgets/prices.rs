@@ -229,3 +229,52 @@ fn a_catalogue_prices_what_its_providers_answer_and_own_prices_go_before_it() {
     });
     stop(gate);
 }
+
+/// Tiers by the volume of a period: what is used lasts over a restart, and rows and statements name the price.
+#[test]
+fn a_price_above_a_volume_of_a_budget_is_for_calls_above_it() {
+    let upstream = engine(Duration::ZERO);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1 }} }}\n\
+         routes: [ {{ workload: a, backend: up, match: {{ model: m }} }} ]\n\
+         prices:\n\
+         \x20 m:\n\
+         \x20   - {{ for: {{ volume: {{ budget: company, above: 1K }} }}, input: 5, output: 15 }}\n\
+         \x20   - {{ input: 10, output: 30 }}\n\
+         budgets: {{ company: {{ tokens: 1M, per: month }} }}\n\
+         ledger: {{ path: {} }}\n",
+        upstream.address,
+        ledger.display()
+    );
+    let gate = Gate::start(&config, &[]);
+    assert_eq!(status(&gate, "a", 100, "600,100"), 200);
+    testing::eventually("it is settled", || left(&gate, "company") == 999_300.0);
+    assert_eq!(status(&gate, "a", 100, "600,100"), 200);
+    testing::eventually("it is settled", || left(&gate, "company") == 998_600.0);
+    assert_eq!(status(&gate, "a", 100, "60,10"), 200);
+    testing::eventually("it is settled", || left(&gate, "company") == 998_530.0);
+    stop(gate);
+    let gate = Gate::start(&config, &[]);
+    assert_eq!(status(&gate, "a", 10, "6,1"), 200);
+    stop(gate);
+
+    let rows = usage(&ledger, &["export", "--form", "jsonl"]);
+    let rows: Vec<Value> = rows
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let costs: Vec<_> = rows.iter().map(|row| row["cost"].as_str()).collect();
+    // The second call leads above 1,000 tokens, those after it are there.
+    let below = Some("0.009");
+    assert_eq!(costs, [below, below, Some("0.00045"), Some("0.000045")]);
+    assert_eq!(rows[0]["price_id"], rows[1]["price_id"]);
+    assert_ne!(rows[1]["price_id"], rows[2]["price_id"]);
+    assert_eq!(rows[2]["price_id"], rows[3]["price_id"]);
+    let statement = usage(&ledger, &["statement", "--form", "csv"]);
+    assert!(
+        statement.contains("for calls above 1000 tokens of the budget company"),
+        "{statement}"
+    );
+}

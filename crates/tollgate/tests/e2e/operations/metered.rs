@@ -64,7 +64,7 @@ fn known_operations_are_routed_by_model_and_metered_by_reported_usage() {
         ("/v1/messages/count_tokens", "count_tokens", "unknown", None),
         (
             "/v1/responses/input_tokens",
-            "count_tokens",
+            "input_tokens",
             "unknown",
             None,
         ),

@@ -104,6 +104,23 @@ fn a_form_that_could_be_read_in_two_ways_is_refused_by_what_it_says() {
             )]),
             "invalid_form",
         ),
+        (
+            form(&[(
+                &format!("{}\r\nContent-Transfer-Encoding: base64", field("file")),
+                "YQ==",
+            )]),
+            "invalid_form",
+        ),
+        (
+            form(&[(
+                &format!(
+                    "{}\r\ncontent-transfer-encoding: Quoted-Printable",
+                    field("x")
+                ),
+                "a",
+            )]),
+            "invalid_form",
+        ),
         (form(&[(&field("model[]"), "a")]), "invalid_form"),
         (form(&[(&field(" model"), "a")]), "invalid_form"),
         (form(&[(&field("mo%64el"), "a")]), "invalid_form"),

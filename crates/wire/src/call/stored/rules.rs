@@ -7,7 +7,7 @@ use crate::dialect::Operation;
 
 /// What is looked for in the calls of an API.
 pub(super) struct Rules {
-    /// Without the bytes of one of these, a call names nothing.
+    /// Without the bytes of one of these, in whatever letters, a call names nothing; in lower case.
     pub(super) hints: &'static [&'static str],
     /// A text or a list of texts under one of these is an id.
     pub(super) ids: &'static [&'static str],
@@ -76,18 +76,17 @@ const PICTURES: Rules = Rules {
 /// Google takes each name in two forms.
 const GOOGLE: Rules = Rules {
     hints: &[
-        "ileUri",
+        "ileuri",
         "ile_uri",
-        "toreNames",
+        "torenames",
         "tore_names",
-        "agCorpus",
+        "agcorpus",
         "ag_corpus",
-        "agFileIds",
+        "agfileids",
         "ag_file_ids",
         "datastore",
-        "dataStore",
         "data_store",
-        "achedContent",
+        "achedcontent",
         "ached_content",
     ],
     ids: &[
@@ -99,7 +98,6 @@ const GOOGLE: Rules = Rules {
         "rag_corpus",
         "ragFileIds",
         "rag_file_ids",
-        "datastore",
         "dataStore",
         "data_store",
     ],
@@ -124,8 +122,8 @@ const GOOGLE: Rules = Rules {
 pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
     match operation {
         Operation::Chat => Some(&CHAT),
-        Operation::Messages => Some(&MESSAGES),
-        Operation::Responses | Operation::CountTokens => Some(&RESPONSES),
+        Operation::Messages | Operation::CountTokens => Some(&MESSAGES),
+        Operation::Responses | Operation::InputTokens => Some(&RESPONSES),
         Operation::Speech => Some(&SPEECH),
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => {
             Some(&GOOGLE)
@@ -143,6 +141,8 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::GeminiModels
         | Operation::Unread
         | Operation::Http
+        | Operation::KeptResponse
+        | Operation::ResponsesSocket
         | Operation::Mcp => None,
     }
 }

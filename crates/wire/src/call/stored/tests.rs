@@ -6,7 +6,7 @@ use testing::Draw;
 use crate::call::CallHead;
 use crate::dialect::Operation::{
     self, Chat, CountContent, CountTokens, Embeddings, GenerateContent, ImageEdits, Images,
-    Messages, Responses, Speech,
+    InputTokens, Messages, Responses, Speech,
 };
 
 fn in_pieces(operation: Operation, body: &str, cuts: &[usize]) -> Option<&'static str> {
@@ -60,6 +60,42 @@ fn every_id_that_a_body_can_name_is_found() {
             "file_id",
         ),
         (
+            Chat,
+            r#"{"messages":[{"content":[{"file":{"File_Id":"file-1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"file":{"F\u0049LE_ID":"file-1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"file":{"f\u0131le_id":"file-1"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            Messages,
+            "{\"messages\":[{\"source\":{\"f\u{131}le_id\":\"file_1\"}}]}",
+            "file_id",
+        ),
+        (Chat, r#"{"Audio":{"Id":"audio_1"}}"#, "audio.id"),
+        (
+            Responses,
+            r#"{"Input":[{"Type":"item_reference","ID":"msg_1"}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"reasoning","id":"rs_1","Content":[{"text":"x"}]}]}"#,
+            "input[].id",
+        ),
+        (
+            GenerateContent,
+            r#"{"contents":[{"parts":[{"FILEDATA":{"FILEURI":"files/x"}}]}]}"#,
+            "fileUri",
+        ),
+        (
             Speech,
             r#"{"input":"hi","voice":{"id":"voice_1"}}"#,
             "voice.id",
@@ -80,7 +116,7 @@ fn every_id_that_a_body_can_name_is_found() {
             "file_id",
         ),
         (
-            CountTokens,
+            InputTokens,
             r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#,
             "input[].id",
         ),

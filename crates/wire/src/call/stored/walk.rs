@@ -6,7 +6,7 @@
 use memchr::memchr2;
 
 use super::rules::{Rules, is_of_account};
-use crate::json::unescape;
+use crate::json::{is_spelling, unescape};
 
 /// What a refusal calls the id of an item that says no more than it.
 const ITEM: &str = "input[].id";
@@ -56,6 +56,8 @@ enum Under {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Says {
     Type,
+    /// In other letters, which some servers take for it.
+    OtherType,
     Id,
     /// What a piece of reasoning is.
     Content,
@@ -133,7 +135,10 @@ impl Walk<'_> {
     /// What a name makes of the value after it.
     fn meaning(&self, raw: &[u8]) -> Under {
         let name = unescape(raw).unwrap_or_default();
-        let known = |list: &'static [&'static str]| list.iter().copied().find(|it| **it == *name);
+        // Some servers take a name in other letters for the one that they know.
+        let is_called = |known: &str| is_spelling(name.as_bytes(), known.as_bytes());
+        let known = |list: &'static [&'static str]| list.iter().copied().find(|it| is_called(it));
+        let is_free = |list: &'static [&'static str]| list.iter().any(|free| **free == *name);
         let rules = self.rules;
         if let Some(id) = known(rules.ids) {
             return Under::Ids(id);
@@ -142,26 +147,32 @@ impl Walk<'_> {
             return Under::Address(address);
         }
         let is_below = self.open.len() > 1;
-        if known(rules.free).is_some() || (is_below && known(rules.free_below).is_some()) {
+        if is_free(rules.free) || (is_below && is_free(rules.free_below)) {
             return Under::Free;
         }
-        if let Some((_, called)) = rules.holders.iter().find(|(holder, _)| **holder == *name) {
+        let mut holders = rules.holders.iter();
+        if let Some((_, called)) = holders.find(|(holder, _)| is_called(holder)) {
             return Under::Holder(called);
         }
-        if *name == *"input" {
+        if is_called("input") {
             return Under::Input;
         }
         let Some(within) = self.open.last() else {
             return Under::Nothing;
         };
-        match (&*name, within.under, &within.item) {
-            ("id", Under::Holder(called), _) => Under::Ids(called),
-            (_, _, None) => Under::Nothing,
-            ("type", ..) => Under::Item(Says::Type),
-            ("id", ..) => Under::Item(Says::Id),
-            ("content" | "encrypted_content", ..) => Under::Item(Says::Content),
-            ("result", ..) => Under::Item(Says::Result),
-            ("role", ..) => Under::Item(Says::Role),
+        match (within.under, &within.item) {
+            (Under::Holder(called), _) if is_called("id") => return Under::Ids(called),
+            (_, None) => return Under::Nothing,
+            _ => {}
+        }
+        // What makes an item harmless is its own name alone.
+        match &*name {
+            "type" => Under::Item(Says::Type),
+            "content" | "encrypted_content" => Under::Item(Says::Content),
+            "result" => Under::Item(Says::Result),
+            "role" => Under::Item(Says::Role),
+            _ if is_called("id") => Under::Item(Says::Id),
+            _ if is_called("type") => Under::Item(Says::OtherType),
             _ => Under::Nothing,
         }
     }
@@ -280,9 +291,9 @@ impl<'a> Walk<'a> {
 impl Item {
     fn hear(&mut self, says: Says, raw: Option<&[u8]>) {
         match says {
-            Says::Type => {
+            Says::Type | Says::OtherType => {
                 let text = raw.and_then(unescape).unwrap_or_default();
-                self.has_type = true;
+                self.has_type |= says == Says::Type;
                 self.is_reference |= text == "item_reference";
                 self.is_reasoning |= text == "reasoning";
                 self.is_image |= text == "image_generation_call";

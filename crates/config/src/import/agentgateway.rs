@@ -1,0 +1,344 @@
+//! The `llm` section of agentgateway's configuration (<https://agentgateway.dev/docs/standalone/latest/llm/>) as a document of this gate.
+//!
+//! Invariant: as of all that is imported: no secret is written, and each setting without a counterpart has a comment with its line.
+//! Not here: providers (`provider`), its routes, listeners and policies outside of that section, printing it (`tollgate import`).
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::provider::{self, Kind, Provider};
+use super::read::{Given, Section, scalar};
+use super::{Imported, comment};
+use crate::decode::{Findings, Place};
+use crate::document;
+use crate::fault::Faults;
+use crate::node::{Node, Value};
+use crate::sources::Sources;
+use crate::vars::is_name;
+
+/// Google's own API.
+const GOOGLE: &str = "https://generativelanguage.googleapis.com/v1beta";
+
+/// Settings that the gate has in another place, and what is said of them.
+const ELSEWHERE: [(&str, &str); 13] = [
+    ("port", "is `listen.data` here"),
+    (
+        "policies",
+        "who may call is `identity` and `authority` here, and how much `limits` of a route",
+    ),
+    (
+        "matches",
+        "routes here match models and workloads: docs/identity.md says how callers are told apart",
+    ),
+    (
+        "virtualModels",
+        "backends of one route are asked in their order, and the next where one fails",
+    ),
+    ("guardrails", "guards are not there yet"),
+    ("promptGuard", "guards are not there yet"),
+    (
+        "transformation",
+        "members of a call are not rewritten, but for the model",
+    ),
+    (
+        "defaults",
+        "members of a call are not rewritten, but for the model",
+    ),
+    (
+        "overrides",
+        "members of a call are not rewritten, but for the model",
+    ),
+    (
+        "health",
+        "an address that fails is left out for a while by itself",
+    ),
+    ("backendTunnel", "is `proxy` of the backends here"),
+    ("requestHeaders", "is `headers` of the backends here"),
+    (
+        "visibility",
+        "a route is taken by all callers of its workloads",
+    ),
+];
+
+/// Makes a document of the `llm` section of a configuration of agentgateway's.
+///
+/// # Errors
+/// [`Faults`] where it cannot be read, or nothing of it can be taken over.
+pub fn import_agentgateway(path: &Path, sources: &dyn Sources) -> Result<Imported, Faults> {
+    let bytes = document::bytes_of(path, sources)?;
+    let root = document::tree_of(path, &bytes)?;
+    let mut findings = Findings::default();
+    let mut plan = Plan::default();
+    if let Some(root) = Section::open(&root, "", &mut findings) {
+        plan.whole(&root, &mut findings);
+        if plan.routes.is_empty() && findings.faults.is_empty() {
+            let says = "none of its models can be reached from here";
+            let hint = "name a configuration with an `llm` section that has `models`; the warnings say more";
+            findings.fault(&root.place_of("llm"), says, hint);
+        }
+    }
+    let Findings {
+        mut faults,
+        mut warnings,
+    } = findings;
+    faults.sort_by_key(|fault| fault.line);
+    warnings.sort_by_key(|fault| fault.line);
+    if faults.is_empty() {
+        return Ok(Imported {
+            text: plan.document(path),
+            warnings,
+            left_out: plan.comments.len(),
+        });
+    }
+    Err(Faults {
+        file: path.to_owned(),
+        faults,
+        warnings,
+        watched: Vec::new(),
+        key_files: Vec::new(),
+    })
+}
+
+#[derive(Default)]
+struct Plan {
+    backends: Vec<Backend>,
+    routes: Vec<Route>,
+    comments: Vec<String>,
+}
+
+struct Backend {
+    name: String,
+    provider: &'static Provider,
+    dialect: &'static str,
+    url: String,
+    variable: Option<String>,
+}
+
+struct Route {
+    /// The names that it takes; all of them where it is none.
+    model: Option<String>,
+    backend: String,
+    /// What its backend is asked for.
+    asked: Option<String>,
+}
+
+impl Plan {
+    fn whole(&mut self, root: &Section<'_>, findings: &mut Findings) {
+        for entry in root.entries().filter(|entry| entry.key != "llm") {
+            let says = "is not taken over: this reads the `llm` section alone";
+            self.comment(&root.place_of(&entry.key), says);
+        }
+        let llm = root.section("llm", findings);
+        self.others(&llm, &["models"]);
+        for (nth, node) in llm.list("models").iter().enumerate() {
+            let path = format!("llm.models[{nth}]");
+            if let Some(model) = Section::open(node, &path, findings) {
+                self.model(&model, findings);
+            }
+        }
+    }
+
+    fn model(&mut self, section: &Section<'_>, findings: &mut Findings) {
+        self.others(section, &["name", "provider", "params", "auth", "tls"]);
+        let Some(name) = word(section, "name", findings) else {
+            return findings.warn(&section.place, "has no name, and is left out", "");
+        };
+        let Some((slug, own)) = provider_of(section, findings) else {
+            return findings.warn(&section.place, "says no provider, and is left out", "");
+        };
+        let params = section.section("params", findings);
+        let known = ["model", "apiKey", "baseUrl", "hostOverride"];
+        let found = provider::of_prefix(&slug).filter(|found| found.kind == Kind::Plain);
+        let url = address(&params, findings);
+        let api = found.map(|found| match &*slug {
+            "gemini" => (GOOGLE, "gemini"),
+            _ => (found.root, found.dialect),
+        });
+        let url = url.or_else(|| api.map(|(root, _)| root.to_owned()));
+        let (Some(provider), Some(url)) = (found, url.filter(|url| !url.is_empty())) else {
+            let says = "is of a provider whose address and credential have a form of their own, and is left out";
+            let hint = "write a backend for it; docs/translation.md says how";
+            return findings.warn(&section.place, says, hint);
+        };
+        self.others(&params, &known);
+        let variable = self.variable(section, &params, provider, findings);
+        let dialect = api.map_or("openai", |(_, dialect)| dialect);
+        let backend = self.backend(provider, dialect, url, variable);
+        let asked = word(&params, "model", findings).or(own);
+        self.routes.push(Route {
+            asked: asked.filter(|asked| *asked != name),
+            model: (name != "*").then_some(name),
+            backend,
+        });
+    }
+
+    /// The variable that holds the key, as far as one is told.
+    fn variable(
+        &mut self,
+        section: &Section<'_>,
+        params: &Section<'_>,
+        provider: &Provider,
+        findings: &mut Findings,
+    ) -> Option<String> {
+        let usual = Some(provider.key).filter(|key| !key.is_empty());
+        let auth = section.section("auth", findings);
+        let key = auth.section("key", findings);
+        let keys = [
+            (said(params, "apiKey", findings), params.place_of("apiKey")),
+            (said(&key, "value", findings), key.place_of("value")),
+        ];
+        let Some((said, place)) = keys.into_iter().find_map(|(said, at)| Some((said?, at))) else {
+            self.others(&auth, &["key"]);
+            return usual.map(str::to_owned);
+        };
+        let named = said.strip_prefix('$').map(|name| {
+            let name = name.strip_prefix('{').unwrap_or(name);
+            name.strip_suffix('}').unwrap_or(name)
+        });
+        if let Some(name) = named.filter(|name| is_name(name)) {
+            return Some(name.to_owned());
+        }
+        let says = "a secret stands in the file, and is not taken over";
+        let hint = usual.map_or_else(String::new, |name| format!("put it into {name}"));
+        findings.warn(&place, says, &hint);
+        usual.map(str::to_owned)
+    }
+
+    /// The name of the backend that is this, which models of one address and key share.
+    fn backend(
+        &mut self,
+        provider: &'static Provider,
+        dialect: &'static str,
+        url: String,
+        variable: Option<String>,
+    ) -> String {
+        let mut known = self.backends.iter();
+        if let Some(same) = known.find(|known| known.url == url && known.variable == variable) {
+            return same.name.clone();
+        }
+        let same = |backend: &&Backend| backend.provider.name == provider.name;
+        let name = match self.backends.iter().filter(same).count() {
+            0 => provider.name.to_owned(),
+            others => format!("{}-{}", provider.name, others + 1),
+        };
+        self.backends.push(Backend {
+            name: name.clone(),
+            provider,
+            dialect,
+            url,
+            variable,
+        });
+        name
+    }
+
+    /// Comments on what is written besides.
+    fn others(&mut self, section: &Section<'_>, known: &[&str]) {
+        let written: Vec<&str> = section.entries().map(|entry| &*entry.key).collect();
+        for key in written.into_iter().filter(|key| !known.contains(key)) {
+            let said = ELSEWHERE.iter().find(|(name, _)| *name == key);
+            let says = said.map_or("has no counterpart", |(_, says)| says);
+            self.comment(&section.place_of(key), says);
+        }
+    }
+
+    fn comment(&mut self, place: &Place, says: &str) {
+        self.comments.push(comment::of(place, says));
+    }
+
+    fn document(&self, path: &Path) -> String {
+        let mut text = String::new();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let says = format!(
+            "Made of {file} by `tollgate import agentgateway`. Comments say what differs, and what has no counterpart. \
+             `tollgate check` says what is still missing."
+        );
+        comment::write(&mut text, 0, &says);
+        text.push_str("\n# Whoever reaches the gate may call it; docs/identity.md says how callers are told apart.\n");
+        text.push_str("identity: { default: default }\n\nbackends:\n");
+        for backend in &self.backends {
+            let _ = writeln!(text, "  {}:", backend.name);
+            let _ = writeln!(text, "    url: {}", scalar(&backend.url));
+            let _ = writeln!(text, "    dialect: {}", backend.dialect);
+            if let Some(variable) = &backend.variable {
+                let _ = writeln!(text, "    credential: {{ env: {variable} }}");
+            }
+        }
+        text.push_str("\n# By model: the first that fits.\nroutes:\n");
+        for route in &self.routes {
+            text.push_str("  - { workload: default");
+            if let Some(model) = &route.model {
+                let _ = write!(text, ", match: {{ model: {} }}", scalar(model));
+            }
+            let _ = write!(text, ", backend: {}", route.backend);
+            if let Some(asked) = &route.asked {
+                let _ = write!(text, ", model: {}", scalar(asked));
+            }
+            text.push_str(" }\n");
+        }
+        text.push_str("\n# What models cost: `tollgate prices` lists it. A price of your own stands beside the catalogue.\n");
+        text.push_str("prices: { catalogue: builtin }\n");
+        if !self.comments.is_empty() {
+            text.push_str("\n# What differs, and what has no counterpart:\n");
+            for says in &self.comments {
+                comment::write(&mut text, 0, &format!("- {says}"));
+            }
+        }
+        text
+    }
+}
+
+/// The provider of a model, in the words of the table, and the model that is said with it.
+fn provider_of(section: &Section<'_>, findings: &mut Findings) -> Option<(String, Option<String>)> {
+    let slug = |name: &str| match name {
+        "openAI" | "openAi" => "openai".to_owned(),
+        other => other.to_ascii_lowercase(),
+    };
+    match section.get("provider")? {
+        Node {
+            value: Value::Map(entries),
+            ..
+        } => {
+            let name = &entries.first()?.key;
+            let written = section
+                .section("provider", findings)
+                .section(name, findings);
+            Some((slug(name), word(&written, "model", findings)))
+        }
+        _ => Some((slug(&word(section, "provider", findings)?), None)),
+    }
+}
+
+/// The address that a model's settings say.
+fn address(params: &Section<'_>, findings: &mut Findings) -> Option<String> {
+    if let Some(root) = word(params, "baseUrl", findings) {
+        let root = root.trim_end_matches('/');
+        // Its own path is added there.
+        let has_path = root
+            .split_once("://")
+            .is_some_and(|(_, rest)| rest.contains('/'));
+        return Some(match has_path {
+            true => root.to_owned(),
+            false => format!("{root}/v1"),
+        });
+    }
+    let host = word(params, "hostOverride", findings)?;
+    let scheme = if host.ends_with(":443") {
+        "https"
+    } else {
+        "http"
+    };
+    Some(format!("{scheme}://{}/v1", host.trim_end_matches(":443")))
+}
+
+/// The text of a member as it is written, variables and all.
+fn said(section: &Section<'_>, key: &str, findings: &mut Findings) -> Option<String> {
+    Some(match section.text(key, findings)? {
+        Given::Text(text) => text,
+        Given::Variable(name) => format!("${name}"),
+    })
+}
+
+/// The text of a member, where one is written.
+fn word(section: &Section<'_>, key: &str, findings: &mut Findings) -> Option<String> {
+    section.text(key, findings).map(|given| given.composed())
+}

@@ -1,0 +1,120 @@
+//! Calls about responses that the gate itself keeps: one that goes on from such a response is made whole, and one that asks for it or has
+//! it removed is answered.
+//!
+//! Invariant: whoever is no more than another caller of the same workload finds nothing of it.
+//! Not here: who keeps them, and for whom ([`crate::responses`]).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wire::call::CallHead;
+use wire::filter::{Keeping, KeptResponse};
+use wire::head::RequestHead;
+
+use super::admission::Opened;
+use super::{Exchange, Verdict};
+use crate::operation::Operation;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::responses::{self, Asked, Continued, Found, Principal};
+use crate::snapshot::Snapshot;
+
+impl Exchange {
+    /// The body of a call that goes on from a response, made whole where the gate keeps that: what is told of it from now on is told of
+    /// this one.
+    ///
+    /// # Errors
+    /// The response is the gate's, and is kept no longer; or all of it together is too large.
+    #[cold]
+    pub fn made_whole(
+        &mut self,
+        call: &CallHead,
+        body: &[Bytes],
+        s: &Snapshot,
+    ) -> Result<Option<Bytes>, Refusal> {
+        let (Some(store), Some(Operation::Responses)) = (&s.responses, self.record.operation)
+        else {
+            return Ok(None);
+        };
+        let Some(of) = principal(&self.record, call.user.as_deref(), s) else {
+            return Ok(None);
+        };
+        match responses::made_whole(&**store, &of, body) {
+            Found::Elsewhere => Ok(None),
+            Found::Gone => Err(Refusal::ResponseGone),
+            Found::Whole(whole, continued) => {
+                let limit = s.bounds.body_bytes;
+                if whole.len() as u64 > limit {
+                    return Err(Refusal::BodyTooLarge { limit });
+                }
+                self.continued = Some(Box::new(continued));
+                // What it comes to is what is sent.
+                self.record.bytes_in = whole.len() as u64;
+                Ok(Some(whole.into()))
+            }
+        }
+    }
+
+    /// The kept response that a call asks for; `None` where the call is another's, whose route lists it.
+    ///
+    /// # Errors
+    /// Nobody else could have it, and it is not there.
+    #[cold]
+    pub(super) fn kept_response(
+        &self,
+        opened: Opened,
+        head: &RequestHead,
+        s: &Snapshot,
+    ) -> Result<Option<Arc<KeptResponse>>, Refusal> {
+        let found = s.responses.as_ref().and_then(|store| {
+            let (_, id) = responses::asked(head)?;
+            store.find(&principal(&self.record, None, s)?, id)
+        });
+        match (found, opened.operation) {
+            (None, Operation::KeptResponse) => Err(Refusal::ResponseNotFound),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Tells of it, or that it is removed.
+    #[cold]
+    pub(super) fn tell_kept(
+        &mut self,
+        kept: Arc<KeptResponse>,
+        head: &RequestHead,
+        s: &Snapshot,
+    ) -> Verdict {
+        self.record.operation = Some(Operation::KeptResponse);
+        self.record.status = 200;
+        let Some((Asked::Removal, id)) = responses::asked(head) else {
+            return Verdict::Kept(kept.document.clone());
+        };
+        if let (Some(store), Some(of)) = (&s.responses, principal(&self.record, None, s)) {
+            store.remove(&of, id);
+        }
+        let told = format!(r#"{{"id":"{id}","object":"response.deleted","deleted":true}}"#);
+        Verdict::Kept(told.into())
+    }
+}
+
+/// Where the response to this call is kept, where it can be.
+#[cold]
+pub(super) fn keeping(
+    record: &Record,
+    continued: Option<&Continued>,
+    body: &[Bytes],
+    s: &Snapshot,
+) -> Option<Keeping> {
+    let store = s.responses.as_ref()?;
+    responses::keeping(store, principal(record, None, s)?, continued, body)
+}
+
+/// Whose call it is; `said` is who it says is behind it, before that is recorded.
+fn principal(record: &Record, said: Option<&str>, s: &Snapshot) -> Option<Principal> {
+    let workload = s.workload(record.workload?)?;
+    Some(Principal::of(
+        &workload.name,
+        record.caller.as_deref(),
+        said,
+    ))
+}

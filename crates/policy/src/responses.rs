@@ -1,0 +1,159 @@
+//! Responses that the gate keeps for clients of the Responses API whose backends keep none: a later call goes on from one by its id.
+//!
+//! Invariant: a response is kept for one principal, and no other one ever finds it: whoever asks for it is told that it is not there, as
+//! of one that never was.
+//! Not here: where they lie and how long (the host), what is put together of them (`wire::call`), writing one (`translate`).
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wire::call::GoingOn;
+use wire::dialect::below_root;
+use wire::filter::{Keeper, Keeping, KeptResponse};
+use wire::head::{Method, RequestHead};
+
+use crate::caller::Caller;
+
+/// Whose a response is: a caller of a workload, as far as anything tells callers of it apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Principal {
+    workload: Arc<str>,
+    key: Option<Arc<str>>,
+    user: Option<Arc<str>>,
+}
+
+impl Principal {
+    /// Of a caller of this workload; `said` is who the call itself says is behind it, where it is believed.
+    #[must_use]
+    pub fn of(workload: &Arc<str>, caller: Option<&Caller>, said: Option<&str>) -> Self {
+        Self {
+            workload: Arc::clone(workload),
+            key: caller.and_then(|caller| caller.key.clone()),
+            user: match said {
+                Some(said) => Some(said.into()),
+                None => caller.and_then(|caller| caller.user.clone()),
+            },
+        }
+    }
+}
+
+/// Keeps responses, within bounds of its own.
+pub trait ResponseStore: Debug + Send + Sync {
+    /// An id for a response that begins, which nobody can guess.
+    fn fresh_id(&self) -> Arc<str>;
+
+    /// Whether an id is one of those.
+    fn is_own(&self, id: &str) -> bool;
+
+    /// Keeps a response, where there is room for it.
+    fn keep(&self, of: &Principal, response: KeptResponse);
+
+    /// The response of this id.
+    fn find(&self, of: &Principal, id: &str) -> Option<Arc<KeptResponse>>;
+
+    /// The response of this id behind all that it goes on from; `None` where any of them is not there.
+    fn chain(&self, of: &Principal, id: &str) -> Option<Vec<Arc<KeptResponse>>>;
+
+    /// Forgets a response; whether it was there.
+    fn remove(&self, of: &Principal, id: &str) -> bool;
+}
+
+/// Keeps responses of one caller.
+#[derive(Debug)]
+struct OfCaller {
+    store: Arc<dyn ResponseStore>,
+    of: Principal,
+}
+
+impl Keeper for OfCaller {
+    fn keep(&self, response: KeptResponse) {
+        self.store.keep(&self.of, response);
+    }
+}
+
+/// From which response a call goes on, and what it adds to it.
+#[derive(Debug)]
+pub(crate) struct Continued {
+    previous: Arc<str>,
+    input: Bytes,
+}
+
+/// What comes of a call that names an earlier response.
+pub(crate) enum Found {
+    /// It is made whole.
+    Whole(Vec<u8>, Continued),
+    /// The response is none of the store's: whoever made it may have it.
+    Elsewhere,
+    /// It is not kept, or no longer.
+    Gone,
+}
+
+/// Makes a call whole that goes on from a kept response.
+pub(crate) fn made_whole(store: &dyn ResponseStore, of: &Principal, body: &[Bytes]) -> Found {
+    let body = body.concat();
+    let Some(going) = GoingOn::read(&body) else {
+        return Found::Elsewhere;
+    };
+    let Some(previous) = going.previous.as_deref() else {
+        return Found::Elsewhere;
+    };
+    let Some(chain) = store.chain(of, previous) else {
+        return match store.is_own(previous) {
+            true => Found::Gone,
+            false => Found::Elsewhere,
+        };
+    };
+    let items = chain.iter().flat_map(|kept| [&*kept.input, &*kept.output]);
+    let whole = going.with_items(&body, items);
+    let continued = Continued {
+        previous: previous.into(),
+        input: Bytes::copy_from_slice(going.input(&body)),
+    };
+    Found::Whole(whole, continued)
+}
+
+/// Where the response to this call is kept.
+pub(crate) fn keeping(
+    store: &Arc<dyn ResponseStore>,
+    of: Principal,
+    continued: Option<&Continued>,
+    body: &[Bytes],
+) -> Option<Keeping> {
+    let input = match continued {
+        Some(continued) => continued.input.clone(),
+        None => {
+            let body = body.concat();
+            Bytes::copy_from_slice(GoingOn::read(&body)?.input(&body))
+        }
+    };
+    Some(Keeping {
+        id: store.fresh_id(),
+        previous: continued.map(|continued| Arc::clone(&continued.previous)),
+        input,
+        keeper: Arc::new(OfCaller {
+            store: Arc::clone(store),
+            of,
+        }),
+    })
+}
+
+/// What is asked of a kept response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Document,
+    Removal,
+}
+
+/// The response that a request asks for or has removed, by its id.
+pub(crate) fn asked(head: &RequestHead) -> Option<(Asked, &str)> {
+    let asked = match head.method {
+        Method::Get => Asked::Document,
+        Method::Delete => Asked::Removal,
+        _ => return None,
+    };
+    let id = below_root(head.path()).strip_prefix("/responses/")?;
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    let is_id = (1..=128).contains(&id.len()) && id.bytes().all(is_plain);
+    is_id.then_some((asked, id))
+}
