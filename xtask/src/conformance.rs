@@ -19,8 +19,8 @@ const SUITE: &str = "sigs.k8s.io/gateway-api/conformance";
 const ABOUT: [&str; 5] = [
     "-organization=tollgate",
     "-project=tollgate",
-    "-url=https://github.com/tollgate/tollgate",
-    "-contact=https://github.com/tollgate/tollgate/issues",
+    "-url=https://tollgate.example",
+    "-contact=https://tollgate.example/contact",
     "-conformance-profiles=GATEWAY-HTTP",
 ];
 

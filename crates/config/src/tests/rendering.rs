@@ -170,6 +170,15 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
                 if o.certificate.is_empty() { "" } else { " shows its certificate" },
             )
             .unwrap();
+            if let Some(name) = &o.tls_name {
+                writeln!(out, "    is checked by the name {name}").unwrap();
+            }
+            if o.is_kept_off_the_machine {
+                writeln!(out, "    is never this machine").unwrap();
+            }
+            if let Some(edits) = &e.edits {
+                writeln!(out, "    {edits:?}").unwrap();
+            }
         }
     }
     if let Some(mcp) = &s.mcp {

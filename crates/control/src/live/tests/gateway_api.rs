@@ -415,7 +415,7 @@ fn filters_become_members_of_the_route_and_one_that_is_not_served_closes_its_rul
         of("/old")["redirect"],
         json!({ "scheme": "https", "status": 301, "prefix": "/new" })
     );
-    assert_eq!(of("/copy")["mirrors"][0]["share"], json!(0.2));
+    assert_eq!(of("/copy")["mirrors"][0]["share"], json!("0.2"));
     assert_eq!(of("/cors")["backend"], "closed-http");
     let said = said(&live, "HTTPRoute", "r");
     assert!(said.contains("the filter \"CORS\" is not served"), "{said}");
