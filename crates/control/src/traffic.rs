@@ -114,7 +114,7 @@ impl Traffic {
                 ("dns", "names are looked up again every five seconds"),
                 (
                     "loadBalancer",
-                    "calls go to the address with the fewest in hand",
+                    "calls go to addresses as their weights say: write `balancing` of a backend in a file of ours",
                 ),
                 ("telemetry", "every call is measured"),
                 ("useClientProtocol", "the protocol is the backend's"),

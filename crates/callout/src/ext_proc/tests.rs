@@ -106,7 +106,7 @@ async fn serve(
         let cut = cut.clone();
         tokio::spawn(async move {
             if stream.await {
-                drop(cut.send(()).await);
+                let _gone = cut.send(()).await;
             }
         });
         let response = Response::builder().header(CONTENT_TYPE, "application/grpc");

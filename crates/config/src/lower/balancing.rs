@@ -2,6 +2,7 @@
 //!
 //! Not here: what a policy does (`policy::balancing`).
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use policy::balancing::{Balancer, By};
@@ -64,6 +65,7 @@ impl super::Lowering<'_> {
         let picker = full.and_then(|full| full.picker.get());
         let picker = picker.and_then(|picker| {
             let at = picker.grpc.get()?;
+            self.addresses_of_pool(written);
             Some(EndpointPicker {
                 url: super::identity::address(&at.value),
                 timeout: self.within(&picker.timeout, PICK_WITHIN),
@@ -75,6 +77,19 @@ impl super::Lowering<'_> {
             balancer: by.map(|by| Balancer::new(by, endpoints)),
             metrics,
             picker,
+        }
+    }
+
+    /// Whom a picker can name: it knows addresses, and no names.
+    fn addresses_of_pool(&mut self, written: &Backend) {
+        let of_list = written.endpoints.items().iter();
+        let of_list = of_list.filter_map(|(_, endpoint)| endpoint.as_ref()?.url.get());
+        let targets: Vec<_> = written.url.get().into_iter().chain(of_list).collect();
+        for target in targets {
+            if target.value.host.parse::<IpAddr>().is_err() {
+                let hint = "write the IP address of each endpoint, as the picker names them";
+                self.refuse(target, "is a name, which no endpoint picker can name", hint);
+            }
         }
     }
 

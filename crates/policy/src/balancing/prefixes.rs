@@ -63,6 +63,9 @@ impl Prefixes {
 
     /// The endpoint sees this prompt.
     pub fn add(&self, prompt: &Prompt) {
+        if prompt.blocks().is_empty() {
+            return;
+        }
         let slots = self.slots.get_or_init(|| {
             let empty = std::iter::repeat_with(|| AtomicU64::new(0));
             empty.take(SLOTS).collect()

@@ -105,18 +105,17 @@ impl Running<'_> {
         let Some((backend, place)) = place_of(endpoint, env.snapshot) else {
             return;
         };
-        let choice = choice.unwrap_or_else(|| Choice {
+        let only = || Choice {
             place,
             why: Why::Only,
             seen: 0,
             prompt: placing.prompt.bytes(),
-        });
-        if backend.balancer.is_none() && backend.picker.is_none() {
+        };
+        let balancer = backend.balancer.as_ref();
+        let Some(choice) = choice.or_else(|| balancer.map(|_| only())) else {
             return;
-        }
-        if let Some(balancer) = &backend.balancer {
-            placing.at = balancer.count_in(&choice, Some(&placing.prompt));
-        }
+        };
+        placing.at = balancer.and_then(|of| of.count_in(&choice, Some(&placing.prompt)));
         self.record.extra.get_or_insert_default().chosen = Some(choice);
     }
 

@@ -36,7 +36,7 @@ fn config(addresses: &[String], balancing: &str) -> String {
 /// A turn of a conversation: its beginning is the one before.
 fn turn(conversation: usize, turns: usize) -> Vec<u8> {
     let said = |nth: usize| {
-        let text = format!("conversation {conversation} turn {nth} ").repeat(40);
+        let text = format!("conversation {conversation} turn {nth} ").repeat(400);
         json!({ "role": "user", "content": text })
     };
     let messages: Vec<Value> = (0..turns).map(said).collect();

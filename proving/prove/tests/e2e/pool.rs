@@ -90,7 +90,7 @@ fn turns_of_conversations_find_their_prefixes_where_the_gate_looks_for_them() {
     assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{said}");
     let hits = |policy: &str| {
         let report = report(dir.path(), policy);
-        let engines = &report["under_test"]["engine"];
+        let engines = &report["scenario"]["under_test"]["engine"];
         assert!(
             engines
                 .as_str()
