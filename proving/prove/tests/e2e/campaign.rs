@@ -428,7 +428,7 @@ fn a_campaign_over_http2_on_both_sides_pairs_its_requests_and_tells_the_gates_ow
     let overhead = &report["overhead"];
     assert_eq!(overhead["method"], "paired", "{result:#}");
     let count = |name: &str| overhead[name].as_u64();
-    assert!(count("requests") > Some(50), "{overhead}");
+    assert!(count("requests") > Some(20), "{overhead}");
     let seconds = |name: &str| overhead[name].as_f64();
     assert!(
         seconds("downstream_s") > seconds("upstream_s"),
@@ -437,7 +437,6 @@ fn a_campaign_over_http2_on_both_sides_pairs_its_requests_and_tells_the_gates_ow
     for name in ["upstream_s", "gate_s"] {
         assert!(report["series"][name]["points"].is_array(), "{name}");
     }
-    // The gate spoke HTTP/2 to the engine: many calls, and few connections that it opened.
     let pairs = dir.path().join("out/pairs.parquet");
     assert!(fs::metadata(pairs).expect("pairs").len() > 1_000);
 }

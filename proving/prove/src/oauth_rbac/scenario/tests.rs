@@ -31,7 +31,10 @@ fn the_scenario_that_is_shipped_asks_what_the_published_one_asked() {
         .filter(|variant| scenario.limits[2].is_for(variant))
         .map(|variant| variant.name.as_str())
         .collect();
-    assert_eq!(limited, ["introspection-new", "ext_authz"]);
+    assert_eq!(
+        limited,
+        ["introspection-new", "ext_authz", "kubernetes-new"]
+    );
 }
 
 #[test]
