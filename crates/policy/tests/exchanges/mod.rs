@@ -7,6 +7,7 @@ mod apart;
 mod attempts;
 mod callers;
 mod editing;
+mod kept;
 mod looking;
 mod opening;
 mod overdraft;
