@@ -1,6 +1,6 @@
-//! A real kube-apiserver, and the tests that need one: a lane of its own, since its first build takes ten minutes.
+//! A real kube-apiserver, a real endpoint picker, and the tests that need them: a lane of its own, since its first build takes ten minutes.
 //!
-//! Invariant: the servers are built of what `xtask/kubernetes/go.sum` pins, and of nothing else.
+//! Invariant: the servers are built of what `xtask/kubernetes/go.sum` and `xtask/picker/go.sum` pin, and of nothing else.
 //! Not here: starting them, and what is tested (`kube_apiserver` of the end-to-end tests).
 
 use std::path::{Path, PathBuf};
@@ -13,13 +13,22 @@ use crate::parts::KUBERNETES_VERSION;
 use crate::stages::release_build;
 
 /// The tests of the lane, and how many they are.
-const TESTS: &str = "kube_apiserver";
-const TESTS_LEAST: u64 = 6;
+const TESTS: [&str; 2] = ["kube_apiserver", "endpoint_picker"];
+const TESTS_LEAST: u64 = 8;
 
 /// Builds the servers and runs the tests against a release build, or against this binary.
 pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     let mut lane = Lane::new();
-    let servers = lane.step("etcd and kube-apiserver", "cargo xtask kubernetes", servers);
+    let built = || {
+        let dir = servers(&["./etcd", "./apiserver"])?;
+        picker(&dir)?;
+        Ok(dir)
+    };
+    let servers = lane.step(
+        "etcd, kube-apiserver and a picker",
+        "cargo xtask kubernetes",
+        built,
+    );
     let binary = match binary {
         Some(binary) => Some(binary.to_owned()),
         None => release_build(&mut lane),
@@ -33,8 +42,8 @@ pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     lane.finish()
 }
 
-/// Builds both commands; gives the directory that they are in. What is built already, Go builds no second time.
-fn servers() -> Result<PathBuf, String> {
+/// Builds these commands of Kubernetes; gives the directory that they are in. What is built already, Go builds no second time.
+pub(crate) fn servers(commands: &[&str]) -> Result<PathBuf, String> {
     let dir = target_dir(&metadata()?)?.join("kubernetes");
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let (major, minor) = release(KUBERNETES_VERSION);
@@ -42,16 +51,25 @@ fn servers() -> Result<PathBuf, String> {
         "-s -w -X k8s.io/component-base/version.gitVersion=v{KUBERNETES_VERSION} \
          -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}"
     );
+    build("xtask/kubernetes", &flags, commands, &dir)?;
+    Ok(dir)
+}
+
+/// Builds the endpoint picker into this directory.
+fn picker(into: &Path) -> Result<(), String> {
+    build("xtask/picker", "-s -w", &["."], into)
+}
+
+/// Builds packages of a module into a directory.
+fn build(module: &str, flags: &str, packages: &[&str], into: &Path) -> Result<(), String> {
     // One package at a time and behind everything else: it may take its ten minutes.
     let mut go = Command::new("nice");
     go.args(["-n", "15", "go", "build", "-p", "1", "-trimpath"]);
     go.args(["-mod=readonly", "-buildvcs=false"]);
-    go.args(["-ldflags", &flags, "-o"]).arg(&dir);
-    go.args(["./etcd", "./apiserver"]);
-    go.current_dir(root().join("xtask/kubernetes"));
+    go.args(["-ldflags", flags, "-o"]).arg(into);
+    go.args(packages).current_dir(root().join(module));
     let built = run_shown(go.env("CGO_ENABLED", "0"));
-    built.map_err(|says| format!("{says}\nThey are built by Go 1.26 or newer"))?;
-    Ok(dir)
+    built.map_err(|says| format!("{says}\nThey are built by Go 1.26 or newer"))
 }
 
 /// Major and minor of a version.
@@ -62,7 +80,8 @@ fn release(version: &str) -> (&str, &str) {
 }
 
 fn tests(servers: &Path, binary: &Path) -> Command {
-    let mut command = cargo(&["test", "-p", "tollgate", "--test", "e2e", "--", TESTS]);
+    let mut command = cargo(&["test", "-p", "tollgate", "--test", "e2e", "--"]);
+    command.args(TESTS);
     // Each has a cluster of its own: one at a time, for small machines.
     command.args(["--test-threads", "1"]);
     command.env("TOLLGATE_BIN", binary);

@@ -1,5 +1,5 @@
 //! What the gate asks of outside services: who a caller is, whether it may call, which credential an upstream takes,
-//! what a prompt counts.
+//! what a prompt counts, what an engine has to do, which endpoint of a pool takes a call.
 //!
 //! Invariant: it waits on a thread and a runtime of its own, never on a worker's; a worker hands a question over and
 //! gets a future back. Everything has a bound, and whoever cannot be answered is told so, in time.
@@ -10,8 +10,10 @@ mod about_token;
 mod client;
 mod client_auth;
 mod dial;
+mod engine_metrics;
 mod engine_tokens;
 mod ext_authz;
+mod ext_proc;
 mod fault;
 mod form;
 mod introspection;
@@ -37,11 +39,13 @@ mod tests;
 pub use about_token::TOKEN_BYTES_MAX;
 pub use client::{Bounds, Client, Protocol};
 pub use client_auth::ClientAuth;
+pub use engine_metrics::{EngineMetrics, EngineNews};
 pub use engine_tokens::{
     AskedBy, EngineCount, EngineModel, EnginePlace, EngineQuestion, EngineSays, EngineTokens,
     api_root,
 };
 pub use ext_authz::{Authorized, AuthzPeer, AuthzRequest, AuthzTransport, ExtAuthz};
+pub use ext_proc::{EndpointPicker, PickerSettings};
 pub use fault::Fault;
 pub use introspection::{ActiveToken, Introspected, Introspection, IntrospectionSettings};
 pub use jwks::{

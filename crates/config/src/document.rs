@@ -101,13 +101,23 @@ pub(crate) fn parse_with(
 fn own_tree(servers: &EditorServers, sources: &dyn Sources) -> Result<Node, Faults> {
     let mut bytes = match &servers.text {
         Some(text) => text.clone().into_bytes(),
-        None => bytes_of(&servers.file, sources)?,
+        None => bytes_of(&servers.file, sources).map_err(|faults| of_servers(faults, servers))?,
     };
     // JSON is YAML but for tabs, which stand nowhere within its texts.
     for byte in bytes.iter_mut().filter(|byte| **byte == b'\t') {
         *byte = b' ';
     }
-    tree_of(&servers.file, &bytes)
+    tree_of(&servers.file, &bytes).map_err(|faults| of_servers(faults, servers))
+}
+
+/// Faults of the servers' own text, which is no part of the document.
+fn of_servers(mut faults: Faults, servers: &EditorServers) -> Faults {
+    for fault in &mut faults.faults {
+        fault.file = Some(servers.file.clone());
+        fault.hint = "write {\"mcpServers\": {\"NAME\": {\"url\": \"…\"}}}".to_owned();
+        fault.says = fault.says.replace("not valid YAML", "not valid JSON");
+    }
+    faults
 }
 
 /// The tree of a document's text.

@@ -14,6 +14,7 @@ use policy::admin::Access;
 use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
 use policy::id::EndpointId;
+use policy::plain::HostPattern;
 use policy::secret::Secret;
 
 pub use self::credential::{
@@ -40,6 +41,8 @@ pub struct Host {
     pub admin_login: Option<AdminLogin>,
     /// TLS of the data plane.
     pub tls: Option<Tls>,
+    /// Its listeners, where there are several addresses or hosts; `data` and `tls` above are not used then.
+    pub listeners: Vec<HostListener>,
     /// Worker threads, where the document says.
     pub workers: Option<usize>,
     /// Where access-log lines go.
@@ -73,6 +76,10 @@ pub struct Host {
     pub tool_commands: Vec<ToolCommand>,
     /// Where each of the snapshot's backends is asked, in their order.
     pub asked: Vec<AskedAt>,
+    /// How each of the snapshot's backends is asked for its engines' metrics, in their order; `None`: it is not.
+    pub engine_metrics: Vec<Option<EngineMetrics>>,
+    /// Who picks for each of the snapshot's backends, in their order; `None`: nobody does.
+    pub pickers: Vec<Option<EndpointPicker>>,
     /// Where spans are sent, where the document says.
     pub traces: Option<Traces>,
     /// How long responses are kept, and how much of them, where they are.
@@ -369,6 +376,28 @@ pub struct Calibration {
     pub timeout: Duration,
 }
 
+/// How the addresses of a backend are asked what they have to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineMetrics {
+    /// Their path at each address.
+    pub path: String,
+    /// How often.
+    pub every: Duration,
+}
+
+/// Who picks an address of a backend for each call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointPicker {
+    /// Its address, spoken to over gRPC.
+    pub url: String,
+    /// How long a call waits for it.
+    pub timeout: Duration,
+    /// Whether a call goes on without it.
+    pub fails_open: bool,
+    /// The roots to trust there, in place of the system's.
+    pub ca_pem: Option<Vec<u8>>,
+}
+
 /// Where a backend is asked what prompts count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedAt {
@@ -442,6 +471,21 @@ pub struct Tls {
     pub key_pem: Secret,
     /// Who signs clients' certificates, where they are asked for.
     pub clients: Option<ClientTls>,
+}
+
+/// One of several listeners of the data plane.
+#[derive(Debug)]
+pub struct HostListener {
+    /// As it is named.
+    pub name: String,
+    /// Where it stands in the document.
+    pub place: String,
+    /// Its address.
+    pub address: SocketAddr,
+    /// The hosts that it is for; all where there is none.
+    pub host: Option<HostPattern>,
+    /// TLS there.
+    pub tls: Option<Tls>,
 }
 
 /// How clients' certificates are asked for.

@@ -14,12 +14,12 @@ pub use fault::{Fault, Faults, Located};
 pub use host::{
     AccessLog, AccessReviewSource, AdminLogin, ApiServer, AskedAt, AuthorityRules, AwsFrom,
     AwsSource, AzureProof, AzureSource, Calibration, ClaimNames, ClientCertificate, ClientProof,
-    ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EngineStart,
-    ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom, GoogleSource, Host,
-    IntrospectionSource, JwksSource, JwtSource, KeptResponses, Ledger, Lines, LoginClient,
-    LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece, Program, ReviewedAction, StaticKey,
-    Tls, TokenReviewSource, TokenSource, TokenizerSource, ToolCommand, Traces, UpstreamCredential,
-    Vocabulary, WorkloadFrom, WrittenRule,
+    ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EndpointPicker,
+    EngineMetrics, EngineStart, ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom,
+    GoogleSource, Host, HostListener, IntrospectionSource, JwksSource, JwtSource, KeptResponses,
+    Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece,
+    Program, ReviewedAction, StaticKey, Tls, TokenReviewSource, TokenSource, TokenizerSource,
+    ToolCommand, Traces, UpstreamCredential, Vocabulary, WorkloadFrom, WrittenRule,
 };
 pub use import::{Imported, import_agentgateway, import_litellm, import_portkey};
 pub use line::line_of;
@@ -27,6 +27,7 @@ pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};
 pub use node::{Entry, Node, Scalar, Shape, Value, parse_all, parse_json};
 pub use redact::Redacted;
+pub use scalar::may_name_callers;
 pub use schema::json_schema;
 pub use servers::EditorServers;
 pub use sources::Sources;

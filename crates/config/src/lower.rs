@@ -14,16 +14,21 @@ use self::identity::Known;
 use crate::catalogue::CatalogueModel;
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, OneOrMany, Place};
 use crate::fault::{Fault, Faults};
-use crate::host::{AskedAt, ClientCertificate, Host, ToolCommand, UpstreamCredential};
+use crate::host::{
+    AskedAt, ClientCertificate, EndpointPicker, EngineMetrics, Host, ToolCommand,
+    UpstreamCredential,
+};
 use crate::node::Node;
 use crate::redact::{self, Redacted};
 use crate::schema::{self, Document};
 use crate::sources::Sources;
 use crate::vars;
 
+mod actions;
 mod admin;
 mod authority;
 mod backend;
+mod balancing;
 mod budget;
 mod client;
 mod credential;
@@ -33,6 +38,7 @@ mod identity;
 mod kubernetes;
 mod ledger;
 mod limit;
+mod listeners;
 mod login;
 mod mcp;
 mod pem;
@@ -95,6 +101,10 @@ struct Made {
     certificates: Vec<ClientCertificate>,
     /// Where each backend is asked what prompts count.
     asked: Vec<AskedAt>,
+    /// How each backend is asked for its engines' metrics.
+    engine_metrics: Vec<Option<EngineMetrics>>,
+    /// Who picks for each backend.
+    pickers: Vec<Option<EndpointPicker>>,
     /// Servers of tools that are commands.
     commands: Vec<ToolCommand>,
 }
@@ -209,8 +219,13 @@ impl Lowering<'_> {
     }
 
     fn document(&mut self, document: &Document) -> (Snapshot, Option<Host>) {
+        let (listeners, of_host) = self.listeners(document);
         let mut host = self.host(document);
+        if let Some(host) = &mut host {
+            host.listeners = of_host;
+        }
         let mut snapshot = Snapshot {
+            listeners,
             bounds: self.bounds(document.bounds.get()),
             web: self.web(document),
             clients: self.clients(document.client_address.get()),
@@ -244,6 +259,8 @@ impl Lowering<'_> {
             credentials: made,
             certificates,
             asked,
+            engine_metrics,
+            pickers,
             commands,
         } = std::mem::take(&mut self.made);
         if let Some(host) = &mut host {
@@ -251,6 +268,8 @@ impl Lowering<'_> {
             host.upstream_credentials = made.into_iter().map(|(made, _)| made).collect();
             host.client_certificates = certificates;
             host.asked = asked;
+            host.engine_metrics = engine_metrics;
+            host.pickers = pickers;
             host.tool_commands = commands;
             host.rules = authority.rules;
             host.ext_authz = authority.ext_authz;

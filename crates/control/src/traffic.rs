@@ -42,7 +42,10 @@ pub(crate) fn policies(
     findings: &mut Findings,
 ) -> Vec<Traffic> {
     let mut found: Vec<Traffic> = Vec::new();
-    for policy in cluster.of_kind("BackendTrafficPolicy") {
+    // The older of two that cannot both hold stays in force.
+    let mut policies: Vec<&Object<'_>> = cluster.of_kind("BackendTrafficPolicy").collect();
+    policies.sort_by_cached_key(|policy| (policy.created.clone(), policy.id()));
+    for policy in policies {
         let traffic = Traffic::of(policy, findings);
         for target in &traffic.targets {
             if !is_here(cluster, door, target, findings) {
@@ -111,7 +114,7 @@ impl Traffic {
                 ("dns", "names are looked up again every five seconds"),
                 (
                     "loadBalancer",
-                    "calls go to the address with the fewest in hand",
+                    "calls go to addresses as their weights say: write `balancing` of a backend in a file of ours",
                 ),
                 ("telemetry", "every call is measured"),
                 ("useClientProtocol", "the protocol is the backend's"),

@@ -220,6 +220,16 @@ impl KnownPrice {
     }
 }
 
+/// How many times a row was charged what a request costs, by what its tokens leave of its cost: once, or for each unit of search.
+fn requests(rest: i128, request: i128) -> u64 {
+    let units = match request {
+        0 => return 0,
+        _ if rest % request == 0 => u64::try_from(rest / request).unwrap_or(1),
+        _ => 1,
+    };
+    units.max(1)
+}
+
 /// The tokens of a row by kind, each with its cost where that is known. The costs come to the row's
 /// own: what the price does not explain is a part of its own.
 pub(crate) fn parts(row: &Stored, prices: &Prices) -> Vec<Part> {
@@ -244,11 +254,13 @@ pub(crate) fn parts(row: &Stored, prices: &Prices) -> Vec<Part> {
         }
     }
     if let Some(request) = price.map(|price| price.request) {
+        let of_tokens: i128 = parts.iter().filter_map(|part| part.cost).sum();
+        let quantity = requests(cost.map_or(0, |cost| cost - of_tokens), request);
         parts.push(Part {
             kind: "Requests",
-            quantity: u64::from(request != 0),
+            quantity,
             unit: Some(request),
-            cost: Some(request),
+            cost: Some(request.saturating_mul(i128::from(quantity))),
         });
     }
     parts.retain(|part| part.quantity > 0);

@@ -16,12 +16,13 @@ use wire::head::Method;
 use self::cooldown::Cooldowns;
 pub(crate) use self::wait::may_ask_for_time;
 pub use self::wait::{WAIT_MAX, asked};
+use crate::balancing::{Balancer, Candidate, Choice, Prompt, Why};
 use crate::clock::Mono;
 pub use crate::failure::{Failure, Sent};
 use crate::id::{BackendId, EndpointId, RouteId};
 use crate::operation::Operation;
 use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
-use crate::snapshot::{AskUsage, Endpoint, Snapshot};
+use crate::snapshot::{AskUsage, Backend, Endpoint, Snapshot};
 
 /// One retry, as retries in hand are counted.
 const RETRY: u32 = 1_000_000;
@@ -116,6 +117,34 @@ pub struct Attempts {
     again: Option<EndpointId>,
     /// A bit for each of the route's backends, by place, that cannot be told the call. One beyond the 64th has none.
     passed_over: u64,
+    /// Why the last endpoint was chosen, where its backend is balanced.
+    choice: Option<Choice>,
+    /// What was picked of one backend's endpoints.
+    picked: Option<PickedEndpoints>,
+}
+
+/// The endpoints that a picker named of its backend, in its order: no other one of that backend is tried.
+#[derive(Debug, Clone, Copy)]
+struct PickedEndpoints {
+    backend: BackendId,
+    /// As many as there may be tries; the first are those that were named.
+    endpoints: [EndpointId; MAX_ATTEMPTS],
+    many: usize,
+}
+
+impl PickedEndpoints {
+    fn all(&self) -> &[EndpointId] {
+        self.endpoints.get(..self.many).unwrap_or_default()
+    }
+}
+
+/// What the next endpoint is chosen for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// The model whose quota the call uses.
+    pub model: Option<&'a str>,
+    /// Its prompt, where an endpoint may be chosen by that.
+    pub prompt: Option<&'a Prompt>,
 }
 
 /// A worker's memory of endpoints and retries.
@@ -233,29 +262,31 @@ impl Upstreams {
         }
     }
 
-    /// The next endpoint to try for a call to `model`: the first backend in order that has an endpoint
-    /// not tried, not ejected and not asking for time, chosen by weight; when all others are ejected,
+    /// The next endpoint to try for a call: the first backend in order that has an endpoint
+    /// not tried, not ejected and not asking for time, chosen by weight or as its [`Balancer`] says; when all others are ejected,
     /// one of those rather than none. One that asked for time is left alone, be it the only one, but for a
     /// trial now and then of one that asked for long.
     pub fn next(
         &mut self,
         attempts: &mut Attempts,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
     ) -> Option<EndpointId> {
         if attempts.made >= attempts.most {
             return None;
         }
-        let chosen = match attempts.again.take() {
-            Some(again) => again,
+        let model = wanted.model;
+        let (chosen, choice) = match attempts.again.take() {
+            Some(again) => (again, None),
             None => self
-                .pick(attempts, s, |of, e| {
+                .pick(attempts, wanted, s, now, |of, e| {
                     of.is_open(e, now) && of.is_free(e, model, now)
                 })
-                .or_else(|| self.pick(attempts, s, |of, e| of.is_free(e, model, now)))
-                .or_else(|| self.pick_trial(attempts, model, s, now))?,
+                .or_else(|| self.pick(attempts, wanted, s, now, |of, e| of.is_free(e, model, now)))
+                .or_else(|| self.pick_trial(attempts, wanted, s, now))?,
         };
+        attempts.choice = choice;
         *attempts.tried.get_mut(attempts.made)? = chosen;
         attempts.made += 1;
         if let Some(health) = self.health.get_mut(chosen.index())
@@ -264,6 +295,48 @@ impl Upstreams {
             health.chosen(ejection(s, chosen), now);
         }
         Some(chosen)
+    }
+
+    /// The backend of the next try: the first in order that has an endpoint not tried, not ejected and not asking for time, or
+    /// one not asking for time. None where the next try is one more at the same endpoint.
+    #[cold]
+    pub(crate) fn next_backend(
+        &self,
+        attempts: &Attempts,
+        model: Option<&str>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> Option<BackendId> {
+        if attempts.again.is_some() || attempts.made >= attempts.most {
+            return None;
+        }
+        let known = Known {
+            health: &self.health,
+            cooldowns: &self.cooldowns,
+        };
+        let free = |e: &EndpointId| known.is_free(*e, model, now);
+        let open = |e: &EndpointId| free(e) && known.is_open(*e, now);
+        let next = candidates(attempts, s).find(open);
+        let next = next.or_else(|| candidates(attempts, s).find(free))?;
+        s.endpoint(next).map(|endpoint| endpoint.backend)
+    }
+
+    /// Leaves out all endpoints of a backend of which nobody picks one. Gives whether another backend is left.
+    #[cold]
+    pub(crate) fn leave_out(
+        &self,
+        attempts: &mut Attempts,
+        backend: BackendId,
+        s: &Snapshot,
+    ) -> bool {
+        let route = s.route(attempts.route);
+        let place = route.and_then(|of| of.backends.iter().position(|id| *id == backend));
+        if let Some(place @ ..64) = place {
+            attempts.passed_over |= 1 << place;
+        } else {
+            attempts.take_picked(backend, std::iter::empty());
+        }
+        candidates(attempts, s).next().is_some()
     }
 
     /// Whether a failed try may be followed by another one: there is an endpoint left and the
@@ -403,23 +476,26 @@ impl Upstreams {
     fn pick_trial(
         &mut self,
         attempts: &Attempts,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
-    ) -> Option<EndpointId> {
-        let chosen = self.pick(attempts, s, |of, e| {
+    ) -> Option<(EndpointId, Option<Choice>)> {
+        let model = wanted.model;
+        let chosen = self.pick(attempts, wanted, s, now, |of, e| {
             of.cooldowns.is_trial_due(e, model, now)
         })?;
-        self.cooldowns.begin_trial(chosen, model, now);
+        self.cooldowns.begin_trial(chosen.0, model, now);
         Some(chosen)
     }
 
     fn pick(
         &mut self,
         attempts: &Attempts,
+        wanted: Wanted<'_>,
         s: &Snapshot,
+        now: Mono,
         may_try: impl Fn(Known<'_>, EndpointId) -> bool,
-    ) -> Option<EndpointId> {
+    ) -> Option<(EndpointId, Option<Choice>)> {
         let Self {
             health,
             cooldowns,
@@ -429,14 +505,28 @@ impl Upstreams {
         let known = Known { health, cooldowns };
         let usable = |e: &&EndpointId| !attempts.tried().contains(*e) && may_try(known, **e);
         let backends = s.route(attempts.route)?.backends.iter().enumerate();
-        for (place, backend) in backends.filter_map(|(at, b)| Some((at, s.backend(*b)?))) {
+        for (place, id, backend) in backends.filter_map(|(at, b)| Some((at, *b, s.backend(*b)?))) {
             if attempts.is_passed_over(place) {
                 continue;
+            }
+            if let Some(picked) = attempts.picked.as_ref().filter(|of| of.backend == id) {
+                match picked.all().iter().find(&usable) {
+                    Some(first) => return Some((*first, by_picker(backend, *first))),
+                    None => continue,
+                }
             }
             let weight = |e: &EndpointId| s.endpoint(*e).map_or(0, |e| u64::from(e.weight));
             if let [only] = backend.endpoints.as_slice() {
                 if usable(&only) {
-                    return Some(*only);
+                    return Some((*only, None));
+                }
+                continue;
+            }
+            if let Some(balancer) = &backend.balancer {
+                let may = |e: EndpointId| usable(&&e);
+                let chosen = balanced(balancer, backend, may, wanted.prompt, draw(rng), s, now);
+                if chosen.is_some() {
+                    return chosen;
                 }
                 continue;
             }
@@ -448,7 +538,7 @@ impl Upstreams {
             for endpoint in backend.endpoints.iter().filter(&usable) {
                 let share = weight(endpoint);
                 if left < share {
-                    return Some(*endpoint);
+                    return Some((*endpoint, None));
                 }
                 left -= share;
             }
@@ -468,7 +558,38 @@ impl Attempts {
             most: s.route(route).map_or(1, |route| route.retries.attempts),
             again: None,
             passed_over: 0,
+            choice: None,
+            picked: None,
         }
+    }
+
+    /// Of this backend these endpoints are tried alone, in this order.
+    pub(crate) fn take_picked(
+        &mut self,
+        backend: BackendId,
+        endpoints: impl Iterator<Item = EndpointId>,
+    ) {
+        let mut picked = PickedEndpoints {
+            backend,
+            endpoints: [EndpointId(0); MAX_ATTEMPTS],
+            many: 0,
+        };
+        for (place, endpoint) in picked.endpoints.iter_mut().zip(endpoints) {
+            *place = endpoint;
+            picked.many += 1;
+        }
+        self.picked = Some(picked);
+    }
+
+    /// Whether a picker leaves this endpoint out.
+    fn is_left_out(&self, backend: BackendId, endpoint: EndpointId) -> bool {
+        let picked = self.picked.as_ref();
+        picked.is_some_and(|of| of.backend == backend && !of.all().contains(&endpoint))
+    }
+
+    /// Why the last endpoint was chosen, where its backend is balanced; told once.
+    pub(crate) fn take_choice(&mut self) -> Option<Choice> {
+        self.choice.take()
     }
 
     fn is_passed_over(&self, place: usize) -> bool {
@@ -501,6 +622,39 @@ impl Attempts {
     }
 }
 
+/// Why an endpoint is tried that a picker named.
+#[cold]
+fn by_picker(backend: &Backend, endpoint: EndpointId) -> Option<Choice> {
+    let place = backend.endpoints.iter().position(|id| *id == endpoint)?;
+    Some(Choice {
+        place,
+        why: Why::Picker,
+        seen: 0,
+        prompt: 0,
+    })
+}
+
+/// The endpoint that a balanced backend has take a call.
+#[cold]
+fn balanced(
+    balancer: &Balancer,
+    backend: &Backend,
+    may: impl Fn(EndpointId) -> bool,
+    prompt: Option<&Prompt>,
+    chance: u64,
+    s: &Snapshot,
+    now: Mono,
+) -> Option<(EndpointId, Option<Choice>)> {
+    let endpoints = backend.endpoints.iter().enumerate();
+    let mut candidates = endpoints.filter(|(_, id)| may(**id)).map(|(place, id)| {
+        let weight = s.endpoint(*id).map_or(1, |endpoint| endpoint.weight);
+        Candidate { place, weight }
+    });
+    let choice = balancer.choose(&mut candidates, prompt, chance, now)?;
+    let endpoint = backend.endpoints.get(choice.place)?;
+    Some((*endpoint, Some(choice)))
+}
+
 fn ejection(s: &Snapshot, endpoint: EndpointId) -> Option<&Ejection> {
     s.backend_of(endpoint).map(|backend| &backend.ejection)
 }
@@ -515,9 +669,10 @@ fn candidates<'a>(
     let backends = backends.enumerate();
     let backends = backends.filter(|(place, _)| !attempts.is_passed_over(*place));
     backends
-        .filter_map(|(_, b)| s.backend(*b))
-        .flat_map(|backend| backend.endpoints.iter().copied())
-        .filter(|e| !attempts.tried().contains(e))
+        .filter_map(|(_, b)| Some((*b, s.backend(*b)?)))
+        .flat_map(|(id, backend)| backend.endpoints.iter().map(move |e| (id, *e)))
+        .filter(|(id, e)| !attempts.tried().contains(e) && !attempts.is_left_out(*id, *e))
+        .map(|(_, e)| e)
 }
 
 /// xorshift64*: cheap, seeded, good enough to spread load.

@@ -20,6 +20,7 @@ mod events;
 mod kept;
 mod logging_in;
 mod look;
+mod placing;
 mod reading;
 mod request;
 mod response;
@@ -44,6 +45,7 @@ use self::asking::CallQuestion;
 use self::attempting::To;
 pub use self::charged::{Finished, certain};
 use self::ending::Ending;
+use self::placing::Placing;
 use self::reading::{Identifying, Reading};
 pub use self::request::AttemptRequest;
 use self::response::{Disconnected, Metering};
@@ -169,6 +171,8 @@ struct Active {
     form: Form,
     /// What is done about it, once its client has left.
     left: Option<Box<Disconnected>>,
+    /// Where it is counted in, where a backend of its route is balanced.
+    placing: Option<Box<Placing>>,
 }
 
 /// A call that a filter could not say.
@@ -189,6 +193,8 @@ enum Phase {
     Minting(To),
     /// The prompt that it asks about is being counted.
     Counting,
+    /// An endpoint is being picked for its next attempt; the one before failed so.
+    Picking(Failure),
     /// An attempt is under way.
     Trying,
     /// A response came.
@@ -240,6 +246,9 @@ impl Running<'_> {
         }
         if let Phase::Counting = self.call.phase {
             return self.uncounted();
+        }
+        if let Phase::Picking(last) = self.call.phase {
+            return self.unpicked(last, "it did not answer in time", env);
         }
         // The call does not run.
         if let Some(reservation) = self.call.reservation.take() {
@@ -407,6 +416,17 @@ impl Exchange {
     #[cold]
     pub fn decoded(&mut self, bytes: usize) {
         self.record.bytes_in = bytes as u64;
+    }
+
+    /// The first piece of the response has left.
+    #[inline]
+    pub fn answers(&mut self, now: Mono, is_over: bool) {
+        self.timing.first_byte(now, is_over);
+        if let Stage::Active(active) = &mut self.stage
+            && let Some(placing) = &mut active.placing
+        {
+            placing.answers();
+        }
     }
 
     /// So many bytes of the response, or of the gate's own, were forwarded.

@@ -190,8 +190,8 @@ impl Glob {
     }
 }
 
-/// A URI as whoever decodes it once more reads it: scheme and host in lower case, without percent-encoding, `.`, `..` and `\\`. None
-/// where it is so already.
+/// A URI as whoever decodes it once more reads it: scheme and host in lower case, without percent-encoding, `.`, `..`, `\\` and slashes that
+/// follow one another, which file systems take for one. None where it is so already.
 #[must_use]
 pub fn plain_uri(uri: &str) -> Option<String> {
     let mut plain = uri.to_owned();
@@ -215,9 +215,11 @@ pub fn plain_uri(uri: &str) -> Option<String> {
         },
     };
     let mut kept: Vec<&str> = Vec::new();
-    for part in path.split('/') {
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
         match part {
             "." => {}
+            "" if !kept.is_empty() && parts.peek().is_some() => {}
             ".." if kept.len() > 1 => drop(kept.pop()),
             ".." => {}
             part => kept.push(part),
@@ -228,7 +230,7 @@ pub fn plain_uri(uri: &str) -> Option<String> {
 }
 
 /// How many times a URI is decoded at most.
-const DECODED_TIMES: usize = 3;
+pub const DECODED_TIMES: usize = 3;
 
 fn decoded(text: &str) -> String {
     let decoded = wire::head::percent_decoded(text);
@@ -303,6 +305,11 @@ mod tests {
             ("file:///a/./b", "file:///a/b"),
             ("file:///../../etc/passwd", "file:///etc/passwd"),
             ("file:///a%2Fb", "file:///a/b"),
+            ("file:///%2fetc/passwd", "file:///etc/passwd"),
+            ("file:///%2F%2fetc/passwd", "file:///etc/passwd"),
+            ("file:///%5cetc/passwd", "file:///etc/passwd"),
+            ("file:///x/%2f/..%2f../etc/passwd", "file:///etc/passwd"),
+            ("file:///%61/", "file:///a/"),
             ("file:///a\\..\\b", "file:///b"),
             ("https://HOST/a", "https://host/a"),
             ("Memo:a", "memo:a"),
@@ -313,6 +320,7 @@ mod tests {
         for uri in [
             "file:///etc/passwd",
             "memo://tea",
+            "file:///a/",
             "a:b",
             "",
             "https://host/A?b=../c",

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 pub use self::names::Names;
 use crate::attribution;
+use crate::balancing::Choice;
 use crate::caller::Caller;
 use crate::disconnect::DisconnectOutcome;
 use crate::failure::Failure;
@@ -151,6 +152,8 @@ pub struct Extra {
     pub method: &'static str,
     /// The whole name of the tool, prompt or resource that it is about; as the client or a server has it.
     pub named: Option<Box<str>>,
+    /// Why its last attempt went where it did, where that backend is balanced.
+    pub chosen: Option<Choice>,
 }
 
 impl Record {
@@ -299,16 +302,19 @@ pub enum Wait {
     Ledger,
     /// The count of its prompt, where the gate answers with it.
     Count,
+    /// The endpoint that a picker names.
+    Pick,
 }
 
 impl Wait {
     /// All of them, for metric tables.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Identity,
         Self::Authorization,
         Self::Credential,
         Self::Ledger,
         Self::Count,
+        Self::Pick,
     ];
 
     /// The word used in labels.
@@ -320,6 +326,7 @@ impl Wait {
             Self::Credential => "credential",
             Self::Ledger => "ledger",
             Self::Count => "count",
+            Self::Pick => "pick",
         }
     }
 }

@@ -279,10 +279,10 @@ pub enum Refusal {
     /// The workload's routes go by model, and the call names none.
     #[error("the member `model` is missing; this workload's routes go by model")]
     ModelRequired,
-    /// The workload's routes go by model, and the call's is not read.
+    /// The caller is for some models alone, and the call's is not read.
     #[error(
-        "the model of this call is not read, and this workload's routes go by model or say which one; \
-         a route lets such calls through where it lists them under `unread`"
+        "this key is for some models alone, and the model of this call is not read; make it with a key that is for all \
+         models of its workload"
     )]
     ModelUnread,
     /// A limit is used up for now.
@@ -423,6 +423,14 @@ pub enum Refusal {
          try again shortly"
     )]
     LedgerUnavailable,
+    /// The route sends its calls elsewhere.
+    #[error("what is asked for is at {location}")]
+    Redirected {
+        /// 301, 302, 303, 307 or 308.
+        status: u16,
+        /// Where it is.
+        location: Box<str>,
+    },
     /// Every backend of the route is closed: what is wrong with it is told to who wrote it.
     #[error(
         "this route is closed: its configuration is faulty, and the gateway's log and the status of its objects say how"

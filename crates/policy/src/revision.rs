@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::clock::Mono;
+use crate::id::EndpointId;
 use crate::levels::Levels;
 use crate::snapshot::Snapshot;
 
@@ -44,8 +45,44 @@ impl Revision {
             next.held = Arc::clone(&old.held);
             next.waiting = Arc::clone(&old.waiting);
         }
+        if snapshot.is_balanced {
+            carry_balance(&mut snapshot, &self.snapshot);
+        }
         let levels = Levels::carried(&snapshot, &self.snapshot, &self.levels, now);
         Self { snapshot, levels }
+    }
+}
+
+/// What is known of endpoints goes on for those that a backend of the same name still has.
+fn carry_balance(next: &mut Snapshot, old: &Snapshot) {
+    let Snapshot {
+        backends,
+        endpoints,
+        ..
+    } = next;
+    for backend in backends {
+        let named = old.backends.iter().find(|of| of.name == backend.name);
+        let (Some(balancer), Some(named)) = (&mut backend.balancer, named) else {
+            continue;
+        };
+        let Some(known) = &named.balancer else {
+            continue;
+        };
+        for (place, id) in backend.endpoints.iter().enumerate() {
+            let Some(endpoint) = endpoints.get(id.index()) else {
+                continue;
+            };
+            let is_it = |id: &EndpointId| {
+                let old = old.endpoint(*id);
+                old.is_some_and(|old| {
+                    old.origin == endpoint.origin && old.base_path == endpoint.base_path
+                })
+            };
+            let at = named.endpoints.iter().position(is_it);
+            if let Some(shared) = at.and_then(|at| known.endpoint(at)) {
+                balancer.take(place, shared);
+            }
+        }
     }
 }
 
@@ -57,6 +94,7 @@ fn version(next: &Snapshot, old: &Snapshot) -> String {
     let mut endpoints = old.endpoints.iter().zip(&next.endpoints);
     let is_same = old_hash == hash
         && old.tokenizers == next.tokenizers
+        && old.prices == next.prices
         && old.endpoints.len() == next.endpoints.len()
         && endpoints.all(|(old, next)| old.auth == next.auth && old.origin == next.origin);
     format!("{hash}-{}", changes.saturating_add(u64::from(!is_same)))

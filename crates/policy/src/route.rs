@@ -122,7 +122,7 @@ pub(crate) fn plain(
 ) -> Result<Place, Refusal> {
     let granted = snapshot.workload(workload).map_or(&[][..], |of| &of.plain);
     let is_granted = |route| granted.iter().any(|grant| grant.route == route);
-    snapshot.plain.take(head, is_granted)
+    snapshot.plain.take(head, &snapshot.listeners, is_granted)
 }
 
 /// The grant of a workload on a route of plain HTTP.
@@ -136,61 +136,126 @@ pub(crate) fn granted(
     Some(Chosen { at, grant, route })
 }
 
-/// The names this workload can ask for, or `None` when a route of its takes any model and its
-/// backends' models are neither declared nor given names: then the backend itself must be asked.
-#[must_use]
-pub fn models(snapshot: &Snapshot, workload: WorkloadId) -> Option<Vec<Arc<str>>> {
-    let mut names: Vec<Arc<str>> = Vec::new();
-    for grant in snapshot.grants(workload) {
-        let route = snapshot.route(grant.route)?;
-        let exact = route.models.iter().filter_map(|m| match m {
-            ModelPattern::Exact(name) => Some(Arc::clone(name)),
-            ModelPattern::Prefix(_) => None,
-        });
-        let before = names.len();
-        names.extend(exact);
-        if let (Some(model), true) = (&route.model, route.models.is_empty()) {
-            names.push(Arc::clone(model));
-        }
-        if route.model.is_none() {
-            let served = route.backends.iter().filter_map(|b| snapshot.backend(*b));
-            let known = served.flat_map(Backend::known_models).filter(|name| {
-                route.models.is_empty() || route.models.iter().any(|m| m.takes(name))
-            });
-            names.extend(known.cloned());
-        }
-        if names.len() == before {
-            return None;
-        }
-    }
-    names.sort();
-    names.dedup();
-    Some(names)
+/// Names of models that a workload can ask for.
+#[derive(Debug, Default)]
+struct Names {
+    known: Vec<Arc<str>>,
+    /// Whether there are no others: each route of the workload says its models, or its backends' are declared or given names.
+    is_whole: bool,
 }
 
-/// Those of them that a caller may ask for. One that is held to models of its own is told of these alone, and no
-/// backend is asked.
+fn names(snapshot: &Snapshot, workload: WorkloadId) -> Names {
+    let mut names = Names {
+        known: Vec::new(),
+        is_whole: true,
+    };
+    for grant in snapshot.grants(workload) {
+        let Some(route) = snapshot.route(grant.route) else {
+            continue;
+        };
+        let of_route = names_of(snapshot, route);
+        names.is_whole &= !of_route.is_empty();
+        names.known.extend(of_route);
+        if route.model.is_none() && !route.models.is_empty() {
+            names.known.extend(priced(snapshot, route));
+        }
+    }
+    names.known.sort();
+    names.known.dedup();
+    names
+}
+
+/// The names that a route and what is declared of its backends say.
+fn names_of(snapshot: &Snapshot, route: &Route) -> Vec<Arc<str>> {
+    let exact = route.models.iter().filter_map(|m| match m {
+        ModelPattern::Exact(name) => Some(Arc::clone(name)),
+        ModelPattern::Prefix(_) => None,
+    });
+    let mut names: Vec<Arc<str>> = exact.collect();
+    match &route.model {
+        Some(model) if route.models.is_empty() => names.push(Arc::clone(model)),
+        Some(_) => {}
+        None => {
+            let served = route.backends.iter().filter_map(|b| snapshot.backend(*b));
+            let known = served.flat_map(Backend::known_models);
+            names.extend(known.filter(|name| takes(route, name)).cloned());
+        }
+    }
+    names
+}
+
+/// The names that its patterns take and that have a price at one of its backends.
+fn priced<'s>(snapshot: &'s Snapshot, route: &'s Route) -> impl Iterator<Item = Arc<str>> {
+    let has_price = |model: &str| {
+        let mut backends = route.backends.iter();
+        backends.any(|backend| snapshot.prices.of_any(model, *backend).next().is_some())
+    };
+    let models = snapshot.prices.models();
+    let taken = models.filter(move |model| takes(route, model) && has_price(model));
+    taken
+        .filter(|model| !snapshot.is_private_name(route, model))
+        .cloned()
+}
+
+fn takes(route: &Route, model: &str) -> bool {
+    route.models.is_empty() || route.models.iter().any(|pattern| pattern.takes(model))
+}
+
+/// The names that a caller is told of where it asks which models there are, or what one of them is (`path`); `None` where an upstream is to
+/// be asked, because it alone knows. A caller that is held to models of its own is told of these alone. Where the routes of a workload
+/// lead to several backends, none of them is asked for all: it would be told of models of one that go to another.
 #[must_use]
 pub fn models_of(
     snapshot: &Snapshot,
     workload: WorkloadId,
     caller: Option<&Caller>,
+    path: &str,
 ) -> Option<Vec<Arc<str>>> {
-    let names = models(snapshot, workload);
-    let Some(caller) = caller.filter(|caller| !caller.models.is_empty()) else {
-        return names;
-    };
-    let own = |m: &ModelPattern| match m {
-        ModelPattern::Exact(name) => Some(Arc::clone(name)),
-        ModelPattern::Prefix(_) => None,
-    };
-    let mut known = match names {
-        Some(names) => names,
+    let Names {
+        mut known,
+        mut is_whole,
+    } = names(snapshot, workload);
+    if let Some(caller) = caller.filter(|caller| !caller.models.is_empty()) {
+        let own = |m: &ModelPattern| match m {
+            ModelPattern::Exact(name) => Some(Arc::clone(name)),
+            ModelPattern::Prefix(_) => None,
+        };
         // Which names fit a pattern, the backend knows.
-        None => caller.models.iter().map(own).collect::<Option<_>>()?,
-    };
-    known.retain(|name| caller.may_ask(name));
-    Some(known)
+        let own: Option<Vec<Arc<str>>> = caller.models.iter().map(own).collect();
+        if let (false, Some(own)) = (is_whole, own) {
+            known = own;
+            is_whole = true;
+        }
+        known.retain(|name| caller.may_ask(name));
+    }
+    let asks_upstream = !is_whole
+        && match told_of(path) {
+            Some(id) => !known.iter().any(|name| *name.as_bytes() == *id),
+            None => has_one_upstream(snapshot, workload),
+        };
+    (!asks_upstream).then_some(known)
+}
+
+/// Whether all routes of a workload lead to the same backends.
+fn has_one_upstream(snapshot: &Snapshot, workload: WorkloadId) -> bool {
+    let grants = snapshot.grants(workload).iter();
+    let mut routes = grants.filter_map(|grant| snapshot.route(grant.route));
+    let first = routes.next();
+    first.is_none_or(|first| routes.all(|route| route.backends == first.backends))
+}
+
+/// The grant for a call that asks which models there are, or what one of them is, where an upstream is asked: of the route that takes
+/// that one.
+///
+/// # Errors
+/// [`Refusal::ModelNotFound`] when none does.
+pub(crate) fn for_listing<'s>(
+    snapshot: &'s Snapshot,
+    workload: WorkloadId,
+    path: &str,
+) -> Result<Chosen<'s>, Refusal> {
+    let id = told_of(path).map(|id| String::from_utf8_lossy(&id).into_owned());
+    choose(snapshot, workload, id.as_deref())
 }
 
 /// Refuses to tell of a model that the caller may not ask for.

@@ -14,6 +14,7 @@ pub use wire::filter::Chain;
 
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;
+use crate::balancing::Balancer;
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;
@@ -23,10 +24,15 @@ use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate, Window};
+use crate::listener::Listeners;
 use crate::login::LoginSite;
 use crate::mcp::Mcp;
 use crate::model::ModelPattern;
-use crate::plain;
+use crate::picker::Picker;
+use crate::plain::{
+    self,
+    actions::{Actions, FieldEdits},
+};
 use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
 use crate::responses::ResponseStore;
@@ -78,10 +84,14 @@ pub struct Snapshot {
     pub clients: Clients,
     /// Who may make which call, beside routes and limits; where there are no rules, everybody.
     pub authority: Option<Arc<dyn Rules>>,
+    /// Where the gate is reached, where that tells calls apart.
+    pub listeners: Listeners,
     /// Which calls of plain HTTP its routes take.
     pub plain: plain::Table,
     /// Servers of tools, where there are any.
     pub mcp: Option<Box<Mcp>>,
+    /// Some backend has a [`Backend::balancer`] or a [`Backend::picker`].
+    pub is_balanced: bool,
 }
 
 impl Workload {
@@ -175,6 +185,8 @@ pub struct Route {
     pub filters: Chain,
     /// The most bytes of a response that its filters may hold back.
     pub hold_back_bytes: usize,
+    /// What becomes of calls of plain HTTP on their way, where something does.
+    pub actions: Option<Box<Actions>>,
 }
 
 /// A named upstream target.
@@ -209,6 +221,10 @@ pub struct Backend {
     pub ask_usage: AskUsage,
     /// Members of the query of every request to it; they replace the client's of these names.
     pub query: Vec<AddedMember>,
+    /// How its endpoints share its calls, where that is not by weight alone ([`Snapshot::is_balanced`]).
+    pub balancer: Option<Balancer>,
+    /// Who picks one of its endpoints for each call, where somebody does ([`Snapshot::is_balanced`]).
+    pub picker: Option<Arc<dyn Picker>>,
 }
 
 /// Whether streams of a backend are asked to report their usage where the client does not ask: those that do so only on request.
@@ -285,6 +301,8 @@ pub struct Origin {
     pub port: u16,
     /// HTTP version.
     pub protocol: Protocol,
+    /// The name by which its certificate is asked for and checked; that of the host unless said.
+    pub tls_name: Option<Arc<str>>,
     /// PEM file of extra roots, empty for the system's.
     pub ca_file: String,
     /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a
@@ -294,6 +312,8 @@ pub struct Origin {
     pub proxy: Option<Arc<Proxy>>,
     /// No metadata service and no neighbour of the link is connected to under its name ([`crate::address`]).
     pub is_kept_off_the_link: bool,
+    /// Nor is the gate's own machine.
+    pub is_kept_off_the_machine: bool,
 }
 
 impl Origin {
@@ -339,6 +359,8 @@ pub struct Endpoint {
     pub weight: u32,
     /// The one credential that goes upstream.
     pub auth: UpstreamAuth,
+    /// What becomes of fields of calls of plain HTTP to it, where something does.
+    pub edits: Option<Box<FieldEdits>>,
 }
 
 /// A rate, and whose it is.

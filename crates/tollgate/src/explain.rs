@@ -236,9 +236,11 @@ async fn answered(
 ) -> Option<Answer> {
     match question {
         // A login is of a browser, and not explained.
-        Question::Enter { .. } | Question::Mint(..) | Question::LogIn(..) | Question::Count(..) => {
-            None
-        }
+        Question::Enter { .. }
+        | Question::Mint(..)
+        | Question::LogIn(..)
+        | Question::Count(..)
+        | Question::Pick(..) => None,
         Question::Identify(verifier, credential) => {
             Some(Answer::Identified(verifier.ask(credential).await))
         }

@@ -6,6 +6,7 @@
 
 mod allocator;
 mod authority;
+mod balancing;
 mod book;
 mod budget;
 mod calibration;
@@ -30,6 +31,7 @@ mod keyring;
 mod keys;
 mod kubernetes;
 mod ledger_log;
+mod listeners;
 mod located;
 pub mod logging;
 mod login;
@@ -55,6 +57,7 @@ mod traces;
 mod trust;
 mod usage;
 mod watch;
+mod watched;
 pub mod width;
 pub mod words;
 mod world;

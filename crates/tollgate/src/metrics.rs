@@ -2,6 +2,7 @@
 //!
 //! Not here: what exchanges leave behind, budgets, spans, memory and CPU time (`telemetry`).
 
+mod balancing;
 mod calibration;
 mod counting;
 mod identity;
@@ -85,6 +86,9 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     extras.extend(budget::metrics(&running.current().revision, now_ms()));
     let revision = running.current().revision;
     extras.extend(subjects(revision.levels.usage(running.now(), now_ms())));
+    if revision.snapshot.is_balanced {
+        extras.extend(balancing::of(&revision.snapshot, running.now()));
+    }
     extras.extend(identity::of(
         &running.services,
         &running.current().key_files,

@@ -26,6 +26,7 @@ use telemetry::{AccessLog, Conditions, Traces};
 use tokio::sync::Notify;
 
 use crate::authority;
+use crate::balancing;
 use crate::calibration::Calibrator;
 use crate::calibration::engines::Engines;
 use crate::cluster::Clustered;
@@ -35,6 +36,7 @@ use crate::identity;
 use crate::issuers;
 use crate::keyring::{Absent, Keyring};
 use crate::ledger_log;
+use crate::listeners;
 use crate::login;
 use crate::manifests;
 use crate::marks::{Marks, Reloaded};
@@ -42,6 +44,7 @@ use crate::needs;
 use crate::pool::{self, Pool};
 use crate::services::{Moment, Services};
 use crate::stdio;
+use crate::watched::Asked;
 use crate::world::{Files, Keeping, Kept, World};
 
 /// The process's state, shared by admin, watcher and signals.
@@ -164,6 +167,8 @@ pub(crate) struct Current {
     pub(crate) key_files: Arc<[identity::KeysState]>,
     /// Engines that are asked what prompts count.
     pub(crate) engines: Arc<Engines>,
+    /// Engines that are asked what they have to do.
+    _watched_engines: Arc<[Arc<Asked>]>,
     /// Issuers whose keys are used.
     issuers: Arc<[String]>,
 }
@@ -220,6 +225,7 @@ pub(crate) fn publication(
         moment,
     )?;
     authority::complete(&mut loaded.snapshot, &loaded.host, moment)?;
+    balancing::complete(&mut loaded.snapshot, &loaded.host, moment)?;
     let connectors = connectors(&loaded, sources)?;
     let people = loaded.host.admin_login.as_ref();
     let people = people
@@ -227,6 +233,7 @@ pub(crate) fn publication(
         .transpose()?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls.map(acceptor).transpose()?;
+    let acceptors = listeners::acceptors(&loaded.host.listeners)?;
     // Last, since it says which makers are kept.
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
@@ -240,6 +247,10 @@ pub(crate) fn publication(
     }
     let revision = Arc::new(revision(loaded.snapshot));
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;
+    let watched_engines = match moment.services() {
+        Some(services) => balancing::watch(&revision, &loaded.host, sources, services)?,
+        None => Vec::new(),
+    };
     let current = Current {
         revision: Arc::clone(&revision),
         budgets_read: Arc::clone(&revision),
@@ -250,12 +261,14 @@ pub(crate) fn publication(
         people: people.flatten(),
         key_files: key_files.into(),
         engines: Arc::new(engines),
+        _watched_engines: watched_engines.into(),
         issuers: issuers.into(),
     };
     Ok((
         RuntimeConfig {
             revision,
             acceptor,
+            acceptors,
             connectors,
         },
         current,
@@ -371,7 +384,7 @@ impl Running {
     fn stay_where_they_are(&self, loaded: &mut Loaded) {
         let now = self.current();
         let Fixed { data, admin, .. } = &self.origin.fixed;
-        if loaded.host.data != *data {
+        if data.is_some_and(|data| loaded.host.data != data) {
             loaded.snapshot.web.hosts = now.revision.snapshot.web.hosts.clone();
         }
         if loaded.host.admin != *admin {
@@ -487,6 +500,7 @@ impl Running {
                     return Err(failed(lines.join("\n")));
                 }
                 let has_tokenizers = !loaded.host.tokenizers.is_empty();
+                let addresses = listeners::addresses(&loaded.host.listeners);
                 let none = TokenizerCache::default();
                 let counting = self.outlets.counting.as_ref();
                 let cache = counting.map_or(&none, |counting| counting.cache());
@@ -503,10 +517,10 @@ impl Running {
                     ledger_log::begin(service, &current.revision, Some(&before.budgets_read))
                         .map_err(failed)?;
                 }
-                Ok((counters, (next, current)))
+                Ok((counters, (next, current), addresses))
             });
         match result {
-            Ok((counters, (publication, current))) => {
+            Ok((counters, (publication, current), addresses)) => {
                 if let Some(counting) = &self.outlets.counting {
                     let keys = counters.keys().copied().collect();
                     counting.cache().put(counters);
@@ -518,6 +532,7 @@ impl Running {
                 // Counted before it is to be seen, so that who sees it finds it counted.
                 self.reloads[0].fetch_add(1, Ordering::SeqCst);
                 self.publish(&publication, current);
+                listeners::listen(&self.gate, &addresses);
                 *self
                     .origin
                     .files

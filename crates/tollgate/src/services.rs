@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::responses::Responses;
 use crate::stdio::Bridges;
+use crate::watched::Watched;
 
 /// Who has a configuration completed.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +56,8 @@ pub(crate) struct Services {
     pub(crate) makers: Makers,
     /// Servers of tools that are commands.
     pub(crate) bridges: Bridges,
+    /// Engines that are asked what they have to do.
+    pub(crate) watched: Watched,
     /// Where people log in: of each listener, by what is written.
     providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
     /// What seals sessions where nothing is configured for that.

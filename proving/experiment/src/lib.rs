@@ -8,6 +8,7 @@ pub mod arrivals;
 pub mod block;
 pub mod campaign;
 pub mod certificate;
+pub mod lanes;
 pub mod random;
 pub mod slo;
 pub mod statistics;

@@ -7,11 +7,13 @@ mod correlation;
 mod counts;
 pub mod special;
 mod spread;
+mod two_samples;
 mod uniformity;
 mod variation;
 
 pub use correlation::{LAGS, autocorrelation, farthest_lag};
 pub use counts::{Dispersion, dispersion};
 pub use spread::Spread;
+pub use two_samples::{by_pair, two_samples};
 pub use uniformity::{Fit, anderson_darling, kolmogorov_smirnov, ks_p};
 pub use variation::{Variation, quantile, variation};

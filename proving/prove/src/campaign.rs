@@ -26,7 +26,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -40,7 +40,7 @@ use crate::numbers::within;
 use crate::text::say;
 
 /// Runs a campaign: verify, baseline, ramp, retract, soak, report.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Options {
     /// A directory with scenario.toml, such as scenarios/white-paper.
@@ -52,8 +52,9 @@ pub(crate) struct Options {
     #[arg(long = "virtual")]
     is_virtual: bool,
     /// The gateway that is started, a directory with subject.toml, in the place of the scenario's.
+    /// Given several times: one campaign after the other, each in a directory of --out by its gateway's name, and their comparison.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "is_virtual"])]
-    gateway: Option<PathBuf>,
+    gateway: Vec<PathBuf>,
     /// First fetch the gateway, where a registry carries it.
     #[arg(long, conflicts_with_all = ["target", "is_virtual"])]
     install: bool,
@@ -185,7 +186,10 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, RunError> {
         check::faults(options, scenario)
     })?;
     scenario.seed = options.seed.unwrap_or(scenario.seed);
-    if let Some(gateway) = &options.gateway {
+    if let [first, _, ..] = options.gateway.as_slice() {
+        return several(options, first);
+    }
+    if let [gateway] = options.gateway.as_slice() {
         scenario.gateway = Some(gateway.clone());
     }
     let output = Output::create(&options.out)?;
@@ -195,6 +199,33 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, RunError> {
         real::run(options, scenario, &output)?
     };
     tell(options, &document, &output)
+}
+
+/// A campaign for each gateway, one after the other, and all of them side by side. The verdict is the first that is no good one.
+fn several(options: &Options, first: &Path) -> Result<Verdict, RunError> {
+    let mut verdict = None;
+    let mut runs = Vec::new();
+    for gateway in &options.gateway {
+        let name = gateway.file_name().unwrap_or(gateway.as_os_str());
+        let out = options.out.join(name);
+        if runs.contains(&out) {
+            let says = format!("--gateway: two are called {}", Path::new(name).display());
+            return Err(RunError::Usage(says));
+        }
+        hint(&format!("gateway {}", gateway.display()));
+        let one = Options {
+            gateway: vec![gateway.clone()],
+            out: out.clone(),
+            ..options.clone()
+        };
+        let is_good = |verdict: &Verdict| verdict.exit_code() == 0;
+        let came_to = run(&one)?;
+        verdict = verdict.filter(|so_far| !is_good(so_far)).or(Some(came_to));
+        runs.push(out);
+    }
+    let page = options.out.join("comparison.html");
+    crate::report::compare(&runs, &page).map_err(RunError::of(page.display()))?;
+    verdict.ok_or_else(|| RunError::Usage(format!("--gateway {}: is none", first.display())))
 }
 
 fn tell(options: &Options, document: &Document, output: &Output) -> Result<Verdict, RunError> {
@@ -244,7 +275,9 @@ fn command(options: &Options) -> String {
         add("--virtual", Some(String::new()));
     }
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    add("--gateway", path(&options.gateway));
+    for gateway in &options.gateway {
+        add("--gateway", Some(gateway.display().to_string()));
+    }
     add(
         "--target",
         options.target.as_deref().map(without_credentials),

@@ -10,6 +10,7 @@ mod groups;
 mod inspect;
 mod options;
 mod progress;
+mod recipe;
 mod repairs;
 mod target;
 
@@ -27,6 +28,10 @@ pub(crate) enum Command {
         prove corpus build --profile swe --reader openhands swe-rebench.parquet --out corpus\n  \
         prove corpus build --profile mooncake --reader trace mooncake.jsonl --out mooncake")]
     Build(Box<build::Build>),
+    #[command(before_help = "Examples:\n  \
+        prove corpus recipe scenarios/paper-corpus/corpus.toml\n  \
+        prove corpus recipe scenarios/paper-corpus/corpus.toml --data /data --out paper")]
+    Recipe(recipe::Recipe),
     #[command(before_help = "Example:\n  prove corpus inspect corpus")]
     Inspect(inspect::Inspect),
     #[command(before_help = "Example:\n  prove corpus verify corpus")]
@@ -43,6 +48,7 @@ type Outcome = Result<bool, Box<dyn std::error::Error>>;
 pub(crate) fn corpus(command: &Command) -> Outcome {
     let done = match command {
         Command::Build(options) => build::build(options),
+        Command::Recipe(options) => recipe::recipe(options),
         Command::Inspect(options) => inspect::inspect(options),
         Command::Verify(options) => verify(options),
         Command::Export(options) => export::export(options),

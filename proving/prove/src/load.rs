@@ -13,7 +13,7 @@ mod rig;
 mod rows;
 mod source;
 pub(crate) mod steered;
-mod target;
+pub(crate) mod target;
 pub(crate) mod traffic;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,8 @@
 //! Exit codes: 0 all is well, 1 a result is not to be trusted or not what was asked for, 2 nothing could be done, 4 the
 //! generator of a load could not keep up, 5 somebody could not be reached.
 
+mod agents;
+mod agentx;
 mod audit;
 mod baseline;
 mod campaign;
@@ -35,6 +37,7 @@ mod subject;
 mod tap;
 mod text;
 mod toml_document;
+mod tool_server;
 mod upstream;
 mod verify;
 
@@ -89,6 +92,17 @@ enum Command {
         prove oauth-rbac --variants jwt,ext_authz --iterations 1\n  \
         prove oauth-rbac --target https://gateway/echo --tokens tokens.txt")]
     OauthRbac(oauth_rbac::OauthRbac),
+    #[command(
+        before_help = "Example:\n  prove agents --agents 20 --sessions 200 --out results/agents"
+    )]
+    Agents(Box<agents::Agents>),
+    #[command(
+        name = "agentx",
+        before_help = "Examples:\n  \
+        prove agentx scenarios/agentx/samples.jsonl --virtual --lanes 8\n  \
+        prove agentx traces.jsonl --target http://127.0.0.1:8000 --lanes 32 --gpus 8"
+    )]
+    AgentX(Box<agentx::AgentX>),
     #[command(before_help = "Examples:\n  \
         prove audit kills                            a million calls, a hundred kill -9\n  \
         prove audit aborts --drain")]
@@ -132,6 +146,9 @@ enum Command {
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
+    /// Servers of tools, the upstream of a race of MCP gateways.
+    #[command(hide = true)]
+    ToolServer(tool_server::ToolServer),
     /// The issuer of the tokens that callers bring.
     #[command(hide = true)]
     Issuer(issuer::serve::Serve),
@@ -170,6 +187,16 @@ fn main() -> ExitCode {
             Err(error) => refuse(&error),
         },
         Command::OauthRbac(options) => match oauth_rbac::oauth_rbac(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
+        Command::Agents(options) => match agents::agents(&options) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => refuse(&error),
+        },
+        Command::AgentX(options) => match agentx::agentx(&options) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(1),
             Err(error) => refuse(&error),
@@ -224,6 +251,10 @@ fn main() -> ExitCode {
             Err(error) => refuse(&error),
         },
         Command::Upstream(options) => match upstream::serve(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::ToolServer(options) => match tool_server::serve(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },

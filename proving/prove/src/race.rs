@@ -13,10 +13,12 @@ mod counts;
 mod metered;
 pub(crate) mod page;
 mod profile;
+mod published;
 pub(crate) mod result;
 pub(crate) mod scenario;
 mod shape;
 pub(crate) mod table;
+mod tools;
 pub(crate) mod upstream;
 
 use std::io;
@@ -118,7 +120,13 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
         .prefix("race-")
         .tempdir()
         .map_err(rig)?;
-    let upstream = Upstream::start(home.path()).map_err(RaceError::Rig)?;
+    let of_tools = scenarios.iter().any(|scenario| scenario.mcp.is_some());
+    let upstream = if of_tools {
+        Upstream::of_tools(home.path())
+    } else {
+        Upstream::start(home.path())
+    };
+    let upstream = upstream.map_err(RaceError::Rig)?;
     let mut issuer = Issuer::new().map_err(RaceError::Rig)?;
     let benches: Result<Vec<Bench>, String> = subjects
         .into_iter()
@@ -128,7 +136,8 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
         })
         .map(|subject| {
             let cgroup = options.cgroup.clone();
-            Bench::new(subject, home.path(), upstream.port(), cgroup, &mut issuer)
+            let bench = Bench::new(subject, home.path(), upstream.port(), cgroup, &mut issuer);
+            Ok(bench?.of_tools(of_tools))
         })
         .collect();
     let mut benches = benches.map_err(RaceError::Rig)?;
@@ -165,7 +174,9 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
     let explicit = !options.subjects.is_empty();
     let told = benches.iter().map(|bench| bench.told(explicit)).collect();
     let machine = Machine::read(limit);
+    let references = scenario::references(&options.dir).map_err(RaceError::Scenario)?;
     let result = RaceResult::new(machine, told, scenarios, rows, seconds, options.repeat);
+    let result = result.beside(references);
     let json = result.to_json();
     let compared = before.map(|before| options.beside.compare(&before, &json));
     report(options, &result, &json, compared.as_ref())?;

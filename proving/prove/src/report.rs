@@ -10,7 +10,7 @@ mod compare;
 pub(crate) mod content;
 pub(crate) mod document;
 mod exact;
-mod figure;
+pub(crate) mod figure;
 pub(crate) mod html;
 mod markdown;
 mod part;
@@ -131,24 +131,29 @@ pub(crate) fn report(options: &Report) -> io::Result<()> {
         let page_at = again(document, run, options.out.as_deref())?;
         return crate::text::say(&page(document, &page_at, bold));
     }
-    let names: Vec<String> = options
-        .runs
-        .iter()
-        .map(|run| run.display().to_string())
-        .collect();
-    let runs: Vec<(&str, &Document)> = names.iter().map(String::as_str).zip(&documents).collect();
-    let out = options
-        .out
-        .clone()
-        .unwrap_or_else(|| "comparison.html".into());
+    let out = options.out.as_deref();
+    let out = out.unwrap_or_else(|| Path::new("comparison.html"));
+    beside(&options.runs, &documents, out)
+}
+
+/// Lays campaigns side by side that were written there.
+pub(crate) fn compare(runs: &[PathBuf], out: &Path) -> io::Result<()> {
+    let documents = runs.iter().map(|run| read::read(run));
+    let documents: Vec<Document> = documents.collect::<Result<_, _>>()?;
+    beside(runs, &documents, out)
+}
+
+fn beside(runs: &[PathBuf], documents: &[Document], out: &Path) -> io::Result<()> {
+    let names: Vec<String> = runs.iter().map(|run| run.display().to_string()).collect();
+    let runs: Vec<(&str, &Document)> = names.iter().map(String::as_str).zip(documents).collect();
     let sections = compare::sections(&runs);
     let title = compare::TITLE;
-    if is_markdown(&out) {
-        files::replace(&out, &markdown::page(title, &sections))?;
+    if is_markdown(out) {
+        files::replace(out, &markdown::page(title, &sections))?;
     } else {
-        files::replace(&out, &html::page(title, &sections))?;
+        files::replace(out, &html::page(title, &sections))?;
     }
-    crate::text::say(&compare::page(&runs, &out))
+    crate::text::say(&compare::page(&runs, out))
 }
 
 /// Writes the report of one run again.

@@ -1,7 +1,7 @@
 //! A relay between a gateway and its upstream that says when the bytes of each exchange passed.
 //!
 //! Every connection of the gateway is one to the upstream, and bytes pass as they come: nothing is parsed on their way,
-//! nothing waits for a whole message. Beside them, heads are read for the id of the exchange, and answers for where they
+//! nothing waits for a whole message. (Of HTTP/2, which is told by how a connection begins, messages pass: `http2`.) Beside them, heads are read for the id of the exchange, and answers for where they
 //! end. Times are of `CLOCK_MONOTONIC`, which every process of a machine shares: `in` as soon as bytes were read, `out`
 //! just before they are written, so that the relay's own time counts as the upstream's.
 //! Invariant: an exchange whose frame is not understood passes like any other; it is counted, and its connection gives no
@@ -10,6 +10,7 @@
 
 pub(crate) mod command;
 mod exchange;
+mod http2;
 #[cfg(test)]
 mod tests;
 
@@ -223,7 +224,7 @@ fn run(
                 };
                 let (relay, room) = (Rc::clone(&relay), Rc::clone(&room));
                 tokio::task::spawn_local(async move {
-                    connection(stream, &relay).await;
+                    connection(stream, relay).await;
                     room.add_permits(1);
                 });
             }
@@ -237,13 +238,12 @@ fn run(
 }
 
 /// One connection, to its end.
-async fn connection(mut down: TcpStream, relay: &Relay) {
+async fn connection(mut down: TcpStream, relay: Rc<Relay>) {
     let counts = &relay.counts;
     // The upstream is reached while the request is on its way; when that came is not to depend on it.
     let came = async {
-        // Not `readable()`, which may say so before there is a byte.
-        let came = down.peek(&mut [0]).await;
-        came.map(|_| relay.after_delay())
+        let is_http2 = speaks_http2(&down).await?;
+        io::Result::Ok((!is_http2).then(|| relay.after_delay()))
     };
     let (up, came) = tokio::join!(TcpStream::connect(relay.config.upstream), came);
     let (Ok(mut up), Ok(came)) = (up, came) else {
@@ -252,6 +252,10 @@ async fn connection(mut down: TcpStream, relay: &Relay) {
     };
     // Without it, small pieces wait; one that is refused it passes all the same.
     drop((down.set_nodelay(true), up.set_nodelay(true)));
+    let Some(came) = came else {
+        return http2::connection(down, up, relay).await;
+    };
+    let relay = &*relay;
     let exchanges = RefCell::new(Exchanges::new(relay.config.id.name().as_str()));
     let ((down_in, down_out), (up_in, up_out)) = (down.split(), up.split());
     let there = requests((down_in, up_out), &exchanges, relay, came);
@@ -265,6 +269,23 @@ async fn connection(mut down: TcpStream, relay: &Relay) {
         },
     }
     exchanges.borrow().ended(|what| relay.tell(what));
+}
+
+/// Whether a connection begins as one of HTTP/2 does. Not by `readable()`, which may say so before there is a byte.
+async fn speaks_http2(down: &TcpStream) -> io::Result<bool> {
+    let mut first = [0; http2::PREFACE.len()];
+    loop {
+        let count = down.peek(&mut first).await?;
+        let known = first.get(..count).unwrap_or_default();
+        if known.is_empty() || !http2::PREFACE.starts_with(known) {
+            return Ok(false);
+        }
+        if known.len() == http2::PREFACE.len() {
+            return Ok(true);
+        }
+        // The next byte is on its way, and a peek does not wait for it.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 async fn requests(

@@ -35,9 +35,14 @@ pub(crate) fn serve(options: &Upstream) -> io::Result<()> {
         }
     };
     let listener = TcpListener::bind(ports::loopback(port))?;
+    tell(&listener, || server.stats().connections)
+}
+
+/// Tells whoever connects a count; ends where no connection can be taken.
+pub(crate) fn tell(listener: &TcpListener, count: impl Fn() -> u64) -> io::Result<()> {
     loop {
         let (mut stream, _) = listener.accept()?;
         // Whoever is gone is not told.
-        let _ = write!(stream, "{}", server.stats().connections);
+        let _ = write!(stream, "{}", count());
     }
 }

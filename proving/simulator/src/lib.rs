@@ -13,6 +13,7 @@ pub mod fit;
 pub mod gpus;
 pub mod hardware;
 pub mod kv;
+pub mod lanes;
 pub mod preset;
 pub mod replay;
 pub mod scheduler;

@@ -6,12 +6,14 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::credential::free;
 use super::provider::{self, Kind, Provider};
 use super::read::{Section, scalar};
 use super::{Imported, comment};
-use crate::decode::{Findings, child};
+use crate::decode::{Findings, Place, child};
 use crate::document;
 use crate::fault::Faults;
+use crate::mask::quoted;
 use crate::node::{Node, Value};
 use crate::sources::Sources;
 
@@ -37,7 +39,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("cache", "answers are not kept"),
     (
         "retry",
-        "is `retries` of the backends here: `attempts` counts the first try, too, and `statuses` says after which",
+        "is `retries` of the route here: `attempts` counts the first try, too, and `statuses` says after which",
     ),
     ("request_timeout", "is `timeouts` of the backends here"),
     (
@@ -62,6 +64,7 @@ pub fn import_portkey(path: &Path, sources: &dyn Sources) -> Result<Imported, Fa
     let mut plan = Plan::default();
     if let Some(root) = Section::open(&root, "", &mut findings) {
         plan.config(&root, 0, &mut findings);
+        plan.models_differ();
         if plan.targets.is_empty() && findings.faults.is_empty() {
             let says = "none of its targets can be reached from here";
             findings.fault(&root.place_of("targets"), says, "the warnings say why");
@@ -101,7 +104,19 @@ struct Target {
     dialect: &'static str,
     url: String,
     variable: Option<String>,
+    /// Whose secret the variable has.
+    secret: Secret,
     model: Option<String>,
+    place: Place,
+}
+
+/// Which secret it is: two that differ have variables of their own, and none goes to the host of another.
+#[derive(Clone, PartialEq, Eq)]
+struct Secret {
+    provider: &'static str,
+    host: Option<String>,
+    /// Held to be compared, and never written.
+    key: Option<String>,
 }
 
 impl Plan {
@@ -122,7 +137,7 @@ impl Plan {
             ),
         }
         if strategy.get("on_status_codes").is_some() {
-            let says = "is `retries.statuses` of the backends here";
+            let says = "is `retries.statuses` of the route here";
             self.comment(&strategy.place_of("on_status_codes"), says);
         }
         let Some(Node {
@@ -166,23 +181,45 @@ impl Plan {
         let prefix = SLUGS.iter().find(|(theirs, _)| *theirs == slug);
         let prefix = prefix.map_or(&*slug, |(_, ours)| ours);
         let found = provider::of_prefix(prefix).filter(|found| found.kind == Kind::Plain);
-        let host = word(section, "custom_host", findings);
+        let host = word(section, "custom_host", findings).filter(|host| !host.is_empty());
         // There Google is asked in its own API.
         let api = found.map(|found| match prefix {
             "gemini" => (GOOGLE, "gemini"),
             _ => (found.root, found.dialect),
         });
-        let url = host.or_else(|| api.map(|(root, _)| root.to_owned()));
-        let (Some(provider), Some(url)) = (found, url.filter(|url| !url.is_empty())) else {
+        let url = host
+            .clone()
+            .or_else(|| api.map(|(root, _)| root.to_owned()));
+        let (Some(provider), Some(url)) = (found, url) else {
+            if section.get("provider").is_none() {
+                let says = "says no provider: what its `virtual_key` stands for is known at Portkey alone. It is left out";
+                let hint = "write its provider beside it, such as \"provider\": \"anthropic\"";
+                return findings.warn(&section.place, says, hint);
+            }
             let says = "is a provider whose address and credential have a form of their own, and is left out";
             let hint = "write a backend for it; docs/translation.md says how";
             return findings.warn(&section.place, says, hint);
         };
-        let variable = Some(provider.key).filter(|key| !key.is_empty());
+        let key =
+            word(section, "api_key", findings).or_else(|| word(section, "virtual_key", findings));
+        let is_keyless = host.is_some() && key.is_none();
+        if is_keyless {
+            let says = "is an address of its own without a key here: none is sent; where it needs one, write `credential: { env: NAME }`";
+            self.comment(&section.place_of("custom_host"), says);
+        }
+        let secret = Secret {
+            provider: provider.key,
+            host,
+            key,
+        };
+        let variable =
+            (!is_keyless && !provider.key.is_empty()).then(|| self.variable_for(&secret));
         if section.get("api_key").is_some() {
             let says = "a secret stands in the file, and is not taken over";
             let place = section.place_of("api_key");
-            let hint = variable.map_or_else(String::new, |name| format!("put it into {name}"));
+            let hint = variable
+                .as_ref()
+                .map_or_else(String::new, |name| format!("put it into {name}"));
             findings.warn(&place, says, &hint);
         }
         if section.get("virtual_key").is_some() {
@@ -190,6 +227,7 @@ impl Plan {
                 "keys that Portkey keeps cannot be read: the backend's is taken from a variable";
             self.comment(&section.place_of("virtual_key"), says);
         }
+
         let params = section.section("override_params", findings);
         self.others(&params, &["model"]);
         let name = self.name_for(provider.name);
@@ -198,9 +236,57 @@ impl Plan {
             provider,
             dialect: api.map_or("openai", |(_, dialect)| dialect),
             url,
-            variable: variable.map(str::to_owned),
+            variable,
+            secret,
             model: word(&params, "model", findings),
+            place: section.place.clone(),
         });
+    }
+
+    /// The variable for a secret: the provider's usual one is for its own address, and for one secret.
+    fn variable_for(&self, secret: &Secret) -> String {
+        let mut same = self
+            .targets
+            .iter()
+            .filter(|target| target.secret == *secret);
+        if let Some(name) = same.find_map(|target| target.variable.clone()) {
+            return name;
+        }
+        let is_taken = |name: &str| {
+            let is_usual = secret.host.is_some() && name == secret.provider;
+            is_usual
+                || self
+                    .targets
+                    .iter()
+                    .any(|target| target.variable.as_deref() == Some(name))
+        };
+        free(secret.provider, "_", is_taken)
+    }
+
+    /// Notes targets that are asked for another model here than there: a route sends one name, or the client's.
+    fn models_differ(&mut self) {
+        let asked = self.targets.first().and_then(|first| first.model.clone());
+        let mut notes = Vec::new();
+        for target in &self.targets {
+            let says = match (&asked, &target.model) {
+                (None, Some(own)) => format!(
+                    "this target asks for {} whatever the client names, which holds for whole routes here: {} is asked for the client's name; \
+                     say `model_names: {{ NAME: {} }}` of it for each name that clients use",
+                    quoted(own),
+                    target.name,
+                    scalar(own)
+                ),
+                (Some(asked), None) => format!(
+                    "this target is asked for what the client names there; here for {}, as all targets of the route are",
+                    quoted(asked)
+                ),
+                _ => continue,
+            };
+            notes.push((target.place.clone(), says));
+        }
+        for (place, says) in notes {
+            self.comment(&place, &says);
+        }
     }
 
     /// A name that no other target has.

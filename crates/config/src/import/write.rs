@@ -145,10 +145,14 @@ fn backend(text: &mut String, backend: &Backend, off: &str) {
             }
         }
     }
+    let is_of_another = |model: &String, name: &String| {
+        let mut all = backend.names.iter();
+        all.any(|(other, own)| own == name && other != model)
+    };
     let names: Vec<(String, String)> = backend
         .names
         .iter()
-        .filter(|(model, name)| model != name)
+        .filter(|(model, name)| model != name || is_of_another(model, name))
         .map(|(model, name)| (model.clone(), scalar(&composed(name))))
         .collect();
     if !names.is_empty() {

@@ -252,6 +252,7 @@ impl super::Lowering<'_> {
             ("models", !written.models.is_absent()),
             ("model_names", !written.model_names.is_absent()),
             ("ejection", !written.ejection.is_absent()),
+            ("balancing", !written.balancing.is_absent()),
             ("at_root", !written.at_root.is_absent()),
             ("tokens", !written.tokens.is_absent()),
         ];
@@ -308,6 +309,7 @@ impl super::Lowering<'_> {
                 return_headers: Vec::new(),
                 filters: Vec::new(),
                 hold_back_bytes: 0,
+                actions: None,
             });
             routes.push(McpRoute {
                 route: id,

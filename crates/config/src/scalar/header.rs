@@ -33,6 +33,17 @@ impl Written for IdentityHeader {
     }
 }
 
+/// Whether a header may name callers or users.
+///
+/// # Errors
+/// Why it may not.
+pub fn may_name_callers(name: &str) -> Result<(), String> {
+    match IdentityHeader::read(name) {
+        Ok(_) => Ok(()),
+        Err(problem) => Err(problem.is),
+    }
+}
+
 /// A header that a route lets pass, in lower case.
 #[derive(Clone)]
 pub(crate) struct PassedHeader(pub(crate) String);

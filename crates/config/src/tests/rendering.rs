@@ -131,6 +131,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         for AddedMember { name, value } in &backend.query {
             writeln!(out, "  adds ?{name}={value}").unwrap();
         }
+        if let Some(balancer) = &backend.balancer {
+            writeln!(out, "  balanced {}", balancer.by().as_str()).unwrap();
+        }
         if backend.exchanges_tokens {
             writeln!(out, "  exchanges callers' tokens").unwrap();
         }
@@ -251,10 +254,26 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             ("forwards", &route.forward_headers),
             ("returns", &route.return_headers),
         ];
+        if let Some(actions) = &route.actions {
+            writeln!(out, "  does {actions:?}").unwrap();
+        }
         for (word, names) in headers.into_iter().filter(|(_, names)| !names.is_empty()) {
             let names: Vec<_> = names.iter().map(|n| String::from_utf8_lossy(n)).collect();
             writeln!(out, "  {word} {names:?}").unwrap();
         }
+    }
+    for listener in s.listeners.all() {
+        let host = listener
+            .host
+            .as_ref()
+            .map_or("-".into(), ToString::to_string);
+        let (tls, models) = (listener.is_tls, listener.serves_models);
+        let (name, port) = (&listener.name, listener.port);
+        writeln!(
+            out,
+            "listener {name} port={port} host={host} tls={tls} models={models}"
+        )
+        .unwrap();
     }
     for rule in s.plain.rules() {
         let route = &s.route(rule.route).unwrap().name;
@@ -318,6 +337,16 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         writeln!(out, "{:?}", loaded.host.counting).unwrap();
         let asked = (loaded.host.calibration, &loaded.host.asked);
         writeln!(out, "asked {asked:?}").unwrap();
+    }
+    for (backend, metrics) in s.backends.iter().zip(&loaded.host.engine_metrics) {
+        if let Some(metrics) = metrics {
+            writeln!(out, "engines of {} {metrics:?}", backend.name).unwrap();
+        }
+    }
+    for (backend, picker) in s.backends.iter().zip(&loaded.host.pickers) {
+        if let Some(picker) = picker {
+            writeln!(out, "picker of {} {picker:?}", backend.name).unwrap();
+        }
     }
     writeln!(out, "watched {:?}", loaded.watched).unwrap();
     warned(&loaded.warnings, &mut out);

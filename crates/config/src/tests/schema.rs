@@ -116,6 +116,8 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("Tier", "prices: { m: { tiers: [ "),
         ("Budget", "budgets: { b: "),
         ("TokenizerFiles", "tokenizers: { m: "),
+        ("BalancingAt", "backends: { a: { balancing: "),
+        ("EndpointPicker", "backends: { a: { balancing: { picker: "),
         ("EngineStart", "tokenizers: { m: { engine: "),
         ("Counting", "counting: "),
         ("CalibrationAt", "counting: { calibration: "),

@@ -18,6 +18,16 @@ const DEFAULT: &str = "default";
 /// A header that nobody sends, where nothing goes by a header.
 const NONE: &str = "x-tollgate-workload";
 
+/// Whether callers can be known by a header. One by which they cannot is the fault of the object that names it, and of no other.
+fn may_name(header: &HeaderMatch, findings: &mut Findings) -> bool {
+    let Err(says) = config::may_name_callers(&header.name) else {
+        return true;
+    };
+    let hint = "tell callers apart by a header of their own, such as x-workload-app";
+    findings.fault(&header.spot, says, hint);
+    false
+}
+
 /// The header that names callers, and who they are.
 pub(crate) struct Callers {
     header: Option<String>,
@@ -132,6 +142,9 @@ impl Callers {
 
     /// Notes a header by which users are told apart.
     fn note_user(&mut self, header: &HeaderMatch, findings: &mut Findings) {
+        if !may_name(header, findings) {
+            return;
+        }
         let known = self.user_header.get_or_insert_with(|| header.name.clone());
         if *known != header.name {
             let says = format!("counts apart by a second header, beside {known}");
@@ -142,6 +155,9 @@ impl Callers {
 
     /// Notes a header by which callers are told apart.
     fn note(&mut self, header: &HeaderMatch, findings: &mut Findings) {
+        if !may_name(header, findings) {
+            return;
+        }
         let known = self.header.get_or_insert_with(|| header.name.clone());
         if *known != header.name {
             let says = format!("is a second header by which calls are told apart, beside {known}");

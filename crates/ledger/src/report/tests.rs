@@ -474,7 +474,7 @@ fn a_statement_says_for_whom_a_unit_price_is() {
     let statement = Statement::of(&reader, Period::ALL, "March", 0).expect("reads");
     for told in [
         "input 0.10, output 0.40, cache write (1 h) 0.20, cached input 0.01 USD per million, for tag team=research",
-        "0.000005 USD per call, for tag team=research",
+        "0.000005 USD per call, or unit of search, for tag team=research",
     ] {
         assert!(statement.html().contains(told), "{}", statement.html());
         assert!(statement.csv().contains(told), "{}", statement.csv());
@@ -496,4 +496,26 @@ fn a_cost_that_the_kept_price_does_not_explain_is_a_charge_of_its_own() {
         other.is_some_and(|line| line.starts_with("0.000000000007,")),
         "{text}"
     );
+}
+
+#[test]
+fn units_of_search_are_as_many_requests_as_they_cost() {
+    let (price, mut rows) = priced();
+    let request = price.request.0;
+    if let Some(cost) = rows[0].price.as_mut().and_then(|price| price.cost.as_mut()) {
+        cost.0 += 3 * request;
+    }
+    let (_dir, reader) = charged(price, rows);
+    let mut out = Vec::new();
+    focus(&reader, Period::ALL, "us", &mut out).expect("writes");
+    let text = String::from_utf8(out).expect("text");
+    assert!(!text.contains("Other: "), "{text}");
+    let heads: Vec<&str> = text.lines().next().expect("heads").split(',').collect();
+    let at = heads
+        .iter()
+        .position(|head| *head == "PricingQuantity")
+        .expect("a column");
+    let requests = text.lines().filter(|line| line.contains("Requests: "));
+    let quantities = requests.map(|line| line.split(',').nth(at).expect("a cell").parse::<u64>());
+    assert_eq!(quantities.map(Result::unwrap).sum::<u64>(), 6, "{text}");
 }

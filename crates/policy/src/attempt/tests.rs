@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wire::head::Method;
 
-use super::{Attempts, Failure, Sent, Upstreams, WAIT_MAX, may_repeat};
+use super::{Attempts, Failure, Sent, Upstreams, WAIT_MAX, Wanted, may_repeat};
 use crate::clock::Mono;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{EndpointId, RouteId};
@@ -38,15 +38,24 @@ fn backends(plans: &[(&str, &[u32])]) -> Snapshot {
 
 fn first(up: &mut Upstreams, s: &Snapshot, now: Mono) -> u32 {
     let mut tries = begin(up, ROUTE, s);
-    up.next(&mut tries, None, s, now).expect("an endpoint").0
+    up.next(&mut tries, Wanted::default(), s, now)
+        .expect("an endpoint")
+        .0
 }
 
 /// Every endpoint that one exchange would try.
 fn all(up: &mut Upstreams, s: &Snapshot) -> Vec<u32> {
     let mut tries = begin(up, ROUTE, s);
-    std::iter::from_fn(|| up.next(&mut tries, None, s, NOW))
+    std::iter::from_fn(|| up.next(&mut tries, Wanted::default(), s, NOW))
         .map(|e| e.0)
         .collect()
+}
+
+fn of_model(model: &str) -> Wanted<'_> {
+    Wanted {
+        model: Some(model),
+        prompt: None,
+    }
 }
 
 fn eject(up: &mut Upstreams, endpoint: u32, s: &Snapshot, now: Mono) {
@@ -210,7 +219,10 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
     eject(&mut up, 0, &s, NOW);
     eject(&mut up, 1, &s, NOW);
     let mut tries = begin(&mut up, ROUTE, &s);
-    assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
+    assert_eq!(
+        up.next(&mut tries, Wanted::default(), &s, NOW),
+        Some(EndpointId(0))
+    );
     assert_eq!(
         up.may_retry(&tries, None, &s, NOW),
         Retry::No,
@@ -260,10 +272,11 @@ fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
     for _ in 0..10_000 {
         let mut tries = begin(&mut up, ROUTE, &s);
         firsts += 1;
-        up.next(&mut tries, None, &s, NOW).expect("one");
+        up.next(&mut tries, Wanted::default(), &s, NOW)
+            .expect("one");
         while up.may_retry(&tries, None, &s, NOW) == Retry::Granted {
             retries += 1;
-            up.next(&mut tries, None, &s, NOW)
+            up.next(&mut tries, Wanted::default(), &s, NOW)
                 .expect("may_retry said so");
         }
         assert!(f64::from(retries) <= 10.0 + f64::from(firsts) * 0.1 + 0.01);
@@ -277,7 +290,8 @@ fn no_retry_without_another_endpoint_and_none_is_spent() {
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..100 {
         let mut tries = begin(&mut up, ROUTE, &s);
-        up.next(&mut tries, None, &s, NOW).expect("one");
+        up.next(&mut tries, Wanted::default(), &s, NOW)
+            .expect("one");
         assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
         assert_eq!(tries.made(), 1);
     }
@@ -290,9 +304,11 @@ fn the_budget_refuses_only_where_there_is_somewhere_to_go() {
     let mut up = Upstreams::new(&s, 1);
     while up.retries[0].spend() {}
     let mut tries = begin(&mut up, ROUTE, &s);
-    up.next(&mut tries, None, &s, NOW).expect("one");
+    up.next(&mut tries, Wanted::default(), &s, NOW)
+        .expect("one");
     assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::Refused);
-    up.next(&mut tries, None, &s, NOW).expect("another");
+    up.next(&mut tries, Wanted::default(), &s, NOW)
+        .expect("another");
     assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
 }
 
@@ -301,7 +317,7 @@ fn an_unknown_route_has_nowhere_to_go() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let mut tries: Attempts = begin(&mut up, RouteId(9), &s);
-    assert_eq!(up.next(&mut tries, None, &s, NOW), None);
+    assert_eq!(up.next(&mut tries, Wanted::default(), &s, NOW), None);
     assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
 }
 
@@ -341,10 +357,10 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     assert_eq!(first(&mut up, &s, NOW.after(wait)), 0);
     up.cooldown(EndpointId(1), Some("m"), 429, wait / 2, NOW);
     let mut tries = begin(&mut up, ROUTE, &s);
-    assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), None);
+    assert_eq!(up.next(&mut tries, of_model("m"), &s, NOW), None);
     let least = Some((429, wait / 2));
     assert_eq!(up.waits(&tries, Some("m"), &s, NOW), least);
-    let other = up.next(&mut tries, Some("n"), &s, NOW);
+    let other = up.next(&mut tries, of_model("n"), &s, NOW);
     assert_eq!(other, Some(EndpointId(1)), "a quota is of one model");
     assert_eq!(
         up.may_retry(&tries, Some("n"), &s, NOW),
@@ -364,8 +380,11 @@ fn a_quota_of_calls_without_a_model_holds_no_call_to_one() {
     let mut up = Upstreams::new(&s, 1);
     up.cooldown(EndpointId(0), None, 429, WAIT_MAX, NOW);
     let mut tries = begin(&mut up, ROUTE, &s);
-    assert_eq!(up.next(&mut tries, None, &s, NOW), None);
-    assert_eq!(up.next(&mut tries, Some("m"), &s, NOW), Some(EndpointId(0)));
+    assert_eq!(up.next(&mut tries, Wanted::default(), &s, NOW), None);
+    assert_eq!(
+        up.next(&mut tries, of_model("m"), &s, NOW),
+        Some(EndpointId(0))
+    );
 }
 
 #[test]
@@ -380,8 +399,13 @@ fn nobody_is_left_alone_for_longer_than_the_bound() {
 fn tried(up: &mut Upstreams, s: &Snapshot, seconds: std::ops::Range<u64>) -> Vec<u64> {
     let goes = |at: &u64| {
         let mut tries = begin(up, ROUTE, s);
-        up.next(&mut tries, None, s, NOW.after(Duration::from_secs(*at)))
-            .is_some()
+        up.next(
+            &mut tries,
+            Wanted::default(),
+            s,
+            NOW.after(Duration::from_secs(*at)),
+        )
+        .is_some()
     };
     seconds.filter(goes).collect()
 }
@@ -429,7 +453,7 @@ fn one_that_asked_for_long_is_left_alone_where_there_is_another() {
         assert_eq!(first(&mut up, &s, NOW.after(Duration::from_secs(at))), 1);
     }
     let mut tries = begin(&mut up, ROUTE, &s);
-    up.next(&mut tries, None, &s, NOW);
+    up.next(&mut tries, Wanted::default(), &s, NOW);
     assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
 }
 
@@ -443,24 +467,35 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
         Retry::No,
         "nothing was tried"
     );
-    assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
+    assert_eq!(
+        up.next(&mut tries, Wanted::default(), &s, NOW),
+        Some(EndpointId(0))
+    );
     assert_eq!(up.may_retry_there(&mut tries, NOW), Retry::Granted);
     assert!(tries.needs_new_connection());
-    assert_eq!(up.next(&mut tries, None, &s, NOW), Some(EndpointId(0)));
+    assert_eq!(
+        up.next(&mut tries, Wanted::default(), &s, NOW),
+        Some(EndpointId(0))
+    );
     assert!(!tries.needs_new_connection());
     assert_eq!(
-        (tries.made(), up.next(&mut tries, None, &s, NOW)),
+        (
+            tries.made(),
+            up.next(&mut tries, Wanted::default(), &s, NOW)
+        ),
         (2, None)
     );
     // Ten in hand, and a tenth of one for each first try.
     let spent = (0..20).filter(|_| {
         let mut tries = begin(&mut up, ROUTE, &s);
-        up.next(&mut tries, None, &s, NOW).expect("one");
+        up.next(&mut tries, Wanted::default(), &s, NOW)
+            .expect("one");
         up.may_retry_there(&mut tries, NOW) == Retry::Granted
     });
     assert_eq!(spent.count(), 11);
     let mut tries = begin(&mut up, ROUTE, &s);
-    up.next(&mut tries, None, &s, NOW).expect("one");
+    up.next(&mut tries, Wanted::default(), &s, NOW)
+        .expect("one");
     assert_eq!(up.may_retry_there(&mut tries, NOW), Retry::Refused);
     assert!(!tries.needs_new_connection());
 }
@@ -503,10 +538,11 @@ fn retries_of(firsts: u32, s: &Snapshot) -> u32 {
     let mut retries = 0;
     for _ in 0..firsts {
         let mut tries = begin(&mut up, ROUTE, s);
-        up.next(&mut tries, None, s, NOW).expect("one");
+        up.next(&mut tries, Wanted::default(), s, NOW).expect("one");
         while up.may_retry(&tries, None, s, NOW) == Retry::Granted {
             retries += 1;
-            up.next(&mut tries, None, s, NOW).expect("another");
+            up.next(&mut tries, Wanted::default(), s, NOW)
+                .expect("another");
         }
     }
     retries
@@ -523,7 +559,8 @@ fn a_route_says_how_many_tries_an_exchange_has() {
     assert_eq!(retries_of(100, &s), 0);
     let mut up = Upstreams::new(&s, 1);
     let mut tries = begin(&mut up, ROUTE, &s);
-    up.next(&mut tries, None, &s, NOW).expect("one");
+    up.next(&mut tries, Wanted::default(), &s, NOW)
+        .expect("one");
     assert_eq!(
         up.may_retry_there(&mut tries, NOW),
         Retry::No,

@@ -85,8 +85,15 @@ pub(super) struct Admitted {
 /// No such call, several credentials, or a call of another protocol.
 pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoExchange> {
     let operation = match Operation::of(head.method, head.path()) {
-        Ok(Operation::Unread) if is_socket(head) => Operation::ResponsesSocket,
-        Ok(operation) => operation,
+        Ok(operation) => {
+            if !s.listeners.is_empty() {
+                s.listeners.admit_model(head)?;
+            }
+            match operation {
+                Operation::Unread if is_socket(head) => Operation::ResponsesSocket,
+                operation => operation,
+            }
+        }
         Err(unknown) => outside(head, unknown, s)?,
     };
     credential::check(head)?;
@@ -119,6 +126,9 @@ fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operati
     match unknown {
         Unknown::Path if s.mcp.is_some() && head.path() == mcp::PATH => {
             credential::check(head)?;
+            if !s.listeners.is_empty() {
+                s.listeners.admit_model(head)?;
+            }
             Err(NoExchange::Mcp)
         }
         Unknown::Path
@@ -151,7 +161,14 @@ pub(super) fn open(
     let listed = if operation.reads_body() && !operation.is_form() {
         None
     } else if operation == Operation::Http {
-        Some(route::plain(s, workload, head)?)
+        let place = route::plain(s, workload, head)?;
+        let actions = s
+            .route(place.route)
+            .and_then(|route| route.actions.as_ref());
+        if let Some(redirect) = actions.and_then(|actions| actions.redirect.as_ref()) {
+            return Err(redirect.refusal(head, &s.listeners));
+        }
+        Some(place)
     } else {
         match unread::listed(head, operation, s.lists(workload)) {
             Err(_) if is_kept => None,
@@ -194,6 +211,7 @@ pub(super) fn open(
 #[inline(always)]
 pub(super) fn admit(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     may: impl FnOnce(Option<&Route>) -> Result<(), Refusal>,
     call: Option<&CallHead>,
@@ -206,7 +224,12 @@ pub(super) fn admit(
     levels: &Levels,
 ) -> Result<Decision, Refusal> {
     if opened.operation.lists_models()
-        && let Some(names) = route::models_of(s, opened.workload, caller.map(|caller| &**caller))
+        && let Some(names) = route::models_of(
+            s,
+            opened.workload,
+            caller.map(|caller| &**caller),
+            head.path(),
+        )
     {
         may(None)?;
         return Ok(Decision::Models(names));
@@ -216,7 +239,7 @@ pub(super) fn admit(
         at,
         grant,
         route: rule,
-    } = grant(opened, caller, call, s)?;
+    } = grant(opened, head, caller, call, s)?;
     *chosen = Some(grant.route);
     may(Some(rule))?;
     if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
@@ -298,6 +321,7 @@ fn backends_rename(rule: &Route, s: &Snapshot) -> bool {
 /// No route is for it.
 pub(super) fn route_of(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     call: Option<&CallHead>,
     s: &Snapshot,
@@ -306,17 +330,24 @@ pub(super) fn route_of(
         return Ok(None);
     }
     let is_listing = opened.operation.lists_models()
-        && route::models_of(s, opened.workload, caller.map(|caller| &**caller)).is_some();
+        && route::models_of(
+            s,
+            opened.workload,
+            caller.map(|caller| &**caller),
+            head.path(),
+        )
+        .is_some();
     if is_listing {
         return Ok(None);
     }
-    grant(opened, caller, call, s).map(|chosen| Some(chosen.grant.route))
+    grant(opened, head, caller, call, s).map(|chosen| Some(chosen.grant.route))
 }
 
 /// The grant that takes the call.
 #[inline(always)]
 fn grant<'s>(
     opened: Opened,
+    head: &RequestHead,
     caller: Option<&Arc<Caller>>,
     call: Option<&CallHead>,
     s: &'s Snapshot,
@@ -330,6 +361,9 @@ fn grant<'s>(
     }
     match (call, asked) {
         (Some(_), None) => route::unrestricted(s, opened.workload),
+        (None, _) if opened.operation.lists_models() => {
+            route::for_listing(s, opened.workload, head.path())
+        }
         (None, _) => unread_grant(opened, s),
         (_, asked) => route::choose(s, opened.workload, asked),
     }

@@ -7,10 +7,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use wire::call::CallHead;
 use wire::head::RequestHead;
 
 use super::admission::{self, Opened};
+use super::placing::Placing;
 use super::{ANSWER_WITHIN, Ask, Env, Exchange, OUT_OF_ORDER, Question, Stage, Verdict};
 use crate::authorizer::{Asked, Authorization, Authorizer};
 use crate::refusal::Refusal;
@@ -21,6 +23,7 @@ use crate::snapshot::Snapshot;
 pub(super) struct CallQuestion {
     opened: Opened,
     call: Option<CallHead>,
+    placing: Option<Box<Placing>>,
 }
 
 impl Exchange {
@@ -31,14 +34,24 @@ impl Exchange {
         authorizer: &Arc<dyn Authorizer>,
         opened: Opened,
         call: Option<&mut CallHead>,
+        (head, body): (&RequestHead, &[Bytes]),
         s: &Snapshot,
     ) -> Result<Verdict, Refusal> {
         let model = call.as_deref().and_then(|call| call.model.as_deref());
         self.record.model_asked = model.map(Box::from);
         let caller = self.record.caller.as_ref();
-        self.record.route = admission::route_of(opened, caller, call.as_deref(), s)?;
+        self.record.route = admission::route_of(opened, head, caller, call.as_deref(), s)?;
         let call = call.map(std::mem::take);
-        self.stage = Stage::Asking(Box::new(CallQuestion { opened, call }));
+        // The body is not at hand when the answer comes.
+        let placing = match (s.is_balanced, self.record.route) {
+            (true, Some(route)) => Placing::of(route, &self.record, (head, body), s),
+            _ => None,
+        };
+        self.stage = Stage::Asking(Box::new(CallQuestion {
+            opened,
+            call,
+            placing,
+        }));
         Ok(asked(authorizer))
     }
 
@@ -68,8 +81,12 @@ impl Exchange {
                 self.read(env)
             }
             Stage::Asking(asking) => {
-                let CallQuestion { opened, mut call } = *asking;
-                self.decide(opened, head, call.as_mut(), env)
+                let CallQuestion {
+                    opened,
+                    mut call,
+                    placing,
+                } = *asking;
+                self.decide(opened, head, call.as_mut(), |_, _, _| placing, env)
             }
             Stage::Idle | Stage::LoggingIn | Stage::Identifying(_) | Stage::Active(_) => {
                 Err(OUT_OF_ORDER)

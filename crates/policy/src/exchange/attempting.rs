@@ -13,9 +13,10 @@ use wire::filter::{Chain, Filter};
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
+use super::placing::Placing;
 use super::verdict::{Ask, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
-use crate::attempt::{Failure, Sent, asked, may_ask_for_time};
+use crate::attempt::{Failure, Sent, Wanted, asked, may_ask_for_time};
 use crate::credential::{Credential, UpstreamAuth};
 use crate::id::EndpointId;
 use crate::operation::Operation;
@@ -42,13 +43,21 @@ impl Running<'_> {
     }
 
     /// Another attempt, if there is an endpoint for one; `last` is how the one before failed.
-    fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
+    pub(super) fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
+        if self.call.placing.is_some()
+            && let Some(asked) = self.ask_picker(last, env)
+        {
+            return asked;
+        }
         let attempts = &mut self.call.attempts;
         let may_reuse = !attempts.needs_new_connection();
         let model = quota_of(self.record);
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
-        let Some(endpoint) = upstreams.next(attempts, model, s, now) else {
+        let placing = self.call.placing.as_deref();
+        let prompt = placing.map(Placing::prompt);
+        let wanted = Wanted { model, prompt };
+        let Some(endpoint) = upstreams.next(attempts, wanted, s, now) else {
             let refusal = match upstreams.waits(attempts, model, s, now) {
                 Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
                 None if attempts.are_closed(s) => Refusal::RouteClosed,
@@ -61,6 +70,9 @@ impl Running<'_> {
         self.record.endpoint = Some(endpoint);
         self.record.backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
         self.call.sent.set(Sent::Nothing);
+        if self.call.placing.is_some() {
+            self.place(endpoint, env);
+        }
         let next = To {
             endpoint,
             may_reuse,
@@ -187,6 +199,9 @@ impl Running<'_> {
         }
         if self.attempt_ended(Ok(head.status), false, env) {
             return self.attempt_again(Failure::Status(head.status), env);
+        }
+        if self.call.placing.is_some() {
+            self.served(head, env.snapshot);
         }
         self.answered(head, env)
     }
@@ -386,7 +401,7 @@ pub(super) fn filters<'s>(record: &Record, s: &'s Snapshot) -> [&'s Chain; 2] {
 
 /// The model whose quota a call uses at its provider; `None` for a call of which no tokens are counted, which
 /// providers limit apart.
-fn quota_of(record: &Record) -> Option<&str> {
+pub(super) fn quota_of(record: &Record) -> Option<&str> {
     let is_metered = record.operation.is_some_and(Operation::is_metered);
     record.model_sent.as_deref().filter(|_| is_metered)
 }

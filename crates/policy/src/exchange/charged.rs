@@ -92,6 +92,8 @@ impl Running<'_> {
             is_whole |= left.rest == DisconnectOutcome::ReadToEnd;
             finished.rest = Some(left.rest);
         }
+        // It runs nowhere any more, whoever still reads its record.
+        active.placing = None;
         finished.span = active.span.take();
         if let Some(span) = &mut finished.span {
             span.end(whole);

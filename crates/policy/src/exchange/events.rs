@@ -80,6 +80,7 @@ impl Exchange {
             Answer::Authorized(answer) => self.told_whether(head, answer, env),
             Answer::Minted(credential) => self.of_a_call(|call| call.minted(credential, env)),
             Answer::Counted(tokens) => self.of_a_call(|call| call.counted(tokens)),
+            Answer::Picked(picked) => self.of_a_call(|call| call.picked(picked, env)),
             Answer::LoggedIn(reply) if matches!(self.stage, Stage::LoggingIn) => {
                 Ok(self.logged_in(reply, env.snapshot))
             }

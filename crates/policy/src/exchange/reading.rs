@@ -13,6 +13,7 @@ use wire::head::RequestHead;
 use wire::meter::Form;
 
 use super::admission::{self, Admitted, Decision, NoExchange, Opened};
+use super::placing::Placing;
 use super::response::Metering;
 use super::verdict::{Ask, Question, Verdict};
 use super::{
@@ -25,12 +26,13 @@ use crate::credential::{self, Given};
 use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unidentified};
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven};
-use crate::operation::Operation;
+use crate::operation::{Operation, Unknown};
+use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route;
 use crate::secret::Secret;
 use crate::snapshot::{Route, Snapshot};
-use crate::web::{self, Sender};
+use crate::web::{self, Hosts, Origins, Sender};
 
 /// Below this rate, after the time that it may be silent, a body is refused.
 const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
@@ -57,6 +59,17 @@ pub(super) struct Reading {
     pub(super) is_asking: bool,
 }
 
+/// Whether a call is of a gate with listeners that answers for every host and says nothing of pages, and is none of the gate's own
+/// API: which pages may make it, its service says.
+#[cold]
+fn is_for_services(head: &RequestHead, s: &Snapshot) -> bool {
+    s.web.hosts == Hosts::Any
+        && s.web.origins == Origins::None
+        && s.login.is_none()
+        && s.plain.may_take(head)
+        && matches!(Operation::of(head.method, head.path()), Err(Unknown::Path))
+}
+
 impl Exchange {
     pub(super) fn head(
         &mut self,
@@ -67,7 +80,11 @@ impl Exchange {
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
-        match web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin))? {
+        let sender = match !s.listeners.is_empty() && is_for_services(head, s) {
+            true => Sender::Client,
+            false => web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin))?,
+        };
+        match sender {
             Sender::Client => {}
             Sender::Page(origin) => self.asked_by(origin),
             Sender::Preflight(origin) => {
@@ -276,18 +293,21 @@ impl Exchange {
             call.look_inside(opened.operation, body);
         }
         if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
-            return self.ask_about(authorizer, opened, call, s);
+            return self.ask_about(authorizer, opened, call, (head, body), s);
         }
-        self.decide(opened, head, call, env)
+        let placing =
+            |route, record: &Record, s: &Snapshot| Placing::of(route, record, (head, body), s);
+        self.decide(opened, head, call, placing, env)
     }
 
-    /// Whether a call that was read goes on, and where.
+    /// Whether a call that was read goes on, and where. `placing` gives what is kept of it for balancers.
     #[inline(always)]
     pub(super) fn decide(
         &mut self,
         opened: Opened,
         head: &RequestHead,
         mut call: Option<&mut CallHead>,
+        placing: impl FnOnce(RouteId, &Record, &Snapshot) -> Option<Box<Placing>>,
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
@@ -327,6 +347,7 @@ impl Exchange {
         let mut route = None;
         let decided = admission::admit(
             opened,
+            head,
             self.record.caller.as_ref(),
             may,
             call.as_deref(),
@@ -351,7 +372,11 @@ impl Exchange {
                 return Ok(Verdict::Models { names, one });
             }
         };
-        Ok(self.admitted(admitted, opened, head, call, env))
+        let placing = match s.is_balanced {
+            true => placing(admitted.route, &self.record, s),
+            false => None,
+        };
+        Ok(self.admitted(admitted, opened, head, call, placing, env))
     }
 
     /// The call says who is behind it, and is believed.
@@ -378,6 +403,7 @@ impl Exchange {
         opened: Opened,
         head: &RequestHead,
         call: Option<&mut CallHead>,
+        placing: Option<Box<Placing>>,
         env: &mut Env<'_>,
     ) -> Verdict {
         self.record.listed = admitted.listed;
@@ -412,6 +438,7 @@ impl Exchange {
             metering: Metering::Nothing,
             form: Form::Unread,
             left: None,
+            placing,
         });
         let route = env.snapshot.route(admitted.route);
         Verdict::Ask(Ask {

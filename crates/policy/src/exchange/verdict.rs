@@ -20,6 +20,7 @@ use crate::id::EndpointId;
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::login::{Login, LoginReply, LoginStep};
 use crate::operation::Operation;
+use crate::picker::{Picked, PickedCall, Picker};
 use crate::prompt_counter::{AskedPrompt, PromptCounter};
 use crate::record::Wait;
 use crate::refusal::Refusal;
@@ -139,6 +140,8 @@ pub enum Question {
     Mint(Arc<dyn Minter>, Option<Secret>),
     /// What does this prompt come to?
     Count(Arc<dyn PromptCounter>, Box<AskedPrompt>),
+    /// Which endpoint of a pool takes this call?
+    Pick(Arc<dyn Picker>, Box<PickedCall>),
 }
 
 impl Question {
@@ -152,6 +155,7 @@ impl Question {
             Self::Authorize(_) => Some(Wait::Authorization),
             Self::Mint(..) => Some(Wait::Credential),
             Self::Count(..) => Some(Wait::Count),
+            Self::Pick(..) => Some(Wait::Pick),
         }
     }
 }
@@ -171,6 +175,8 @@ pub enum Answer {
     Minted(Arc<Credential>),
     /// What a prompt comes to, where that is known.
     Counted(Option<u64>),
+    /// Which endpoints were picked.
+    Picked(Picked),
     /// Nobody could answer.
     Unanswered,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_named, choose, model_named, models, models_of, unrestricted};
+use super::{check_named, choose, for_listing, model_named, models_of, unrestricted};
 use crate::caller::Caller;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{RouteId, WorkloadId};
@@ -24,7 +24,7 @@ fn chosen(s: &Snapshot, model: Option<&str>) -> Option<RouteId> {
 }
 
 fn offered(s: &Snapshot, workload: u32) -> Option<Vec<String>> {
-    let names = models(s, WorkloadId(workload))?;
+    let names = models_of(s, WorkloadId(workload), None, "/v1/models")?;
     Some(names.iter().map(|n: &Arc<str>| n.to_string()).collect())
 }
 
@@ -129,6 +129,42 @@ fn where_nothing_is_declared_the_backend_must_be_asked() {
 }
 
 #[test]
+fn where_routes_lead_to_several_backends_one_is_asked_for_its_own_models_alone() {
+    let near = BackendPlan {
+        name: "near",
+        models: &["gpt-4"],
+        ..ONE
+    };
+    let far = BackendPlan { name: "far", ..ONE };
+    let s = snapshot(&[
+        RoutePlan {
+            backends: &[near],
+            ..plan(&["gpt-*"])
+        },
+        RoutePlan {
+            backends: &[far],
+            ..plan(&["claude-*"])
+        },
+    ]);
+    let listed = |path: &str| models_of(&s, WorkloadId(0), None, path);
+    let known = Some(vec![Arc::from("gpt-4")]);
+    assert_eq!(listed("/v1/models"), known);
+    assert_eq!(listed("/v1/models/gpt-4"), known);
+    let asked = |path| {
+        let chosen = for_listing(&s, WorkloadId(0), path);
+        chosen.map(|chosen| chosen.grant.route).ok()
+    };
+    for (path, route) in [
+        ("/v1/models/gpt-5", Some(RouteId(0))),
+        ("/v1/models/claude-x", Some(RouteId(1))),
+        ("/v1/models/other", None),
+    ] {
+        assert_eq!(listed(path), None, "{path}");
+        assert_eq!(asked(path), route, "{path}");
+    }
+}
+
+#[test]
 fn one_model_is_shown_by_its_name_as_clients_encode_it() {
     let names: Vec<Arc<str>> = ["gpt-4", "qwen/3 coder"].map(Arc::from).to_vec();
     let shown = |path| model_named(&names, path).map(|one| one.map(|name| &**name));
@@ -194,7 +230,7 @@ fn a_callers_own_models_are_listed_where_names_are_known_and_else_asked_of_the_b
     let exact = || ModelPattern::Exact("a".into());
     let prefix = || ModelPattern::Prefix("b-".into());
     let listed = |s: &Snapshot, caller: &Caller| {
-        let names = models_of(s, WorkloadId(0), Some(caller))?;
+        let names = models_of(s, WorkloadId(0), Some(caller), "/v1/models")?;
         Some(
             names
                 .iter()

@@ -5,12 +5,14 @@
 
 mod apart;
 mod attempts;
+mod balancing;
 mod callers;
 mod editing;
 mod kept;
 mod looking;
 mod opening;
 mod overdraft;
+mod picking;
 mod plain;
 mod reserving;
 mod routing;

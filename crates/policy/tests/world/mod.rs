@@ -11,7 +11,7 @@ use policy::budget::{Budget, Calendar, Every, Scope, Unit};
 use policy::caller::{Caller, Peer};
 use policy::clock::Mono;
 use policy::estimate::Estimator;
-use policy::exchange::{Env, Exchange, Finished, Plan, Verdict};
+use policy::exchange::{Answer, Env, Exchange, Finished, Plan, Verdict};
 use policy::id::{BudgetId, LimitId, RouteId};
 use policy::price::Charge;
 use policy::revision::Revision;
@@ -189,6 +189,13 @@ impl World {
         event: impl FnOnce(&mut Exchange, &mut Env<'_>) -> Verdict,
     ) {
         asked.verdict = event(&mut asked.exchange, &mut self.env());
+    }
+
+    /// What it asked is answered so.
+    pub(crate) fn told(&mut self, asked: &mut Asked, answer: Answer) {
+        let (head, peer) = (&asked.head, self.peer.clone());
+        let (exchange, env) = (&mut asked.exchange, &mut self.env());
+        asked.verdict = exchange.answer(answer, head, &peer, env);
     }
 
     /// What its worker has learned of the calls of a route.

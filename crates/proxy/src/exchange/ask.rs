@@ -119,6 +119,10 @@ fn begin(
             let asked = counter.count(*prompt);
             Box::pin(async { Answer::Counted(asked.await) })
         }
+        Question::Pick(picker, call) => {
+            let asked = picker.pick(*call);
+            Box::pin(async { Answer::Picked(asked.await) })
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn run<D: Downstream>(
     let worker = Rc::clone(active.worker());
     relay::begin(active, response, relay, client);
     let now = worker.now();
-    active.exchange.timing.first_byte(now, false);
+    active.exchange.answers(now, false);
     let mut tunnel = Tunnel {
         worker: &worker,
         active,

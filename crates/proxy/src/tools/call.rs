@@ -181,11 +181,6 @@ impl Call {
             Ok(counted) => counted,
             Err(ended) => return Err(self.ended(ended)),
         };
-        let (record, estimate) = (counted.record(), counted.estimate());
-        let snapshot = view.snapshot();
-        self.entry = self
-            .worker
-            .ledger(|ledger| ledger.admit(snapshot, record, estimate, None));
         self.stage = Stage::Counted(Box::new(counted));
         Ok(())
     }
@@ -202,10 +197,11 @@ impl Call {
         let known = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Known(known) => known,
             Stage::Counted(counted) => {
-                match env(&view, now, |env| counted.authorize(asked, chosen, env)) {
-                    Ok(admitted) => self.stage = Stage::Admitted(Box::new(admitted)),
+                let admitted = match env(&view, now, |env| counted.authorize(asked, chosen, env)) {
+                    Ok(admitted) => admitted,
                     Err(ended) => return Err(self.ended(ended)),
-                }
+                };
+                self.admitted(admitted);
                 return Ok(());
             }
             other => {
@@ -225,13 +221,18 @@ impl Call {
             Ok(admitted) => admitted,
             Err(ended) => return Err(self.ended(ended)),
         };
+        self.admitted(admitted);
+        Ok(())
+    }
+
+    /// It may run: the ledger knows of it before a server does.
+    fn admitted(&mut self, admitted: Admitted) {
         let (record, estimate) = (admitted.record(), admitted.estimate());
-        let snapshot = view.snapshot();
+        let snapshot = self.view.snapshot();
         self.entry = self
             .worker
             .ledger(|ledger| ledger.admit(snapshot, record, estimate, None));
         self.stage = Stage::Admitted(Box::new(admitted));
-        Ok(())
     }
 
     /// Refuses it: it was sent to nobody. It holds nothing, unless it was counted before.

@@ -240,6 +240,14 @@ fn seldom<'a>(mut out: JsonWriter<'a>, extra: &Extra) -> JsonWriter<'a> {
         let dropped = extra.dropped.join(",");
         out = out.text(const { &opening("dropped") }, Some(&dropped));
     }
+    if let Some(chosen) = &extra.chosen {
+        out = out.text(const { &opening("chosen_by") }, Some(chosen.why.as_str()));
+        if chosen.prompt > 0 {
+            out = out
+                .number(const { &key("prefix_bytes") }, Some(chosen.seen))
+                .number(const { &key("prompt_bytes") }, Some(chosen.prompt));
+        }
+    }
     let method = Some(extra.method).filter(|method| !method.is_empty());
     out = out.text(const { &opening("mcp_method") }, method);
     match extra.named.as_deref().and_then(kept) {

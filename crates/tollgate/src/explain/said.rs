@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use ledger::report::wrapped;
+use policy::balancing::By;
 use policy::budget::Unit;
 use policy::limit::Window;
 use policy::operation::Operation;
@@ -55,6 +56,9 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
         "model_sent": record.model_sent.as_deref(),
         "translated": translated(record, s)
             .map(|(backend, becomes)| (backend.to_owned(), becomes.map(Operation::as_str).into()))
+            .collect::<serde_json::Map<String, Value>>(),
+        "balancing": balanced(outcome, s)
+            .map(|(backend, by, _)| (backend.to_owned(), by.as_str().into()))
             .collect::<serde_json::Map<String, Value>>(),
         "limits": limits(outcome, s),
         "budgets": budgets(record, s),
@@ -123,6 +127,21 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
             &format!("{} to {}{sent}", route.name, backends.join(", then ")),
         );
     }
+    for (backend, by, endpoints) in balanced(outcome, s) {
+        let what = match by {
+            By::RoundRobin => "each takes its turn",
+            By::LeastRequest => "the one with the fewest calls of the gate takes it",
+            By::LeastLoad => "the one with the least to do takes it",
+            By::PrefixCache => {
+                "the one that has the least to do with it takes it: less of its prompt where it has seen the beginning"
+            }
+        };
+        let told = format!(
+            "{}: of {endpoints} addresses of {backend} {what}",
+            by.as_str()
+        );
+        line("balancing", &told);
+    }
     if let (None, Some(tool)) = (refused, &outcome.tool) {
         line(
             "tool",
@@ -156,6 +175,17 @@ fn backends<'s>(outcome: &Outcome, s: &'s Snapshot) -> Vec<&'s str> {
     let all = route.map_or(&[][..], |route| &route.backends);
     let ids = own.as_ref().map_or(all, std::slice::from_ref).iter();
     ids.filter_map(|id| Some(&*s.backend(*id)?.name)).collect()
+}
+
+/// The backends whose addresses are chosen by more than weight: how, and among how many.
+fn balanced<'s>(outcome: &Outcome, s: &'s Snapshot) -> impl Iterator<Item = (&'s str, By, usize)> {
+    let route = outcome.record.route.and_then(|id| s.route(id));
+    let backends = route.into_iter().flat_map(|route| &route.backends);
+    let backends = backends.filter_map(|id| s.backend(*id));
+    backends.filter_map(|backend| {
+        let by = backend.balancer.as_ref()?.by();
+        Some((&*backend.name, by, backend.endpoints.len()))
+    })
 }
 
 /// Why nobody sees the tool.

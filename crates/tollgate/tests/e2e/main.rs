@@ -5,6 +5,7 @@
 //! Not here: what can be shown without a process (unit tests and vectors).
 
 mod admin;
+mod balancing;
 mod bodies;
 mod browser;
 mod browser_login;
@@ -21,6 +22,7 @@ mod counting;
 mod credentials;
 mod deploy;
 mod drain;
+mod endpoint_picker;
 mod failover;
 mod fixture;
 mod forward_proxy;

@@ -26,6 +26,7 @@ const KNOWN: &[&str] = &[
     "function_call",
     "tool_call_id",
     "timestamp",
+    "usage",
     "valid",
     "refusal",
 ];
@@ -123,11 +124,28 @@ pub(super) fn arguments_of(value: Json) -> Arguments {
     }
 }
 
-/// Messages of a list, with the times that they carry.
-pub(super) fn messages(
-    all: Json,
-    tally: &mut Tally,
-) -> Result<(Vec<Message>, Vec<Option<f64>>), Fault> {
+/// What was recorded beside a message.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Beside {
+    /// When an answer was complete, or anything else was known, in seconds.
+    pub(super) at: Option<f64>,
+    /// Tokens of an answer, as its engine reported them.
+    pub(super) tokens: Option<u32>,
+}
+
+impl Beside {
+    fn of(message: &Json) -> Self {
+        let usage = message.get("usage");
+        let tokens = usage.and_then(|usage| usage.get("completion_tokens")?.as_u64());
+        Self {
+            at: message.get("timestamp").and_then(seconds),
+            tokens: tokens.and_then(|tokens| u32::try_from(tokens).ok()),
+        }
+    }
+}
+
+/// Messages of a list, with what they carry beside.
+pub(super) fn messages(all: Json, tally: &mut Tally) -> Result<(Vec<Message>, Vec<Beside>), Fault> {
     let Json::Array(all) = all else {
         return Err(Fault::broken("no_messages", "its messages are no list"));
     };
@@ -135,10 +153,9 @@ pub(super) fn messages(
         let says = format!("has {} messages, at most 20,000 are read", all.len());
         return Err(Fault::broken("too_many_messages", says));
     }
-    let times = all.iter().map(|one| one.get("timestamp").and_then(seconds));
-    let times = times.collect();
+    let beside = all.iter().map(Beside::of).collect();
     let messages: Result<Vec<_>, _> = all.into_iter().map(|one| message(one, tally)).collect();
-    Ok((messages?, times))
+    Ok((messages?, beside))
 }
 
 /// A list of tools, of which only objects are kept.
@@ -166,7 +183,7 @@ pub(super) fn linear(
     id: String,
     tools: Vec<Json>,
     messages: Vec<Message>,
-    times: &[Option<f64>],
+    beside: &[Beside],
 ) -> Result<Conversation, Fault> {
     let mut decisions = Vec::new();
     let mut answered = None;
@@ -175,7 +192,7 @@ pub(super) fn linear(
             continue;
         }
         if place > 0 {
-            decisions.push(decision(place, Some(place), answered, times));
+            decisions.push(decision(place, Some(place), answered, beside));
         }
         answered = Some(place);
     }
@@ -199,16 +216,16 @@ pub(super) fn decision(
     length: usize,
     answer: Option<usize>,
     answered: Option<usize>,
-    times: &[Option<f64>],
+    beside: &[Beside],
 ) -> Decision {
-    let time = |place: usize| times.get(place).copied().flatten();
+    let time = |place: usize| beside.get(place)?.at;
     let asked = length.checked_sub(1).filter(|last| Some(*last) != answered);
     let think = answered.and_then(time).zip(asked.and_then(time));
     Decision {
         prompt: (0..length).collect(),
         answer,
         think: think.and_then(|(from, to)| between(from, to)),
-        answer_tokens: None,
+        answer_tokens: answer.and_then(|place| beside.get(place)?.tokens),
     }
 }
 

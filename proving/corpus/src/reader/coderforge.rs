@@ -22,8 +22,8 @@ fn session(mut row: Json, name: &str, tally: &mut Tally) -> Result<Conversation,
     let tools_text = inner_json(row.take("tools"), "tools", tally)?;
     let tools = tools(Some(tools_text), tally);
     let all = inner_json(row.take("messages"), "messages", tally)?;
-    let (messages, times) = messages(all, tally)?;
-    let mut session = linear(name.to_owned(), tools, messages, &times)?;
+    let (messages, beside) = messages(all, tally)?;
+    let mut session = linear(name.to_owned(), tools, messages, &beside)?;
     session.licence = row.text("license").map(str::to_owned);
     Ok(session)
 }

@@ -30,6 +30,6 @@ pub(super) const READER: Rows = Rows {
 fn session(mut row: Json, name: &str, tally: &mut Tally) -> Result<Conversation, Fault> {
     row.drop_nulls();
     let tools = tools(row.take("tools"), tally);
-    let (messages, times) = messages(row.take("trajectory").unwrap_or_default(), tally)?;
-    linear(name.to_owned(), tools, messages, &times)
+    let (messages, beside) = messages(row.take("trajectory").unwrap_or_default(), tally)?;
+    linear(name.to_owned(), tools, messages, &beside)
 }

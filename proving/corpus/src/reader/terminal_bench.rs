@@ -107,12 +107,12 @@ fn exported(
     let mut offered = inner_json(row.take("tool_definitions"), "tool_definitions", tally)?;
     conversations.drop_nulls();
     offered.drop_nulls();
-    let (messages, times) = messages(conversations, tally)?;
+    let (messages, beside) = messages(conversations, tally)?;
     linear(
         name.to_owned(),
         tools(Some(offered), tally),
         messages,
-        &times,
+        &beside,
     )
 }
 

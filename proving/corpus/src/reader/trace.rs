@@ -1,4 +1,4 @@
-//! Published traces of arrivals as sessions: Mooncake's and Alibaba's lines of JSON, Azure's CSV.
+//! Published traces of arrivals as sessions: Mooncake's and Alibaba's lines of JSON, Azure's and BurstGPT's CSV, ServeGen's clients.
 //!
 //! A trace has moments, lengths and, in lines of JSON, names of blocks (`hash_ids`), and no text. Each arrival becomes a session
 //! of one request whose prompt has that many words of one token each: a block of the same name has the same words in each
@@ -8,7 +8,7 @@
 //! Not here: reading the forms (`experiment::arrivals`), moments.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use experiment::arrivals::{Trace, Traced};
 use experiment::random::Rng;
@@ -68,7 +68,13 @@ impl Reader for TraceReader {
         let text = String::from_utf8(bytes).map_err(|error| format(error.to_string()))?;
         let name = unit.file.file_name().unwrap_or_default();
         let name = name.to_string_lossy();
-        let trace = Trace::parse(&name, &text).map_err(|error| format(error.to_string()))?;
+        let trace = if Trace::is_servegen(&text) {
+            let lengths = lengths_beside(&unit.file, &name)?;
+            Trace::servegen(&name, &text, lengths.as_deref())
+        } else {
+            Trace::parse(&name, &text)
+        };
+        let trace = trace.map_err(|error| format(error.to_string()))?;
         for (number, arrival) in (0_u64..).zip(trace.arrivals()) {
             let position = Position {
                 file: unit.file.clone(),
@@ -85,6 +91,25 @@ impl Reader for TraceReader {
         }
         Ok(())
     }
+}
+
+/// What stands in the file beside a client's windows of ServeGen: `chunk-7-dataset.json` beside `chunk-7-trace.csv`.
+fn lengths_beside(windows: &Path, name: &str) -> Result<Option<String>, ReadError> {
+    let Some(client) = name.strip_suffix("-trace.csv") else {
+        return Ok(None);
+    };
+    let path = windows.with_file_name(format!("{client}-dataset.json"));
+    if !path.exists() {
+        return Ok(None);
+    }
+    let format = |says: String| ReadError::Format {
+        path: path.clone(),
+        says,
+    };
+    let bytes = whole(&path, MOST_BYTES)?;
+    let bytes = bytes.ok_or_else(|| format("has more than 1 GiB".into()))?;
+    let text = String::from_utf8(bytes).map_err(|error| format(error.to_string()))?;
+    Ok(Some(text))
 }
 
 impl TraceReader {
@@ -211,6 +236,41 @@ mod tests {
         assert_eq!(prompts[0], prompts[2], "equal arrivals stay");
         let ids: Vec<&str> = all.iter().map(|one| &*one.id).collect();
         assert_eq!(ids[..2], ["mooncake.jsonl-0", "mooncake.jsonl-1"]);
+    }
+
+    #[test]
+    fn a_client_of_servegen_has_the_lengths_of_the_file_beside_its_windows() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("chunk-7-trace.csv");
+        std::fs::write(&file, "0,0.1,1.0,Exponential,0,0\n").expect("a file");
+        let lengths = r#"{"0": {"input_tokens": "{12: 1.0}", "output_tokens": "{3: 1.0}"}}"#;
+        let lengths_at = dir.path().join("chunk-7-dataset.json");
+        let reader = TraceReader {
+            blocks: Blocks::default(),
+            seed: 7,
+        };
+        let read = |file: &Path| {
+            let mut all = Vec::new();
+            let mut take = |_, session: Result<Conversation, super::super::Fault>| {
+                all.push(session.expect("a session"));
+                ControlFlow::Continue(())
+            };
+            let units = reader.units(&[file.to_owned()]).expect("a unit");
+            reader
+                .read(&units[0], &mut Sink::new(&mut take))
+                .expect("a trace");
+            all
+        };
+        let without = read(&file);
+        std::fs::write(&lengths_at, lengths).expect("a file");
+        let with = read(&file);
+        assert!((30..100).contains(&with.len()), "{}", with.len());
+        assert_eq!(with.len(), without.len());
+        assert!(
+            with.iter()
+                .all(|one| words_of(one).len() == 12 && one.decisions[0].answer_tokens == Some(3))
+        );
+        assert!(without.iter().all(|one| words_of(one).len() == 1));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! Not here: reading files; pauses inside sessions.
 
 mod azure;
+mod burstgpt;
 mod mooncake;
+mod servegen;
 #[cfg(test)]
 mod tests;
 
@@ -55,20 +57,81 @@ impl PartialEq for Trace {
 }
 
 impl Trace {
-    /// Reads either form, told apart by the first character: `{` begins Mooncake's, anything else is Azure's.
+    /// Reads any form, told apart by the first line: `{` begins Mooncake's, a header BurstGPT's and Azure's, six fields without one
+    /// ServeGen's.
     ///
     /// Azure's is CSV with the header `TIMESTAMP,ContextTokens,GeneratedTokens` and moments such as
     /// `2023-11-16 18:17:03.9799600`. Mooncake's is a JSON object on each line with `timestamp` (milliseconds),
-    /// `input_length`, `output_length` and `hash_ids`; other members are left unread.
+    /// `input_length`, `output_length` and `hash_ids`; other members are left unread. BurstGPT's is CSV whose header has `Timestamp`
+    /// (seconds), `Request tokens` and `Response tokens`. ServeGen's is a client's windows, from which arrivals are drawn; without its
+    /// other file all are one token long ([`Trace::servegen`]).
     ///
     /// # Errors
     /// A line that is not of the form, or before the one above it in time; a trace without arrivals.
     pub fn parse(name: &str, text: &str) -> Result<Self, TraceError> {
         if text.trim_start().starts_with('{') {
-            Self::mooncake(name, text)
+            return Self::mooncake(name, text);
+        }
+        let first = numbered(text).next().map_or("", |(_, line)| line);
+        if burstgpt::columns(first).is_some() {
+            Self::burstgpt(name, text)
+        } else if servegen::is_window(first) {
+            Self::servegen(name, text, None)
         } else {
             Self::azure(name, text)
         }
+    }
+
+    /// Whether a text is a client's windows of ServeGen, whose lengths stand in another file.
+    #[must_use]
+    pub fn is_servegen(text: &str) -> bool {
+        let first = numbered(text).next();
+        first.is_some_and(|(_, line)| servegen::is_window(line))
+    }
+
+    /// Reads BurstGPT's form.
+    ///
+    /// # Errors
+    /// As of [`Trace::parse`].
+    pub fn burstgpt(name: &str, text: &str) -> Result<Self, TraceError> {
+        let mut lines = numbered(text);
+        let header = lines.next();
+        let columns = header.and_then(|(_, header)| burstgpt::columns(header));
+        let Some(columns) = columns else {
+            let says = "the header with Timestamp, Request tokens and Response tokens is missing";
+            return Err(error(name, 1, says.into()));
+        };
+        Self::of(name, lines, |line| burstgpt::read(line, columns))
+    }
+
+    /// Draws the arrivals of one of ServeGen's clients: of its windows, and of its lengths where the other file is given. They are
+    /// the same each time.
+    ///
+    /// # Errors
+    /// As of [`Trace::parse`]; lengths that cannot be read are an error of line 1.
+    pub fn servegen(name: &str, windows: &str, lengths: Option<&str>) -> Result<Self, TraceError> {
+        let lengths = lengths.map(servegen::Dataset::parse).transpose();
+        let lengths = lengths.map_err(|says| error(name, 1, format!("its lengths: {says}")))?;
+        let lengths = lengths.unwrap_or_default();
+        let mut all = Vec::new();
+        for (line, text) in numbered(windows) {
+            let window = servegen::window(text).map_err(|says| error(name, line, says))?;
+            let before = all.last().map(|before| servegen::begins(*before));
+            if before.is_some_and(|before| before >= servegen::begins(window)) {
+                return Err(error(name, line, "comes before the line above it".into()));
+            }
+            all.push(window);
+        }
+        let mut arrivals: Vec<Traced> = Vec::new();
+        for (at, window) in all.iter().enumerate() {
+            let next = all.get(at + 1).map(|next| servegen::begins(*next));
+            arrivals.extend(servegen::arrivals(*window, next, &lengths));
+            if arrivals.len() > MOST_ARRIVALS {
+                let says = format!("more than {MOST_ARRIVALS} arrivals");
+                return Err(error(name, at + 1, says));
+            }
+        }
+        Self::from_first(name, arrivals)
     }
 
     /// Reads Azure's form.
@@ -132,6 +195,11 @@ impl Trace {
             }
             arrivals.push(arrival);
         }
+        Self::from_first(name, arrivals)
+    }
+
+    /// Moments count from the first.
+    fn from_first(name: &str, mut arrivals: Vec<Traced>) -> Result<Self, TraceError> {
         let Some(first) = arrivals.first().map(|first| first.at) else {
             return Err(error(name, 1, "has no arrivals".into()));
         };

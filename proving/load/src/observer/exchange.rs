@@ -46,6 +46,8 @@ pub enum Answers {
     Events,
     /// A JSON object that tells of no error.
     Json,
+    /// The result of a request of JSON-RPC, in one piece or by an event: one begins within the first half kilobyte.
+    Result,
 }
 
 /// How an exchange is heard.
@@ -318,6 +320,14 @@ impl ExchangeObserver<'_> {
             Answers::Json if heard.has_events || !heard.is_object => Err(Failure::Body),
             Answers::Json if event::is_error(&self.ear.kept) => Err(Failure::ErrorEvent),
             Answers::Json => Ok(()),
+            Answers::Result => {
+                let is_result = memchr::memmem::find(&self.ear.beginning, b"\"result\"").is_some();
+                if is_result {
+                    Ok(())
+                } else {
+                    Err(Failure::Body)
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Not here: members of the file (`scenario`), whether targets answer (`scrape::targets`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::rig::preset_of;
 use super::scenario::{CorpusSpec, OWN_TARGETS, Scenario, balancer};
@@ -70,25 +71,29 @@ fn started_parts(options: &Options, scenario: &Scenario, faults: &mut Faults) {
         let preset = crate::files::preset(&preset_of(scenario, preset));
         faults.of("engine.preset", preset);
     }
-    let (of, gateway) = match &options.gateway {
-        Some(gateway) => ("--gateway", Some(gateway)),
-        None => ("gateway.subject", scenario.gateway.as_ref()),
-    };
-    match gateway {
-        Some(gateway) if of == "--gateway" || gateway.exists() => {
-            match Subject::of(gateway) {
-                Ok(subject) => {
-                    program(options, of, &subject, faults);
-                    faults.of(of, subject.under_load());
-                }
-                Err(error) => faults.add(of, error),
-            }
+    for gateway in &options.gateway {
+        subject(options, "--gateway", gateway, faults);
+    }
+    match &scenario.gateway {
+        _ if !options.gateway.is_empty() => {}
+        Some(gateway) if gateway.exists() => {
+            subject(options, "gateway.subject", gateway, faults);
         }
         Some(_) => {} // the file's own fault
         None => faults.add(
             "gateway",
             "the scenario names none to start: name one with --gateway, or a running one with --target",
         ),
+    }
+}
+
+fn subject(options: &Options, of: &str, gateway: &Path, faults: &mut Faults) {
+    match Subject::of(gateway) {
+        Ok(subject) => {
+            program(options, of, &subject, faults);
+            faults.of(of, subject.under_load());
+        }
+        Err(error) => faults.add(of, error),
     }
 }
 

@@ -32,8 +32,18 @@ pub(super) struct Gateway {
 }
 
 impl Engine {
+    /// Starts as many as the scenario says, each in a directory of its own.
+    pub(super) fn start_all(scenario: &Scenario, dir: &Path) -> Result<Vec<Self>, String> {
+        match scenario.engine.replicas.unwrap_or(1) {
+            1 => Ok(vec![Self::start(scenario, dir)?]),
+            many => (1..=many)
+                .map(|nth| Self::start(scenario, &dir.join(nth.to_string())))
+                .collect(),
+        }
+    }
+
     /// Starts `prove engine` with the scenario's preset.
-    pub(super) fn start(scenario: &Scenario, dir: &Path) -> Result<Self, String> {
+    fn start(scenario: &Scenario, dir: &Path) -> Result<Self, String> {
         let preset = scenario.engine.preset.as_deref().unwrap_or_default();
         let [port, dcgm_port] = ports::two_free().map_err(|error| error.to_string())?;
         fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
@@ -72,6 +82,11 @@ impl Engine {
     }
 }
 
+/// What the port of an engine is called in a gateway's templates.
+pub(super) fn replica(nth: u32) -> String {
+    format!("replica-{nth}")
+}
+
 /// A preset beside the scenario goes before one of that name.
 pub(super) fn preset_of(scenario: &Scenario, preset: &str) -> String {
     let beside = scenario.beside(preset);
@@ -82,10 +97,12 @@ pub(super) fn preset_of(scenario: &Scenario, preset: &str) -> String {
 }
 
 impl Gateway {
-    /// Starts a gateway's directory in front of an upstream, which stands for all that these names stand for.
+    /// Starts a gateway's directory in front of an upstream, which stands for all that these names stand for, and of replicas, by
+    /// their numbers from 1.
     pub(super) fn start(
         subject: &Path,
         (upstream_port, named): (u16, Vec<String>),
+        replicas: &[u16],
         dir: &Path,
         cores: Option<f64>,
     ) -> Result<Self, NotStarted> {
@@ -94,13 +111,15 @@ impl Gateway {
         let subject = subject.map_err(|error| unusable(error.to_string()))?;
         let quota = cores.map(|cores| Ok((cores, Cgroup::make(None, cores)?)));
         let quota: Option<(f64, Cgroup)> = quota.transpose().map_err(unusable)?;
-        let names = named.into_iter();
+        let names = named.into_iter().map(|name| (name, upstream_port));
+        let replicas = replicas.iter().zip(1..);
+        let replicas = replicas.map(|(port, nth)| (replica(nth), *port));
         let started = Started::start(
             &subject,
             Surroundings {
                 home: dir.join(&subject.name),
                 upstream_port,
-                further_ports: names.map(|name| (name, upstream_port)).collect(),
+                further_ports: names.chain(replicas).collect(),
                 cgroup: quota.as_ref().map(|(_, group)| group.dir()),
             },
         )?;

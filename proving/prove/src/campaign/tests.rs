@@ -255,6 +255,7 @@ fn every_scenario_that_is_shipped_is_read_without_a_fault() {
         "white-paper-short",
         "small-kv-cache",
         "cfs-trap",
+        "inference-pool",
     ] {
         let scenario = Scenario::read(&Path::new(SCENARIOS).join(name), |_| Vec::new());
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
@@ -268,7 +269,10 @@ fn every_scenario_that_is_shipped_is_read_without_a_fault() {
             port: 1,
             admin_port: 2,
             upstream_port: 3,
-            further_ports: upstreams.into_iter().map(|name| (name, 3)).collect(),
+            further_ports: (upstreams.into_iter())
+                .chain((1..=scenario.engine.replicas.unwrap_or(0)).map(super::rig::replica))
+                .map(|name| (name, 3))
+                .collect(),
             issuer_port: 0,
             cores: 1,
             dir: dir.path().to_owned(),

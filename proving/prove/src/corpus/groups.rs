@@ -27,6 +27,9 @@ pub(super) struct Group {
     pub(super) sessions: Option<u64>,
     #[serde(default)]
     pub(super) licence: Option<String>,
+    /// Where it is published: of a recipe, for whoever fetches it.
+    #[serde(default)]
+    pub(super) source: Option<String>,
     #[serde(default)]
     pub(super) options: BTreeMap<String, String>,
 }

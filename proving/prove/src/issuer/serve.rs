@@ -1,7 +1,8 @@
 //! `prove issuer`: answers for the tokens of an issuer, in a process of its own.
 //!
 //! `POST /introspect` as RFC 7662 has it, for a client that proves who it is; `/authz/…` as Envoy asks over HTTP whether
-//! a call may be made; `/jwks.json`; `/asked`, how often each was asked.
+//! a call may be made; `TokenReview` and `SubjectAccessReview` as an API server of Kubernetes answers them; `/jwks.json`;
+//! `/asked`, how often each was asked.
 //! Invariant: what it was asked is counted before it is answered; a body has at most 64 KiB.
 //! Not here: making the tokens (`issuer`).
 
@@ -24,10 +25,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Asked, Role, claims, now_s};
+use super::{Asked, Role, USER, claims, now_s};
 use crate::host::{descriptors, ports};
 
 /// The file of opaque tokens, each with its holder's group, a line each.
@@ -37,6 +38,9 @@ pub(super) const KEYS: &str = "jwks.json";
 /// The name of whoever may ask about tokens, and its secret.
 const ASKER: (&str, &str) = ("tollgate", "s3cret");
 const BODY_BYTES_MAX: usize = 64 << 10;
+/// Where an API server of Kubernetes is asked.
+const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /// Where it listens; its files are in the current directory.
 #[derive(Debug, Args)]
@@ -119,6 +123,18 @@ impl Book {
                     Err(_) => said(StatusCode::BAD_REQUEST, "{}".into()),
                 }
             }
+            (&Method::POST, TOKEN_REVIEWS | ACCESS_REVIEWS) => {
+                let is_of_token = request.uri().path() == TOKEN_REVIEWS;
+                let body = Limited::new(request.into_body(), BODY_BYTES_MAX)
+                    .collect()
+                    .await;
+                let review = body.map(|body| serde_json::from_slice(&body.to_bytes()));
+                match review {
+                    Ok(Ok(review)) if is_of_token => self.token_review(&authorization, review),
+                    Ok(Ok(review)) => self.access_review(&authorization, review),
+                    Ok(Err(_)) | Err(_) => said(StatusCode::BAD_REQUEST, "{}".into()),
+                }
+            }
             (_, path) if path.starts_with("/authz/") => {
                 said(self.authorize(&authorization), "{}".into())
             }
@@ -147,6 +163,43 @@ impl Book {
             None => json!({ "active": false }),
         };
         said(StatusCode::OK, answer.to_string())
+    }
+
+    /// Whose token it is, as an API server of Kubernetes says it to whoever may ask.
+    fn token_review(&self, authorization: &str, mut review: Value) -> Response<Full<Bytes>> {
+        self.introspections.fetch_add(1, Ordering::Relaxed);
+        if !self.is_gate(authorization) {
+            return said(StatusCode::UNAUTHORIZED, "{}".into());
+        }
+        let token = review.pointer("/spec/token").and_then(Value::as_str);
+        let group = token.and_then(|token| self.groups.get(token));
+        review["status"] = match group {
+            Some(group) => json!({
+                "authenticated": true,
+                "user": { "username": USER, "uid": "1", "groups": [group] },
+                "audiences": review.pointer("/spec/audiences").cloned().unwrap_or_default(),
+            }),
+            None => json!({ "authenticated": false, "error": "unknown token" }),
+        };
+        said(StatusCode::CREATED, review.to_string())
+    }
+
+    /// Whether a user may do something, as an API server says it: those of one group may.
+    fn access_review(&self, authorization: &str, mut review: Value) -> Response<Full<Bytes>> {
+        self.authorizations.fetch_add(1, Ordering::Relaxed);
+        if !self.is_gate(authorization) {
+            return said(StatusCode::UNAUTHORIZED, "{}".into());
+        }
+        let groups = review.pointer("/spec/groups").and_then(Value::as_array);
+        let may =
+            groups.is_some_and(|groups| groups.iter().any(|group| group == Role::Inference.name()));
+        review["status"] = json!({ "allowed": may });
+        said(StatusCode::CREATED, review.to_string())
+    }
+
+    /// Whether the gate's own token was brought, which the API server knows.
+    fn is_gate(&self, authorization: &str) -> bool {
+        authorization.strip_prefix("Bearer ") == Some(ASKER.1)
     }
 
     /// Who calls, and whether those of its group may: what Envoy's filter would be told.

@@ -32,6 +32,8 @@ pub(crate) struct Steering {
     pub(crate) target: String,
     pub(crate) seed: u64,
     pub(crate) max_users: u32,
+    /// Whether all users together send each session once, and then leave.
+    pub(crate) once: bool,
     pub(crate) profiles: Vec<Said>,
     /// Of every request.
     pub(crate) headers: Vec<(String, String)>,
@@ -141,6 +143,7 @@ impl Steered {
         let request = TrafficRequest {
             seed: asked.seed,
             users: Users::OfEach(asked.max_users),
+            once: asked.once,
             connections: 1,
             ..request_of(&corpus, &asked.headers)?
         };

@@ -5,12 +5,12 @@
 use load::client::{Target, TargetError};
 
 /// What is asked of a base URL.
-pub(super) const PATH: &str = "/chat/completions";
+pub(crate) const PATH: &str = "/chat/completions";
 /// The version, where the URL has no path at all.
 const VERSION: &str = "/v1";
 
 /// Reads `http://HOST:PORT`, `…/v1` or `…/v1/chat/completions`; all are the same.
-pub(super) fn parse(url: &str) -> Result<Target, TargetError> {
+pub(crate) fn parse(url: &str) -> Result<Target, TargetError> {
     let base = url.trim_end_matches('/');
     let base = base.strip_suffix(PATH).unwrap_or(base);
     let target = Target::parse(base)?;

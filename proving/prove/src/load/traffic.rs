@@ -466,6 +466,18 @@ fn suggested(name: &str) -> Process {
     }
 }
 
+/// The head of requests that are of no corpus's run: with these headers, for this workload.
+pub(crate) fn head_with(headers: &[(String, String)], workload: &str) -> Result<Head, ReplayError> {
+    let headers = headers.iter();
+    let headers = headers.map(|(name, value)| Ok((name.clone(), Value::read(name, value)?)));
+    let asked = TrafficRequest {
+        headers: headers.collect::<Result<_, ReplayError>>()?,
+        path: super::target::PATH.into(),
+        ..TrafficRequest::default()
+    };
+    head(&asked, None, workload)
+}
+
 fn head(
     asked: &TrafficRequest,
     said: Option<&FileProfile>,
@@ -570,7 +582,7 @@ pub(super) fn named_arrivals(text: &str) -> Result<NamedArrivals, String> {
 }
 
 /// `NAME: VALUE`.
-pub(super) fn header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
         .ok_or_else(|| "write NAME: VALUE".to_owned())?;

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use load::client::Protocol;
 use load::observer::{Answers, Record};
 use load::run::{Plan, Shape, start};
 use load::source::{Fixed, Head, IdHeader};
@@ -31,12 +32,12 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long stamps may come after the last answer.
 const LAST_STAMPS: Duration = Duration::from_millis(300);
 
-/// So many requests to an address.
+/// So many requests to an address, by this protocol.
 ///
 /// # Errors
 /// The client could not be started, or lost rows.
 pub(crate) fn ask(
-    address: SocketAddr,
+    (address, protocol): (SocketAddr, Protocol),
     (head, body): (Head, Bytes),
     shape: Shape,
     requests: u32,
@@ -52,6 +53,7 @@ pub(crate) fn ask(
         LONGEST,
         TIMEOUT,
     );
+    plan.reach.protocol = protocol;
     let (to, rows) = sync_channel::<Vec<Record>>(64);
     plan.most = Some(requests.into());
     plan.records = Some(to);
@@ -90,21 +92,27 @@ pub(crate) struct NullGateway {
     tap: Tap,
     passed: Receiver<Stamp>,
     relay: SocketAddr,
+    protocol: Protocol,
 }
 
 impl NullGateway {
-    /// Relays to `relay`.
+    /// Relays to `relay`, which is spoken to by this protocol.
     ///
     /// # Errors
     /// There is no port or no thread for it.
-    pub(crate) fn before(relay: SocketAddr) -> Result<Self, String> {
+    pub(crate) fn before(relay: SocketAddr, protocol: Protocol) -> Result<Self, String> {
         let id = IdHeader::new(ID_HEADER).map_err(|error| error.to_string())?;
         let (tap, passed) = Tap::start(TapConfig {
             listen: ports::loopback(0),
             upstream: relay,
             id,
         })?;
-        Ok(Self { tap, passed, relay })
+        Ok(Self {
+            tap,
+            passed,
+            relay,
+            protocol,
+        })
     }
 
     /// What the way takes by itself, by so many requests of each kind; and the pairs of those without a gateway.
@@ -120,9 +128,15 @@ impl NullGateway {
     ) -> Result<(Option<Loopback>, Vec<Pair>), String> {
         let what = || (head.clone(), body.clone());
         self.passed.try_iter().for_each(drop);
-        let (relayed, _) = ask(self.tap.address, what(), shape, requests, stamps)?;
+        let (relayed, _) = ask(
+            (self.tap.address, self.protocol),
+            what(),
+            shape,
+            requests,
+            stamps,
+        )?;
         let own: Vec<Stamp> = self.passed.try_iter().collect();
-        let (direct, _) = ask(self.relay, what(), shape, requests, stamps)?;
+        let (direct, _) = ask((self.relay, self.protocol), what(), shape, requests, stamps)?;
         Ok((Loopback::of(&direct, &relayed, &own), direct))
     }
 }

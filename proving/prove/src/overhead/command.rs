@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
-use load::client;
+use load::client::{self, Protocol};
 use load::run::Shape;
 use load::source::{Head, IdHeader, RequestId};
 use serde_json::{Value, json};
@@ -75,6 +75,10 @@ pub(crate) struct Isolate {
     /// Users at once, each after its answer.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     users: u32,
+    /// Speak HTTP/2 to the gateway, by prior knowledge, on one connection;
+    /// the relay passes on what the gateway speaks.
+    #[arg(long, conflicts_with = "direct")]
+    http2: bool,
     /// Pause of each user after an answer, milliseconds.
     #[arg(long, default_value_t = 0)]
     think_ms: u64,
@@ -94,6 +98,16 @@ pub(crate) struct Isolate {
     /// either in turn; or with and without the delay.
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
+}
+
+impl Isolate {
+    const fn protocol(&self) -> Protocol {
+        if self.http2 {
+            Protocol::Http2 { connections: 1 }
+        } else {
+            Protocol::Http1
+        }
+    }
 }
 
 /// A side of the gateway.
@@ -202,7 +216,14 @@ impl Bench<'_> {
         requests: u32,
     ) -> Result<(Vec<Pair>, Unpaired), IsolateError> {
         let what = (self.head.clone(), self.body.clone());
-        ask(address, what, self.shape(), requests, &self.stamps).map_err(fault)
+        ask(
+            (address, self.options.protocol()),
+            what,
+            self.shape(),
+            requests,
+            &self.stamps,
+        )
+        .map_err(fault)
     }
 
     fn shape(&self) -> Shape {
@@ -225,7 +246,7 @@ impl Bench<'_> {
         // What changes with time changes for all ways: they are gone in turn.
         let (mut pairs, mut hops, mut unpaired) = (Vec::new(), Vec::new(), Vec::new());
         let (mut rounds, mut ways) = (Vec::new(), Vec::new());
-        let null = NullGateway::before(tap.address).map_err(fault)?;
+        let null = NullGateway::before(tap.address, self.options.protocol()).map_err(fault)?;
         let all = self.options.rounds.min(self.options.requests);
         let until = |round: u32| {
             let share = u64::from(self.options.requests) * u64::from(round) / u64::from(all);

@@ -15,16 +15,17 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::bodies::{Bodies, Requests};
-use super::cell::{self, Cell, Parties};
+use super::cell::{self, Cell, Parties, Sent};
 use super::check::{self, Checked};
 use super::counts::Meter;
 use super::profile;
 use super::scenario::{Scenario, Timing, Traffic};
+use super::tools::{self, Talk};
 use super::upstream::Upstream;
 use crate::host::process::{Group, Start};
 use crate::host::quota::Cgroup;
 use crate::host::ready::{await_ready, last_lines};
-use crate::host::usage::Process;
+use crate::host::usage::{Process, resident};
 use crate::host::{descriptors, ports};
 use crate::issuer::Issuer;
 use crate::subject::{Client, Launch, Places, Subject, SubjectError};
@@ -53,6 +54,8 @@ pub(crate) struct Bench {
     cgroups: Option<PathBuf>,
     fault: Option<Fault>,
     checked: Checked,
+    /// Where the race is one of gateways of tools.
+    talk: Option<Talk>,
     /// The file with its flame graph, or why there is none.
     flame: Option<Result<String, String>>,
 }
@@ -120,8 +123,15 @@ impl Bench {
             cgroups,
             fault: None,
             checked: Checked::default(),
+            talk: None,
             flame: None,
         })
+    }
+
+    /// This as a gateway of tools, or of models.
+    pub(crate) fn of_tools(mut self, is_so: bool) -> Self {
+        self.talk = is_so.then(Talk::default);
+        self
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -157,6 +167,10 @@ impl Bench {
             return;
         }
         let checked = self.start().and_then(|()| {
+            if self.talk.is_some() {
+                // Each version and form is tried before it is measured.
+                return Ok(Checked::default());
+            }
             let client = self.credentials.first(&self.client);
             let who = (&self.subject.manifest, &client);
             check::check(who, self.address(upstream), upstream.address())
@@ -202,7 +216,14 @@ impl Bench {
         self.await_port()?;
         self.launch(&program, &launch).map_err(said)?;
         let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
-        let request = check::unary(Some(&self.credentials.first(&self.client)), &[])?;
+        let first = self.credentials.first(&self.client);
+        let request = match &mut self.talk {
+            None => check::unary(Some(&first), &[])?,
+            Some(talk) => {
+                talk.forget();
+                tools::knock(&first)?
+            }
+        };
         let (address, log) = (ports::loopback(self.places.port), self.log());
         match &mut self.group {
             Some(group) => await_ready(group, address, &request, patience, &log),
@@ -312,7 +333,9 @@ impl Bench {
         let scenario = traffic.scenario;
         self.ensure(scenario)?;
         let timing = scenario.timing(seconds);
-        let requests = self.requests(traffic, &timing, round as u64)?;
+        // Before its sessions are begun.
+        let at_rest = scenario.mcp.map(|_| resident(&self.processes(upstream)));
+        let sent = self.sent(traffic, &timing, upstream, round as u64)?;
         let meter = self.meter()?;
         let own = || self.processes(upstream);
         let parties = Parties {
@@ -323,10 +346,11 @@ impl Bench {
             workers: self.subject.manifest.workers.as_deref(),
             throttling: &|| Some(self.quota.as_ref()?.1.throttling()),
             direct: self.is_direct(),
+            at_rest,
         };
         cell::measure(
             self.address(upstream),
-            requests,
+            sent,
             scenario,
             timing,
             round,
@@ -334,20 +358,30 @@ impl Bench {
         )
     }
 
-    fn requests(
-        &self,
+    fn sent(
+        &mut self,
         traffic: &Traffic<'_>,
         timing: &Timing,
+        upstream: &Upstream,
         round: u64,
-    ) -> Result<Requests, String> {
+    ) -> Result<Sent, String> {
+        let scenario = traffic.scenario;
+        let address = self.address(upstream);
+        if let (Some(talk), Some(tools)) = (&mut self.talk, scenario.mcp) {
+            let client = if self.subject.is_direct() {
+                &self.subject.manifest.client
+            } else {
+                &self.client
+            };
+            let client = self.credentials.first(client);
+            return talk.sent((&client, address), tools, (scenario.users, scenario.hold));
+        }
         let asks = check::asks(traffic.scenario, timing);
         let render = |client: &Client| check::request(Some(client), &asks, &traffic.opening);
         let fixed = self.credentials.requests(&self.client, render)?;
         let pool = traffic.pool.clone();
-        Ok(Requests::new(
-            fixed,
-            pool.map(|pool| Bodies::new(pool, round)),
-        ))
+        let requests = Requests::new(fixed, pool.map(|pool| Bodies::new(pool, round)));
+        Ok(requests.into())
     }
 
     /// Where the subject says what became of its counts, if it counts.
@@ -370,8 +404,8 @@ impl Bench {
         let taken = self.ensure(scenario).and_then(|()| {
             let timing = scenario.timing(seconds);
             // After all rounds, with bodies that none of them had.
-            let requests = self.requests(traffic, &timing, u64::MAX)?;
-            let plan = cell::plan(self.address(upstream), requests, scenario, timing);
+            let sent = self.sent(traffic, &timing, upstream, u64::MAX)?;
+            let plan = cell::plan(self.address(upstream), sent, scenario, timing);
             let title = format!("{}, {}", self.subject.name, scenario.name);
             let processes = || self.processes(upstream);
             profile::profile(&title, plan, &processes, &self.home, &dir.join(&name))

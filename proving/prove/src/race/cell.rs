@@ -14,7 +14,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::Limit;
+use load::observer::Answers;
 use load::run::{Plan, Running, start};
+use load::source::{Head, Source};
 
 use super::bodies::Requests;
 use super::counts::{Counts, Meter, Moments};
@@ -44,6 +46,8 @@ pub(crate) struct Parties<'a> {
     pub(crate) meter: Option<&'a Meter>,
     /// The subject is the upstream.
     pub(crate) direct: bool,
+    /// Resident bytes of the subject before anything was prepared for what is sent, where something was.
+    pub(crate) at_rest: Option<u64>,
 }
 
 /// What was measured; figures by their name in the result file.
@@ -57,6 +61,24 @@ pub(crate) struct Cell {
     pub(crate) limit: Limit,
     /// CPU time from the scheduler's count, not from ticks.
     pub(crate) exact: bool,
+}
+
+/// What is sent, and what a good answer to it is.
+pub(crate) struct Sent {
+    /// Of requests that have none of their own.
+    pub(crate) head: Head,
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) answers: Answers,
+}
+
+impl From<Requests> for Sent {
+    fn from(requests: Requests) -> Self {
+        Self {
+            head: requests.head().clone(),
+            source: Arc::new(requests),
+            answers: Answers::Any,
+        }
+    }
 }
 
 struct Reading {
@@ -82,16 +104,18 @@ struct Memory {
 /// Measures; the error says why there are no figures.
 pub(crate) fn measure(
     target: SocketAddr,
-    requests: Requests,
+    sent: Sent,
     scenario: &Scenario,
     timing: Timing,
     round: usize,
     parties: &Parties<'_>,
 ) -> Result<Cell, String> {
-    let plan = plan(target, requests, scenario, timing);
+    let plan = plan(target, sent, scenario, timing);
     let quiet = parties.meter.map(Meter::quiet);
     let mut memory = Memory {
-        before: resident(&(parties.subject)()),
+        before: parties
+            .at_rest
+            .unwrap_or_else(|| resident(&(parties.subject)())),
         peak: 0,
         open: 0,
         pss: None,
@@ -106,6 +130,11 @@ pub(crate) fn measure(
     let after = read(parties);
     let end = parties.meter.map(Meter::read);
     memory.pss = proportional(&(parties.subject)());
+    let is_standing = scenario.hold && scenario.mcp.is_some();
+    if is_standing {
+        // A stream of a session has no end of its own.
+        running.control().stop();
+    }
     let outcome = running.finish().map_err(|error| error.to_string())?;
     let seen = outcome.total();
     thread::sleep(SETTLE);
@@ -119,7 +148,12 @@ pub(crate) fn measure(
         }),
         _ => Counts::default(),
     };
-    if seen.answered == 0 {
+    let heard = if is_standing {
+        seen.events
+    } else {
+        seen.answered
+    };
+    if heard == 0 {
         let mut kinds: Vec<_> = seen
             .all_failures()
             .map(|(kind, count)| format!("{kind} {count}"))
@@ -155,23 +189,20 @@ pub(crate) fn measure(
 }
 
 /// What the client is to do in `scenario`.
-pub(crate) fn plan(
-    target: SocketAddr,
-    requests: Requests,
-    scenario: &Scenario,
-    timing: Timing,
-) -> Plan {
+pub(crate) fn plan(target: SocketAddr, sent: Sent, scenario: &Scenario, timing: Timing) -> Plan {
     let Timing {
         ramp,
         warm_up,
         measure,
         timeout,
     } = timing;
-    let what = (requests.head().clone(), Arc::new(requests) as _);
-    Plan {
-        warm_up,
-        ..Plan::plain(target, what, scenario.shape(), ramp, measure, timeout)
+    let what = (sent.head, sent.source);
+    let mut plan = Plan::plain(target, what, scenario.shape(), ramp, measure, timeout);
+    plan.warm_up = warm_up;
+    for traffic in &mut plan.traffic {
+        traffic.answers = sent.answers;
     }
+    plan
 }
 
 fn read(parties: &Parties<'_>) -> Reading {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::bench::{Problem, Told};
 use super::cell::Cell;
-use super::scenario::Scenario;
+use super::scenario::{Reference, Scenario};
 use super::shape::{Shaped, shapes};
 use crate::host::machine::Machine;
 
@@ -44,6 +44,8 @@ pub(crate) struct RaceResult {
     pub(crate) rows: Vec<Row>,
     pub(crate) seconds: f64,
     pub(crate) rounds: u16,
+    /// What was published of others.
+    pub(crate) references: Vec<Reference>,
 }
 
 /// One subject in one scenario.
@@ -176,7 +178,15 @@ impl RaceResult {
             rows,
             seconds,
             rounds,
+            references: Vec::new(),
         }
+    }
+
+    /// With what was published of scenarios that were measured.
+    pub(crate) fn beside(mut self, references: Vec<Reference>) -> Self {
+        let is_measured = |of: &Reference| self.scenarios.iter().any(|one| one.name == of.scenario);
+        self.references = references.into_iter().filter(is_measured).collect();
+        self
     }
 
     /// The rows of one scenario, those without figures last.
@@ -208,6 +218,7 @@ impl RaceResult {
             scenarios: &self.scenarios,
             rows: self.rows.iter().map(Row::to_json).collect(),
             shapes: shapes(self),
+            references: &self.references,
         };
         serde_json::to_string_pretty(&whole).expect("maps with text keys and finite numbers")
     }
@@ -225,6 +236,8 @@ struct Whole<'a> {
     scenarios: &'a [Scenario],
     rows: Vec<Value>,
     shapes: Vec<Shaped>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    references: &'a [Reference],
 }
 
 /// The cell of another subject in the same round.

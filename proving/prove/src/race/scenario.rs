@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::bodies::{Kind, MOST_BYTES, Plan, Pool};
+use super::tools::Tools;
 
 #[cfg(test)]
 mod tests;
@@ -75,6 +76,9 @@ pub(crate) struct Scenario {
     /// Cores that the subject may use, by cgroup; it starts fresh in a group of its own.
     #[serde(default)]
     pub(crate) cpu_quota: Option<f64>,
+    /// Calls of a tool in place of calls to models; with `hold` standing streams of as many sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mcp: Option<Tools>,
     /// Part of `--quick`.
     #[serde(default)]
     pub(crate) quick: bool,
@@ -122,10 +126,33 @@ impl Part {
     }
 }
 
+/// What was published of others, to stand beside the figures.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reference {
+    /// Where, and on what it was measured.
+    pub(crate) source: String,
+    /// The scenario that asks the same.
+    pub(crate) scenario: String,
+    /// What it measured.
+    #[serde(rename(deserialize = "row", serialize = "rows"))]
+    pub(crate) rows: Vec<ReferenceRow>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReferenceRow {
+    pub(crate) subject: String,
+    /// Of one call, microseconds.
+    pub(crate) us: f64,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     scenario: Vec<Scenario>,
+    #[serde(default)]
+    reference: Vec<Reference>,
 }
 
 /// When a scenario is measured.
@@ -179,6 +206,15 @@ pub(crate) fn load_all(dir: &Path, wanted: &[String], part: Part) -> Result<Vec<
     wanted.iter().map(find).collect()
 }
 
+/// What was published, as `race.toml` of `dir` says.
+pub(crate) fn references(dir: &Path) -> Result<Vec<Reference>, String> {
+    let path = dir.join("race.toml");
+    let said = |says: String| format!("{}: {says}", path.display());
+    let text = fs::read_to_string(&path).map_err(|error| said(error.to_string()))?;
+    let file: File = toml::from_str(&text).map_err(|error| said(error.to_string()))?;
+    Ok(file.reference)
+}
+
 /// Reads scenarios; a fault names the scenario and the field.
 pub(crate) fn parse(text: &str) -> Result<Vec<Scenario>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
@@ -208,6 +244,13 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Scenario>, String> {
         if let Some(says) = scenario.fault_of_bodies() {
             return fault(&says);
         }
+        if let Some(says) = scenario.fault_of_tools() {
+            return fault(says);
+        }
+    }
+    let of_tools = |scenario: &Scenario| scenario.mcp.is_some();
+    if file.scenario.iter().any(of_tools) && !file.scenario.iter().all(of_tools) {
+        return Err("scenarios with `mcp` and without it are no one race: a subject is started for one of them".into());
     }
     Ok(file.scenario)
 }
@@ -248,6 +291,30 @@ impl Scenario {
             Some(_) => return self.fault_of_room(),
         };
         Some(says.to_owned())
+    }
+
+    /// What makes no sense beside `mcp`.
+    fn fault_of_tools(&self) -> Option<&'static str> {
+        let tools = self.mcp?;
+        if self.bodies.is_some()
+            || self.messages.is_some()
+            || self.latency_ms > 0
+            || self.events > 0
+            || self.meter
+        {
+            return Some(
+                "`bodies`, `messages`, `latency_ms`, `events` and `meter` have no meaning with `mcp`",
+            );
+        }
+        if !self.hold {
+            return None;
+        }
+        if !tools.version.has_sessions() {
+            return Some(
+                "`hold` needs a version of `mcp` with sessions: others have no standing stream",
+            );
+        }
+        (self.interval_ms != 1_000).then_some("`hold` with `mcp` has an `interval_ms` of 1000: the server of tools says something every second")
     }
 
     fn fault_of_room(&self) -> Option<String> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use experiment::statistics::Spread;
 
 use super::result::{RaceResult, Row};
-use super::{metered, shape};
+use super::{metered, published, shape};
 use crate::report::content::{Block, Section, Table};
 
 #[cfg(test)]
@@ -96,6 +96,7 @@ pub(crate) fn sections(result: &RaceResult) -> Vec<Section> {
         all.push(section);
     }
     all.extend(ladders(result));
+    all.extend(published::section(result));
     all.push(subjects(result));
     all
 }

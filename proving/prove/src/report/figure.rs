@@ -6,7 +6,7 @@
 use crate::text::number;
 
 /// What stands for a figure that was not measured.
-pub(super) const ABSENT: &str = "–";
+pub(crate) const ABSENT: &str = "–";
 
 /// A time, of a second or more to the millisecond, below it with three digits or more.
 pub(super) fn time(seconds: f64) -> String {

@@ -77,6 +77,23 @@ impl Page {
         !self.values.is_empty() || self.buckets > 0 || nothing_else
     }
 
+    /// Gives each series one more label.
+    pub(crate) fn label(&mut self, name: &str, value: &str) {
+        for series in &mut self.values {
+            series.labels.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// Takes the series of another page beside its own.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.values.extend(other.values);
+        self.kinds.extend(other.kinds);
+        self.buckets += other.buckets;
+        self.unread += other.unread;
+        self.too_many += other.too_many;
+        self.first_unread = self.first_unread.take().or(other.first_unread);
+    }
+
     /// One line; whether it could be read.
     fn line(&mut self, line: &str) -> bool {
         if line.is_empty() {

@@ -15,6 +15,9 @@ use super::targets::Target;
 /// Characters of a page that is none which are told.
 const TOLD_CHARS: usize = 80;
 
+/// Which of several pages of a target a series is from.
+const REPLICA: &str = "replica";
+
 /// Why there is no page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
@@ -56,6 +59,7 @@ pub(super) struct Pages {
     client: Client,
     line: ConnectionSlot,
     patience: Duration,
+    others: Vec<Pages>,
 }
 
 /// The answer so far.
@@ -86,7 +90,10 @@ impl Listener for Heard {
 
 impl Pages {
     /// An answer may take `patience` in all, connecting included.
-    pub(super) fn new(target: Target, patience: Duration) -> Result<Self, String> {
+    pub(super) fn new(mut target: Target, patience: Duration) -> Result<Self, String> {
+        let others = std::mem::take(&mut target.others).into_iter();
+        let others = others.map(|other| Self::new(other, patience));
+        let others = others.collect::<Result<_, _>>()?;
         let client = Client::new(Reach::plain(target.base.clone(), patience));
         let client = client.map_err(|error| format!("{}: {error}", target.url))?;
         let line = client.line(0);
@@ -95,11 +102,26 @@ impl Pages {
             client,
             line,
             patience,
+            others,
         })
     }
 
-    /// The page as it is now.
+    /// The page as it is now: where several are of one target, of all of them, or none. What tells the series of one from those of another
+    /// is the label [`REPLICA`].
     pub(super) async fn get(&mut self) -> Result<Page, Fault> {
+        let mut all = self.one().await?;
+        if !self.others.is_empty() {
+            all.label(REPLICA, "1");
+        }
+        for (other, nth) in self.others.iter_mut().zip(2..) {
+            let mut page = other.one().await?;
+            page.label(REPLICA, &format!("{nth}"));
+            all.absorb(page);
+        }
+        Ok(all)
+    }
+
+    async fn one(&mut self) -> Result<Page, Fault> {
         let (mut heard, nothing) = (Heard::default(), Payload::default());
         let asked = self.client.exchange(
             &mut self.line,

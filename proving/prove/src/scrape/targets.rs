@@ -37,6 +37,8 @@ pub(crate) struct Target {
     pub(crate) url: String,
     pub(super) base: client::Target,
     pub(super) head: Head,
+    /// Others whose pages are of the same target: their series stand beside its own.
+    pub(super) others: Vec<Target>,
 }
 
 /// What does not fit.
@@ -87,7 +89,15 @@ impl Target {
             url: url.to_owned(),
             base: client::Target::parse(base).map_err(|error| fault(&error))?,
             head,
+            others: Vec::new(),
         })
+    }
+
+    /// One whose page is of this target too, as that of another replica is.
+    #[must_use]
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.others.push(other);
+        self
     }
 
     /// Whether its server tells that it is a simulated engine, as ours does beside its metrics. Blocks, for `patience` at

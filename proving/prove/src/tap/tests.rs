@@ -151,3 +151,102 @@ fn a_moment_and_its_nanoseconds_are_of_one_clock() {
     let slack = monotonic_ns() - before + 1_000;
     assert!(later.abs_diff(of + 5_000_000_000) < slack);
 }
+
+#[test]
+fn streams_of_a_connection_of_http2_pass_side_by_side_and_each_has_its_times() {
+    let engine = engine::spawn_thread(engine::EngineConfig {
+        ttft: Duration::from_millis(5),
+        inter_token: Duration::from_millis(2),
+        ..engine::EngineConfig::default()
+    });
+    let engine = engine.expect("an engine");
+    let (tap, stamps) = tap(engine.addr());
+    let head = load::source::Head::post("/v1/chat/completions").expect("a path");
+    let head = head
+        .with("content-type", "application/json")
+        .expect("a header");
+    let body =
+        r#"{"model":"gpt-oss-120b","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+    let shape = load::run::Shape::Closed {
+        users: 8,
+        think: Duration::ZERO,
+    };
+    let protocol = load::client::Protocol::Http2 { connections: 1 };
+    let asked = crate::overhead::ask::ask(
+        (tap.address, protocol),
+        (head, body.into()),
+        shape,
+        64,
+        &stamps,
+    );
+    let (pairs, unpaired) = asked.expect("they are asked");
+    // Each was answered, and stamped by the id in its head.
+    assert_eq!(
+        (pairs.len(), unpaired),
+        (64, crate::overhead::Unpaired::default())
+    );
+    for pair in &pairs {
+        // A stream of some tokens, 2 ms apart, takes as long behind the relay as before it.
+        assert!(pair.upstream_ns > 5_000_000, "{pair:?}");
+        assert!(pair.downstream_ns >= pair.upstream_ns, "{pair:?}");
+        assert!(pair.to_upstream_ns > 0 && pair.last_back_ns > 0, "{pair:?}");
+    }
+    assert_eq!(tap.unstamped(), Unstamped::default());
+}
+
+#[test]
+fn a_stream_that_its_client_leaves_is_cut_and_the_others_of_its_connection_go_on() {
+    let engine = engine::spawn_thread(engine::EngineConfig {
+        ttft: Duration::ZERO,
+        inter_token: Duration::from_millis(5),
+        ..engine::EngineConfig::default()
+    });
+    let engine = engine.expect("an engine");
+    let (tap, stamps) = tap(engine.addr());
+    let runtime = crate::runtime::make().expect("a runtime");
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(tap.address)
+            .await
+            .expect("the tap");
+        let (sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+        tokio::spawn(async move { drop(connection.await) });
+        let request = |id: &str| {
+            http::Request::post(format!("http://{}/v1/chat/completions", tap.address))
+                .header("content-type", "application/json")
+                .header("x-request-id", id)
+                .body(())
+                .expect("a request")
+        };
+        let body =
+            r#"{"model":"gpt-oss-120b","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+        let mut sender = sender.ready().await.expect("room");
+        let mut ask = |id: &str| {
+            let (answer, mut to) = sender.send_request(request(id), false).expect("it is sent");
+            to.send_data(bytes::Bytes::from_static(body.as_bytes()), true)
+                .expect("its data");
+            (answer, to)
+        };
+        let (left, mut to) = ask("prove-0-0-0-0-7");
+        let (whole, _kept) = ask("prove-0-0-0-1-7");
+        let left = left.await.expect("a head");
+        assert_eq!(left.status(), 200);
+        to.send_reset(h2::Reason::CANCEL);
+        let mut body = whole.await.expect("a head").into_body();
+        let mut bytes = 0;
+        while let Some(chunk) = body.data().await {
+            let chunk = chunk.expect("data");
+            bytes += chunk.len();
+            body.flow_control()
+                .release_capacity(chunk.len())
+                .expect("room");
+        }
+        assert!(bytes > 1_000, "{bytes}");
+    });
+    let stamp = stamps.recv_timeout(PATIENCE).expect("a stamp");
+    assert_eq!(stamp.id.turn, 1);
+    let cut = Unstamped {
+        cut: 1,
+        ..Unstamped::default()
+    };
+    eventually("what was left is counted", || tap.unstamped() == cut);
+}

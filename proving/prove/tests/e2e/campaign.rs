@@ -85,7 +85,9 @@ fn scenario() -> tempfile::TempDir {
     write("small.toml", SMALL);
     write("verify.toml", &without_waits());
     // The suite has the one with two requests a minute, and the load the other.
-    for (to, from) in [("gateway", "tollgate"), ("tollgate-load", "tollgate-load")] {
+    let of_http2 = ("tollgate-http2-load", "tollgate-http2-load");
+    let own = [("gateway", "tollgate"), ("tollgate-load", "tollgate-load")];
+    for (to, from) in own.into_iter().chain([of_http2]) {
         fs::create_dir(dir.path().join(to)).expect("a directory");
         let from = Path::new(SCENARIO).join("gateways").join(from);
         for entry in fs::read_dir(from).expect("a gateway") {
@@ -400,6 +402,44 @@ fn users_of_http2_share_connections() {
         Some(0),
         "{report:#}"
     );
+}
+
+#[test]
+fn a_campaign_over_http2_on_both_sides_pairs_its_requests_and_tells_the_gates_own_time() {
+    let dir = scenario();
+    let text = TEXT.replacen("seed = 5", "seed = 5\nprotocol = \"http2\"", 1);
+    let text = text.replace("subject = \"gateway\"", "subject = \"tollgate-http2-load\"");
+    // A ramp of two windows and a short soak: what is looked at is what passes between gate and engine.
+    let text = text
+        .replace("max_users = 80", "max_users = 14")
+        .replace("length = \"12s\"", "length = \"6s\"");
+    fs::write(dir.path().join("scenario.toml"), text).expect("a file");
+    let output = command(dir.path())
+        .args(["--json", "--no-verify"])
+        .output()
+        .expect("prove runs");
+    let result = json(&output);
+    let report = report(dir.path());
+    assert_eq!(
+        report["errors"].as_array().map(Vec::len),
+        Some(0),
+        "{report:#}"
+    );
+    let overhead = &report["overhead"];
+    assert_eq!(overhead["method"], "paired", "{result:#}");
+    let count = |name: &str| overhead[name].as_u64();
+    assert!(count("requests") > Some(50), "{overhead}");
+    let seconds = |name: &str| overhead[name].as_f64();
+    assert!(
+        seconds("downstream_s") > seconds("upstream_s"),
+        "{overhead}"
+    );
+    for name in ["upstream_s", "gate_s"] {
+        assert!(report["series"][name]["points"].is_array(), "{name}");
+    }
+    // The gate spoke HTTP/2 to the engine: many calls, and few connections that it opened.
+    let pairs = dir.path().join("out/pairs.parquet");
+    assert!(fs::metadata(pairs).expect("pairs").len() > 1_000);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{PROVE, gate};
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/gateways");
+const ECHO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/mcp-echo");
 const SUBJECTS: [&str; 9] = [
     "direct",
     "tollgate",
@@ -23,8 +24,12 @@ const SUBJECTS: [&str; 9] = [
 
 /// A copy of a subject that finds the gate under test.
 fn copy(subject: &str, to: &Path) {
+    copy_of(&Path::new(SHIPPED).join(subject), to);
+}
+
+fn copy_of(subject: &Path, to: &Path) {
     fs::create_dir(to).expect("a directory");
-    for entry in fs::read_dir(Path::new(SHIPPED).join(subject)).expect("a subject") {
+    for entry in fs::read_dir(subject).expect("a subject") {
         let from = entry.expect("an entry").path();
         let text = fs::read_to_string(&from).expect("a text");
         let found = format!("find = {{ path = ['{}'] }}", gate().display());
@@ -134,4 +139,52 @@ fn callers_prove_who_they_are_in_every_way_that_is_raced() {
             "more than there are tokens, in the better round: {row:#}"
         );
     }
+}
+
+/// A short cell of each kind of call of a tool, as it is shipped: versions, forms of answers, one server and ten, streams that are held.
+#[test]
+fn an_echoing_tool_is_called_in_every_version_and_form_through_the_gate() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let scenarios = fs::read_to_string(Path::new(ECHO).join("race.toml")).expect("scenarios");
+    let few = scenarios
+        .replace("users = 64", "users = 4")
+        .replace("users = 1000\n", "users = 20\n");
+    fs::write(dir.path().join("race.toml"), few).expect("a file");
+    for subject in ["direct", "tollgate", "tollgate-10"] {
+        copy_of(&Path::new(ECHO).join(subject), &dir.path().join(subject));
+    }
+    let names = [
+        "one_sessions_json_c1",
+        "one_sessions_events_c64",
+        "one_stateless_json_c64",
+        "one_stateless_events_c64",
+        "ten_sessions_json_c64",
+        "ten_stateless_events_c64",
+        "one_hold_1000streams",
+    ];
+    let output = Command::new(PROVE)
+        .arg("race")
+        .arg(dir.path())
+        .args(["--scenarios", &names.join(",")])
+        .args(["--repeat", "1", "--seconds", "0.5", "--json", "--out"])
+        .arg(dir.path().join("result.json"))
+        .output()
+        .expect("prove runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    let rows = result["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2 * names.len(), "{said}");
+    for row in rows {
+        assert_eq!(row["status"], "measured", "{row:#}");
+        assert_eq!(row["failed"]["max"], 0.0, "{row:#}");
+        let is_held = row["scenario"] == "one_hold_1000streams";
+        let (count, least) = if is_held {
+            (&row["streams_open"], 20.0)
+        } else {
+            (&row["answered"], 1.0)
+        };
+        assert!(count["max"].as_f64() >= Some(least), "{row:#}");
+    }
+    assert!(said.contains("beside published figures"), "{said}");
+    assert_eq!(result["references"][0]["rows"][0]["us"], 80.7, "{said}");
 }

@@ -2,6 +2,8 @@
 //!
 //! The upstream itself on another port serves as the correct gateway: its answers are the same bytes.
 
+mod agents;
+mod agentx;
 mod answers;
 mod broken;
 mod campaign;
@@ -13,6 +15,7 @@ mod overhead;
 #[path = "../../src/host/ports.rs"]
 #[expect(dead_code, reason = "the tests need some of it")]
 mod ports;
+mod recipe;
 #[path = "../recomputed/mod.rs"]
 #[expect(dead_code, reason = "the tests need some of it")]
 mod recomputed;

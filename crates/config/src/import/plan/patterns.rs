@@ -2,7 +2,7 @@
 //!
 //! Not here: what such a name becomes (`wildcard`).
 
-use super::{Making, Pool, Route, Target};
+use super::{Backend, Making, Pool, Route, Target};
 use crate::import::credential::free;
 use crate::import::deployment::Deployment;
 use crate::import::wildcard::{self, Passed};
@@ -76,6 +76,7 @@ impl Making<'_> {
                     backend.names.retain(|(known, _)| *known != name);
                 }
                 backend.is_open = true;
+                stay_callable(backend, &models);
                 addresses += backend.addresses;
                 backends.push(backend.name.clone());
             }
@@ -123,6 +124,22 @@ impl Making<'_> {
             let names = |text: &str| text.replace('*', "NAME");
             made.names = vec![(names(pattern), names(&pool.upstream))];
             self.plan.waiting.push((made, names(pattern)));
+        }
+    }
+}
+
+/// Keeps names callable that the route takes and that the backend has under another name, too: a backend's own name for a model is none
+/// that clients may use, unless it is one of the gate's.
+fn stay_callable(backend: &mut Backend, models: &[String]) {
+    let is_taken = |name: &str| models.is_empty() || wildcard::is_taken(name, models);
+    let own = backend.names.iter().filter(|(gate, own)| gate != own);
+    let own: Vec<String> = own
+        .map(|(_, own)| own.clone())
+        .filter(|own| is_taken(own))
+        .collect();
+    for name in own {
+        if !backend.names.iter().any(|(gate, _)| *gate == name) {
+            backend.names.push((name.clone(), name));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Lines are JSON and say what the record says.
 
+use policy::balancing::{Choice, Why};
 use policy::caller::{Caller, Proven};
 use policy::limit::Kind;
 use policy::operation::Operation;
@@ -284,6 +285,12 @@ fn the_manual_lists_exactly_these_fields() {
         dropped: ["seed", "store"].into(),
         method: "tools/call",
         named: Some("github__search".into()),
+        chosen: Some(Choice {
+            place: 1,
+            why: Why::Prefix,
+            seen: 512,
+            prompt: 700,
+        }),
     }));
     full.limited = Some(Kind::Requests);
     full.tokens.cache_write_5m = Some(1);
@@ -294,6 +301,9 @@ fn the_manual_lists_exactly_these_fields() {
     let said = line(&full);
     assert_eq!(said["dropped"], "seed,store");
     assert_eq!(said["mcp_method"], "tools/call");
+    assert_eq!(said["chosen_by"], "prefix");
+    assert_eq!(said["prefix_bytes"], 512);
+    assert_eq!(said["prompt_bytes"], 700);
     assert_eq!(said["mcp_name"], "github__search");
     assert_eq!(said["trace_id"], format!("{:032x}", 0xabc));
     // A usage is invalid or doubtful, never both.

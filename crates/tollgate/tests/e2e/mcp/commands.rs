@@ -189,3 +189,32 @@ fn a_client_without_a_session_uses_a_command_in_a_process_that_is_kept_for_it() 
     }
     assert_ne!(process(&ben), first);
 }
+
+/// The process of a session that nobody ended, of a server that is not configured any more.
+#[test]
+fn a_command_ends_with_the_last_configuration_that_has_it() {
+    let gone = format!("\x20   gone: {{ command: python3, args: [{SCRIPT:?}] }}\n");
+    let gate = start(&gone);
+    let ada = Caller::begun(&gate, "ada");
+    let told = ada.request(
+        "tools/call",
+        &json!({"name": "gone__process", "arguments": {}}),
+    );
+    let answer = messages(&told.body).pop().expect("an answer");
+    let process = answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    let runs = || {
+        std::path::Path::new("/proc")
+            .join(&process)
+            .join("cmdline")
+            .exists()
+    };
+    assert!(runs(), "{process}");
+    gate.reconfigure(&config(""));
+    eventually("the process of the server that is gone has ended", || {
+        !runs()
+    });
+    assert_eq!(said(&ada, "echo", &json!({"text": "still"})), "still");
+}

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use experiment::telemetry::{Query, Span, Telemetry};
+use load::client::Protocol;
 use load::observer::Record;
 use load::run::Shape;
 use load::source::{Head, IdHeader};
@@ -63,14 +64,19 @@ pub(super) struct Found {
 
 impl Relay {
     /// Begins to relay to an engine, and learns the price of the way without a gateway.
-    pub(super) fn start(engine: u16, model: &str) -> Result<Self, String> {
+    pub(super) fn start(engine: u16, model: &str, protocol: Protocol) -> Result<Self, String> {
         let id = IdHeader::new(ID_HEADER).map_err(|error| error.to_string())?;
         let (tap, stamps) = Tap::start(TapConfig {
             listen: ports::loopback(0),
             upstream: ports::loopback(engine),
             id,
         })?;
-        let loopback = price(tap.address, model, &stamps)?;
+        // One user is asked for, who needs one connection.
+        let protocol = match protocol {
+            Protocol::Http1 => Protocol::Http1,
+            Protocol::Http2 { .. } => Protocol::Http2 { connections: 1 },
+        };
+        let loopback = price((tap.address, protocol), model, &stamps)?;
         Ok(Self {
             tap,
             stamps: Mutex::new(stamps),
@@ -92,7 +98,7 @@ impl Relay {
 
 /// Short requests to the relay, one after another, without a gateway and with a relay in its place.
 fn price(
-    address: SocketAddr,
+    (address, protocol): (SocketAddr, Protocol),
     model: &str,
     stamps: &Receiver<Stamp>,
 ) -> Result<Option<Loopback>, String> {
@@ -109,7 +115,7 @@ fn price(
         users: 1,
         think: Duration::from_millis(5),
     };
-    let null = NullGateway::before(address)?;
+    let null = NullGateway::before(address, protocol)?;
     // The first open connections, and wake what slept.
     null.price((head.clone(), body.clone()), shape, HOPS / 4, stamps)?;
     let (loopback, _) = null.price((head, body), shape, HOPS, stamps)?;

@@ -62,7 +62,7 @@ struct Rig {
     /// Dropped before the engine, which it asks.
     gateway: Option<Gateway>,
     relay: Option<Arc<Relay>>,
-    engine: Option<Engine>,
+    engines: Vec<Engine>,
 }
 
 /// Why nothing can be loaded, and what the suite had come to by then.
@@ -146,7 +146,7 @@ fn stand(asked: Asked<'_>, corpus: PathBuf) -> Result<Prepared, RunError> {
     let quota = rig.gateway.as_ref().and_then(Gateway::quota);
     let cgroup = quota.map(|(_, dir)| Cfs::at(dir)).transpose();
     let is_simulated =
-        rig.engine.is_some() || targets.iter().any(|target| target.is_simulated(ASIDE));
+        !rig.engines.is_empty() || targets.iter().any(|target| target.is_simulated(ASIDE));
     if let Some(banner) = Evidence::SimulatedEngine.banner().filter(|_| is_simulated) {
         hint(banner);
     }
@@ -170,14 +170,17 @@ fn start_rig(asked: Asked<'_>, corpus: &Path) -> Result<Rig, RunError> {
     } = asked;
     let dir = asked.output.path("rig");
     let is_started = options.target.is_none();
-    let engine = (is_started && scenario.engine.url.is_none())
-        .then(|| Engine::start(scenario, &dir.join("engine")))
+    let engines = (is_started && scenario.engine.url.is_none())
+        .then(|| Engine::start_all(scenario, &dir.join("engine")))
         .transpose()
-        .map_err(RunError::Unreachable)?;
+        .map_err(RunError::Unreachable)?
+        .unwrap_or_default();
     let model = crate::load::steered::model_of(corpus)?;
-    let relay = match &engine {
-        Some(engine) if scenario.is_tapped => {
-            let relay = Relay::start(engine.port, &model).map_err(RunError::Rig)?;
+    let relay = match engines.as_slice() {
+        // Of several nobody could tell which one it stands before.
+        [engine] if scenario.is_tapped => {
+            let relay =
+                Relay::start(engine.port, &model, spoken(scenario)).map_err(RunError::Rig)?;
             Some(Arc::new(relay))
         }
         _ => None,
@@ -185,13 +188,15 @@ fn start_rig(asked: Asked<'_>, corpus: &Path) -> Result<Rig, RunError> {
     let gateway = match &scenario.gateway {
         Some(subject) if is_started => {
             let relayed = relay.as_ref().map(|relay| relay.port());
-            let upstream = relayed.or(engine.as_ref().map(|engine| engine.port));
+            let ports: Vec<u16> = engines.iter().map(|engine| engine.port).collect();
+            let upstream = relayed.or(ports.first().copied());
             let upstream = upstream.ok_or_else(|| {
                 let says = "a gateway that is started needs an engine that is: with engine.url, name a running gateway with --target";
                 RunError::Usage(says.into())
             })?;
             let upstreams = (upstream, upstreams_of(scenario)?);
-            let gateway = Gateway::start(subject, upstreams, &dir, scenario.gateway_cores);
+            let cores = scenario.gateway_cores;
+            let gateway = Gateway::start(subject, upstreams, &ports, &dir, cores);
             Some(gateway.map_err(|error| match error {
                 NotStarted::Unusable(says) => RunError::Usage(says),
                 NotStarted::Unreachable(says) => RunError::Unreachable(says),
@@ -202,7 +207,7 @@ fn start_rig(asked: Asked<'_>, corpus: &Path) -> Result<Rig, RunError> {
     Ok(Rig {
         gateway,
         relay,
-        engine,
+        engines,
     })
 }
 
@@ -320,26 +325,32 @@ fn steered(
         target: base.to_owned(),
         seed: scenario.seed,
         max_users: plan.max_users,
+        once: false,
         profiles: profiles.collect(),
         headers,
         timeout: scenario.timeout,
         heeds_retry_after: scenario.heeds_retry_after,
-        protocol: match scenario.protocol {
-            HttpVersion::Http1 => Protocol::Http1,
-            HttpVersion::Http2 => Protocol::Http2 {
-                connections: plan.max_users.div_ceil(USERS_OF_A_CONNECTION) as usize,
-            },
-        },
+        protocol: spoken(scenario),
         longest: plan.longest().saturating_add(DRAINED).min(month),
         base: scenario.dir.clone(),
     })?)
 }
 
+/// What users speak, on as many connections as the most of them need.
+fn spoken(scenario: &Scenario) -> Protocol {
+    match scenario.protocol {
+        HttpVersion::Http1 => Protocol::Http1,
+        HttpVersion::Http2 => Protocol::Http2 {
+            connections: scenario.plan.max_users.div_ceil(USERS_OF_A_CONNECTION) as usize,
+        },
+    }
+}
+
 /// What is scraped: what the scenario names, in which `{admin_port}`, `{engine_port}` and `{dcgm_port}` are filled in.
 fn targets(options: &Options, scenario: &Scenario, rig: &Rig) -> Result<Vec<Target>, RunError> {
-    let (engine, gateway) = (rig.engine.as_ref(), rig.gateway.as_ref());
+    let (engines, gateway) = (&rig.engines, rig.gateway.as_ref());
     let mut urls: BTreeMap<String, String> = BTreeMap::new();
-    if engine.is_some() {
+    if !engines.is_empty() {
         urls.insert(
             "engine".into(),
             "http://127.0.0.1:{engine_port}/metrics".into(),
@@ -357,7 +368,7 @@ fn targets(options: &Options, scenario: &Scenario, rig: &Rig) -> Result<Vec<Targ
     }
     urls.extend(scenario.targets.iter().cloned());
     urls.extend(options.scrape.iter().cloned());
-    if engine.is_none() && gateway.is_none() {
+    if engines.is_empty() && gateway.is_none() {
         urls.retain(|name, url| {
             let is_known = !has_place(url);
             if !is_known {
@@ -369,7 +380,8 @@ fn targets(options: &Options, scenario: &Scenario, rig: &Rig) -> Result<Vec<Targ
             is_known
         });
     }
-    let fill = |mut url: String| {
+    let fill = |url: &str, engine: Option<&Engine>| {
+        let mut url = url.to_owned();
         if let Some(engine) = engine {
             url = url.replace("{engine_port}", &engine.port.to_string());
             url = url.replace("{dcgm_port}", &engine.dcgm_port.to_string());
@@ -379,9 +391,19 @@ fn targets(options: &Options, scenario: &Scenario, rig: &Rig) -> Result<Vec<Targ
             None => url,
         }
     };
-    let targets = urls
-        .into_iter()
-        .map(|(name, url)| Target::parse(&name, &fill(url)));
+    let target = |(name, url): (String, String)| {
+        let is_of_each = ["{engine_port}", "{dcgm_port}"]
+            .iter()
+            .any(|place| url.contains(place));
+        let (first, others) = engines.split_first().unzip();
+        let others = others.map_or(&[][..], |others| others);
+        let target = Target::parse(&name, &fill(&url, first))?;
+        let others = others.iter().filter(|_| is_of_each);
+        others
+            .map(|engine| Target::parse(&name, &fill(&url, Some(engine))))
+            .try_fold(target, |target, other| Ok(target.and(other?)))
+    };
+    let targets = urls.into_iter().map(target);
     targets.collect::<Result<_, _>>().map_err(RunError::Usage)
 }
 
@@ -415,7 +437,7 @@ impl Prepared {
 
     /// Why a part has ended, if one has.
     pub(super) fn ended(&mut self) -> Option<String> {
-        let engine = self.rig.engine.as_mut().and_then(Engine::ended);
+        let engine = self.rig.engines.iter_mut().find_map(Engine::ended);
         engine.or_else(|| {
             let gateway = self.rig.gateway.as_mut();
             gateway.and_then(|gateway| gateway.started.ended())
@@ -474,7 +496,13 @@ pub(super) fn named(options: &Options, scenario: &Scenario) -> BTreeMap<String, 
 fn engine_of(scenario: &Scenario) -> String {
     match (&scenario.engine.url, &scenario.engine.preset) {
         (Some(url), _) => crate::campaign::without_credentials(url),
-        (None, Some(preset)) => format!("simulated, preset {preset}, in real time"),
+        (None, Some(preset)) => {
+            let replicas = match scenario.engine.replicas {
+                Some(many @ 2..) => format!("{many} of "),
+                _ => String::new(),
+            };
+            format!("{replicas}simulated, preset {preset}, in real time")
+        }
         (None, None) => String::new(),
     }
 }

@@ -52,6 +52,48 @@ fn whoever_proves_who_it_is_learns_what_stands_behind_a_token() {
     assert_eq!(book.asked().introspections, 7);
 }
 
+/// A review's status, and what stands in it.
+fn reviewed(answer: http::Response<http_body_util::Full<bytes::Bytes>>) -> (StatusCode, Value) {
+    let status = answer.status();
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let body = runtime
+        .expect("a runtime")
+        .block_on(answer.into_body().collect());
+    let body = body.expect("a body").to_bytes();
+    (status, serde_json::from_slice(&body).expect("JSON"))
+}
+
+#[test]
+fn reviews_are_those_of_an_api_server_for_whoever_brings_the_gates_token() {
+    let book = book();
+    let gate = "Bearer s3cret";
+    let token = |token: &str| serde_json::json!({ "kind": "TokenReview", "spec": { "token": token, "audiences": ["tollgate"] } });
+    let (status, good) = reviewed(book.token_review(gate, token("good")));
+    assert_eq!(
+        (status, &good["kind"]),
+        (StatusCode::CREATED, &"TokenReview".into())
+    );
+    assert_eq!(
+        good["status"]["user"]["groups"],
+        serde_json::json!(["inference"])
+    );
+    assert_eq!(good["status"]["audiences"], serde_json::json!(["tollgate"]));
+    let (_, bad) = reviewed(book.token_review(gate, token("none")));
+    assert_eq!(bad["status"]["authenticated"], false);
+    let (status, _) = reviewed(book.token_review("Bearer x", token("good")));
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    for (group, may) in [("inference", true), ("visitors", false)] {
+        let review = serde_json::json!({ "spec": { "user": "ada", "groups": [group] } });
+        let (status, said) = reviewed(book.access_review(gate, review));
+        assert_eq!(
+            (status, &said["status"]["allowed"]),
+            (StatusCode::CREATED, &may.into())
+        );
+    }
+    let asked = book.asked();
+    assert_eq!((asked.introspections, asked.authorizations), (3, 2));
+}
+
 #[test]
 fn a_call_may_be_made_by_whoever_is_known_and_in_the_right_group() {
     let book = book();

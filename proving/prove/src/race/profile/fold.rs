@@ -1,4 +1,4 @@
-//! Stacks out of `perf script -F comm,ip,sym`, and how often each was seen.
+//! Stacks out of `perf script -F comm,ip,sym`, or out of `py-spy record --format raw`, and how often each was seen.
 //!
 //! Invariant: a stack begins with the name of its thread and ends where the CPU was. Threads that
 //! differ by a number at the end of their names are one.
@@ -45,6 +45,23 @@ pub(super) fn fold(script: &str) -> Stacks {
         }
     }
     stacks
+}
+
+/// Adds what `py-spy` saw: on each line the functions from the outside in, between semicolons, and how often.
+pub(super) fn add_raw(text: &str, stacks: &mut Stacks) {
+    for line in text.lines() {
+        let Some((stack, count)) = line.rsplit_once(' ') else {
+            continue;
+        };
+        let Ok(count) = count.parse::<u64>() else {
+            continue;
+        };
+        let frames = stack.split(';').map(|name| Frame {
+            name: name.trim().to_owned(),
+            kernel: false,
+        });
+        *stacks.entry(frames.collect()).or_default() += count;
+    }
 }
 
 fn frame(line: &str) -> Frame {
