@@ -8,6 +8,7 @@ mod attempts;
 mod balancing;
 mod callers;
 mod editing;
+mod kept;
 mod looking;
 mod opening;
 mod overdraft;

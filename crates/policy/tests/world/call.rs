@@ -11,6 +11,7 @@ use policy::record::Record;
 use policy::refusal::Refusal;
 use policy::revision::Revision;
 use policy::usage_ledger::Estimate;
+use policy::wire::call::CallHead;
 use policy::wire::head::RequestHead;
 
 use super::World;
@@ -49,6 +50,12 @@ impl<'a> Call<'a> {
             bytes: None,
             by: None,
         }
+    }
+
+    /// The same, with this body.
+    pub(crate) const fn with(mut self, body: &'a str) -> Self {
+        self.body = body;
+        self
     }
 
     /// The same, proven to be this caller's; the snapshot has to [know](super::callers::knowing_callers) callers.
@@ -126,6 +133,19 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// What its body says, where that is read.
+    pub(super) fn scanned(&self, body: &[u8]) -> Option<CallHead> {
+        self.exchange.scanner(&self.head).map(|mut scanner| {
+            scanner.push(body).expect("JSON");
+            scanner.finish().expect("a call").clone()
+        })
+    }
+
+    /// Its body, as it goes on.
+    pub(crate) fn body(&self) -> &str {
+        &self.body
+    }
+
     /// Why it was refused.
     pub(crate) fn refusal(&self) -> &Refusal {
         match &self.verdict {

@@ -112,10 +112,23 @@ impl World {
             exchange.read_body(call.length(), env)
         });
         if let Verdict::Read { .. } = asked.verdict {
-            let mut read = asked.exchange.scanner(&asked.head).map(|mut scanner| {
-                scanner.push(call.body.as_bytes()).expect("JSON");
-                scanner.finish().expect("a call").clone()
-            });
+            let mut read = asked.scanned(call.body.as_bytes());
+            // As its host does.
+            if let Some(going) = read.as_ref().filter(|call| call.goes_on()) {
+                let body = [asked.body.clone().into()];
+                let of = Arc::clone(&self.of);
+                match asked.exchange.made_whole(going, &body, &of.snapshot) {
+                    Ok(Some(whole)) => {
+                        read = asked.scanned(&whole);
+                        asked.body = String::from_utf8(whole.to_vec()).expect("text");
+                    }
+                    Ok(None) => {}
+                    Err(refusal) => {
+                        asked.verdict = asked.exchange.refuse_unread(refusal);
+                        return asked;
+                    }
+                }
+            }
             let (exchange, env) = (&mut asked.exchange, &mut self.env());
             asked.verdict = exchange.end_body(
                 &asked.head,
