@@ -19,7 +19,16 @@ const TESTS_LEAST: u64 = 8;
 /// Builds the servers and runs the tests against a release build, or against this binary.
 pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     let mut lane = Lane::new();
-    let servers = lane.step("etcd and kube-apiserver", "cargo xtask kubernetes", servers);
+    let built = || {
+        let dir = servers(&["./etcd", "./apiserver"])?;
+        picker(&dir)?;
+        Ok(dir)
+    };
+    let servers = lane.step(
+        "etcd, kube-apiserver and a picker",
+        "cargo xtask kubernetes",
+        built,
+    );
     let binary = match binary {
         Some(binary) => Some(binary.to_owned()),
         None => release_build(&mut lane),
@@ -33,8 +42,8 @@ pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     lane.finish()
 }
 
-/// Builds the servers and the endpoint picker; gives the directory that they are in. What is built already, Go builds no second time.
-fn servers() -> Result<PathBuf, String> {
+/// Builds these commands of Kubernetes; gives the directory that they are in. What is built already, Go builds no second time.
+pub(crate) fn servers(commands: &[&str]) -> Result<PathBuf, String> {
     let dir = target_dir(&metadata()?)?.join("kubernetes");
     std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
     let (major, minor) = release(KUBERNETES_VERSION);
@@ -42,9 +51,13 @@ fn servers() -> Result<PathBuf, String> {
         "-s -w -X k8s.io/component-base/version.gitVersion=v{KUBERNETES_VERSION} \
          -X k8s.io/component-base/version.gitMajor={major} -X k8s.io/component-base/version.gitMinor={minor}"
     );
-    build("xtask/kubernetes", &flags, &["./etcd", "./apiserver"], &dir)?;
-    build("xtask/picker", "-s -w", &["."], &dir)?;
+    build("xtask/kubernetes", &flags, commands, &dir)?;
     Ok(dir)
+}
+
+/// Builds the endpoint picker into this directory.
+fn picker(into: &Path) -> Result<(), String> {
+    build("xtask/picker", "-s -w", &["."], into)
 }
 
 /// Builds packages of a module into a directory.

@@ -10,6 +10,7 @@ mod cargo;
 mod cast;
 mod command;
 mod compiler;
+mod conformance;
 mod cpu_time;
 mod dist;
 mod free_address;
@@ -54,6 +55,10 @@ cargo xtask <verb>
                  new counts, `instructions BINARY BUILD [SCENARIO]` counts what is there beside those of a build
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
+  conformance [BINARY] [--test NAME]
+                 the Gateway API's conformance suite against the gate, in a cluster without containers (Go; twenty minutes
+                 once, and the right to make network namespaces): a lane of its own; its report is
+                 target/conformance/report.yaml
   portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
                  data plane's tests with it: a lane of its own
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
@@ -109,6 +114,10 @@ fn verb() -> ExitCode {
         ["instructions", rest @ ..] => count_instructions(rest),
         ["kubernetes"] => kubernetes::lane(None),
         ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
+        ["conformance", rest @ ..] => match conformance::Plan::of(rest) {
+            Some(plan) => conformance::lane(&plan),
+            None => misused(),
+        },
         ["portable"] => stages::portable(),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["cast"] => report(cast::run(None)),

@@ -14,6 +14,7 @@ use policy::admin::Access;
 use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
 use policy::id::EndpointId;
+use policy::plain::HostPattern;
 use policy::secret::Secret;
 
 pub use self::credential::{
@@ -40,6 +41,8 @@ pub struct Host {
     pub admin_login: Option<AdminLogin>,
     /// TLS of the data plane.
     pub tls: Option<Tls>,
+    /// Its listeners, where there are several addresses or hosts; `data` and `tls` above are not used then.
+    pub listeners: Vec<HostListener>,
     /// Worker threads, where the document says.
     pub workers: Option<usize>,
     /// Where access-log lines go.
@@ -468,6 +471,21 @@ pub struct Tls {
     pub key_pem: Secret,
     /// Who signs clients' certificates, where they are asked for.
     pub clients: Option<ClientTls>,
+}
+
+/// One of several listeners of the data plane.
+#[derive(Debug)]
+pub struct HostListener {
+    /// As it is named.
+    pub name: String,
+    /// Where it stands in the document.
+    pub place: String,
+    /// Its address.
+    pub address: SocketAddr,
+    /// The hosts that it is for; all where there is none.
+    pub host: Option<HostPattern>,
+    /// TLS there.
+    pub tls: Option<Tls>,
 }
 
 /// How clients' certificates are asked for.

@@ -16,10 +16,10 @@ pub use host::{
     AwsSource, AzureProof, AzureSource, Calibration, ClaimNames, ClientCertificate, ClientProof,
     ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EndpointPicker,
     EngineMetrics, EngineStart, ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom,
-    GoogleSource, Host, IntrospectionSource, JwksSource, JwtSource, KeptResponses, Ledger, Lines,
-    LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece, Program,
-    ReviewedAction, StaticKey, Tls, TokenReviewSource, TokenSource, TokenizerSource, ToolCommand,
-    Traces, UpstreamCredential, Vocabulary, WorkloadFrom, WrittenRule,
+    GoogleSource, Host, HostListener, IntrospectionSource, JwksSource, JwtSource, KeptResponses,
+    Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece,
+    Program, ReviewedAction, StaticKey, Tls, TokenReviewSource, TokenSource, TokenizerSource,
+    ToolCommand, Traces, UpstreamCredential, Vocabulary, WorkloadFrom, WrittenRule,
 };
 pub use import::{Imported, import_agentgateway, import_litellm, import_portkey};
 pub use line::line_of;

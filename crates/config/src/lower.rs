@@ -24,6 +24,7 @@ use crate::schema::{self, Document};
 use crate::sources::Sources;
 use crate::vars;
 
+mod actions;
 mod admin;
 mod authority;
 mod backend;
@@ -37,6 +38,7 @@ mod identity;
 mod kubernetes;
 mod ledger;
 mod limit;
+mod listeners;
 mod login;
 mod mcp;
 mod pem;
@@ -217,8 +219,13 @@ impl Lowering<'_> {
     }
 
     fn document(&mut self, document: &Document) -> (Snapshot, Option<Host>) {
+        let (listeners, of_host) = self.listeners(document);
         let mut host = self.host(document);
+        if let Some(host) = &mut host {
+            host.listeners = of_host;
+        }
         let mut snapshot = Snapshot {
+            listeners,
             bounds: self.bounds(document.bounds.get()),
             web: self.web(document),
             clients: self.clients(document.client_address.get()),

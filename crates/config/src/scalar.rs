@@ -3,6 +3,9 @@
 //! Invariant: a value that reads is in range; nothing later has to check it again.
 //! Not here: addresses of backends (`target`).
 
+pub(crate) use actions::{
+    EditedHeader, RedirectStatus, ReplacedPath, TcpPort, UpstreamHostName, WebScheme,
+};
 pub(crate) use admin::AdminRole;
 pub(crate) use call::{Call, Flag};
 pub(crate) use catalogue::{CatalogueAt, Day, Page};
@@ -14,7 +17,7 @@ pub(crate) use number::{
     Status,
 };
 pub(crate) use period::Zone;
-pub(crate) use plain::{MatchedHeader, MatchedHost, MethodName, Path};
+pub(crate) use plain::{MatchedHeader, MatchedHost, MatchedText, MethodName, Path};
 pub(crate) use query::{QueryName, encoded};
 pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
@@ -31,6 +34,7 @@ pub(crate) use word::{
     Window, listed, words,
 };
 
+mod actions;
 mod admin;
 mod call;
 mod catalogue;

@@ -16,6 +16,7 @@ pub(crate) mod identity;
 pub(crate) mod ledger;
 pub(crate) mod login;
 pub(crate) mod mcp;
+pub(crate) mod plain;
 pub(crate) mod price;
 pub(crate) mod proxy;
 pub(crate) mod responses;
@@ -40,8 +41,9 @@ pub(crate) use self::route::{Limit, Retries, Route, Unread};
 pub(crate) use self::traces::Traces;
 use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
-    Address, Brief, BuiltIn, ClientCertificates, Count, File, Hold, Host, Inline, LogTarget, Name,
-    Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile, Size, Span, Variable,
+    Address, Brief, BuiltIn, ClientCertificates, Count, File, Flag, Hold, Host, Inline, LogTarget,
+    MatchedHost, Name, Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile,
+    Size, Span, Variable,
 };
 
 record! {
@@ -103,6 +105,24 @@ record! {
         optional hosts: OneOrMany<Host>,
         /// Serve the data plane over TLS.
         optional tls: Tls,
+        /// Several addresses and hosts of the data plane, in place of `data`, `hosts` and `tls`.
+        optional listeners: ListOf<Listener>,
+    }
+}
+
+record! {
+    /// One of several addresses of the data plane, for one host or for all.
+    Listener {
+        /// What routes call it.
+        required name: At<Name>,
+        /// Its address; several may share one, each for hosts of its own.
+        required data: At<Address>,
+        /// The host that it is for, without a port; *.example for all below. The most specific one has a call. All unless said.
+        optional host: At<MatchedHost>,
+        /// Serve it over TLS. Of those on one address all do or none does.
+        optional tls: Tls,
+        /// Whether calls to models and to servers of tools are served there, too. Default true.
+        optional models: At<Flag>,
     }
 }
 

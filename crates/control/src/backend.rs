@@ -8,9 +8,8 @@ use crate::cluster::Cluster;
 use crate::fields::Item;
 use crate::findings::{Findings, Spot};
 use crate::object::Object;
-use crate::reference::Reference;
 use crate::tree::Tree;
-use crate::trust::{self, Trust};
+use crate::trust::{self, Policy, Trust};
 
 /// Addresses of one Backend.
 #[derive(Debug, Clone)]
@@ -19,6 +18,8 @@ pub(crate) struct Upstream {
     pub(crate) is_fallback: bool,
     pub(crate) is_http2: bool,
     pub(crate) trust: Option<Trust>,
+    /// Nothing is sent to the gate's own machine, whatever a name of it is looked up to.
+    pub(crate) is_elsewhere: bool,
 }
 
 /// One of them.
@@ -33,7 +34,7 @@ impl Upstream {
     pub(crate) fn of(
         cluster: &Cluster<'_>,
         backend: &Object<'_>,
-        policies: &[(Reference, Trust)],
+        policies: &[Policy],
         findings: &mut Findings,
     ) -> Self {
         let mut spec = backend.spec(findings);
@@ -54,6 +55,7 @@ impl Upstream {
                 .is_some_and(|said| said.value),
             is_http2: false,
             trust: None,
+            is_elsewhere: cluster.mode.is_live && !cluster.mode.reaches_machine,
         };
         for said in spec.texts("appProtocols", findings) {
             match said.value.as_str() {
@@ -68,8 +70,8 @@ impl Upstream {
         if let Some(item) = spec.take("tls") {
             upstream.trust = Some(trust::own(cluster, backend, &item, findings));
         }
-        let for_it = policies.iter().find(|(target, _)| target.is_to(backend));
-        if let Some((_, trust)) = for_it {
+        let for_it = policies.iter().find(|of| of.target.is_to(backend));
+        if let Some(Policy { trust, .. }) = for_it {
             let own = upstream.trust.take().and_then(|own| own.client_certificate);
             upstream.trust = Some(Trust {
                 client_certificate: own,
@@ -94,7 +96,6 @@ impl Upstream {
                 );
             }
         }
-        upstream.is_checked_by_its_name(findings);
         spec.end(findings);
         upstream
     }
@@ -118,33 +119,12 @@ impl Upstream {
         Tree::text(format!("{scheme}://{host}{port}{path}")).of(&at.spot)
     }
 
-    /// A certificate is checked by the name that is dialled; another one cannot be said.
-    pub(crate) fn is_checked_by_its_name(&self, findings: &mut Findings) {
-        let Some(name) = self
-            .trust
-            .as_ref()
-            .and_then(|trust| trust.hostname.as_ref())
-        else {
-            return;
-        };
-        if let Some(other) = self
-            .endpoints
-            .iter()
-            .find(|at| !at.host.eq_ignore_ascii_case(&name.value))
-        {
-            let says = format!(
-                "is the name by which the certificate of {} would be checked, and it is checked by the name that is dialled",
-                other.host
-            );
-            findings.fault(
-                &name.spot,
-                says,
-                format!(
-                    "write {} as the address, or {} here",
-                    name.value, other.host
-                ),
-            );
-        }
+    /// The name by which its certificate is checked, where that is not the one that is dialled.
+    pub(crate) fn tls_name(&self) -> Option<Tree> {
+        let name = self.trust.as_ref()?.hostname.as_ref()?;
+        let is_other = |at: &Address| !at.host.eq_ignore_ascii_case(&name.value);
+        let is_other = self.endpoints.iter().any(is_other);
+        is_other.then(|| Tree::text(&name.value).of(&name.spot))
     }
 }
 

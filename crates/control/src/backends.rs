@@ -140,12 +140,13 @@ fn addresses(
                 ("url", Some(url)),
                 ("weight", weight.clone()),
                 ("credential", credential.clone()),
+                ("request_headers", of.edits.clone()),
             ]);
         }
     }
     match endpoints.as_mut_slice() {
         [] => None,
-        [[(_, url), ..]] => url.take().map(Addresses::One),
+        [[(_, url), .., (_, None)]] => url.take().map(Addresses::One),
         _ => Some(Addresses::Several(Tree::List(
             endpoints.into_iter().map(Tree::map).collect(),
         ))),
@@ -171,6 +172,14 @@ fn common(of: &Ref, manner: &Manner) -> Vec<(String, Tree)> {
         ),
         ("query", query(&target.path)),
         ("ca", trust.and_then(|trust| trust.ca.clone())),
+        ("tls_name", target.upstream.tls_name()),
+        (
+            "local",
+            target
+                .upstream
+                .is_elsewhere
+                .then(|| Tree::Plain("false".into())),
+        ),
         (
             "client_certificate",
             trust.and_then(|trust| trust.client_certificate.clone()),

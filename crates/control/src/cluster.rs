@@ -19,6 +19,7 @@ use crate::findings::{Broken, Findings, Spot};
 use crate::mode::Mode;
 use crate::object::{CORE, Object};
 use crate::reference::{Grant, Reference, is_granted, is_missing};
+use crate::slices;
 use crate::tree::Tree;
 
 /// Where programs of the Envoy AI Gateway without a cluster are told where a Secret's content comes from.
@@ -33,7 +34,7 @@ pub(crate) struct Cluster<'n> {
     grants: Vec<Grant>,
     given: RefCell<Vec<(Given, String)>>,
     pub(crate) mode: Mode,
-    /// Secrets and `ConfigMap`s that were looked for, by kind, namespace and name.
+    /// What was looked for by its name, by kind, namespace and name.
     wanted: RefCell<BTreeSet<[String; 3]>>,
 }
 
@@ -71,7 +72,8 @@ impl<'n> Cluster<'n> {
                 Entry::Vacant(free) => {
                     free.insert(place);
                 }
-                Entry::Occupied(_) if object.kind == "Service" => {}
+                Entry::Occupied(_)
+                    if matches!(object.kind, "Service" | "EndpointSlice" | "Namespace") => {}
                 Entry::Occupied(other) => {
                     let other = objects.get(*other.get()).unwrap_or(object);
                     let says = format!("stands in {}, too", other.spot.place());
@@ -93,7 +95,7 @@ impl<'n> Cluster<'n> {
         }
     }
 
-    /// Secrets and `ConfigMap`s that were looked for.
+    /// What was looked for by its name.
     pub(crate) fn wanted(&self) -> BTreeSet<[String; 3]> {
         self.wanted.borrow().clone()
     }
@@ -117,9 +119,8 @@ impl<'n> Cluster<'n> {
         if !is_granted(from, to, &self.grants, findings) {
             return None;
         }
-        if to.group == CORE && matches!(to.kind.as_str(), "Secret" | "ConfigMap") {
-            let id = [&to.kind, &to.namespace, &to.name];
-            self.wanted.borrow_mut().insert(id.map(Clone::clone));
+        if to.group == CORE && matches!(to.kind.as_str(), "Secret" | "ConfigMap" | "Service") {
+            self.wants(&to.kind, &to.namespace, &to.name);
         }
         let id = [&to.group, &to.kind, &to.namespace, &to.name];
         let found = self.index.get(&id.map(Clone::clone));
@@ -132,6 +133,30 @@ impl<'n> Cluster<'n> {
             is_missing(to, &there, findings);
         }
         found
+    }
+
+    fn wants(&self, kind: &str, namespace: &str, name: &str) {
+        let id = [kind, namespace, name].map(str::to_owned);
+        self.wanted.borrow_mut().insert(id);
+    }
+
+    /// The slices of a Service.
+    pub(crate) fn slices_of<'c>(
+        &'c self,
+        service: &'c Reference,
+    ) -> impl Iterator<Item = &'c Object<'n>> {
+        self.wants("EndpointSlice", &service.namespace, &service.name);
+        let all = self.of_kind("EndpointSlice");
+        all.filter(move |slice| slices::is_of(slice, service))
+    }
+
+    /// The labels of a namespace, with the one that each has.
+    pub(crate) fn labels_of_namespace(&self, name: &str) -> Vec<(String, String)> {
+        self.wants("Namespace", "default", name);
+        let own = self.of_kind("Namespace").find(|object| object.name == name);
+        let mut labels = own.map_or_else(Vec::new, |object| object.labels.clone());
+        labels.push(("kubernetes.io/metadata.name".to_owned(), name.to_owned()));
+        labels
     }
 
     /// Whether an object may name what need not be in these files.

@@ -73,6 +73,36 @@ pub(crate) enum Broken {
     NotPermitted,
     /// It is of a kind that cannot stand there.
     Kind,
+    /// Another object, which is older, says the same.
+    Conflict,
+    /// A listener lets in routes of a kind that is not served.
+    RouteKind,
+    /// A listener's protocol is not served.
+    Protocol,
+    /// Two listeners on one port have different protocols.
+    ProtocolConflict,
+    /// Two listeners on one port have the same host.
+    HostnameConflict,
+}
+
+/// Why a route is not attached to one of its parents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attached {
+    /// One word of the Gateway API's.
+    pub(crate) reason: &'static str,
+    pub(crate) says: String,
+    pub(crate) hint: String,
+}
+
+/// One of a route's parents that is the Gateway of this gate.
+#[derive(Debug, Clone)]
+pub(crate) struct Parent {
+    /// Kind, namespace and name of the route.
+    pub(crate) route: Rc<str>,
+    /// Its place in `parentRefs`.
+    pub(crate) index: usize,
+    /// The names of the listeners that it is attached to.
+    pub(crate) attached: Result<Vec<String>, Attached>,
 }
 
 /// Faults and warnings.
@@ -82,6 +112,8 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<Fault>,
     /// Which of the faults are of references.
     pub(crate) broken: Vec<(usize, Broken)>,
+    /// What routes in a cluster are attached to.
+    pub(crate) parents: Vec<Parent>,
 }
 
 impl Findings {

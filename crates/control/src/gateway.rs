@@ -1,30 +1,31 @@
-//! The Gateway: where the gate listens, and which hosts it answers for.
+//! The Gateway: where the gate listens, and what is attached where.
 //!
-//! Invariant: there is one Gateway with one listener, or a fault.
-//! Not here: who may call (`security`), routes.
+//! Invariant: there is one Gateway; each of its listeners is served as it says, or not at all.
+//! Not here: single listeners (`listener`), who may call (`security`), routes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use config::quoted;
-
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
-use crate::findings::{Findings, Spot};
+use crate::findings::{Attached, Findings, Parent, Spot};
+use crate::listener::{self, Listener};
 use crate::object::{AI, CORE, ENVOY, GATEWAY_API, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
 
+/// What is said of a Gateway none of whose listeners can be served.
+pub(crate) const NOT_SERVED: &str = "has no listener that can be served";
+
 /// The door that routes are attached to.
 pub(crate) struct Door<'c, 'n> {
     pub(crate) gateway: &'c Object<'n>,
-    listener: String,
-    port: u64,
-    takes_other_namespaces: bool,
-    /// Where the listener says which hosts it is for.
-    pub(crate) hostname: Option<(String, Spot)>,
+    /// Those that are served.
+    pub(crate) listeners: Vec<Listener>,
+    /// Those that are not: routes are attached to them, and have no calls by them.
+    unserved: Vec<Listener>,
     pub(crate) is_loopback: bool,
-    address: Option<Tree>,
-    tls: Option<Tree>,
+    /// Calls are told apart by listeners.
+    pub(crate) is_told_apart: bool,
 }
 
 impl<'c, 'n> Door<'c, 'n> {
@@ -49,7 +50,7 @@ impl<'c, 'n> Door<'c, 'n> {
         if let Some(class) =
             class.filter(|class| classes.peek().is_some() && !is_known(&class.value))
         {
-            let says = format!("there is no GatewayClass {}", quoted(&class.value));
+            let says = format!("there is no GatewayClass {}", config::quoted(&class.value));
             findings.fault(&class.spot, says, "");
         }
         if let Some(infrastructure) = spec.take("infrastructure") {
@@ -58,237 +59,115 @@ impl<'c, 'n> Door<'c, 'n> {
             parameters(cluster, gateway, &mut of, findings);
             of.end(findings);
         }
-        let mut door = Self {
-            gateway,
-            listener: String::new(),
-            port: 80,
-            takes_other_namespaces: false,
-            hostname: None,
-            is_loopback: false,
-            address: None,
-            tls: None,
-        };
         let addresses = spec.list("addresses", findings);
-        let ip = bound(&addresses, findings);
-        door.is_loopback = ip.is_loopback();
-        let listeners = spec.list("listeners", findings);
-        match listeners.as_slice() {
-            [] => findings.fault(
-                &gateway.spot,
-                "has no listener",
-                "add one to spec.listeners",
-            ),
-            [first, rest @ ..] => {
-                if let Some(other) = rest.first() {
-                    let says = "is a second listener, and a gate has one";
-                    findings.fault(&other.spot, says, "run a gate for each, or keep one");
-                }
-                door.listener(cluster, first, ip, findings);
-            }
+        let ip = match cluster.mode.bind {
+            Some(ip) => ip,
+            None => bound(&addresses, findings),
+        };
+        let items = spec.list("listeners", findings);
+        if items.is_empty() {
+            let hint = "add one to spec.listeners";
+            findings.fault(&gateway.spot, "has no listener", hint);
         }
+        let all = listener::all(cluster, gateway, &items, ip, findings);
         spec.refuse(
             &[
                 ("tls", "trust of clients' certificates stands in the listener's tls.frontendValidation"),
                 ("backendTLS", "write a BackendTLSPolicy"),
-                ("allowedListeners", "write the listener in the Gateway"),
                 ("defaultScope", "name the Gateway in each route's parentRefs"),
             ],
             findings,
         );
+        // Listeners elsewhere are let in by nobody unless said.
+        let elsewhere = spec.take("allowedListeners");
+        if let Some(item) = elsewhere {
+            let mut of = item.fields(findings);
+            if let Some(namespaces) = of.take("namespaces") {
+                let mut of = namespaces.fields(findings);
+                let from = of.text("from", findings);
+                if let Some(from) = from.filter(|from| from.value != "None") {
+                    let hint = "write the listeners in the Gateway";
+                    findings.fault(&from.spot, "lets in a ListenerSet", hint);
+                }
+                of.end(findings);
+            }
+            of.end(findings);
+        }
         spec.end(findings);
-        Some(door)
+        let (listeners, unserved): (Vec<Listener>, Vec<Listener>) =
+            all.into_iter().partition(|one| one.is_served);
+        if listeners.is_empty() && cluster.mode.is_live {
+            findings.fault(&gateway.spot, NOT_SERVED, "");
+        }
+        Some(Self {
+            gateway,
+            is_told_apart: listeners.len() > 1
+                || cluster.mode.is_live && !cluster.mode.has_own_address,
+            listeners,
+            unserved,
+            is_loopback: ip.is_loopback(),
+        })
     }
 
     /// One on all of this machine's addresses, for routes of every namespace.
     pub(crate) fn at(gateway: &'c Object<'n>, port: u16, tls: Option<Tree>) -> Self {
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).to_string();
+        let address = Tree::text(address).of(&gateway.spot);
         Self {
             gateway,
-            listener: String::new(),
-            port: port.into(),
-            takes_other_namespaces: true,
-            hostname: None,
+            listeners: vec![Listener::open(&gateway.spot, port, address, tls)],
+            unserved: Vec::new(),
             is_loopback: false,
-            address: Some(Tree::text(address).of(&gateway.spot)),
-            tls,
+            is_told_apart: false,
         }
     }
 
-    fn listener(
-        &mut self,
-        cluster: &Cluster<'_>,
-        item: &Item<'_>,
-        ip: IpAddr,
-        findings: &mut Findings,
-    ) {
-        let mut of = item.fields(findings);
-        self.listener = of
-            .needed_text("name", findings)
-            .map(|s| s.value)
-            .unwrap_or_default();
-        let port = of
-            .need("port", findings)
-            .and_then(|item| item.number(findings));
-        let protocol = of.needed_text("protocol", findings);
-        self.hostname = of.text("hostname", findings).map(|s| (s.value, s.spot));
-        if let Some(port) = port {
-            self.port = port.value;
-            match u16::try_from(port.value) {
-                Ok(number) if number > 0 => {
-                    let address = SocketAddr::new(ip, number).to_string();
-                    self.address = Some(Tree::text(address).of(&port.spot));
-                }
-                Ok(_) | Err(_) => findings.fault(&port.spot, "is no port", ""),
-            }
-        }
-        let tls = of.take("tls");
-        match protocol.as_ref().map(|said| said.value.as_str()) {
-            Some("HTTP") | None => {
-                if let Some(tls) = tls {
-                    findings.fault(
-                        &tls.spot,
-                        "says TLS of a listener for HTTP",
-                        "write protocol: HTTPS",
-                    );
-                }
-            }
-            Some("HTTPS") => match tls {
-                Some(tls) => self.tls = self.certificate(cluster, &tls, findings),
-                None => findings.fault(
-                    &item.spot,
-                    "needs tls for HTTPS",
-                    "name a Secret in tls.certificateRefs",
-                ),
-            },
-            Some(other) => {
-                let says = format!("the protocol {} is not served", quoted(other));
-                if let Some(said) = &protocol {
-                    findings.fault(&said.spot, says, "write HTTP or HTTPS");
-                }
-            }
-        }
-        if let Some(allowed) = of.take("allowedRoutes") {
-            let mut allowed = allowed.fields(findings);
-            kinds(&mut allowed, findings);
-            if let Some(namespaces) = allowed.take("namespaces") {
-                let mut of = namespaces.fields(findings);
-                let from = of.text("from", findings);
-                match from.as_ref().map(|said| said.value.as_str()) {
-                    Some("All") => self.takes_other_namespaces = true,
-                    Some("Same") | None => {}
-                    Some(_) => findings.fault(
-                        &namespaces.spot,
-                        "chooses namespaces in a way that is not read",
-                        "write from: All or Same",
-                    ),
-                }
-                of.refuse(
-                    &[(
-                        "selector",
-                        "labels of namespaces are not read: write from: All or Same",
-                    )],
-                    findings,
-                );
-                of.end(findings);
-            }
-            allowed.end(findings);
-        }
-        of.end(findings);
-    }
-
-    fn certificate(
-        &self,
-        cluster: &Cluster<'_>,
-        item: &Item<'_>,
-        findings: &mut Findings,
-    ) -> Option<Tree> {
-        let mut of = item.fields(findings);
-        if let Some(mode) = of
-            .text("mode", findings)
-            .filter(|mode| mode.value != "Terminate")
-        {
-            findings.fault(&mode.spot, "is not served", "write Terminate");
-        }
-        of.pass_over(
-            &[("options", "versions and ciphers are chosen by the gate")],
-            findings,
-        );
-        let refs = of.list("certificateRefs", findings);
-        let mut client_ca = None;
-        if let Some(validation) = of.take("frontendValidation") {
-            let mut inside = validation.fields(findings);
-            let roots = inside.list("caCertificateRefs", findings);
-            if roots.is_empty() {
-                let says =
-                    "names no roots for clients' certificates, and would let in who has none";
-                findings.fault(&validation.spot, says, "write caCertificateRefs");
-            }
-            client_ca = authority_file(cluster, self.gateway, &roots, findings);
-            let mode = inside.text("mode", findings);
-            if let Some(mode) = mode.filter(|mode| mode.value != "AllowValidOnly") {
-                let hint = "clients' certificates are required";
-                findings.fault(&mode.spot, "is not honoured here", hint);
-            }
-            inside.end(findings);
-        }
-        of.end(findings);
-        let [one] = refs.as_slice() else {
-            findings.fault(
-                &item.spot,
-                "needs one certificate",
-                "name one Secret in certificateRefs",
-            );
-            return None;
-        };
-        let secret = Reference::whole(one, (CORE, "Secret"), &self.gateway.namespace, findings)?;
-        let [certificate, key] = certificate_of(cluster, self.gateway, &secret, findings)?;
-        let made = Tree::map([
-            ("certificate", Some(certificate)),
-            ("key", Some(key)),
-            ("client_ca", client_ca),
-        ]);
-        Some(made.of(&item.spot))
-    }
-
-    /// Where the gate listens; routes may say which hosts it is for.
-    pub(crate) fn listen(&self, hosts: Option<Tree>) -> Tree {
+    /// Where the gate listens; routes may say which hosts it is for, and which listeners serve models.
+    pub(crate) fn listen(&self, hosts: Option<Tree>, models: Option<&[String]>) -> Tree {
+        let one = self.listeners.first().filter(|_| !self.is_told_apart);
+        let serves = |one: &Listener| models.is_none_or(|names| names.contains(&one.name));
+        let several = self.listeners.iter().map(|one| one.tree(serves(one)));
+        let several = Tree::List(several.collect());
         let members = [
-            ("data", self.address.clone()),
+            ("data", one.and_then(|one| one.address.clone())),
             ("hosts", hosts),
-            ("tls", self.tls.clone()),
+            ("tls", one.and_then(|one| one.tls.clone())),
+            ("listeners", self.is_told_apart.then_some(several)),
         ];
         Tree::map(members).of(&self.gateway.spot)
     }
 
     /// The hosts that the listener and a route have in common: none where the route is not attached. A listener without a host
-    /// name leaves those of the route.
+    /// name leaves those of the route, and so do several, which are told apart by their hosts first.
     pub(crate) fn hosts_of(&self, route: &[Said<String>]) -> Vec<String> {
         let route = route.iter().map(|said| said.value.to_ascii_lowercase());
-        let Some((own, _)) = &self.hostname else {
+        let one = self.listeners.first().filter(|_| !self.is_told_apart);
+        let Some((own, _)) = one.and_then(|one| one.hostname.as_ref()) else {
             return route.collect();
         };
-        let own = own.to_ascii_lowercase();
         let mut common: Vec<String> = route
-            .filter_map(
-                |host| match (is_below(&host, &own), is_below(&own, &host)) {
-                    (true, _) => Some(host),
-                    (false, true) => Some(own.clone()),
-                    (false, false) => None,
-                },
-            )
+            .filter_map(|host| listener::common(&host, own))
             .collect();
         common.dedup();
         common
     }
 
-    /// Whether a route is attached here; a fault where it cannot be.
+    /// The host that the gate is for, where its one listener says one.
+    pub(crate) fn hostname(&self) -> Option<&(String, Spot)> {
+        let one = self.listeners.first().filter(|_| !self.is_told_apart);
+        one.and_then(|one| one.hostname.as_ref())
+    }
+
+    /// The listeners that a route is attached to, by name; a fault where it is attached to none, but in a cluster, where its status
+    /// says so for each of its parents.
     pub(crate) fn holds(
         &self,
         cluster: &Cluster<'_>,
         route: &Object<'_>,
         spec: &mut Fields<'_>,
+        hostnames: &[Said<String>],
         findings: &mut Findings,
-    ) -> bool {
+    ) -> Vec<String> {
         let parents = spec.list("parentRefs", findings);
         if parents.is_empty() {
             findings.fault(
@@ -297,8 +176,8 @@ impl<'c, 'n> Door<'c, 'n> {
                 "name one in spec.parentRefs",
             );
         }
-        let mut is_held = false;
-        for item in parents {
+        let mut held: Vec<String> = Vec::new();
+        for (index, item) in parents.iter().enumerate() {
             let mut of = item.fields(findings);
             let section = of.text("sectionName", findings);
             let port = of.number("port", findings);
@@ -332,56 +211,83 @@ impl<'c, 'n> Door<'c, 'n> {
                 }
                 continue;
             }
-            let is_listener = section
-                .as_ref()
-                .is_none_or(|section| section.value == self.listener);
-            if !is_listener || port.is_some_and(|port| port.value != self.port) {
-                let says = "names a listener that the Gateway does not have";
-                findings.fault(
-                    &item.spot,
-                    says,
-                    format!("its listener is {}", self.listener),
-                );
-            } else if route.namespace != self.gateway.namespace && !self.takes_other_namespaces {
-                let says = format!(
-                    "is not let in by the Gateway {}, which is in another namespace",
-                    self.gateway.id()
-                );
-                let hint = "write allowedRoutes: { namespaces: { from: All } } at its listener";
-                findings.fault(&item.spot, says, hint);
-            } else {
-                is_held = true;
+            let section = section.as_ref().map(|said| said.value.as_str());
+            let port = port.map(|port| port.value);
+            let attached = self.attached(cluster, route, section, port, hostnames);
+            if let Ok(names) = &attached {
+                let is_served =
+                    |name: &&String| self.listeners.iter().any(|one| one.name == **name);
+                let new = names.iter().filter(is_served);
+                let new: Vec<String> = new.filter(|name| !held.contains(name)).cloned().collect();
+                held.extend(new);
+            }
+            match attached {
+                attached if cluster.mode.is_live => findings.parents.push(Parent {
+                    route: route.spot.object.clone(),
+                    index,
+                    attached,
+                }),
+                Ok(_) => {}
+                Err(Attached { says, hint, .. }) => findings.fault(&item.spot, says, hint),
             }
         }
-        is_held
+        held
     }
-}
 
-/// Whether a host is one of those that a name stands for, `*.` standing for whatever is before.
-fn is_below(host: &str, name: &str) -> bool {
-    let end = name.strip_prefix('*');
-    host == name || end.is_some_and(|end| host.len() > end.len() && host.ends_with(end))
-}
-
-/// Which kinds of routes a listener lets in: an AIGatewayRoute is an HTTPRoute to it.
-fn kinds(allowed: &mut Fields<'_>, findings: &mut Findings) {
-    let kinds = allowed.list("kinds", findings);
-    let mut has_http = kinds.is_empty();
-    for item in &kinds {
-        let mut of = item.fields(findings);
-        let group = of.text("group", findings);
-        let kind = of.needed_text("kind", findings);
-        of.end(findings);
-        has_http |= group.is_none_or(|group| group.value == GATEWAY_API)
-            && kind.is_some_and(|kind| kind.value == "HTTPRoute");
-    }
-    if let Some(first) = kinds.first().filter(|_| !has_http) {
-        let says = "lets in no route that is served";
-        findings.fault(
-            &first.spot,
-            says,
-            "write kind: HTTPRoute, or leave kinds out",
-        );
+    /// The listeners that one of a route's parents comes to.
+    fn attached(
+        &self,
+        cluster: &Cluster<'_>,
+        route: &Object<'_>,
+        section: Option<&str>,
+        port: Option<u64>,
+        hostnames: &[Said<String>],
+    ) -> Result<Vec<String>, Attached> {
+        let is_named = |one: &&Listener| {
+            section.is_none_or(|section| section == one.name)
+                && port.is_none_or(|port| port == one.port)
+        };
+        let all = || self.listeners.iter().chain(&self.unserved);
+        let named: Vec<&Listener> = all().filter(is_named).collect();
+        if named.is_empty() {
+            return Err(Attached {
+                reason: "NoMatchingParent",
+                says: "names a listener that the Gateway does not have".to_owned(),
+                hint: {
+                    let names: Vec<&str> = all().map(|one| one.name.as_str()).collect();
+                    match names.as_slice() {
+                        [one] => format!("its listener is {one}"),
+                        names => format!("its listeners are {}", names.join(", ")),
+                    }
+                },
+            });
+        }
+        let lets_in = |one: &&Listener| one.lets_in(cluster, self.gateway, route);
+        let open: Vec<&Listener> = named.into_iter().filter(lets_in).collect();
+        if open.is_empty() {
+            return Err(Attached {
+                reason: "NotAllowedByListeners",
+                says: match route.namespace == self.gateway.namespace {
+                    false => format!(
+                        "is not let in by the Gateway {}, which is in another namespace",
+                        self.gateway.id()
+                    ),
+                    true => "is not let in by the listeners that it names".to_owned(),
+                },
+                hint: "write allowedRoutes: { namespaces: { from: All } } at its listener"
+                    .to_owned(),
+            });
+        }
+        let has_host = |one: &&Listener| self.is_told_apart && !one.has_common(hostnames);
+        if open.iter().all(|one| has_host(one)) {
+            return Err(Attached {
+                reason: "NoMatchingListenerHostname",
+                says: "has no host in common with the listeners that it names".to_owned(),
+                hint: "write one of theirs in hostnames".to_owned(),
+            });
+        }
+        let open = open.into_iter().filter(|one| !has_host(one));
+        Ok(open.map(|one| one.name.clone()).collect())
     }
 }
 

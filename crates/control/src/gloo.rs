@@ -6,6 +6,7 @@
 use crate::backend::{Address, Upstream};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
+use crate::filters::Filters;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{Door, certificate_of};
 use crate::matching::{HeaderMatch, How, Wanted};
@@ -128,6 +129,7 @@ fn route<'c, 'n>(
     Some(PlainRoute {
         object,
         hosts: door.hosts_of(&hostnames),
+        listeners: Vec::new(),
         hostnames,
         rules,
     })
@@ -192,6 +194,7 @@ fn rule(
         refs,
         matches,
         times,
+        filters: Filters::default(),
         is_closed: false,
     })
 }
@@ -406,6 +409,7 @@ fn target(
         priority: 0,
         model: None,
         headers: None,
+        edits: None,
     })
 }
 
@@ -419,6 +423,7 @@ fn of_service(namespace: &str, name: &str, port: u64, spot: &Spot) -> Upstream {
         is_fallback: false,
         is_http2: false,
         trust: None,
+        is_elsewhere: false,
     }
 }
 
@@ -509,7 +514,6 @@ fn of_upstream(
             hostname,
             ..Trust::default()
         });
-        upstream.is_checked_by_its_name(findings);
     }
     Some(upstream)
 }
@@ -574,6 +578,7 @@ fn of_static(item: &Item<'_>, findings: &mut Findings) -> (Upstream, bool) {
         is_fallback: false,
         is_http2: false,
         trust: None,
+        is_elsewhere: false,
     };
     // As Gloo has it.
     let is_tls = is_tls || upstream.endpoints.iter().any(|at| at.port == 443);

@@ -11,20 +11,22 @@ mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use config::{Fault, Faults, Loaded, Node, Sources, Value};
 
 use crate::cluster::Cluster;
-use crate::findings::{Broken, Findings, Spot};
+use crate::findings::{Broken, Findings, Parent, Spot};
 use crate::load::completed;
 use crate::lower::{of_cluster, shut_document};
 use crate::mode::{Mode, Shut};
 use crate::object;
 use crate::{Input, Lowered};
 use reach::Entry;
-pub use status::status;
+pub use status::{Gate, status};
+use verdict::Judged;
 pub use verdict::{Condition, Report, Verdict};
 
 /// Times that objects are lowered at most: each but the last leaves one more out.
@@ -60,6 +62,10 @@ pub struct Choice<'a> {
     pub own: Option<Input<'a>>,
     /// Secrets and the like that the gate cannot read, and why.
     pub unread: &'a BTreeMap<Id, String>,
+    /// The address that the gate listens on, whatever its Gateway asks for.
+    pub bind: Option<IpAddr>,
+    /// The zone that the gate is in: Services that say so have its calls answered there.
+    pub zone: Option<&'a str>,
     /// Tries what objects come to, as far as that is possible without a gate: what is wrong begins with its place in the document.
     pub trial: Option<&'a Trial<'a>>,
     /// Where the gate listens already, if it runs: it closes, then, where its Gateway is faulty or gone.
@@ -116,11 +122,15 @@ pub fn live(texts: &[(Id, &str)], choice: &Choice<'_>, sources: &dyn Sources) ->
     let mut found = Found::default();
     found.mode.is_live = true;
     found.mode.reaches_machine = choice.reaches_machine;
+    found.mode.bind = choice.bind;
+    found.mode.zone = choice.zone.map(str::to_owned);
+    found.mode.has_own_address = own.as_ref().is_some_and(|(_, node)| says_address(node));
     for (id, why) in choice.unread {
         let why = format!("the gate cannot read: {why}");
         found.mode.refused.insert(key(id), why);
     }
     let mut warnings = Vec::new();
+    let mut parents = Vec::new();
     let mut loaded = Err(refused(choice, Vec::new()));
     for _ in 0..ROUNDS_MAX {
         let round = Round::of(
@@ -133,6 +143,7 @@ pub fn live(texts: &[(Id, &str)], choice: &Choice<'_>, sources: &dyn Sources) ->
         );
         report.wanted.extend(round.wanted);
         warnings = round.warnings;
+        parents = round.parents;
         loaded = round.loaded;
         let Some(faults) = round.faults else { break };
         let others = found.take(faults, &entries);
@@ -150,7 +161,16 @@ pub fn live(texts: &[(Id, &str)], choice: &Choice<'_>, sources: &dyn Sources) ->
             break;
         }
     }
-    report.judge(&entries, gateway, &kept, &found, &warnings, loaded.is_ok());
+    let of_all = Judged {
+        entries: &entries,
+        gateway,
+        kept: &kept,
+        found: &found,
+        warnings: &warnings,
+        parents: &parents,
+        is_loaded: loaded.is_ok(),
+    };
+    report.judge(&of_all);
     if let Ok(loaded) = &mut loaded {
         loaded.warnings.splice(0..0, found.all());
         loaded.warnings.iter_mut().for_each(unfiled);
@@ -167,6 +187,7 @@ struct Round {
     /// None where nothing is faulty.
     faults: Option<Vec<Told>>,
     warnings: Vec<Fault>,
+    parents: Vec<Parent>,
     wanted: BTreeSet<Id>,
 }
 
@@ -199,6 +220,7 @@ impl Round {
             loaded: Err(refused(choice, Vec::new())),
             faults: None,
             warnings: findings.warnings,
+            parents: findings.parents,
             wanted: wanted.collect(),
         };
         let Some(lowered) = lowered.filter(|_| findings.faults.is_empty()) else {
@@ -246,11 +268,16 @@ impl Found {
                 None => others.push(fault),
             }
         }
-        let before = (
-            self.mode.all_shut,
-            self.mode.shut.clone(),
-            self.mode.refused.len(),
-        );
+        let state = |of: &Self| {
+            (
+                of.mode.all_shut,
+                of.mode.shut.clone(),
+                of.mode.refused.len(),
+                of.mode.shut_listeners.clone(),
+                of.is_gateway_faulty,
+            )
+        };
+        let before = state(self);
         for (at, faults) in by_object {
             if let Some(entry) = entries.get(at) {
                 self.close(entry, &faults);
@@ -262,19 +289,25 @@ impl Found {
                 }
             }
         }
-        let now = (
-            self.mode.all_shut,
-            self.mode.shut.clone(),
-            self.mode.refused.len(),
-        );
-        (before == now).then_some(others)
+        (before == state(self)).then_some(others)
     }
 
     /// Closes what a faulty object was to open.
     fn close(&mut self, entry: &Entry, faults: &[Told]) {
         let id = key(&entry.id);
         match entry.id.kind.as_str() {
-            "Gateway" | "GatewayClass" => self.is_gateway_faulty = true,
+            "Gateway" => {
+                let of_listeners: Option<BTreeSet<usize>> =
+                    faults.iter().map(|told| listener_of(&told.0)).collect();
+                match of_listeners {
+                    // A listener that cannot be served keeps no other from being.
+                    Some(more) if !more.is_subset(&self.mode.shut_listeners) => {
+                        self.mode.shut_listeners.extend(more);
+                    }
+                    _ => self.is_gateway_faulty = true,
+                }
+            }
+            "GatewayClass" => self.is_gateway_faulty = true,
             "AIGatewayRoute" | "HTTPRoute" => {
                 let rules = faults.iter().map(|told| rule_of(&told.0)).collect();
                 let shut = self.mode.shut.get(&id).unwrap_or(&Shut::Nothing);
@@ -284,6 +317,10 @@ impl Found {
             kind => {
                 let why = "is there, and faulty: its status says how".to_owned();
                 self.mode.refused.insert(id, why);
+                // The older one of two that say the same is in force.
+                if faults.iter().all(|(_, how)| *how == Some(Broken::Conflict)) {
+                    return;
+                }
                 // Limits on a client's connection, and costs, are of all routes.
                 self.mode.all_shut |= matches!(kind, "GatewayConfig" | "ClientTrafficPolicy");
                 for target in &entry.targets {
@@ -379,6 +416,18 @@ fn hint_of(fault: &Fault) -> String {
 fn rule_of(fault: &Fault) -> Option<usize> {
     let (_, rest) = fault.path.split_once(" spec.rules[")?;
     rest.split_once(']')?.0.parse().ok()
+}
+
+/// Which listener of a Gateway a fault is of.
+fn listener_of(fault: &Fault) -> Option<usize> {
+    let (_, rest) = fault.path.split_once(" spec.listeners[")?;
+    rest.split_once(']')?.0.parse().ok()
+}
+
+/// Whether a document of ours says where the gate listens.
+fn says_address(node: &Node) -> bool {
+    let listen = object::member(node, "listen");
+    listen.is_some_and(|listen| object::member(listen, "data").is_some())
 }
 
 /// What a trial found: a place in the document, and what is wrong there.

@@ -216,13 +216,19 @@ fn whole(
         .of_kind("HTTPRoute")
         .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
         .collect();
-    plain.sort_by_cached_key(|route| route.object.created.clone());
+    plain.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
     plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
     let quotas = quota::policies(cluster, findings);
     let security = security::policies(cluster, &door, &services, findings);
     let callers = Callers::of(&models, &plain, &traffic, &security, findings);
-    let mut made = Made::new(&callers, &traffic, quotas, config.proxy);
+    let mut made = Made::new(
+        &callers,
+        &traffic,
+        quotas,
+        config.proxy,
+        cluster.mode.is_live,
+    );
     made.sorted(&models, findings);
     for route in &plain {
         made.plain(route, findings);
@@ -243,7 +249,7 @@ fn whole(
     for service in unused.filter(|_| is_sound) {
         findings.warn(&service.spot, "no route goes to this", "");
     }
-    if made.routes.is_empty() && findings.faults.is_empty() {
+    if made.routes.is_empty() && findings.faults.is_empty() && !cluster.mode.is_live {
         findings.fault(
             &door.gateway.spot,
             "no route is attached to this",
@@ -262,9 +268,10 @@ fn whole(
     if !plain.is_empty() {
         security.told_to_services(callers.header(), findings);
     }
-    let hosts = hosts(&models, &plain, &door, findings);
+    let hosts = hosts(&models, &plain, &door, cluster.mode.is_live, findings);
+    let serving = serving(&models, &door, findings);
     let document = [
-        ("listen", Some(door.listen(hosts))),
+        ("listen", Some(door.listen(hosts, serving))),
         ("identity", Some(identity)),
         ("authority", security.asked),
         ("cors", security.cors),
@@ -316,20 +323,50 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
     Tree::Map(document)
 }
 
+/// The listeners at which calls to models are served, by name: all where no route says.
+fn serving<'m>(
+    models: &'m [ModelRoute<'_, '_>],
+    door: &Door<'_, '_>,
+    findings: &mut Findings,
+) -> Option<&'m [String]> {
+    let first = models.first().filter(|_| door.is_told_apart)?;
+    let names = |route: &ModelRoute<'_, '_>| {
+        let mut names = route.listeners.clone();
+        names.sort_unstable();
+        names
+    };
+    if let Some(other) = models.iter().find(|route| names(route) != names(first)) {
+        let says = format!(
+            "is attached to other listeners than {}, and calls to models are not told apart by theirs",
+            first.object.id()
+        );
+        findings.fault(
+            &other.object.spot,
+            says,
+            "attach all to the same, or run a gate for each",
+        );
+    }
+    Some(&first.listeners)
+}
+
 /// The hosts that the gate answers for. Those of routes to models are one list for all of them, as they are told apart by nothing
 /// else.
 fn hosts(
     models: &[ModelRoute<'_, '_>],
     plain: &[PlainRoute<'_, '_>],
     door: &Door<'_, '_>,
+    is_live: bool,
     findings: &mut Findings,
 ) -> Option<Tree> {
+    if door.is_told_apart && is_live && models.iter().all(|route| route.hostnames.is_empty()) {
+        // Its listeners say which hosts, and a loopback address of a cluster's is no developer's.
+        return Some(Tree::text("*"));
+    }
     let of_models = models.iter().map(|route| &route.hostnames);
     let of_plain = plain.iter().map(|route| &route.hostnames);
     let first = models.first().map(|route| door.hosts_of(&route.hostnames));
     let has_one_host = door
-        .hostname
-        .as_ref()
+        .hostname()
         .is_some_and(|(own, _)| !own.starts_with('*'));
     for hostnames in of_models {
         let is_other = Some(door.hosts_of(hostnames)) != first
@@ -344,7 +381,7 @@ fn hosts(
             );
         }
     }
-    let Some((own, spot)) = &door.hostname else {
+    let Some((own, spot)) = door.hostname() else {
         let of_plain = of_plain.flat_map(|hostnames| door.hosts_of(hostnames));
         let all: Vec<String> = first
             .unwrap_or_default()

@@ -12,6 +12,14 @@ pub(crate) struct Mode {
     pub(crate) is_live: bool,
     /// Its Backends may be addresses of the gate's machine and of its link.
     pub(crate) reaches_machine: bool,
+    /// The address that the gate listens on, whatever its Gateway asks for.
+    pub(crate) bind: Option<std::net::IpAddr>,
+    /// A file of ours says where it listens.
+    pub(crate) has_own_address: bool,
+    /// The zone that the gate is in.
+    pub(crate) zone: Option<String>,
+    /// Listeners of the Gateway that are not served, by their place.
+    pub(crate) shut_listeners: BTreeSet<usize>,
     /// Every route is closed.
     pub(crate) all_shut: bool,
     pub(crate) shut: BTreeMap<[String; 3], Shut>,

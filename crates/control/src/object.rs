@@ -14,6 +14,7 @@ pub(crate) const CORE: &str = "";
 pub(crate) const GATEWAY_API: &str = "gateway.networking.k8s.io";
 pub(crate) const ENVOY: &str = "gateway.envoyproxy.io";
 pub(crate) const AI: &str = "aigateway.envoyproxy.io";
+const DISCOVERY: &str = "discovery.k8s.io";
 pub(crate) const GLOO: &str = "gloo.solo.io";
 const GLOO_GATEWAY: &str = "gateway.solo.io";
 const INFERENCE: &str = "inference.networking.k8s.io";
@@ -131,8 +132,9 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
     ),
     (CORE, "Secret", &["v1"], Is::Read),
     (CORE, "ConfigMap", &["v1"], Is::Read),
-    (CORE, "Namespace", &["v1"], Is::Passed),
+    (CORE, "Namespace", &["v1"], Is::Read),
     (CORE, "Service", &["v1"], Is::Read),
+    (DISCOVERY, "EndpointSlice", &["v1"], Is::Read),
     (CORE, "ServiceAccount", &["v1"], Is::Passed),
     (CORE, "Pod", &["v1"], Is::Passed),
     (CORE, "PersistentVolumeClaim", &["v1"], Is::Passed),
@@ -177,6 +179,7 @@ pub(crate) struct Object<'n> {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) annotations: Vec<(String, String)>,
+    pub(crate) labels: Vec<(String, String)>,
     /// When a cluster took it, as it is written there: of two routes that take a call, the older one has it.
     pub(crate) created: String,
     node: &'n Node,
@@ -313,7 +316,8 @@ pub(crate) fn objects<'n>(
         Is::Read => {}
     }
     // It says nothing to a gate but that it is there.
-    if *kind == "Service" && !(is_name(&name) && is_name(&namespace)) {
+    let is_only_there = matches!(*kind, "Service" | "EndpointSlice" | "Namespace");
+    if is_only_there && !(is_name(&name) && is_name(&namespace)) {
         return Vec::new();
     }
     if name.is_empty() {
@@ -333,6 +337,7 @@ pub(crate) fn objects<'n>(
         }
     }
     let annotations = metadata.and_then(|of| member(of, "annotations"));
+    let labels = metadata.and_then(|of| member(of, "labels"));
     vec![Object {
         spot,
         group,
@@ -340,6 +345,7 @@ pub(crate) fn objects<'n>(
         namespace,
         name,
         annotations: annotations.map(pairs).unwrap_or_default(),
+        labels: labels.map(pairs).unwrap_or_default(),
         created: named("creationTimestamp").unwrap_or_default().to_owned(),
         node,
     }]

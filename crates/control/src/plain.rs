@@ -2,6 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::fields::{Item, Said};
+use crate::filters::{self, Filters};
 use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, Wanted};
@@ -17,6 +18,8 @@ pub(crate) struct PlainRoute<'c, 'n> {
     pub(crate) hostnames: Vec<Said<String>>,
     /// Those of them that the listener has, too.
     pub(crate) hosts: Vec<String>,
+    /// The listeners that it is attached to, where calls are told apart by them.
+    pub(crate) listeners: Vec<String>,
     pub(crate) rules: Vec<Rule<PlainMatch>>,
 }
 
@@ -26,6 +29,7 @@ pub(crate) struct PlainMatch {
     path: Option<Tree>,
     method: Option<Tree>,
     pub(crate) headers: Vec<HeaderMatch>,
+    query: Vec<(String, String, Spot)>,
 }
 
 impl<'c, 'n> PlainRoute<'c, 'n> {
@@ -47,8 +51,8 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
             findings
         };
         let mut spec = object.spec(findings);
-        let is_held = door.holds(cluster, object, &mut spec, findings);
         let hostnames = spec.texts("hostnames", findings);
+        let held = door.holds(cluster, object, &mut spec, &hostnames, findings);
         let rules = spec.list("rules", findings);
         let home = &door.gateway.namespace;
         let rule = |(index, item): (usize, &Item<'n>)| {
@@ -64,9 +68,10 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
         };
         let rules = rules.iter().enumerate().map(rule).collect();
         spec.end(findings);
-        is_held.then_some(Self {
+        (!held.is_empty()).then(|| Self {
             object,
             hosts: door.hosts_of(&hostnames),
+            listeners: if door.is_told_apart { held } else { Vec::new() },
             hostnames,
             rules,
         })
@@ -82,8 +87,9 @@ fn rule(
     home: &str,
     findings: &mut Findings,
 ) -> Rule<PlainMatch> {
-    let (rule, mut of) = Rule::read(
+    let (mut rule, mut of) = Rule::read(
         item,
+        false,
         findings,
         |item, findings| Ref::of_plain(cluster, route, item, services, home, findings),
         PlainMatch::of,
@@ -91,13 +97,19 @@ fn rule(
     );
     of.refuse(
         &[
-            ("filters", "calls of plain HTTP pass as they are"),
             ("sessionPersistence", "calls go to the addresses in turn"),
             ("retry", "write it in a BackendTrafficPolicy"),
         ],
         findings,
     );
+    rule.filters = Filters::of(&mut of, findings, |item, findings| {
+        Ref::of_plain(cluster, route, item, services, home, findings)
+    });
     of.end(findings);
+    if rule.refs.is_empty() && !rule.filters.is_redirect && !cluster.mode.is_live {
+        let hint = "name what it goes to in backendRefs";
+        findings.fault(&item.spot, "goes nowhere", hint);
+    }
     rule
 }
 
@@ -113,6 +125,7 @@ impl PlainMatch {
             path: Some(path),
             method,
             headers,
+            query: Vec::new(),
         }
     }
 
@@ -123,6 +136,7 @@ impl PlainMatch {
             path: None,
             method: None,
             headers: Vec::new(),
+            query: Vec::new(),
         }
     }
 
@@ -131,10 +145,7 @@ impl PlainMatch {
         let path = of.take("path");
         let method = of.text("method", findings);
         let headers = HeaderMatch::all(&mut of, findings);
-        of.refuse(
-            &[("queryParams", "routes do not go by the query")],
-            findings,
-        );
+        let query = filters::query(&mut of, findings);
         of.end(findings);
         let path = match path {
             Some(item) => Some(path_of(&item, findings)?),
@@ -143,8 +154,13 @@ impl PlainMatch {
         Some(Self {
             spot: item.spot.clone(),
             path,
-            method: method.map(|said| Tree::text(said.value).of(&said.spot)),
+            // Each stands for itself.
+            method: method.map(|said| match said.value.as_str() {
+                alone @ ("GET" | "HEAD") => Tree::text(format!("={alone}")).of(&said.spot),
+                other => Tree::text(other).of(&said.spot),
+            }),
             headers,
+            query,
         })
     }
 
@@ -153,6 +169,7 @@ impl PlainMatch {
         &self,
         callers: Option<&str>,
         hosts: &[String],
+        listeners: &[String],
         findings: &mut Findings,
     ) -> Tree {
         let mut wanted = Vec::new();
@@ -172,6 +189,9 @@ impl PlainMatch {
                 ),
             }
         }
+        let query = self.query.iter();
+        let query = query.map(|(name, value, spot)| (name.clone(), Tree::text(value).of(spot)));
+        let query: Vec<(String, Tree)> = query.collect();
         Tree::map([
             (
                 "path",
@@ -179,7 +199,12 @@ impl PlainMatch {
             ),
             ("method", self.method.clone()),
             ("host", (!hosts.is_empty()).then(|| Tree::texts(hosts))),
+            (
+                "listener",
+                (!listeners.is_empty()).then(|| Tree::texts(listeners)),
+            ),
             ("headers", (!wanted.is_empty()).then_some(Tree::Map(wanted))),
+            ("query", (!query.is_empty()).then_some(Tree::Map(query))),
         ])
         .of(&self.spot)
     }

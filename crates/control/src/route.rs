@@ -4,6 +4,7 @@
 
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
+use crate::filters::Filters;
 use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::HeaderMatch;
@@ -19,6 +20,8 @@ pub(crate) struct ModelRoute<'c, 'n> {
     /// What is counted under which key.
     pub(crate) costs: Vec<(String, Counted)>,
     pub(crate) hostnames: Vec<Said<String>>,
+    /// The listeners that it is attached to.
+    pub(crate) listeners: Vec<String>,
 }
 
 /// What a cost counts.
@@ -37,6 +40,8 @@ pub(crate) struct Rule<M> {
     pub(crate) refs: Vec<Ref>,
     pub(crate) matches: Vec<M>,
     pub(crate) times: Times,
+    /// What becomes of its calls on their way.
+    pub(crate) filters: Filters,
     /// Its calls are refused: what it says cannot be honoured.
     pub(crate) is_closed: bool,
 }
@@ -70,8 +75,8 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
             findings
         };
         let mut spec = object.spec(findings);
-        let is_held = door.holds(cluster, object, &mut spec, findings);
         let hostnames = spec.texts("hostnames", findings);
+        let held = door.holds(cluster, object, &mut spec, &hostnames, findings);
         spec.pass_over(
             &[(
                 "schema",
@@ -101,11 +106,12 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
         };
         let rules = rules.iter().enumerate().map(rule).collect();
         spec.end(findings);
-        is_held.then_some(Self {
+        (!held.is_empty()).then_some(Self {
             object,
             rules,
             costs,
             hostnames,
+            listeners: held,
         })
     }
 }
@@ -114,6 +120,7 @@ impl<M> Rule<M> {
     /// What rules of all kinds of routes say; what else its kind says is left in what comes beside it.
     pub(crate) fn read<'n>(
         item: &Item<'n>,
+        needs_target: bool,
         findings: &mut Findings,
         target: impl Fn(&Item<'n>, &mut Findings) -> Option<Ref>,
         one: impl Fn(&Item<'n>, &mut Findings) -> Option<M>,
@@ -122,7 +129,7 @@ impl<M> Rule<M> {
         let mut of = item.fields(findings);
         let name = of.text("name", findings).map(|said| said.value);
         let refs = of.list("backendRefs", findings);
-        if refs.is_empty() {
+        if refs.is_empty() && needs_target {
             let hint = "name what it goes to in backendRefs";
             findings.fault(&item.spot, "goes nowhere", hint);
         }
@@ -148,6 +155,7 @@ impl<M> Rule<M> {
             refs,
             matches,
             times,
+            filters: Filters::default(),
             is_closed: false,
         };
         (rule, of)
@@ -164,6 +172,7 @@ impl Rule<ModelMatch> {
     ) -> Self {
         let (mut rule, mut of) = Self::read(
             item,
+            true,
             findings,
             |item, findings| Ref::of_model(cluster, route, item, services, findings),
             |item, findings| {

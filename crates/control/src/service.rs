@@ -10,11 +10,13 @@ use crate::backend::Upstream;
 use crate::cluster::Cluster;
 use crate::credential::Credential;
 use crate::fields::{Fields, Item};
+use crate::filters;
 use crate::findings::{Findings, Spot};
 use crate::object::{AI, CORE, ENVOY, Object};
 use crate::reference::Reference;
+use crate::slices;
 use crate::tree::Tree;
-use crate::trust::Trust;
+use crate::trust::Policy;
 
 /// Where calls of a target go, and how.
 #[derive(Debug, Clone)]
@@ -43,7 +45,7 @@ pub(crate) enum Path {
 pub(crate) struct Services {
     pub(crate) upstreams: BTreeMap<(String, String), Upstream>,
     pub(crate) targets: BTreeMap<(String, String), Target>,
-    pub(crate) trusts: Vec<(Reference, Trust)>,
+    pub(crate) trusts: Vec<Policy>,
 }
 
 impl Services {
@@ -101,20 +103,27 @@ impl Services {
                     findings.fault(&named.spot, "needs the port of the Service", "write port");
                     return None;
                 };
-                let trust = self.trusts.iter().find(|(to, _)| {
-                    to.kind == "Service" && to.namespace == named.namespace && to.name == named.name
-                });
-                let upstream = Upstream {
-                    endpoints: vec![crate::backend::Address {
-                        spot: named.spot.clone(),
-                        host: format!("{}.{}.svc.cluster.local", named.name, named.namespace),
-                        port,
-                    }],
-                    is_fallback: false,
-                    is_http2: false,
-                    trust: trust.map(|(_, trust)| trust.clone()),
+                let reached = if cluster.mode.is_live {
+                    slices::of_service(cluster, route, named, port, findings)?
+                } else {
+                    slices::Reached {
+                        addresses: vec![crate::backend::Address {
+                            spot: named.spot.clone(),
+                            host: format!("{}.{}.svc.cluster.local", named.name, named.namespace),
+                            port,
+                        }],
+                        is_http2: false,
+                        port_name: String::new(),
+                    }
                 };
-                upstream.is_checked_by_its_name(findings);
+                let trust = crate::trust::of_port(&self.trusts, named, &reached.port_name);
+                let upstream = Upstream {
+                    endpoints: reached.addresses,
+                    is_fallback: false,
+                    is_http2: reached.is_http2,
+                    trust: trust.cloned(),
+                    is_elsewhere: cluster.mode.is_live && !cluster.mode.reaches_machine,
+                };
                 upstream
             }
         };
@@ -352,6 +361,8 @@ pub(crate) struct Ref {
     pub(crate) priority: u64,
     pub(crate) model: Option<String>,
     pub(crate) headers: Option<Tree>,
+    /// What becomes of header fields of calls of plain HTTP to it.
+    pub(crate) edits: Option<Tree>,
 }
 
 impl Ref {
@@ -408,6 +419,7 @@ impl Ref {
             weight,
             model: model.map(|said| said.value),
             headers,
+            edits: None,
         })
     }
 
@@ -422,10 +434,23 @@ impl Ref {
     ) -> Option<Self> {
         let mut of = item.fields(findings);
         let port = of.number("port", findings);
-        of.refuse(
-            &[("filters", "calls of plain HTTP pass as they are")],
-            findings,
-        );
+        let mut edits = None;
+        for item in of.list("filters", findings) {
+            let mut of = item.fields(findings);
+            let kind = of.needed_text("type", findings);
+            let inside = of.take("requestHeaderModifier");
+            match (kind, inside) {
+                (Some(kind), Some(inside)) if kind.value == "RequestHeaderModifier" => {
+                    edits = Some(filters::edits(&inside, findings));
+                }
+                _ => findings.fault(
+                    &item.spot,
+                    "is a filter that is not served here",
+                    "write RequestHeaderModifier, or the filter at the rule",
+                ),
+            }
+            of.end(findings);
+        }
         let (weight, _) = shares(&mut of, findings);
         let named = Reference::take(&mut of, (CORE, "Service"), &route.namespace, findings);
         of.end(findings);
@@ -440,6 +465,7 @@ impl Ref {
             weight,
             model: None,
             headers: None,
+            edits,
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
-use crate::findings::Findings;
-use crate::gateway::{authority_file, certificate_of, targets};
+use crate::findings::{Broken, Findings};
+use crate::gateway::{authority_file, certificate_of};
 use crate::object::{CORE, ENVOY, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -16,10 +16,35 @@ pub(crate) struct Trust {
     pub(crate) client_certificate: Option<Tree>,
 }
 
-/// Policies, and what each is for.
-pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<(Reference, Trust)> {
-    let mut found: Vec<(Reference, Trust)> = Vec::new();
-    for policy in cluster.of_kind("BackendTLSPolicy") {
+/// What a policy is for, and what it says.
+#[derive(Debug, Clone)]
+pub(crate) struct Policy {
+    pub(crate) target: Reference,
+    /// The name of the one port of a Service that it is for.
+    section: Option<String>,
+    pub(crate) trust: Trust,
+}
+
+/// What is said of a Service's port: by a policy for the port, or else for the whole.
+pub(crate) fn of_port<'p>(
+    policies: &'p [Policy],
+    service: &Reference,
+    port: &str,
+) -> Option<&'p Trust> {
+    let of_it = |section: Option<&str>| {
+        let mut all = policies.iter();
+        all.find(|of| of.target.is_as(service) && of.section.as_deref() == section)
+    };
+    let own = of_it(Some(port)).or_else(|| of_it(None));
+    own.map(|of| &of.trust)
+}
+
+/// Policies, the oldest first.
+pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<Policy> {
+    let mut found: Vec<Policy> = Vec::new();
+    let mut objects: Vec<&Object<'_>> = cluster.of_kind("BackendTLSPolicy").collect();
+    objects.sort_by_cached_key(|object| (object.created.clone(), object.id()));
+    for policy in objects {
         let mut spec = policy.spec(findings);
         let targets = targets(&mut spec, policy, findings);
         let mut trust = Trust::default();
@@ -41,7 +66,7 @@ pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<(R
             findings,
         );
         spec.end(findings);
-        for target in targets {
+        for (target, section) in targets {
             if !target.is_one_of(&[(ENVOY, "Backend"), (CORE, "Service")], findings) {
                 continue;
             }
@@ -50,18 +75,58 @@ pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<(R
             if !is_here {
                 continue;
             }
-            let is_it = |(other, _): &(Reference, Trust)| other.is_as(&target);
+            let is_it = |of: &Policy| of.target.is_as(&target) && of.section == section;
             if found.iter().any(is_it) {
-                findings.fault(
+                findings.break_off(
+                    Broken::Conflict,
                     &target.spot,
                     "has its roots by another policy",
                     "keep one of the policies",
                 );
+                continue;
             }
-            found.push((target, trust.clone()));
+            found.push(Policy {
+                target,
+                section,
+                trust: trust.clone(),
+            });
         }
     }
     found
+}
+
+/// What a policy is for, with the port that it says.
+fn targets(
+    spec: &mut Fields<'_>,
+    policy: &Object<'_>,
+    findings: &mut Findings,
+) -> Vec<(Reference, Option<String>)> {
+    let items = spec.list("targetRefs", findings);
+    if items.is_empty() {
+        let hint = "name what it is for in spec.targetRefs";
+        findings.fault(&policy.spot, "is for nothing", hint);
+    }
+    let mut targets = Vec::new();
+    for item in &items {
+        let mut of = item.fields(findings);
+        let section = of.text("sectionName", findings);
+        let target = Reference::take(&mut of, (CORE, "Service"), &policy.namespace, findings);
+        of.end(findings);
+        let Some(target) = target else { continue };
+        if target.namespace != policy.namespace {
+            let says = "is in another namespace, and a policy is for objects of its own";
+            findings.fault(&target.spot, says, "write the policy there");
+        }
+        if let Some(section) = section.as_ref().filter(|_| target.kind != "Service") {
+            findings.fault(
+                &section.spot,
+                "is not honoured here",
+                "the policy is for the whole",
+            );
+        }
+        targets.push((target, section.map(|said| said.value)));
+    }
+    targets
 }
 
 /// The roots that are said: a file, or the system's.

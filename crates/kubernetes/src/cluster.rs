@@ -140,15 +140,16 @@ impl Cluster {
         view
     }
 
-    /// Has these objects watched, by kind (`Secret`, `ConfigMap`), namespace and name, and no other of those kinds. Whether it
-    /// is not known yet what some of them are.
+    /// Has these objects watched, by kind (`Secret`, `ConfigMap`, `Service`, `EndpointSlice` by its Service, `Namespace`), namespace and
+    /// name, and no other of those kinds. Whether it is not known yet what some of them are.
     pub fn want(&self, named: impl IntoIterator<Item = [String; 3]>) -> bool {
         let of_kind = |kind: &str| NAMED.iter().find(|of| of.name == kind);
         let query = |[kind, namespace, name]: [String; 3]| {
             let is_watched = |of: &String| *of == namespace;
             let all = &self.shared.settings.namespaces;
             let is_here = all.is_empty() || all.iter().any(is_watched);
-            let kind: &'static Kind = of_kind(&kind).filter(|_| is_here)?;
+            let kind = of_kind(&kind).filter(|kind| is_here || !kind.is_namespaced);
+            let kind: &'static Kind = kind?;
             Some(Query::named(kind, &namespace, &name))
         };
         let wanted: BTreeSet<Query> = named.into_iter().filter_map(query).collect();

@@ -103,11 +103,28 @@ pub(crate) const WATCHED: &[Kind] = &[
 pub(crate) const NAMED: &[Kind] = &[
     kind("Secret", "", &["v1"], "secrets"),
     kind("ConfigMap", "", &["v1"], "configmaps"),
+    kind("Service", "", &["v1"], "services"),
+    // Those of one Service, by its name.
+    kind(SLICES, "discovery.k8s.io", &["v1"], "endpointslices"),
+    Kind {
+        is_namespaced: false,
+        ..kind("Namespace", "", &["v1"], "namespaces")
+    },
 ];
+
+/// The kind of which those of one Service are named by its name.
+const SLICES: &str = "EndpointSlice";
+/// The label by which a slice says whose it is.
+pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 impl Kind {
     pub(crate) fn of(name: &str) -> Option<&'static Self> {
         WATCHED.iter().chain(NAMED).find(|kind| kind.name == name)
+    }
+
+    /// Whether objects of it are named by what they are parts of.
+    pub(crate) fn is_of_service(&self) -> bool {
+        self.name == SLICES
     }
 
     /// As objects of it say their version.

@@ -7,7 +7,7 @@ use std::fmt;
 use policy::secret::Secret;
 use serde_json::{Map, Value};
 
-use crate::kinds::Kind;
+use crate::kinds::{Kind, SERVICE_LABEL};
 
 /// Which object it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub struct Key {
     pub kind: &'static str,
     /// Its namespace; `default` of what has none.
     pub namespace: String,
-    /// Its name.
+    /// Its name; of a slice of a Service that Service's, a `/`, and its own.
     pub name: String,
 }
 
@@ -61,6 +61,14 @@ impl Object {
         let name = said("name")?;
         let namespace = said("namespace");
         let path = format!("{}/{name}", kind.path(version, namespace.as_deref()));
+        let service = metadata
+            .get("labels")
+            .and_then(|all| all.get(SERVICE_LABEL));
+        let service = service.and_then(Value::as_str);
+        let name = match service.filter(|_| kind.is_of_service()) {
+            Some(service) => format!("{service}/{name}"),
+            None => name,
+        };
         // Those of a list do not say it.
         members.insert("apiVersion".to_owned(), kind.api_version(version).into());
         members.insert("kind".to_owned(), kind.name.into());

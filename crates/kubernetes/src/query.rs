@@ -1,6 +1,6 @@
 //! Which objects are asked for: all of a kind, those of a namespace, or one by its name.
 
-use crate::kinds::Kind;
+use crate::kinds::{Kind, SERVICE_LABEL};
 use crate::object::Key;
 
 /// Objects of a kind.
@@ -38,7 +38,14 @@ impl Query {
         let is = |said: &Option<String>, of: &str| said.as_deref().is_none_or(|said| said == of);
         self.kind.name == key.kind
             && is(&self.namespace, &key.namespace)
-            && is(&self.name, &key.name)
+            && (is(&self.name, &key.name) || self.holds_part(key))
+    }
+
+    /// Whether it is a slice of the Service that is asked for: its name is behind that of the Service.
+    fn holds_part(&self, key: &Key) -> bool {
+        let service = self.name.as_deref().filter(|_| self.kind.is_of_service());
+        let rest = service.and_then(|service| key.name.strip_prefix(service));
+        rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// Where a page of the list is.
@@ -66,10 +73,13 @@ impl Query {
     }
 
     fn selector(&self) -> String {
-        let name = self.name.as_deref();
-        name.map_or_else(String::new, |name| {
-            format!("&fieldSelector=metadata.name%3D{}", encoded(name))
-        })
+        match self.name.as_deref().map(encoded) {
+            None => String::new(),
+            Some(service) if self.kind.is_of_service() => {
+                format!("&labelSelector={}%3D{service}", encoded(SERVICE_LABEL))
+            }
+            Some(name) => format!("&fieldSelector=metadata.name%3D{name}"),
+        }
     }
 
     /// In words.

@@ -168,6 +168,30 @@ fn a_secret_is_read_by_its_name_and_no_other_is_asked_for() {
 }
 
 #[test]
+fn the_slices_of_a_service_are_asked_for_by_its_name_and_kept_under_it() {
+    let slice = |name: &str, service: &str| {
+        json!({
+            "metadata": { "name": name, "namespace": "a", "labels": { "kubernetes.io/service-name": service } },
+            "addressType": "IPv4",
+        })
+    };
+    let kind = kinds::Kind::of("EndpointSlice").expect("it is watched");
+    let query = query::Query::named(kind, "a", "web");
+    assert_eq!(
+        query.list("v1", None),
+        "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices?limit=250&labelSelector=kubernetes.io%2Fservice-name%3Dweb"
+    );
+    let key = |name, service| {
+        Object::of(kind, "v1", slice(name, service))
+            .expect("a slice")
+            .key
+    };
+    assert_eq!(key("web-x1", "web").name, "web/web-x1");
+    assert!(query.holds(&key("web-x1", "web")));
+    assert!(!query.holds(&key("web-x1", "web-2")));
+}
+
+#[test]
 fn a_kind_that_a_server_does_not_serve_for_a_moment_is_not_gone() {
     let server = server();
     server.put(GATEWAYS, object("1", "a"));
@@ -296,6 +320,13 @@ fn each_kind_that_is_watched_is_a_right_of_the_manifests_and_of_the_chart() {
             let is_said = !matches!(kind.name, "ReferenceGrant" | "EnvoyProxy");
             let status = format!("{plural}/status");
             assert_eq!(words.contains(&status.as_str()), is_said, "{status}");
+        }
+        // What is watched by its name, but for what may be secret.
+        let open = kinds::NAMED.iter();
+        for kind in open.filter(|kind| !matches!(kind.name, "Secret" | "ConfigMap")) {
+            let path = kind.path("v", None);
+            let plural = path.rsplit('/').next().expect("a plural");
+            assert!(words.contains(&plural), "{plural}");
         }
         for forbidden in [
             "secrets/status",

@@ -129,7 +129,7 @@ pub struct Catalog {
     items: Vec<Item>,
     /// Bytes of them.
     bytes: usize,
-    /// Their names, as long as pages come.
+    /// Their names, of those that were left out later, too.
     names: HashSet<Box<str>>,
     /// How long it may be kept, and by whom, where its server says that.
     pub fresh: Option<Fresh>,
@@ -191,10 +191,7 @@ impl Catalog {
         }
         match cursor {
             Some((Json::String, cursor, _)) if cursor != b"\"\"" => Ok(Some(cursor.to_vec())),
-            _ => {
-                self.names = HashSet::new();
-                Ok(None)
-            }
+            _ => Ok(None),
         }
     }
 
@@ -208,6 +205,12 @@ impl Catalog {
     /// Leaves out the tools whose servers say wrongly which of their arguments have headers: nobody can call them.
     pub fn leave_out_ill_annotated(&mut self) {
         self.items.retain(|item| is_well_annotated(&item.raw));
+    }
+
+    /// Whether the server listed this name, shown or left out.
+    #[must_use]
+    pub fn has(&self, own: &str) -> bool {
+        self.names.contains(own)
     }
 
     /// The item of this name.

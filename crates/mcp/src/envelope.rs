@@ -136,6 +136,13 @@ impl<'a> Message<'a> {
             Some(_) => return Err(Fault::NotRpc("`params` must be an object")),
             None => None,
         };
+        if let Some((Kind::Number, number, _)) = &id
+            && !is_number_everywhere(number)
+        {
+            return Err(Fault::NotRpc(
+                "`id` is a number that not every reader can hold",
+            ));
+        }
         let is_answer = result.is_some() || error.is_some();
         let says = match (method, id) {
             (Some(_), _) if is_answer => {
@@ -160,6 +167,16 @@ impl<'a> Message<'a> {
         };
         Ok(Self { says, params })
     }
+}
+
+/// Whether a number is one to whoever reads numbers of eight bytes, as most do: `1e400` is none there.
+fn is_number_everywhere(number: &[u8]) -> bool {
+    let is_short = number.len() <= 300;
+    if is_short && !number.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+        return true;
+    }
+    let number = std::str::from_utf8(number).ok();
+    number.is_some_and(|number| number.parse::<f64>().is_ok_and(f64::is_finite))
 }
 
 /// Whether two ids are the same, however each is written.

@@ -206,7 +206,16 @@ pub fn check(
         of => return Err(Unfit::Header(mismatch("Mcp-Method", of, method))),
     }
     let Some(named) = named else {
-        return Ok(client);
+        // What could not be read of it is refused for that.
+        return match said.name {
+            Header::One(_) | Header::Many if !is_named(method) && !client.mixes => {
+                let says = format!(
+                    "Header mismatch: the header Mcp-Name is sent with {method}, which names nothing by it"
+                );
+                Err(Unfit::Header(says))
+            }
+            _ => Ok(client),
+        };
     };
     match said.name {
         Header::One(of) if header::decoded(of).is_some_and(|of| of == named) => Ok(client),

@@ -70,12 +70,15 @@ fn completed<'a>(message: &'a [u8], params: Option<&Range<usize>>) -> Result<Tar
     };
     let named = named.ok_or(Fault::NotRpc("`params.ref` names nothing"))?;
     let name = text_of(&named).ok_or(Fault::NotRpc("the name in `params.ref` must be a string"))?;
+    if kind == Kind::Templates {
+        has_one_reading(&name)?;
+    }
     let at = named.2;
     Ok(Target { kind, name, at })
 }
 
 /// Refuses a URI that parsers read in two ways: with characters that some of them leave out (blanks and controls; the URL Standard), and
-/// one of a file that is not written as `file:///` and one name after the other.
+/// one of a file that is not written as `file:///` and one name after the other. So it is where percent-encoding hides that, but for blanks.
 ///
 /// # Errors
 /// [`Fault`].
@@ -83,6 +86,25 @@ pub fn has_one_reading(uri: &str) -> Result<(), Fault> {
     if uri.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(Fault::NotRpc("the URI has a blank or a control character"));
     }
+    is_written_once(uri)?;
+    let mut read = Cow::Borrowed(uri);
+    for _ in 0..policy::mcp::DECODED_TIMES {
+        let decoded = wire::head::percent_decoded(&read);
+        let decoded = String::from_utf8_lossy(&decoded).into_owned();
+        if decoded == *read {
+            break;
+        }
+        if decoded.contains(char::is_control) {
+            return Err(Fault::NotRpc("the URI has an encoded control character"));
+        }
+        is_written_once(&decoded)?;
+        read = Cow::Owned(decoded);
+    }
+    Ok(())
+}
+
+/// Whether a file's URI is written in the one way that every parser reads alike.
+fn is_written_once(uri: &str) -> Result<(), Fault> {
     // A server's own prefix may stand before it.
     let lower = uri.to_ascii_lowercase();
     for (at, _) in lower.match_indices("file:") {

@@ -37,6 +37,12 @@ pub fn is_allowed(address: IpAddr, allow_link_local: bool) -> bool {
     }
 }
 
+/// Whether an address is the machine itself, in whatever form it is written.
+#[must_use]
+pub fn is_of_machine(address: IpAddr) -> bool {
+    plain(address).is_loopback()
+}
+
 /// The IPv4 address that an IPv6 address stands for: mapped, compatible (`::a.b.c.d`), of NAT64 or of 6to4.
 fn plain(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else {

@@ -42,6 +42,7 @@ pub mod id;
 pub mod identity;
 pub mod levels;
 pub mod limit;
+pub mod listener;
 pub mod login;
 pub mod mcp;
 pub mod model;

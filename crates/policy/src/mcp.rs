@@ -230,7 +230,7 @@ pub fn plain_uri(uri: &str) -> Option<String> {
 }
 
 /// How many times a URI is decoded at most.
-const DECODED_TIMES: usize = 3;
+pub const DECODED_TIMES: usize = 3;
 
 fn decoded(text: &str) -> String {
     let decoded = wire::head::percent_decoded(text);

@@ -4,6 +4,7 @@
 //! rules of a workload the first in the table's order wins, and that order is their precedence, whatever the order of routes.
 //! Not here: which fields pass (`fields`), which backends such a route may use (`config`).
 
+pub mod actions;
 pub mod fields;
 
 use std::cmp::Reverse;
@@ -12,6 +13,7 @@ use std::fmt;
 use wire::head::{RequestHead, percent_decoded};
 
 use crate::id::RouteId;
+use crate::listener::{ListenerId, Listeners};
 use crate::refusal::Refusal;
 use crate::unread::Place;
 use crate::web::without_port;
@@ -32,10 +34,14 @@ pub struct Rule {
     pub host: Option<HostPattern>,
     /// Its path.
     pub path: PathPattern,
-    /// Its method, one of these; all where there is none. GET stands for HEAD too.
+    /// Its method, one of these; all where there is none. GET stands for HEAD too, and `=GET` for itself alone.
     pub methods: Vec<Box<str>>,
     /// Fields that it has, by name in lower case, and their values.
     pub headers: Vec<(Box<str>, Box<str>)>,
+    /// Members of the query that it has, by name, and their values.
+    pub query: Vec<(Box<str>, Box<str>)>,
+    /// The listeners that it is attached to; all where there is none.
+    pub listeners: Vec<ListenerId>,
 }
 
 /// Which hosts a rule is for, in lower case and without a port.
@@ -153,7 +159,7 @@ impl PathPattern {
     }
 
     /// How far it is preferred to others: an exact one, then the template of most words, then the longest start.
-    fn rank(&self) -> (u8, usize) {
+    pub(crate) fn rank(&self) -> (u8, usize) {
         match self {
             Self::Exact(_) => (2, 0),
             Self::Template(segments) => (1, segments.iter().flatten().count()),
@@ -196,7 +202,9 @@ impl HostPattern {
         }
     }
 
-    fn rank(&self) -> (u8, usize) {
+    /// How far it is preferred to others: by how much it says.
+    #[must_use]
+    pub fn rank(&self) -> (u8, usize) {
         match self {
             Self::Exact(name) => (2, name.len()),
             Self::Below(domain) => (1, domain.len()),
@@ -224,18 +232,37 @@ impl Rule {
             values.any(|of| *of == *value.as_bytes())
         };
         let names_host = |pattern: &HostPattern| head.authority().is_some_and(|h| pattern.takes(h));
+        let own = head.method_text();
+        let is_it = |of: &Box<str>| match of.strip_prefix('=') {
+            Some(alone) => alone == own,
+            None => **of == *method,
+        };
         self.path.takes(head.path())
-            && (self.methods.is_empty() || self.methods.iter().any(|of| **of == *method))
+            && (self.methods.is_empty() || self.methods.iter().any(is_it))
             && self.host.as_ref().is_none_or(names_host)
             && self.headers.iter().all(has)
+            && self.query.iter().all(|wanted| has_member(head, wanted))
     }
 
     /// As Kubernetes' Gateway API orders routes: the most specific host, path, method, then the most headers.
     fn rank(&self) -> impl Ord + use<> {
         let host = self.host.as_ref().map_or((0, 0), HostPattern::rank);
         let (path, has_method) = (self.path.rank(), !self.methods.is_empty());
-        (host, path, has_method, self.headers.len())
+        let (headers, members) = (self.headers.len(), self.query.len());
+        (host, path, has_method, headers, members)
     }
+}
+
+/// Whether the first member of this name in the query has this value, both without their percent-encoding.
+fn has_member(head: &RequestHead, (name, value): &(Box<str>, Box<str>)) -> bool {
+    let decoded = |text: &str| percent_decoded(&text.replace('+', " "));
+    let mut members = head.query().unwrap_or_default().split('&');
+    members
+        .find_map(|member| {
+            let (own, of) = member.split_once('=').unwrap_or((member, ""));
+            (*decoded(own) == *name.as_bytes()).then(|| decoded(of))
+        })
+        .is_some_and(|of| *of == *value.as_bytes())
 }
 
 /// The same for every rule that takes the same calls.
@@ -249,7 +276,11 @@ impl fmt::Display for Rule {
         }
         write!(f, "{}", self.path)?;
         let mut headers = self.headers.iter();
-        headers.try_for_each(|(name, value)| write!(f, " {name}={value}"))
+        headers.try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
+        let mut query = self.query.iter();
+        query.try_for_each(|(name, value)| write!(f, " ?{name}={value}"))?;
+        let mut listeners = self.listeners.iter();
+        listeners.try_for_each(|ListenerId(at)| write!(f, " @{at}"))
     }
 }
 
@@ -283,9 +314,20 @@ impl Table {
     pub(crate) fn take(
         &self,
         head: &RequestHead,
+        listeners: &Listeners,
         mut is_granted: impl FnMut(RouteId) -> bool,
     ) -> Result<Place, Refusal> {
-        let takes = |rule: &&Rule| rule.takes(head) && is_granted(rule.route);
+        let listener = match listeners.is_empty() {
+            true => None,
+            false => {
+                let of = listeners.of(head).map(|(id, _)| id);
+                Some(of.ok_or_else(|| Refusal::route_not_found(head))?)
+            }
+        };
+        let is_on = |rule: &Rule| {
+            rule.listeners.is_empty() || listener.is_some_and(|id| rule.listeners.contains(&id))
+        };
+        let takes = |rule: &&Rule| is_on(rule) && rule.takes(head) && is_granted(rule.route);
         match self.0.iter().find(takes) {
             Some(rule) => Ok(Place {
                 route: rule.route,

@@ -423,6 +423,14 @@ pub enum Refusal {
          try again shortly"
     )]
     LedgerUnavailable,
+    /// The route sends its calls elsewhere.
+    #[error("what is asked for is at {location}")]
+    Redirected {
+        /// 301, 302, 303, 307 or 308.
+        status: u16,
+        /// Where it is.
+        location: Box<str>,
+    },
     /// Every backend of the route is closed: what is wrong with it is told to who wrote it.
     #[error(
         "this route is closed: its configuration is faulty, and the gateway's log and the status of its objects say how"

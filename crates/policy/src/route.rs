@@ -122,7 +122,7 @@ pub(crate) fn plain(
 ) -> Result<Place, Refusal> {
     let granted = snapshot.workload(workload).map_or(&[][..], |of| &of.plain);
     let is_granted = |route| granted.iter().any(|grant| grant.route == route);
-    snapshot.plain.take(head, is_granted)
+    snapshot.plain.take(head, &snapshot.listeners, is_granted)
 }
 
 /// The grant of a workload on a route of plain HTTP.

@@ -24,11 +24,15 @@ use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
 use crate::limit::{Kind, Rate, Window};
+use crate::listener::Listeners;
 use crate::login::LoginSite;
 use crate::mcp::Mcp;
 use crate::model::ModelPattern;
 use crate::picker::Picker;
-use crate::plain;
+use crate::plain::{
+    self,
+    actions::{Actions, FieldEdits},
+};
 use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
 use crate::responses::ResponseStore;
@@ -80,6 +84,8 @@ pub struct Snapshot {
     pub clients: Clients,
     /// Who may make which call, beside routes and limits; where there are no rules, everybody.
     pub authority: Option<Arc<dyn Rules>>,
+    /// Where the gate is reached, where that tells calls apart.
+    pub listeners: Listeners,
     /// Which calls of plain HTTP its routes take.
     pub plain: plain::Table,
     /// Servers of tools, where there are any.
@@ -179,6 +185,8 @@ pub struct Route {
     pub filters: Chain,
     /// The most bytes of a response that its filters may hold back.
     pub hold_back_bytes: usize,
+    /// What becomes of calls of plain HTTP on their way, where something does.
+    pub actions: Option<Box<Actions>>,
 }
 
 /// A named upstream target.
@@ -293,6 +301,8 @@ pub struct Origin {
     pub port: u16,
     /// HTTP version.
     pub protocol: Protocol,
+    /// The name by which its certificate is asked for and checked; that of the host unless said.
+    pub tls_name: Option<Arc<str>>,
     /// PEM file of extra roots, empty for the system's.
     pub ca_file: String,
     /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a
@@ -302,6 +312,8 @@ pub struct Origin {
     pub proxy: Option<Arc<Proxy>>,
     /// No metadata service and no neighbour of the link is connected to under its name ([`crate::address`]).
     pub is_kept_off_the_link: bool,
+    /// Nor is the gate's own machine.
+    pub is_kept_off_the_machine: bool,
 }
 
 impl Origin {
@@ -347,6 +359,8 @@ pub struct Endpoint {
     pub weight: u32,
     /// The one credential that goes upstream.
     pub auth: UpstreamAuth,
+    /// What becomes of fields of calls of plain HTTP to it, where something does.
+    pub edits: Option<Box<FieldEdits>>,
 }
 
 /// A rate, and whose it is.

@@ -1,4 +1,4 @@
-//! One thread, one current-thread runtime, one listener: accepts connections and hands each to its handler.
+//! One thread, one current-thread runtime, its listeners: accepts connections and hands each to its handler.
 //!
 //! Invariant: nothing here is shared with another thread but the count of connections, which is touched only as
 //! they come and go.
@@ -6,7 +6,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::clock::{Clock, HostClocks, unix_ms};
 use crate::connections::Connections;
 use crate::downstream;
-use crate::listener::Listener;
+use crate::listener::Listeners;
 use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
 use crate::socket::Socket;
 use crate::source::Source;
@@ -58,6 +58,8 @@ pub(crate) struct Start {
 /// What a worker is told to do.
 pub(crate) enum Command {
     Publish(RuntimeConfig),
+    /// Listen on these addresses, with these listeners for those that are new.
+    Listen(Vec<SocketAddr>, Vec<TcpListener>),
     Scrape(oneshot::Sender<WorkerMetrics>),
     Drain(Duration),
 }
@@ -115,7 +117,7 @@ async fn accept(
     let worker = Worker::new(&publication, ports, clocks, connections, sampling, seed);
     // What the first configuration holds ends with it.
     drop(publication);
-    let listener = match Listener::new(start.listener) {
+    let mut listeners = match Listeners::new(start.listener) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(%error, worker = start.index, "cannot use the listener");
@@ -127,8 +129,8 @@ async fn accept(
     let grace = loop {
         tokio::select! {
             // Without room, clients wait in the kernel's queue; the tick looks again.
-            accepted = listener.accept(), if !pauses && worker.connections.of_all() < room => match accepted {
-                Ok((tcp, peer)) => open(&worker, tcp, peer),
+            accepted = listeners.accept(), if !pauses && worker.connections.of_all() < room => match accepted {
+                Ok((tcp, peer, port)) => open(&worker, tcp, peer, port),
                 Err(error) => {
                     worker.trouble(Trouble::AcceptFailed, &error);
                     // Running out of descriptors must not become a busy loop; all else goes on meanwhile.
@@ -139,6 +141,11 @@ async fn accept(
             () = pause.as_mut(), if pauses => pauses = false,
             command = commands.recv() => match command {
                 Some(Command::Publish(publication)) => worker.adopt(&publication),
+                Some(Command::Listen(kept, new)) => {
+                    if let Err(error) = listeners.become_these(&kept, new) {
+                        worker.trouble(Trouble::AcceptFailed, &error);
+                    }
+                }
                 Some(Command::Scrape(to)) => drop(to.send(worker.facts())),
                 Some(Command::Drain(grace)) => break grace,
                 None => break Duration::ZERO,
@@ -152,13 +159,13 @@ async fn accept(
             }
         }
     };
-    drain(&worker, listener, commands, &ticks, grace).await;
+    drain(&worker, listeners, commands, &ticks, grace).await;
     worker.stop();
     Some(worker)
 }
 
 /// Serves a connection, if there is room for it.
-fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr) {
+fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr, port: u16) {
     let view = worker.view();
     // A trusted proxy's connections are those of many clients.
     let is_client = !view.snapshot().clients.trusts(peer);
@@ -173,7 +180,7 @@ fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr) {
             }
         }
     };
-    let socket = match Socket::new(tcp, peer) {
+    let socket = match Socket::new(tcp, peer, port) {
         Ok(socket) => socket,
         Err(error) => return worker.trouble(Trouble::AcceptFailed, &error),
     };
@@ -191,15 +198,18 @@ fn open(worker: &Rc<Worker>, tcp: TcpStream, peer: IpAddr) {
 /// Stops accepting; exchanges go on until they end or `grace` is over.
 async fn drain(
     worker: &Rc<Worker>,
-    listener: Listener,
+    mut listeners: Listeners,
     commands: &mut mpsc::UnboundedReceiver<Command>,
     ticks: &Notify,
     grace: Duration,
 ) {
     let timers = &worker.timers;
-    let accept = async || listener.accept().await;
-    take_queued(timers, accept, |(tcp, peer)| open(worker, tcp, peer)).await;
-    drop(listener);
+    let accept = async || listeners.accept().await;
+    take_queued(timers, accept, |(tcp, peer, port)| {
+        open(worker, tcp, peer, port);
+    })
+    .await;
+    drop(listeners);
     worker.begin_drain();
     let over = timers.sleep(grace);
     tokio::pin!(over);
@@ -216,7 +226,7 @@ async fn drain(
                 Some(Command::Drain(Duration::ZERO)) => return,
                 // Calls still begin on open connections: they are served by what is in force.
                 Some(Command::Publish(publication)) => worker.adopt(&publication),
-                Some(Command::Drain(_)) => {}
+                Some(Command::Listen(..) | Command::Drain(_)) => {}
                 None => timers.sleep(TICK).await,
             },
             () = worker.connections.ended.notified() => {}

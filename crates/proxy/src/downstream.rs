@@ -44,7 +44,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, view: Rc<WorkerSnapshot>, mut tcp:
     } else {
         None
     };
-    let Some(acceptor) = view.acceptor.clone() else {
+    let Some(acceptor) = view.acceptor(tcp.port()).cloned() else {
         drop(view);
         return h1::serve(worker, Stream::Plain(tcp)).await;
     };
@@ -151,7 +151,7 @@ async fn introduced(
 
 /// Tells a client that there is no room, if it can be told without a handshake.
 pub(crate) async fn turn_away(worker: Rc<Worker>, view: Rc<WorkerSnapshot>, tcp: Socket) {
-    if view.acceptor.is_none() {
+    if view.acceptor(tcp.port()).is_none() {
         h1::turn_away(worker, Stream::Plain(tcp)).await;
     }
 }

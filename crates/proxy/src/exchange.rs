@@ -8,6 +8,7 @@ mod active;
 mod ask;
 mod attempt;
 mod body;
+mod mirror;
 mod opening;
 mod relay;
 mod tunnel;
@@ -16,6 +17,7 @@ mod websocket;
 use std::rc::Rc;
 
 use policy::exchange::Verdict;
+use policy::operation::Operation;
 use policy::record::Closed;
 use policy::refusal::Refusal;
 use wire::head::RequestHead;
@@ -45,6 +47,7 @@ pub(crate) async fn serve<D: Downstream>(
         active.tell(|exchange, env| exchange.read_head(head, &peer, length, awaits_continue, env));
     let mut body = Vec::new();
     let mut response: Option<Response> = None;
+    let mut is_mirrored = false;
     loop {
         verdict = match verdict {
             Verdict::Read { within } => {
@@ -58,6 +61,10 @@ pub(crate) async fn serve<D: Downstream>(
                 }
             },
             Verdict::Attempt(plan) => {
+                let is_plain = active.exchange.record().operation == Some(Operation::Http);
+                if is_plain && !std::mem::replace(&mut is_mirrored, true) {
+                    mirror::send(&active, head, &body);
+                }
                 let response = &mut response;
                 let verdict =
                     attempt::run(&mut active, plan, head, &body, response, client, deadline).await;
@@ -163,8 +170,7 @@ async fn answer<D: Downstream>(
     let sent = match &verdict {
         Verdict::Refuse(refusal) => {
             let (reply, limits) = (refusal.reply(), active.rate_limits());
-            let shape = reply::error_format(head);
-            reply::refuse(client, &reply, shape, id, &limits, &cors, patience).await
+            reply::refuse(client, &reply, head, id, &limits, &cors, patience).await
         }
         Verdict::Models { names, one } => {
             reply::models(client, (names, one.as_ref()), head, id, &cors, patience).await

@@ -43,6 +43,8 @@ pub struct Options {
 /// A running gate.
 pub struct Gate {
     address: SocketAddr,
+    /// Where it listens.
+    listening: std::sync::Mutex<Vec<SocketAddr>>,
     commands: Vec<mpsc::UnboundedSender<Command>>,
     threads: Vec<JoinHandle<Option<WorkerMetrics>>>,
     alive: Arc<AtomicUsize>,
@@ -107,6 +109,7 @@ impl Gate {
             .spawn(move || ticker.block_on(tick(&tickers, &running)))?;
         Ok(Self {
             address,
+            listening: std::sync::Mutex::new(vec![address]),
             copies: Mutex::new(commands.iter().map(|_| None).collect()),
             commands,
             threads,
@@ -118,6 +121,49 @@ impl Gate {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Listens on these addresses and on no other from now on; connections that are open stay. Gives those on which it cannot, and
+    /// why. Where it can on none, it listens where it did.
+    pub fn listen(&self, addresses: &[SocketAddr]) -> Vec<(SocketAddr, io::Error)> {
+        let mut listening = self
+            .listening
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut failed = Vec::new();
+        let (mut kept, mut new) = (Vec::new(), Vec::new());
+        for address in addresses {
+            if listening.contains(address) {
+                kept.push(*address);
+                continue;
+            }
+            let bound = || -> io::Result<Vec<_>> {
+                listener::claim(*address)?;
+                let each = self.commands.iter();
+                each.map(|_| listener::listen(*address)).collect()
+            };
+            match bound() {
+                Ok(listeners) => {
+                    kept.push(*address);
+                    new.push(listeners);
+                }
+                Err(error) => failed.push((*address, error)),
+            }
+        }
+        if kept.is_empty() || *listening == kept {
+            return failed;
+        }
+        let mut of_each: Vec<Vec<_>> = self.commands.iter().map(|_| Vec::new()).collect();
+        for listeners in new {
+            for (of, listener) in of_each.iter_mut().zip(listeners) {
+                of.push(listener);
+            }
+        }
+        for (worker, new) in self.commands.iter().zip(of_each) {
+            drop(worker.send(Command::Listen(kept.clone(), new)));
+        }
+        *listening = kept;
+        failed
     }
 
     /// Whether every worker runs.

@@ -1,9 +1,10 @@
-//! Where clients connect: a listener for each worker, on one address.
+//! Where clients connect: a listener for each worker, on each address.
 //!
 //! Not here: what becomes of a connection (`downstream`), how many there may be (`worker`).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -46,6 +47,64 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
+/// The listeners of a worker: at least one, each on an address of its own.
+pub(crate) struct Listeners {
+    all: Vec<(SocketAddr, Listener)>,
+    /// The one that is asked first next time, so that none keeps others waiting.
+    next: usize,
+}
+
+impl Listeners {
+    pub(crate) fn new(first: TcpListener) -> io::Result<Self> {
+        let address = first.local_addr()?;
+        Ok(Self {
+            all: vec![(address, Listener::new(first)?)],
+            next: 0,
+        })
+    }
+
+    /// Has these beside those that are kept, which are those on `kept`; connections that were accepted stay.
+    pub(crate) fn become_these(
+        &mut self,
+        kept: &[SocketAddr],
+        new: Vec<TcpListener>,
+    ) -> io::Result<()> {
+        for listener in new {
+            let address = listener.local_addr()?;
+            self.all.push((address, Listener::new(listener)?));
+        }
+        self.all.retain(|(address, _)| kept.contains(address));
+        Ok(())
+    }
+
+    /// The next connection, whose it is, and the port on which it came.
+    pub(crate) async fn accept(&mut self) -> io::Result<(std::net::TcpStream, IpAddr, u16)> {
+        if let [(address, one)] = self.all.as_slice() {
+            let (tcp, peer) = one.accept().await?;
+            return Ok((tcp, peer, address.port()));
+        }
+        std::future::poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    fn poll_accept(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<(std::net::TcpStream, IpAddr, u16)>> {
+        let count = self.all.len();
+        for turn in 0..count {
+            let at = (self.next + turn) % count;
+            let Some((address, listener)) = self.all.get(at) else {
+                continue;
+            };
+            if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                self.next = at + 1;
+                return Poll::Ready(accepted.map(|(tcp, peer)| (tcp, peer, address.port())));
+            }
+        }
+        Poll::Pending
+    }
+}
+
 /// A listener.
 pub(crate) struct Listener(AsyncFd<TcpListener>);
 
@@ -60,17 +119,21 @@ impl Listener {
     }
 
     /// The next connection, and whose it is.
-    pub(crate) async fn accept(&self) -> io::Result<(std::net::TcpStream, IpAddr)> {
+    async fn accept(&self) -> io::Result<(std::net::TcpStream, IpAddr)> {
+        std::future::poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(std::net::TcpStream, IpAddr)>> {
         loop {
-            let mut guard = self.0.readable().await?;
+            let mut guard = ready!(self.0.poll_read_ready(cx))?;
             match os::accept(self.0.get_ref()) {
                 Ok((accepted, from)) => {
                     let peer = from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |from| from.ip());
-                    return Ok((accepted, peer.to_canonical()));
+                    return Poll::Ready(Ok((accepted, peer.to_canonical())));
                 }
                 Err(Errno::AGAIN) => guard.clear_ready(),
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
     }

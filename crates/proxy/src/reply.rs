@@ -16,7 +16,7 @@ use policy::login::LoginReply;
 use policy::operation::Operation;
 use policy::refusal::{ErrorFormat, LocalReply};
 use policy::revision::Revision;
-use wire::head::RequestHead;
+use wire::head::{Method, RequestHead};
 
 use crate::buffer::decimal;
 use crate::client::{BodyLength, Downstream};
@@ -25,7 +25,7 @@ use crate::deadline::Deadline;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 use listing::Listing;
-pub(crate) use listing::error_format;
+use listing::error_format;
 
 /// How long a browser may remember the answer to a preflight, seconds.
 const REMEMBERED: &[u8] = b"600";
@@ -182,16 +182,20 @@ pub(crate) struct Patience<'a> {
 pub(crate) async fn refuse<D: Downstream>(
     to: &mut D,
     reply: &LocalReply,
-    shape: ErrorFormat,
+    asked: &RequestHead,
     id: &str,
     rate_limits: &RateLimitStatus<'_>,
     cors: &Cors<'_>,
     patience: Patience<'_>,
 ) -> io::Result<u64> {
+    let shape = error_format(asked);
     let body = reply.body(shape);
     to.begin(reply.status, BodyLength::Length(body.len() as u64));
     to.date();
-    to.field(b"content-type", b"application/json");
+    // Some clients read a body wherever one is named.
+    if asked.method != Method::Head {
+        to.field(b"content-type", b"application/json");
+    }
     to.field(b"x-request-id", id.as_bytes());
     if shape == ErrorFormat::Anthropic {
         to.field(b"request-id", id.as_bytes());
@@ -219,6 +223,9 @@ pub(crate) fn hints(to: &mut impl Downstream, reply: &LocalReply) {
     }
     if let Some(challenge) = reply.challenge {
         to.field(b"www-authenticate", challenge.as_bytes());
+    }
+    if let Some(location) = &reply.location {
+        to.field(b"location", location.as_bytes());
     }
     if let Some(allow) = reply.allow {
         to.field(b"allow", allow.as_bytes());

@@ -18,6 +18,8 @@ pub struct RuntimeConfig {
     pub revision: Arc<Revision>,
     /// TLS on the data listener, when configured.
     pub acceptor: Option<Arc<rustls::ServerConfig>>,
+    /// TLS by the port that it is on, where there are several listeners; the one above is not used then.
+    pub acceptors: Vec<(u16, Arc<rustls::ServerConfig>)>,
     /// Trust for upstreams, and who the gate is to them.
     pub connectors: Connectors,
 }

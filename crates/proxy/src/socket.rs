@@ -26,11 +26,13 @@ use crate::os;
 pub(crate) struct Socket {
     descriptor: AsyncFd<std::net::TcpStream>,
     peer: IpAddr,
+    /// The port on which it was accepted; 0 of a connection that the gate made.
+    port: u16,
 }
 
 impl Socket {
     /// A connection with a peer that does not block, to be served by this thread.
-    pub(crate) fn new(tcp: std::net::TcpStream, peer: IpAddr) -> io::Result<Self> {
+    pub(crate) fn new(tcp: std::net::TcpStream, peer: IpAddr, port: u16) -> io::Result<Self> {
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
@@ -41,7 +43,13 @@ impl Socket {
         Ok(Self {
             descriptor: registered?,
             peer,
+            port,
         })
+    }
+
+    /// The port on which it was accepted.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Who is at the other end.

@@ -62,6 +62,15 @@ impl Stream {
         self.socket().peer()
     }
 
+    /// The port on which it was accepted.
+    pub(crate) fn port(&self) -> u16 {
+        #[cfg(test)]
+        if let Self::Memory(_) = self {
+            return 0;
+        }
+        self.socket().port()
+    }
+
     /// Who is at the other end: its address, which a trusted proxy may have said, and what it has proven itself.
     pub(crate) fn peer(&self) -> Peer {
         Peer {

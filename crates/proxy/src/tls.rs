@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 pub use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -50,6 +51,67 @@ impl Clients {
             builder
         };
         Ok(Self(builder.build()?))
+    }
+}
+
+/// A certificate chain with its key, and the names that it is shown to: all where there is none.
+#[derive(Debug)]
+pub struct Shown<'p> {
+    /// The host of the listener that it is of.
+    pub host: Option<policy::plain::HostPattern>,
+    /// The chain, PEM.
+    pub certificate: &'p [u8],
+    /// The key, PEM.
+    pub key: &'p [u8],
+}
+
+/// Like [`server`], for a port with several certificates: of those whose host is the name that a client asks for, the first is
+/// shown; a client that asks for another name, or for none, is shown the first of those without a host, and refused where there is none.
+///
+/// # Errors
+/// [`TlsFault`], with the place of the certificate that is of no use.
+pub fn server_of(
+    shown: &[Shown<'_>],
+    clients: Option<Clients>,
+) -> Result<Arc<ServerConfig>, (usize, TlsFault)> {
+    let mut made = Vec::new();
+    for (at, one) in shown.iter().enumerate() {
+        let certified = || -> Result<CertifiedKey, TlsFault> {
+            let chain = certificates(one.certificate)?;
+            let key =
+                PrivateKeyDer::from_pem_slice(one.key).map_err(|_| TlsFault::Pem("private key"))?;
+            Ok(CertifiedKey::from_der(chain, key, &default_provider())?)
+        };
+        let certified = certified().map_err(|fault| (at, fault))?;
+        made.push((one.host.clone(), Arc::new(certified)));
+    }
+    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|fault| (0, fault.into()))?;
+    let builder = match clients {
+        Some(Clients(verifier)) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(ByName(made)));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Certificates by the name that a client asks for.
+#[derive(Debug)]
+struct ByName(Vec<(Option<policy::plain::HostPattern>, Arc<CertifiedKey>)>);
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name();
+        let takes = |host: &Option<policy::plain::HostPattern>| match (host, name) {
+            (None, _) => true,
+            (Some(host), Some(name)) => host.takes(name.as_bytes()),
+            (Some(_), None) => false,
+        };
+        let mut all = self.0.iter();
+        let found = all.find(|(host, _)| takes(host));
+        found.map(|(_, certified)| Arc::clone(certified))
     }
 }
 

@@ -35,6 +35,10 @@ pub(crate) trait Outgoing {
     fn path(&self) -> &str;
     /// The query, with its `?`; empty where there is none.
     fn query(&self) -> &str;
+    /// The host that it names, with its port.
+    fn authority(&self) -> &str {
+        &self.endpoint().authority
+    }
     /// Whether it asks that its connection become a WebSocket.
     fn asks_for_websocket(&self) -> bool {
         false
@@ -46,6 +50,11 @@ pub(crate) trait Outgoing {
 }
 
 impl Outgoing for AttemptRequest<'_> {
+    #[inline(always)]
+    fn authority(&self) -> &str {
+        self.authority()
+    }
+
     #[inline(always)]
     fn endpoint(&self) -> &Endpoint {
         self.endpoint

@@ -40,6 +40,8 @@ pub(crate) struct Worker {
     /// Whether there is counting.
     pub(crate) counts: bool,
     load: Load,
+    /// Copies of calls that are on their way to mirrors.
+    pub(crate) mirrors: Cell<usize>,
     draining: Cell<bool>,
     /// The drain is over: what still runs is cut.
     stopped: Cell<bool>,
@@ -82,6 +84,7 @@ impl Worker {
             counts: ports.counting.is_some(),
             counting: RefCell::new(ports.counting),
             load: Load::default(),
+            mirrors: Cell::new(0),
             draining: Cell::new(false),
             stopped: Cell::new(false),
             drained: Notify::new(),

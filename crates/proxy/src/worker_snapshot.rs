@@ -22,7 +22,9 @@ use crate::upstream::pool::Pool;
 /// A revision as one worker uses it.
 pub(crate) struct WorkerSnapshot {
     pub(crate) revision: Arc<Revision>,
-    pub(crate) acceptor: Option<tokio_rustls::TlsAcceptor>,
+    acceptor: Option<tokio_rustls::TlsAcceptor>,
+    /// By port, where there are several listeners.
+    acceptors: Vec<(u16, tokio_rustls::TlsAcceptor)>,
     pub(crate) shard: RefCell<Shard>,
     pools: Vec<Rc<Pool>>,
     /// What is kept of servers of tools, where there are any.
@@ -70,12 +72,15 @@ impl WorkerSnapshot {
             .acceptor
             .clone()
             .map(tokio_rustls::TlsAcceptor::from);
+        let by_port = publication.acceptors.iter();
+        let by_port = by_port.map(|(port, made)| (*port, Arc::clone(made).into()));
         Self {
             pools: of.collect(),
             tools: Tools::of(snapshot).map(Box::new),
             amounts,
             revision: Arc::clone(&publication.revision),
             acceptor,
+            acceptors: by_port.collect(),
             shard: RefCell::new(shard),
         }
     }
@@ -84,6 +89,17 @@ impl WorkerSnapshot {
     #[inline]
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.revision.snapshot
+    }
+
+    /// TLS for connections that came on a port; none where they are in clear.
+    pub(crate) fn acceptor(&self, port: u16) -> Option<&tokio_rustls::TlsAcceptor> {
+        if self.snapshot().listeners.is_empty() {
+            return self.acceptor.as_ref();
+        }
+        let mut acceptors = self.acceptors.iter();
+        acceptors
+            .find(|(of, _)| *of == port)
+            .map(|(_, acceptor)| acceptor)
     }
 
     /// The pool that serves an endpoint.

@@ -7,6 +7,7 @@
 mod place;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -51,6 +52,20 @@ pub(crate) struct ClusterOptions {
     /// Let Backends be addresses of this machine and its link: for a gate that is no pod, with its engines beside it.
     #[arg(long, requires = "kubernetes")]
     local_backends: bool,
+    /// The IP address of this machine that the listeners are on [default: what the Gateway asks for, or all].
+    #[arg(long, value_name = "IP", requires = "kubernetes")]
+    bind: Option<IpAddr>,
+    /// An address or a name by which clients reach this gate, for the Gateway's status; may be said again [default: --bind].
+    #[arg(long, value_name = "ADDRESS", requires = "kubernetes")]
+    address: Vec<String>,
+    /// The zone that this gate is in: of a Service that asks for it, endpoints of the zone are called.
+    #[arg(
+        long,
+        value_name = "ZONE",
+        requires = "kubernetes",
+        env = "TOLLGATE_ZONE"
+    )]
+    zone: Option<String>,
 }
 
 impl ClusterOptions {
@@ -88,6 +103,12 @@ impl ClusterOptions {
             gateway: self.gateway.clone(),
             controller: self.controller.clone(),
             reaches_machine: self.local_backends,
+            bind: self.bind,
+            addresses: match (self.address.as_slice(), self.bind) {
+                ([], Some(ip)) if !ip.is_unspecified() => vec![ip.to_string()],
+                (said, _) => said.to_vec(),
+            },
+            zone: self.zone.clone(),
             running: OnceLock::new(),
             report: Mutex::default(),
             loaded: Mutex::default(),
@@ -104,6 +125,9 @@ pub(crate) struct Clustered {
     gateway: Option<(String, String)>,
     controller: String,
     reaches_machine: bool,
+    bind: Option<IpAddr>,
+    addresses: Vec<String>,
+    zone: Option<String>,
     /// Where the gate listens, once it does.
     running: OnceLock<String>,
     /// What was found when objects were read last.
@@ -181,6 +205,8 @@ impl Clustered {
             reaches_machine: self.reaches_machine,
             own: own.as_ref().map(|(file, text)| Input { file, text }),
             unread: &unread,
+            bind: self.bind,
+            zone: self.zone.as_deref(),
             trial,
             running: self.running.get().map(String::as_str),
         };
@@ -230,10 +256,13 @@ impl Clustered {
         if let Some(why) = failed {
             report.fails(why);
         }
-        let gateway = report.gateway.clone();
+        let gate = Arc::new(control::Gate {
+            gateway: report.gateway.clone(),
+            controller: self.controller.clone(),
+            addresses: self.addresses.clone(),
+        });
         let desired = report.verdicts.iter().map(|verdict| {
-            let (verdict, gateway) = (verdict.clone(), gateway.clone());
-            let controller = self.controller.clone();
+            let (verdict, gate) = (verdict.clone(), Arc::clone(&gate));
             let Id {
                 kind,
                 namespace,
@@ -241,9 +270,7 @@ impl Clustered {
             } = verdict.id.clone();
             Desired {
                 of: [kind, namespace, name],
-                saying: Arc::new(move |object, now| {
-                    control::status(&verdict, object, gateway.as_ref(), &controller, now)
-                }),
+                saying: Arc::new(move |object, now| control::status(&verdict, object, &gate, now)),
             }
         });
         self.cluster.say(desired.collect());

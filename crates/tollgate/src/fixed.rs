@@ -12,7 +12,8 @@ use policy::counting::Settings;
 /// Settings that a reload cannot change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fixed {
-    pub(crate) data: SocketAddr,
+    /// None where it listens on what `listen.listeners` says.
+    pub(crate) data: Option<SocketAddr>,
     pub(crate) admin: SocketAddr,
     workers: Option<usize>,
     pub(crate) access_log: config::AccessLog,
@@ -39,7 +40,10 @@ impl Fixed {
             subjects,
         } = self;
         let mut changed = vec![
-            ("listen.data", *data != now.data),
+            (
+                "listen.data",
+                data.zip(now.data).is_some_and(|(was, is)| was != is),
+            ),
             ("listen.admin", *admin != now.admin),
             ("workers", *workers != now.workers),
             ("access_log", *access_log != now.access_log),
@@ -82,7 +86,7 @@ impl Fixed {
             .filter_map(|(name, differs)| differs.then_some(name))
             .collect();
         // Whatever has no name of its own yet is not passed over.
-        if names.is_empty() && self != now {
+        if names.is_empty() && self.data == now.data && self != now {
             names.push("a setting of the process");
         }
         names
@@ -92,7 +96,8 @@ impl Fixed {
 /// Those of a document.
 pub(crate) fn fixed(Loaded { host, snapshot, .. }: &Loaded) -> Fixed {
     Fixed {
-        data: host.data,
+        // Listeners come and go while the gate runs.
+        data: host.listeners.is_empty().then_some(host.data),
         admin: host.admin,
         workers: host.workers,
         access_log: host.access_log.clone(),

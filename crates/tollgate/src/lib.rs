@@ -31,6 +31,7 @@ mod keyring;
 mod keys;
 mod kubernetes;
 mod ledger_log;
+mod listeners;
 mod located;
 pub mod logging;
 mod login;

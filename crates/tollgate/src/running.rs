@@ -36,6 +36,7 @@ use crate::identity;
 use crate::issuers;
 use crate::keyring::{Absent, Keyring};
 use crate::ledger_log;
+use crate::listeners;
 use crate::login;
 use crate::manifests;
 use crate::marks::{Marks, Reloaded};
@@ -232,6 +233,7 @@ pub(crate) fn publication(
         .transpose()?;
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls.map(acceptor).transpose()?;
+    let acceptors = listeners::acceptors(&loaded.host.listeners)?;
     // Last, since it says which makers are kept.
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     credential::complete(&mut loaded.snapshot, &made, moment)?;
@@ -266,6 +268,7 @@ pub(crate) fn publication(
         RuntimeConfig {
             revision,
             acceptor,
+            acceptors,
             connectors,
         },
         current,
@@ -381,7 +384,7 @@ impl Running {
     fn stay_where_they_are(&self, loaded: &mut Loaded) {
         let now = self.current();
         let Fixed { data, admin, .. } = &self.origin.fixed;
-        if loaded.host.data != *data {
+        if data.is_some_and(|data| loaded.host.data != data) {
             loaded.snapshot.web.hosts = now.revision.snapshot.web.hosts.clone();
         }
         if loaded.host.admin != *admin {
@@ -497,6 +500,7 @@ impl Running {
                     return Err(failed(lines.join("\n")));
                 }
                 let has_tokenizers = !loaded.host.tokenizers.is_empty();
+                let addresses = listeners::addresses(&loaded.host.listeners);
                 let none = TokenizerCache::default();
                 let counting = self.outlets.counting.as_ref();
                 let cache = counting.map_or(&none, |counting| counting.cache());
@@ -513,10 +517,10 @@ impl Running {
                     ledger_log::begin(service, &current.revision, Some(&before.budgets_read))
                         .map_err(failed)?;
                 }
-                Ok((counters, (next, current)))
+                Ok((counters, (next, current), addresses))
             });
         match result {
-            Ok((counters, (publication, current))) => {
+            Ok((counters, (publication, current), addresses)) => {
                 if let Some(counting) = &self.outlets.counting {
                     let keys = counters.keys().copied().collect();
                     counting.cache().put(counters);
@@ -528,6 +532,7 @@ impl Running {
                 // Counted before it is to be seen, so that who sees it finds it counted.
                 self.reloads[0].fetch_add(1, Ordering::SeqCst);
                 self.publish(&publication, current);
+                listeners::listen(&self.gate, &addresses);
                 *self
                     .origin
                     .files

@@ -22,6 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::calibration::Calibrator;
 use crate::host::Host;
+use crate::listeners;
 use crate::located::{located, with_lines};
 use crate::output::complain;
 use crate::running::{Origin, Outlets, Running, made};
@@ -190,6 +191,7 @@ pub(crate) fn start_with(
     let quota = quota::find();
     let workers = loaded.host.workers.unwrap_or(quota.workers);
     let ledger = loaded.host.ledger.clone();
+    let addresses = listeners::addresses(&loaded.host.listeners);
     let counted = (!loaded.host.tokenizers.is_empty()).then(|| loaded.host.counting.clone());
     let cache = Arc::new(TokenizerCache::default());
     let collector = loaded.host.traces.clone();
@@ -240,6 +242,7 @@ pub(crate) fn start_with(
     };
     let gate = Gate::start(&options, &publication, ports)
         .map_err(|error| cannot_bind("data", data, &error, listening.data))?;
+    listeners::listen(&gate, &addresses);
     tracing::info!(
         data = %gate.address(),
         admin = %admin_listener.local_addr().unwrap_or(admin),

@@ -12,9 +12,11 @@ mod calls;
 mod crowd;
 mod deaths;
 mod disk;
+mod filters;
 mod gate;
 mod kills;
 mod rows;
+mod sessions;
 mod verdict;
 
 use std::io;
@@ -42,6 +44,12 @@ enum What {
     Aborts(aborts::Aborts),
     #[command(before_help = "Example:\n  prove audit deaths --http2")]
     Deaths(deaths::Deaths),
+    #[command(before_help = "Example:\n  prove audit filters --attempts 1000000")]
+    Filters(filters::Filters),
+    #[command(
+        before_help = "Example:\n  prove audit sessions --users 1000      a million calls of tools over three gates"
+    )]
+    Sessions(sessions::Sessions),
 }
 
 /// What every audit is told.
@@ -85,6 +93,8 @@ pub(crate) fn audit(options: &Audit) -> Result<bool, AuditError> {
         What::Disk(disk) => disk::disk(disk),
         What::Aborts(aborts) => aborts::aborts(aborts),
         What::Deaths(deaths) => deaths::deaths(deaths),
+        What::Filters(filters) => filters::filters(filters),
+        What::Sessions(sessions) => sessions::sessions(sessions),
     }
 }
 

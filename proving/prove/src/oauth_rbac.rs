@@ -136,6 +136,11 @@ fn ours(
     };
     let mut runs = Vec::new();
     for variant in &scenario.variants {
+        let missing = variant.hops.iter().find_map(|hop| hop.found().err());
+        if let Some(says) = missing.filter(|_| options.variants.is_empty()) {
+            eprintln!("{}: left out: {says}", variant.name);
+            continue;
+        }
         let limits = scenario.limits.iter().filter(|limit| limit.is_for(variant));
         runs.extend(limits.map(|limit| rig.run(variant, limit)));
     }

@@ -1,7 +1,8 @@
 //! `prove tool-server`: servers of tools (MCP) that give back what they are given, in a process of its own.
 //!
-//! Every path `/NAME/mcp` is a server, all of them alike: the tools `echo`, answered in JSON, and `echo_events`, answered by an
-//! event, both for clients with a session (2025-06-18, 2025-11-25) and without one (2026-07-28). A `GET` is a stream of one log
+//! Every path `/NAME/mcp` is a server, all of them alike: the tools `echo`, answered in JSON, `echo_events`, answered by an
+//! event, `echo_session`, which tells its session as well, and `ask`, which wants to be asked again with its `requestState`; all for
+//! clients with a session (2025-06-18, 2025-11-25) and without one (2026-07-28). A `GET` is a stream of one log
 //! message a second.
 //! Invariant: an answer carries the id of its request, and of what was asked nothing is kept.
 //! Not here: what a message is answered (`answer`), an upstream for calls to models (`upstream`).
@@ -103,6 +104,8 @@ impl Shared {
                 );
             }
         }
+        let session = request.headers().get(SESSION);
+        let session = session.and_then(|id| id.to_str().ok().map(str::to_owned));
         let body = Limited::new(request.into_body(), BODY_BYTES_MAX);
         let Ok(body) = body.collect().await else {
             return said(
@@ -116,7 +119,7 @@ impl Shared {
             kind,
             begins,
             body,
-        } = answer::answer(&body.to_bytes());
+        } = answer::answer(&body.to_bytes(), session.as_deref());
         let body = match kind {
             Kind::Json => Said::whole(body),
             Kind::Events => Said::event(body),

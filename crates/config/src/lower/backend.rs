@@ -21,6 +21,7 @@ use crate::scalar::Name;
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
 use crate::target::Target;
+use policy::plain::actions::FieldEdits;
 
 /// An endpoint before it is numbered.
 pub(super) struct Address<'a> {
@@ -28,6 +29,7 @@ pub(super) struct Address<'a> {
     weight: u32,
     credential: &'a Field<UpstreamCredential>,
     owner: Place,
+    edits: Option<Box<FieldEdits>>,
 }
 
 impl super::Lowering<'_> {
@@ -73,6 +75,11 @@ impl super::Lowering<'_> {
         let key_header = key_header(written);
         let filters = self.translation(name, written, &addresses);
         let several = addresses.len() > 1;
+        let is_elsewhere = written.local.value().is_some_and(|local| !local.0);
+        let tls_name = written
+            .tls_name
+            .value()
+            .map(|name| Arc::from(name.0.as_str()));
         let mut exchanges_tokens = false;
         let mut endpoints = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
@@ -142,12 +149,15 @@ impl super::Lowering<'_> {
                         String::new()
                     },
                     proxy,
-                    is_kept_off_the_link: has_tools,
+                    is_kept_off_the_link: has_tools || is_elsewhere,
+                    is_kept_off_the_machine: is_elsewhere,
+                    tls_name: tls_name.clone().filter(|_| *tls),
                 },
                 authority: authority.clone(),
                 base_path: base_path.clone(),
                 weight: address.weight,
                 auth,
+                edits: address.edits,
             });
         }
         let asked = if is_plain {
@@ -278,6 +288,7 @@ impl super::Lowering<'_> {
                 weight: 1,
                 credential,
                 owner,
+                edits: None,
             }];
         }
         let mut addresses = Vec::new();
@@ -298,11 +309,18 @@ impl super::Lowering<'_> {
                 name.place.clone()
             };
             let weight = endpoint.weight.get().map_or(1, |at| at.value.0);
+            let edits = self.edits(endpoint.request_headers.get());
+            if !edits.is_empty() && !written.serves.value().is_some_and(|serves| serves.0) {
+                let says = "says request_headers, which are of backends that say serves: http";
+                self.fault(place, says, "leave them out");
+            }
+            let edits = (!edits.is_empty()).then(|| Box::new(edits));
             addresses.push(Address {
                 target,
                 weight,
                 credential,
                 owner,
+                edits,
             });
         }
         addresses

@@ -77,6 +77,7 @@ impl super::Lowering<'_> {
             engine_metrics: Vec::new(),
             pickers: Vec::new(),
             tool_commands: Vec::new(),
+            listeners: Vec::new(),
             traces: self.traces(&document.traces),
             responses: self.kept_responses(&document.responses),
             lines: Lines {
@@ -107,7 +108,7 @@ impl super::Lowering<'_> {
         }
     }
 
-    fn tls(&mut self, tls: &schema::Tls) -> Option<Tls> {
+    pub(super) fn tls(&mut self, tls: &schema::Tls) -> Option<Tls> {
         let pair = &tls.pair;
         let certificate = pair.certificate.get().and_then(|at| self.certificate(at));
         let key = pair.key.get().and_then(|at| self.private_key(at));
@@ -137,7 +138,10 @@ impl super::Lowering<'_> {
 pub(super) fn data_address(document: &Document) -> SocketAddr {
     let listen = document.listen.get();
     let data = listen.and_then(|listen| listen.data.get());
-    data.map_or_else(|| loopback(1975), |at| at.value.0)
+    let listeners = listen.map_or(&[][..], |listen| listen.listeners.items());
+    let first = listeners.iter().find_map(|(_, of)| of.as_ref()?.data.get());
+    let said = data.or(first);
+    said.map_or_else(|| loopback(1975), |at| at.value.0)
 }
 
 fn loopback(port: u16) -> SocketAddr {

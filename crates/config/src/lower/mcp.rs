@@ -309,6 +309,7 @@ impl super::Lowering<'_> {
                 return_headers: Vec::new(),
                 filters: Vec::new(),
                 hold_back_bytes: 0,
+                actions: None,
             });
             routes.push(McpRoute {
                 route: id,

@@ -56,6 +56,19 @@ impl super::Lowering<'_> {
                 "leave it out: it is of routes to backends that say serves: http",
             );
         }
+        let of_calls = [
+            ("request_headers", !route.request_headers.is_absent()),
+            ("response_headers", !route.response_headers.is_absent()),
+            ("upstream_host", !route.upstream_host.is_absent()),
+            ("rewrite", !route.rewrite.is_absent()),
+            ("redirect", !route.redirect.is_absent()),
+            ("mirrors", !route.mirrors.is_absent()),
+        ];
+        if let Some(said) = said_of(&of_calls) {
+            let says = format!("says {said}, and the route's backends serve models");
+            let hint = "leave that out: it is of routes to backends that say serves: http";
+            self.fault(place, says, hint);
+        }
         let Some(written) = route.r#match.get() else {
             return;
         };
@@ -64,6 +77,8 @@ impl super::Lowering<'_> {
             ("method", !written.method.is_absent()),
             ("host", !written.host.is_absent()),
             ("headers", !written.headers.is_absent()),
+            ("query", !written.query.is_absent()),
+            ("listener", !written.listener.is_absent()),
         ];
         if let Some(said) = said_of(&of_plain) {
             let says = format!("says {said}, and the route's backends serve models");
@@ -77,6 +92,7 @@ impl super::Lowering<'_> {
     pub(super) fn check_model(&mut self, route: &Route, place: &Place) {
         let says_nothing = |of: &Match| {
             let rest = of.path.is_absent() && of.method.is_absent() && of.host.is_absent();
+            let rest = rest && of.query.is_absent() && of.listener.is_absent();
             of.model.is_absent() && rest && of.headers.is_absent()
         };
         if route.r#match.get().is_some_and(says_nothing) {
@@ -116,7 +132,13 @@ impl super::Lowering<'_> {
     }
 
     /// The rules of a route of plain HTTP: one for each of its paths and hosts.
-    pub(super) fn plain_rules(&mut self, route: &Route, id: RouteId, place: &Place) -> Vec<Rule> {
+    pub(super) fn plain_rules(
+        &mut self,
+        route: &Route,
+        id: RouteId,
+        place: &Place,
+        s: &Snapshot,
+    ) -> Vec<Rule> {
         let written = route.r#match.get();
         let paths = match written.map(|of| &of.path) {
             Some(Field::Is(paths)) => paths.0.iter().map(|at| at.value.0.clone()).collect(),
@@ -142,6 +164,24 @@ impl super::Lowering<'_> {
             headers.push((name.value.0.as_str().into(), value.value.0.as_str().into()));
         }
         headers.sort();
+        let mut query: Vec<(Box<str>, Box<str>)> = Vec::new();
+        for (name, value) in written.map_or(&[][..], |of| of.query.items()) {
+            if query.iter().any(|(other, _)| **other == *name.value.0) {
+                self.twice(name);
+            }
+            let Some(value) = value else { continue };
+            query.push((name.value.0.as_str().into(), value.value.0.as_str().into()));
+        }
+        query.sort();
+        let mut listeners = Vec::new();
+        for at in written.map_or(&[][..], |of| of.listener.items()) {
+            match s.listeners.named(&at.value.0) {
+                Some(id) if !listeners.contains(&id) => listeners.push(id),
+                Some(_) => self.twice(at),
+                None => self.refuse(at, "is no listener", "name one of `listen.listeners`"),
+            }
+        }
+        listeners.sort();
         let mut rules: Vec<Rule> = Vec::new();
         for (path, host) in paths.iter().flat_map(|p| hosts.iter().map(move |h| (p, h))) {
             let rule = Rule {
@@ -150,6 +190,8 @@ impl super::Lowering<'_> {
                 path: path.clone(),
                 methods: methods.clone(),
                 headers: headers.clone(),
+                query: query.clone(),
+                listeners: listeners.clone(),
             };
             if rules.contains(&rule) {
                 let says = format!("`match` says {rule} twice");
@@ -304,7 +346,9 @@ pub(super) fn key(workload: &str, rules: &[Rule]) -> String {
 /// Whether a match has something wrong in it that its rules would follow from.
 pub(super) fn is_sound(written: &Field<Match>) -> bool {
     let of = |of: &Match| {
-        !of.path.is_bad() && !of.method.is_bad() && !of.host.is_bad() && !of.headers.is_bad()
+        let bad = [of.path.is_bad(), of.method.is_bad(), of.host.is_bad()];
+        let more = [of.headers.is_bad(), of.query.is_bad(), of.listener.is_bad()];
+        !bad.iter().chain(&more).any(|is_bad| *is_bad)
     };
     !written.is_bad() && written.get().is_none_or(of)
 }

@@ -57,6 +57,10 @@ impl super::Lowering<'_> {
         for ((place, route), name) in written.0.iter().zip(names) {
             let Some(route) = route else { continue };
             let targets = self.route_backends(route, declared.as_deref(), &known, &mut used);
+            for (_, mirror) in route.mirrors.items() {
+                let at = mirror.as_ref().and_then(|of| of.backend.get());
+                used.extend(at.map(|at| at.value.0.as_str()));
+            }
             let id = RouteId(number(snapshot.routes.len()));
             let is_plain = self.is_plain(route, &targets, snapshot);
             let patterns = match is_plain {
@@ -76,7 +80,7 @@ impl super::Lowering<'_> {
             let is_plain = is_plain == Some(true);
             let mut rules = Vec::new();
             if is_plain {
-                rules = self.plain_rules(route, id, place);
+                rules = self.plain_rules(route, id, place, snapshot);
                 self.plain_addresses(&route.backend, &rules, snapshot);
             }
             self.grants(
@@ -91,6 +95,10 @@ impl super::Lowering<'_> {
                 &mut taken,
                 snapshot,
             );
+            let actions = match is_plain {
+                true => self.actions(route, place, &rules, snapshot),
+                false => None,
+            };
             plain.append(&mut rules);
             let models = patterns.unwrap_or_default();
             let billed_by = match is_plain {
@@ -118,6 +126,7 @@ impl super::Lowering<'_> {
                 return_headers: passed(&route.return_headers),
                 filters: Vec::new(),
                 hold_back_bytes: 0,
+                actions,
             });
         }
         snapshot.plain = Table::new(plain);

@@ -36,18 +36,37 @@ impl Written for Path {
     }
 }
 
-/// A method, in capitals.
+/// A text that a call says, whatever it is.
+#[derive(Clone)]
+pub(crate) struct MatchedText(pub(crate) String);
+
+impl Written for MatchedText {
+    const PATTERN: &'static str = "^.{0,1024}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text.len() <= 1024 {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Problem::new("is longer than 1024 bytes", "")),
+        }
+    }
+}
+
+/// A method, in capitals; `=GET` and `=HEAD` for one of the two alone.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct MethodName(pub(crate) String);
 
 impl Written for MethodName {
-    const PATTERN: &'static str = "^[A-Z][A-Z-]{0,31}$";
+    const PATTERN: &'static str = "^=?[A-Z][A-Z-]{0,31}$";
 
     fn read(text: &str) -> Result<Self, Problem> {
+        let alone = text.strip_prefix('=');
+        if matches!(alone, Some("GET" | "HEAD")) {
+            return Ok(Self(text.to_owned()));
+        }
         let is_method = is_of(text, 32, |b| b.is_ascii_uppercase() || b == b'-');
         match text {
             "HEAD" => {
-                let hint = "write GET: it stands for both";
+                let hint = "write GET: it stands for both, or =HEAD for it alone";
                 Err(Problem::new("goes with GET", hint))
             }
             "TRACE" | "CONNECT" => Err(Problem::new("is never let through", "leave it out")),

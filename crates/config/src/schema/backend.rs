@@ -5,11 +5,12 @@
 use super::balancing::Balancing;
 use super::calibration::Asked;
 use super::credential::{Carrier, ClientCertificate, Kept, UpstreamCredential};
+use super::plain::FieldEdits;
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     ApiHeader, AskUsage, Brief, Count, Dialect, File, Flag, HeaderValue, Model, PassedHeader,
-    Protocol, QueryName, QueryValue, Serves, Span,
+    Protocol, QueryName, QueryValue, Serves, Span, UpstreamHostName,
 };
 use crate::target::Target;
 
@@ -52,6 +53,10 @@ record! {
         optional protocol: At<Protocol>,
         /// PEM file with the roots to trust instead of the system's.
         optional ca: At<File>,
+        /// The name that TLS is asked for and certificates are checked by; the host of each address unless said.
+        optional tls_name: At<UpstreamHostName>,
+        /// Whether its names may lead to the gate's own machine, to its link or to a metadata service. Default true.
+        optional local: At<Flag>,
         /// The API is at the root of its addresses, which then need no path such as /v1. Default false.
         optional at_root: At<Flag>,
         /// The HTTP proxy on the way, or none; as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say unless written.
@@ -72,6 +77,8 @@ record! {
         optional weight: At<Count<1000000>>,
         /// Its own credential, in place of the backend's.
         optional credential: UpstreamCredential,
+        /// What becomes of header fields of calls of plain HTTP to it, before what the route says of them.
+        optional request_headers: FieldEdits,
     }
 }
 

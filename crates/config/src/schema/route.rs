@@ -3,11 +3,12 @@
 //! Not here: what they become (`lower`).
 
 use super::abandon::Abandon;
+use super::plain::{FieldEdits, Mirror, Redirect, Rewrite};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, HeaderValue,
-    MatchedHeader, MatchedHost, MethodName, Model, Name, PassedHeader, Path, Pattern, Ratio, Span,
-    Status, Whose, Window,
+    MatchedHeader, MatchedHost, MatchedText, MethodName, Model, Name, PassedHeader, Path, Pattern,
+    QueryName, Ratio, Span, Status, UpstreamHostName, Whose, Window,
 };
 
 record! {
@@ -43,6 +44,18 @@ record! {
         optional forward_headers: OneOrMany<PassedHeader>,
         /// Response headers that go to clients besides those that always do.
         optional return_headers: OneOrMany<PassedHeader>,
+        /// What becomes of header fields of calls of plain HTTP on their way upstream.
+        optional request_headers: FieldEdits,
+        /// What becomes of header fields of their answers.
+        optional response_headers: FieldEdits,
+        /// The host that upstreams of plain HTTP are told: client (the one that the call names), or a name. The address's unless said.
+        optional upstream_host: At<UpstreamHostName>,
+        /// The path by which calls of plain HTTP go upstream.
+        optional rewrite: Rewrite,
+        /// Where calls of plain HTTP are sent instead.
+        optional redirect: Redirect,
+        /// Who sees copies of calls of plain HTTP.
+        optional mirrors: ListOf<Mirror>,
     }
 }
 
@@ -93,12 +106,16 @@ record! {
         optional model: OneOrMany<Pattern>,
         /// Paths of plain HTTP: /echo, /users/{id} for any one segment, or /files/* for all below. All unless said.
         optional path: OneOrMany<Path>,
-        /// Methods of plain HTTP; GET stands for HEAD too. All unless said.
+        /// Methods of plain HTTP; GET stands for HEAD too, =GET and =HEAD for one of them alone. All unless said.
         optional method: OneOrMany<MethodName>,
         /// Hosts that a call of plain HTTP names, without a port; *.example for all below. All unless said.
         optional host: OneOrMany<MatchedHost>,
         /// Headers that a call of plain HTTP has, by name, with these values.
         optional headers: MapOf<MatchedHeader, At<HeaderValue>>,
+        /// Members of the query that a call of plain HTTP has, by name, with these values.
+        optional query: MapOf<QueryName, At<MatchedText>>,
+        /// Listeners that a call of plain HTTP comes by. All unless said.
+        optional listener: OneOrMany<Name>,
     }
 }
 

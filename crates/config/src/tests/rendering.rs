@@ -254,10 +254,26 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             ("forwards", &route.forward_headers),
             ("returns", &route.return_headers),
         ];
+        if let Some(actions) = &route.actions {
+            writeln!(out, "  does {actions:?}").unwrap();
+        }
         for (word, names) in headers.into_iter().filter(|(_, names)| !names.is_empty()) {
             let names: Vec<_> = names.iter().map(|n| String::from_utf8_lossy(n)).collect();
             writeln!(out, "  {word} {names:?}").unwrap();
         }
+    }
+    for listener in s.listeners.all() {
+        let host = listener
+            .host
+            .as_ref()
+            .map_or("-".into(), ToString::to_string);
+        let (tls, models) = (listener.is_tls, listener.serves_models);
+        let (name, port) = (&listener.name, listener.port);
+        writeln!(
+            out,
+            "listener {name} port={port} host={host} tls={tls} models={models}"
+        )
+        .unwrap();
     }
     for rule in s.plain.rules() {
         let route = &s.route(rule.route).unwrap().name;

@@ -236,7 +236,8 @@ impl Reach {
             "Gateway" | "GatewayClass" => false,
             "AIGatewayRoute" | "HTTPRoute" => entry.parents.contains(&self.gateway),
             // They are watched because something of ours names them, and what allows is not for itself.
-            "Secret" | "ConfigMap" | "ReferenceGrant" => true,
+            "Secret" | "ConfigMap" | "ReferenceGrant" | "Service" | "EndpointSlice"
+            | "Namespace" => true,
             _ if self.names(kind, namespace, name) => true,
             _ => {
                 let is_near = || self.ids.iter().any(|id| id.namespace == *namespace);

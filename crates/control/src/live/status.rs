@@ -10,10 +10,35 @@ use super::{Condition, Id, Verdict};
 use crate::object::GATEWAY_API;
 
 /// What of the Gateway API beyond its core is honoured; in the order of the alphabet, as it has to be.
-const FEATURES: [&str; 4] = [
+const FEATURES: [&str; 29] = [
+    "BackendTLSPolicy",
+    "Gateway",
+    "GatewayAddressEmpty",
+    "GatewayHTTPListenerIsolation",
+    "GatewayPort8080",
+    "HTTPRoute",
+    "HTTPRoute303RedirectStatusCode",
+    "HTTPRoute307RedirectStatusCode",
+    "HTTPRoute308RedirectStatusCode",
+    "HTTPRouteBackendProtocolH2C",
+    "HTTPRouteBackendProtocolWebSocket",
+    "HTTPRouteBackendRequestHeaderModification",
     "HTTPRouteBackendTimeout",
+    "HTTPRouteDestinationPortMatching",
+    "HTTPRouteHostRewrite",
     "HTTPRouteMethodMatching",
+    "HTTPRouteNamedRouteRule",
+    "HTTPRouteParentRefPort",
+    "HTTPRoutePathRedirect",
+    "HTTPRoutePathRewrite",
+    "HTTPRoutePortRedirect",
+    "HTTPRouteQueryParamMatching",
+    "HTTPRouteRequestMirror",
+    "HTTPRouteRequestMultipleMirrors",
+    "HTTPRouteRequestPercentageMirror",
     "HTTPRouteRequestTimeout",
+    "HTTPRouteResponseHeaderModification",
+    "HTTPRouteSchemeRedirect",
     "ReferenceGrant",
 ];
 
@@ -48,16 +73,22 @@ pub(super) fn form(kind: &str) -> Form {
     }
 }
 
-/// The status of an object as it should be; none where it is so. `object` is the whole object as it is, `gateway` the one of this
-/// gate, `now` the time as the API writes it.
+/// Who says what stands in a status.
+#[derive(Debug, Clone, Default)]
+pub struct Gate {
+    /// The Gateway that it is.
+    pub gateway: Option<Id>,
+    /// The name of its controller.
+    pub controller: String,
+    /// Where clients reach it: addresses, or names.
+    pub addresses: Vec<String>,
+}
+
+/// The status of an object as it should be; none where it is so. `object` is the whole object as it is, `now` the time as the API
+/// writes it.
 #[must_use]
-pub fn status(
-    verdict: &Verdict,
-    object: &Value,
-    gateway: Option<&Id>,
-    controller: &str,
-    now: &str,
-) -> Option<Value> {
+pub fn status(verdict: &Verdict, object: &Value, gate: &Gate, now: &str) -> Option<Value> {
+    let (gateway, controller) = (gate.gateway.as_ref(), gate.controller.as_str());
     let before = object.get("status").filter(|status| status.is_object());
     let before = before.cloned().unwrap_or_else(|| json!({}));
     let mut status = before.clone();
@@ -78,14 +109,17 @@ pub fn status(
         }
         Form::Conditions => stamp.conditions(members, &verdict.conditions),
         Form::Gateway => {
-            let of_gateway: Vec<Condition> = verdict
-                .conditions
-                .iter()
-                .filter(|of| of.kind != "ResolvedRefs")
-                .cloned()
-                .collect();
-            stamp.conditions(members, &of_gateway);
-            let listeners = stamp.listeners(object, &before, verdict);
+            stamp.conditions(members, &verdict.conditions);
+            if !gate.addresses.is_empty() {
+                let address = |of: &String| {
+                    let is_ip = of.parse::<std::net::IpAddr>().is_ok();
+                    let kind = if is_ip { "IPAddress" } else { "Hostname" };
+                    json!({ "type": kind, "value": of })
+                };
+                let all: Vec<Value> = gate.addresses.iter().map(address).collect();
+                members.insert("addresses".to_owned(), all.into());
+            }
+            let listeners = stamp.listeners(&before, verdict);
             members.insert("listeners".to_owned(), listeners.into());
         }
         Form::Parents => {
@@ -145,50 +179,26 @@ impl Stamp<'_> {
         })
     }
 
-    fn listeners(&self, object: &Value, before: &Value, verdict: &Verdict) -> Vec<Value> {
-        let specs = object["spec"]["listeners"]
-            .as_array()
-            .map_or(&[][..], Vec::as_slice);
-        let find = |kind: &str| verdict.conditions.iter().find(|of| of.kind == kind);
-        let is_programmed = find("Programmed").is_some_and(|of| of.is_true);
-        let resolved = find("ResolvedRefs");
-        let entry = |spec: &Value| {
-            let name = &spec["name"];
+    fn listeners(&self, before: &Value, verdict: &Verdict) -> Vec<Value> {
+        let entry = |of: &super::verdict::Listener| {
             let mut known = before["listeners"].as_array().into_iter().flatten();
-            let known = known.find(|listener| listener["name"] == *name);
+            let known = known.find(|listener| listener["name"] == of.name.as_str());
+            let kinds = match of.takes_routes {
+                true => json!([{ "group": GATEWAY_API, "kind": "HTTPRoute" }]),
+                false => json!([]),
+            };
             let mut listener = json!({
-                "name": name,
-                "attachedRoutes": verdict.attached,
-                "supportedKinds": [{ "group": GATEWAY_API, "kind": "HTTPRoute" }],
+                "name": of.name,
+                "attachedRoutes": of.attached,
+                "supportedKinds": kinds,
                 "conditions": known.map_or_else(|| json!([]), |known| known["conditions"].clone()),
             });
-            let condition = |kind, is_true, reason, message: &str| Condition {
-                kind,
-                is_true,
-                reason,
-                message: message.to_owned(),
-            };
-            let message = find("Programmed").map_or("", |of| of.message.as_str());
-            let reason = if is_programmed {
-                "Programmed"
-            } else {
-                "Invalid"
-            };
-            let wanted = [
-                condition("Accepted", true, "Accepted", ""),
-                condition("Programmed", is_programmed, reason, message),
-                resolved.map_or_else(
-                    || condition("ResolvedRefs", true, "ResolvedRefs", ""),
-                    |of| condition("ResolvedRefs", false, of.reason, &of.message),
-                ),
-                condition("Conflicted", false, "NoConflicts", ""),
-            ];
             if let Some(members) = listener.as_object_mut() {
-                self.conditions(members, &wanted);
+                self.conditions(members, &of.conditions);
             }
             listener
         };
-        specs.iter().map(entry).collect()
+        verdict.listeners.iter().map(entry).collect()
     }
 
     /// Entries of a route: those of others as they are, and one for each of its references to the Gateway.
@@ -216,11 +226,21 @@ impl Stamp<'_> {
         let references = object["spec"]["parentRefs"]
             .as_array()
             .into_iter()
-            .flatten();
-        for reference in references.filter(|of| names(of, home, gateway)) {
+            .flatten()
+            .enumerate();
+        for (at, reference) in references.filter(|(_, of)| names(of, home, gateway)) {
             let mut known = all.iter().filter(|entry| is_ours(entry));
             let known = known.find(|entry| entry["parentRef"] == *reference);
-            entries.push(self.entry("parentRef", reference.clone(), known, verdict, controller));
+            let mut own = verdict.parents.iter();
+            let own = own.find(|(of, _)| *of == at).map(|(_, own)| own);
+            let conditions = own.unwrap_or(&verdict.conditions);
+            entries.push(self.entry(
+                "parentRef",
+                reference.clone(),
+                known,
+                conditions,
+                controller,
+            ));
         }
         in_order(entries, all)
     }
@@ -252,7 +272,8 @@ impl Stamp<'_> {
         let reference = json!({
             "group": GATEWAY_API, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name,
         });
-        entries.push(self.entry("ancestorRef", reference, known, verdict, controller));
+        let conditions = &verdict.conditions;
+        entries.push(self.entry("ancestorRef", reference, known, conditions, controller));
         in_order(entries, all)
     }
 
@@ -261,7 +282,7 @@ impl Stamp<'_> {
         name: &str,
         reference: Value,
         known: Option<&Value>,
-        verdict: &Verdict,
+        wanted: &[Condition],
         controller: &str,
     ) -> Value {
         let conditions = known.map_or_else(|| json!([]), |known| known["conditions"].clone());
@@ -271,7 +292,7 @@ impl Stamp<'_> {
             "conditions": conditions,
         });
         if let Some(members) = entry.as_object_mut() {
-            self.conditions(members, &verdict.conditions);
+            self.conditions(members, wanted);
         }
         entry
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use config::Sources;
 use serde_json::{Value, json};
 
+use super::verdict::Listener;
 use super::*;
 
 /// A world in which everything is there that objects must not reach.
@@ -156,6 +157,8 @@ fn lowered_where(objects: &[Value], running: Option<&str>, reaches_machine: bool
         reaches_machine,
         own: None,
         unread: &none,
+        bind: None,
+        zone: None,
         trial: Some(&trial),
         running,
     };
@@ -250,7 +253,7 @@ fn objects_of_a_cluster_are_a_gate_and_read_nothing_of_its_machine() {
         .iter()
         .find(|verdict| verdict.id.name == "door");
     assert_eq!(
-        door.map(|verdict| (verdict.attached, verdict.generation)),
+        door.map(|verdict| (verdict.listeners[0].attached, verdict.generation)),
         Some((2, 3))
     );
 }
@@ -612,9 +615,7 @@ fn a_gate_without_its_gateway_waits_and_one_that_runs_is_closed() {
     let says = "spec.listeners[0].tls.certificateRefs[0]: there is no Secret a/none; add it";
     assert_eq!(
         said(&live, "Gateway", "door"),
-        format!(
-            "Accepted false Invalid {says}\nProgrammed false Invalid {says}\nResolvedRefs false InvalidCertificateRef {says}"
-        )
+        format!("Accepted false ListenersNotValid {says}\nProgrammed false Invalid {says}")
     );
     assert!(live.report.wanted.iter().any(|id| id.name == "none"));
     // One to which nothing is attached knows every caller, and has nothing for any.
@@ -653,7 +654,13 @@ fn verdict(kind: &str, conditions: Vec<Condition>) -> Verdict {
         },
         generation: 4,
         conditions,
-        attached: 1,
+        parents: Vec::new(),
+        listeners: vec![Listener {
+            name: "http".to_owned(),
+            attached: 1,
+            takes_routes: true,
+            conditions: Vec::new(),
+        }],
     }
 }
 
@@ -666,11 +673,15 @@ fn good() -> Vec<Condition> {
     }]
 }
 
-fn door() -> Id {
-    Id {
-        kind: "Gateway".to_owned(),
-        namespace: "a".to_owned(),
-        name: "door".to_owned(),
+fn gate() -> Gate {
+    Gate {
+        gateway: Some(Id {
+            kind: "Gateway".to_owned(),
+            namespace: "a".to_owned(),
+            name: "door".to_owned(),
+        }),
+        controller: "tollgate/gateway".to_owned(),
+        addresses: Vec::new(),
     }
 }
 
@@ -683,9 +694,7 @@ fn a_status_keeps_what_others_said_and_is_written_once() {
         "status": { "parents": [foreign, elsewhere] },
     });
     let route = verdict("HTTPRoute", good());
-    let say = |object: &Value, verdict: &Verdict, now: &str| {
-        status(verdict, object, Some(&door()), "tollgate/gateway", now)
-    };
+    let say = |object: &Value, verdict: &Verdict, now: &str| status(verdict, object, &gate(), now);
     let first = say(&object, &route, "t1").expect("it is new");
     let parents = first["parents"].as_array().expect("parents");
     assert_eq!(parents[..2], [foreign.clone(), elsewhere.clone()]);
@@ -734,13 +743,7 @@ fn a_status_keeps_what_others_said_and_is_written_once() {
 #[test]
 fn each_kind_has_the_status_that_its_api_says() {
     let say = |kind: &str, object: Value| {
-        let said = status(
-            &verdict(kind, good()),
-            &object,
-            Some(&door()),
-            "tollgate/gateway",
-            "t1",
-        );
+        let said = status(&verdict(kind, good()), &object, &gate(), "t1");
         said.expect("it is new")
     };
     let policy = say("SecurityPolicy", json!({}));
@@ -765,12 +768,18 @@ fn each_kind_has_the_status_that_its_api_says() {
     );
     assert_eq!(gateway["addresses"], json!([1]));
     assert_eq!(gateway["listeners"][0]["attachedRoutes"], 1);
-    let none = status(
-        &verdict("Secret", good()),
-        &json!({}),
-        Some(&door()),
-        "c",
-        "t",
+    let elsewhere = Gate {
+        addresses: vec!["10.0.0.1".to_owned(), "gate.example".to_owned()],
+        ..gate()
+    };
+    let addressed = status(&verdict("Gateway", good()), &json!({}), &elsewhere, "t1");
+    let addressed = addressed.expect("it is new");
+    assert_eq!(
+        addressed["addresses"],
+        json!([{ "type": "IPAddress", "value": "10.0.0.1" }, { "type": "Hostname", "value": "gate.example" }])
     );
+    let none = status(&verdict("Secret", good()), &json!({}), &gate(), "t");
     assert_eq!(none, None);
 }
+
+mod gateway_api;

@@ -2,14 +2,16 @@
 //!
 //! Not here: how a status is written (`status`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::Fault;
 
 use super::reach::Entry;
-use super::{Found, Id, Told, key};
-use crate::findings::Broken;
+use super::{Found, Id, Told, key, listener_of};
+use crate::findings::{Broken, Parent};
+use crate::gateway::NOT_SERVED;
 use crate::mode::Shut;
+use crate::object::{GATEWAY_API, member, text};
 
 /// Longest message of a condition, bytes; the API takes 32768.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -36,8 +38,65 @@ pub struct Verdict {
     pub generation: i64,
     /// In the order of their kinds.
     pub conditions: Vec<Condition>,
-    /// Routes that are attached, of a Gateway.
+    /// What is said in place of that to some of a route's parents, by their place in `parentRefs`.
+    pub parents: Vec<(usize, Vec<Condition>)>,
+    /// What is said of each listener of a Gateway.
+    pub listeners: Vec<Listener>,
+}
+
+/// What is said of one listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// Its name.
+    pub name: String,
+    /// Routes that are attached to it.
     pub attached: u32,
+    /// Whether it lets in routes of the kind that is served.
+    pub takes_routes: bool,
+    /// In the order of their kinds.
+    pub conditions: Vec<Condition>,
+}
+
+impl Verdict {
+    fn of(entry: &Entry, conditions: Vec<Condition>) -> Self {
+        Self {
+            id: entry.id.clone(),
+            generation: entry.generation,
+            conditions,
+            parents: Vec::new(),
+            listeners: Vec::new(),
+        }
+    }
+}
+
+/// What was found, to be told.
+pub(super) struct Judged<'j> {
+    pub(super) entries: &'j [Entry],
+    pub(super) gateway: usize,
+    pub(super) kept: &'j BTreeSet<usize>,
+    pub(super) found: &'j Found,
+    pub(super) warnings: &'j [Fault],
+    pub(super) parents: &'j [Parent],
+    pub(super) is_loaded: bool,
+}
+
+impl<'j> Judged<'j> {
+    fn faults(&self, at: usize) -> &'j [Told] {
+        self.found.faults.get(&at).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// What is left out of an object, in words.
+    fn left_out(&self, at: usize) -> String {
+        let of_it = |fault: &&Fault| super::place_of(fault) == Some(at);
+        said(self.warnings.iter().filter(of_it))
+    }
+
+    /// What became of a route at each of its parents that is the Gateway.
+    fn parents_of(&self, route: &Entry) -> Vec<&'j Parent> {
+        let label = format!("{} {}/{}", route.id.kind, route.id.namespace, route.id.name);
+        let all = self.parents.iter();
+        all.filter(|parent| *parent.route == *label).collect()
+    }
 }
 
 /// One thing that is said of an object.
@@ -88,7 +147,8 @@ impl Report {
             id: id.clone(),
             generation: 0,
             conditions: vec![Condition::new("Accepted", false, "Invalid", message)],
-            attached: 0,
+            parents: Vec::new(),
+            listeners: Vec::new(),
         });
     }
 
@@ -107,71 +167,95 @@ impl Report {
     }
 
     fn say(&mut self, entry: &Entry, conditions: Vec<Condition>) {
-        self.verdicts.push(Verdict {
-            id: entry.id.clone(),
-            generation: entry.generation,
-            conditions,
-            attached: 0,
-        });
+        self.verdicts.push(Verdict::of(entry, conditions));
     }
 
     /// Says what was found of each object.
-    pub(super) fn judge(
-        &mut self,
-        entries: &[Entry],
-        gateway: usize,
-        kept: &BTreeSet<usize>,
-        found: &Found,
-        warnings: &[Fault],
-        is_loaded: bool,
-    ) {
-        let mut attached = 0;
-        for (at, entry) in kept.iter().filter_map(|at| Some((*at, entries.get(*at)?))) {
-            let faults = found.faults.get(&at).map_or(&[][..], Vec::as_slice);
-            let left_out = warnings
-                .iter()
-                .filter(|fault| super::place_of(fault) == Some(at));
-            let left_out = said(left_out);
+    pub(super) fn judge(&mut self, of: &Judged<'_>) {
+        let mut attached: BTreeMap<String, u32> = BTreeMap::new();
+        let kept = of.kept.iter();
+        for (at, entry) in kept.filter_map(|at| Some((*at, of.entries.get(*at)?))) {
             match entry.id.kind.as_str() {
-                _ if at == gateway => {}
-                "GatewayClass" | "Secret" | "ConfigMap" | "ReferenceGrant" | "Service" => {}
+                _ if at == of.gateway => {}
+                "GatewayClass" | "Secret" | "ConfigMap" | "ReferenceGrant" | "Service"
+                | "EndpointSlice" | "Namespace" => {}
                 "AIGatewayRoute" | "HTTPRoute" => {
-                    let shut = found
-                        .mode
-                        .shut
-                        .get(&key(&entry.id))
-                        .unwrap_or(&Shut::Nothing);
-                    let mut conditions = of_route(faults, shut, found, left_out);
-                    let is_accepted = |of: &Condition| of.kind == "Accepted" && of.is_true;
-                    attached += u32::from(conditions.iter().any(is_accepted));
-                    if entry.id.kind == "AIGatewayRoute" {
-                        conditions = in_one(conditions);
-                    }
-                    self.say(entry, conditions);
+                    let verdict = self.judge_route(at, entry, of, &mut attached);
+                    self.verdicts.push(verdict);
                 }
                 _ => {
-                    let refused = found.mode.refused.get(&key(&entry.id));
-                    self.say(entry, of_other(faults, refused, left_out));
+                    let refused = of.found.mode.refused.get(&key(&entry.id));
+                    let conditions = match entry.id.kind.as_str() {
+                        "BackendTLSPolicy" => of_trust(of.faults(at), refused, of.left_out(at)),
+                        _ => of_other(of.faults(at), refused, of.left_out(at)),
+                    };
+                    self.say(entry, conditions);
                 }
             }
         }
         // What was this gate's, and is attached to it no more, has its entry taken back.
-        for (at, entry) in entries.iter().enumerate() {
-            let is_left = !kept.contains(&at) && has_entries(&entry.id.kind);
+        for (at, entry) in of.entries.iter().enumerate() {
+            let is_left = !of.kept.contains(&at) && has_entries(&entry.id.kind);
             if is_left {
                 self.say(entry, Vec::new());
             }
         }
-        if let Some(entry) = entries.get(gateway) {
-            let faults = found.faults.get(&gateway).map_or(&[][..], Vec::as_slice);
-            let left_out = warnings
+        if let Some(entry) = of.entries.get(of.gateway) {
+            let faults = of.faults(of.gateway);
+            let left_out = of.left_out(of.gateway);
+            let conditions = of_gateway(faults, of.found, of.is_loaded, left_out);
+            let is_programmed = conditions
                 .iter()
-                .filter(|fault| super::place_of(fault) == Some(gateway));
-            self.say(entry, of_gateway(faults, found, is_loaded, said(left_out)));
-            if let Some(verdict) = self.verdicts.last_mut() {
-                verdict.attached = attached;
+                .any(|of| of.kind == "Programmed" && of.is_true);
+            let mut verdict = Verdict::of(entry, conditions);
+            verdict.listeners = listeners_of(entry, faults, is_programmed, &attached);
+            self.verdicts.push(verdict);
+        }
+    }
+
+    fn judge_route(
+        &self,
+        at: usize,
+        entry: &Entry,
+        of: &Judged<'_>,
+        attached: &mut BTreeMap<String, u32>,
+    ) -> Verdict {
+        let nothing = Shut::Nothing;
+        let shut = of.found.mode.shut.get(&key(&entry.id)).unwrap_or(&nothing);
+        let conditions = of_route(of.faults(at), shut, of.found, of.left_out(at));
+        let is_accepted = conditions
+            .iter()
+            .any(|of| of.kind == "Accepted" && of.is_true);
+        let parents = of.parents_of(entry);
+        let mut names = BTreeSet::new();
+        let mut verdict = Verdict::of(entry, conditions);
+        for parent in &parents {
+            match &parent.attached {
+                Ok(listeners) => names.extend(listeners.iter().cloned()),
+                Err(why) => {
+                    let message = cut(format!("{}; {}", why.says, why.hint));
+                    let not = Condition::new("Accepted", false, why.reason, message);
+                    let rest = verdict.conditions.iter().filter(|of| of.kind != "Accepted");
+                    let conditions = std::iter::once(not).chain(rest.cloned()).collect();
+                    verdict.parents.push((parent.index, conditions));
+                }
             }
         }
+        if is_accepted {
+            for name in names {
+                *attached.entry(name).or_default() += 1;
+            }
+        }
+        if entry.id.kind == "AIGatewayRoute" {
+            let is_attached = parents.is_empty() || verdict.parents.len() < parents.len();
+            let first = verdict
+                .parents
+                .first()
+                .map(|(_, conditions)| conditions.clone());
+            let all = first.filter(|_| !is_attached).unwrap_or(verdict.conditions);
+            verdict.conditions = in_one(all);
+        }
+        verdict
     }
 }
 
@@ -185,33 +269,37 @@ fn has_entries(kind: &str) -> bool {
 }
 
 fn of_gateway(faults: &[Told], found: &Found, is_loaded: bool, left_out: String) -> Vec<Condition> {
+    let is_of_listener = |(fault, _): &&Told| listener_of(fault).is_some();
+    let (of_listeners, others): (Vec<&Told>, Vec<&Told>) = faults.iter().partition(is_of_listener);
+    let none_served = others
+        .iter()
+        .all(|(fault, _)| fault.says.starts_with(NOT_SERVED));
     if found.is_gateway_faulty {
-        let message = said(faults.iter().map(|(fault, _)| fault));
+        let told = match none_served && !of_listeners.is_empty() {
+            true => of_listeners,
+            false => faults.iter().collect(),
+        };
+        let message = said(told.iter().map(|(fault, _)| fault));
         let is_parameters = faults
             .iter()
             .any(|(fault, _)| fault.path.contains("parametersRef"));
-        let reason = if is_parameters {
-            "InvalidParameters"
-        } else {
-            "Invalid"
+        let reason = match (is_parameters, none_served) {
+            (true, _) => "InvalidParameters",
+            (false, true) => "ListenersNotValid",
+            (false, false) => "Invalid",
         };
-        let mut conditions = vec![
+        return vec![
             Condition::new("Accepted", false, reason, message.clone()),
             Condition::new("Programmed", false, "Invalid", message.clone()),
         ];
-        let mut of_certificates = faults
-            .iter()
-            .filter(|(fault, _)| fault.path.contains(".tls."));
-        if let Some((_, broken)) = of_certificates.next() {
-            let reason = match broken {
-                Some(Broken::NotPermitted) => "RefNotPermitted",
-                _ => "InvalidCertificateRef",
-            };
-            conditions.push(Condition::new("ResolvedRefs", false, reason, message));
-        }
-        return conditions;
     }
-    let accepted = Condition::new("Accepted", true, "Accepted", left_out);
+    let accepted = match of_listeners.is_empty() {
+        true => Condition::new("Accepted", true, "Accepted", left_out),
+        false => {
+            let message = said(of_listeners.iter().map(|(fault, _)| fault));
+            Condition::new("Accepted", true, "ListenersNotValid", message)
+        }
+    };
     let programmed = match is_loaded {
         true => Condition::good("Programmed", "Programmed"),
         false => {
@@ -222,8 +310,89 @@ fn of_gateway(faults: &[Told], found: &Found, is_loaded: bool, left_out: String)
     vec![accepted, programmed]
 }
 
+/// What is said of each listener.
+fn listeners_of(
+    gateway: &Entry,
+    faults: &[Told],
+    is_programmed: bool,
+    attached: &BTreeMap<String, u32>,
+) -> Vec<Listener> {
+    let items = member(&gateway.node, "spec").and_then(|spec| member(spec, "listeners"));
+    let items = match items.map(|items| &items.value) {
+        Some(config::Value::List(items)) => items.as_slice(),
+        _ => &[],
+    };
+    let listener = |(at, item): (usize, &config::Node)| {
+        let name = text(item, "name").unwrap_or_default().to_owned();
+        let own = faults
+            .iter()
+            .filter(|(fault, _)| listener_of(fault) == Some(at));
+        let own: Vec<&Told> = own.collect();
+        Listener {
+            attached: attached.get(&name).copied().unwrap_or(0),
+            takes_routes: takes_routes(item)
+                && matches!(text(item, "protocol"), Some("HTTP" | "HTTPS")),
+            conditions: of_listener(&own, is_programmed),
+            name,
+        }
+    };
+    items.iter().enumerate().map(listener).collect()
+}
+
+fn of_listener(faults: &[&Told], is_programmed: bool) -> Vec<Condition> {
+    let has = |how: Broken| faults.iter().any(|(_, broken)| *broken == Some(how));
+    let message = said(faults.iter().map(|(fault, _)| fault));
+    let bad = |kind, reason| Condition::new(kind, false, reason, message.clone());
+    let conflict = match (has(Broken::ProtocolConflict), has(Broken::HostnameConflict)) {
+        (true, _) => Some("ProtocolConflict"),
+        (false, true) => Some("HostnameConflict"),
+        (false, false) => None,
+    };
+    let is_of_refs = |(fault, _): &&&Told| fault.path.contains(".tls.certificateRefs");
+    let of_refs = faults.iter().find(is_of_refs);
+    let accepted = match conflict {
+        _ if has(Broken::Protocol) => bad("Accepted", "UnsupportedProtocol"),
+        Some(reason) => bad("Accepted", reason),
+        None => Condition::good("Accepted", "Accepted"),
+    };
+    let resolved = match of_refs {
+        Some((_, Some(Broken::NotPermitted))) => bad("ResolvedRefs", "RefNotPermitted"),
+        Some(_) => bad("ResolvedRefs", "InvalidCertificateRef"),
+        None if has(Broken::RouteKind) => bad("ResolvedRefs", "InvalidRouteKinds"),
+        None if faults.iter().any(|(fault, _)| fault.path.contains(".tls")) => {
+            bad("ResolvedRefs", "InvalidCertificateRef")
+        }
+        None => Condition::good("ResolvedRefs", "ResolvedRefs"),
+    };
+    let is_only_kinds = faults
+        .iter()
+        .all(|(_, how)| *how == Some(Broken::RouteKind));
+    let programmed = match is_programmed && is_only_kinds {
+        true => Condition::good("Programmed", "Programmed"),
+        false => bad("Programmed", "Invalid"),
+    };
+    let conflicted = match conflict {
+        Some(reason) => Condition::new("Conflicted", true, reason, message.clone()),
+        None => Condition::new("Conflicted", false, "NoConflicts", String::new()),
+    };
+    vec![accepted, programmed, resolved, conflicted]
+}
+
+/// Whether a listener lets in HTTPRoutes.
+fn takes_routes(listener: &config::Node) -> bool {
+    let kinds = member(listener, "allowedRoutes").and_then(|of| member(of, "kinds"));
+    let Some(config::Value::List(kinds)) = kinds.map(|kinds| &kinds.value) else {
+        return true;
+    };
+    let is_http = |kind: &config::Node| {
+        text(kind, "kind") == Some("HTTPRoute")
+            && text(kind, "group").is_none_or(|group| group == GATEWAY_API)
+    };
+    kinds.is_empty() || kinds.iter().any(is_http)
+}
+
 fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Vec<Condition> {
-    let is_of_target = |(fault, _): &&Told| fault.path.contains(".backendRefs");
+    let is_of_target = |(fault, _): &&Told| fault.path.contains(".backendRef");
     let (targets, others): (Vec<&Told>, Vec<&Told>) = faults.iter().partition(is_of_target);
     let of = |told: &[&Told]| said(told.iter().map(|(fault, _)| fault));
     let accepted = match others.as_slice() {
@@ -233,17 +402,7 @@ fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Ve
             Condition::new("Accepted", true, "Accepted", message.to_owned())
         }
         [] => Condition::new("Accepted", true, "Accepted", left_out),
-        others => {
-            let is_of_parent = |(fault, _): &&Told| fault.path.contains(" spec.parentRefs");
-            let reason = match others.iter().copied().find(is_of_parent) {
-                Some((fault, _)) if fault.says.contains("another namespace") => {
-                    "NotAllowedByListeners"
-                }
-                Some(_) => "NoMatchingParent",
-                None => "UnsupportedValue",
-            };
-            Condition::new("Accepted", false, reason, of(others))
-        }
+        others => Condition::new("Accepted", false, "UnsupportedValue", of(others)),
     };
     let resolved = match targets.as_slice() {
         [] => Condition::good("ResolvedRefs", "ResolvedRefs"),
@@ -253,7 +412,14 @@ fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Ve
                 Some(Broken::NotPermitted) => "RefNotPermitted",
                 Some(Broken::Kind) => "InvalidKind",
                 Some(Broken::Missing) => "BackendNotFound",
-                None => "UnsupportedValue",
+                Some(
+                    Broken::Conflict
+                    | Broken::RouteKind
+                    | Broken::Protocol
+                    | Broken::ProtocolConflict
+                    | Broken::HostnameConflict,
+                )
+                | None => "UnsupportedValue",
             };
             Condition::new("ResolvedRefs", false, reason, of(targets))
         }
@@ -291,6 +457,36 @@ fn of_other(faults: &[Told], refused: Option<&String>, left_out: String) -> Vec<
         }
     };
     vec![condition]
+}
+
+/// What is said of a policy for the certificates of upstreams.
+fn of_trust(faults: &[Told], refused: Option<&String>, left_out: String) -> Vec<Condition> {
+    let is_of_roots = |(fault, _): &&Told| fault.path.contains(".caCertificateRefs");
+    let of_roots = faults.iter().find(is_of_roots);
+    let is_conflict =
+        !faults.is_empty() && faults.iter().all(|(_, how)| *how == Some(Broken::Conflict));
+    let mut conditions = of_other(faults, refused, left_out);
+    let message = conditions
+        .first()
+        .map_or_else(String::new, |of| of.message.clone());
+    if let Some(accepted) = conditions.first_mut() {
+        if of_roots.is_some() {
+            accepted.reason = "NoValidCACertificate";
+        } else if is_conflict {
+            accepted.reason = "Conflicted";
+        }
+    }
+    conditions.push(match of_roots {
+        None => Condition::good("ResolvedRefs", "ResolvedRefs"),
+        Some((_, how)) => {
+            let reason = match how {
+                Some(Broken::Kind) => "InvalidKind",
+                _ => "InvalidCACertificateRef",
+            };
+            Condition::new("ResolvedRefs", false, reason, message)
+        }
+    });
+    conditions
 }
 
 /// Faults of one object in words, without its name.

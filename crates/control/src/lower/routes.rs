@@ -3,7 +3,7 @@
 //! Invariant: no route is made that earlier ones leave nothing, and what a limit shares is shared.
 //! Not here: where limits count (`limits`), who callers are (`callers`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::callers::Callers;
@@ -13,7 +13,7 @@ use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, MODEL, Wanted};
 use crate::object::Object;
-use crate::plain::PlainRoute;
+use crate::plain::{PlainMatch, PlainRoute};
 use crate::quantity::span;
 use crate::quota::{Quota, Sent};
 use crate::route::{ModelMatch, ModelRoute, Rule, Times};
@@ -23,6 +23,9 @@ use crate::tree::Tree;
 
 /// What routes come to, as it is made.
 pub(super) struct Made<'m> {
+    is_live: bool,
+    /// What routes of plain HTTP take already in a cluster: all but the host, and the host.
+    plainly: BTreeSet<(String, String)>,
     callers: &'m Callers,
     traffic: &'m [Traffic],
     /// With how many rules each holds for.
@@ -52,8 +55,11 @@ impl<'m> Made<'m> {
         traffic: &'m [Traffic],
         quotas: Vec<Quota>,
         proxy: Option<Tree>,
+        is_live: bool,
     ) -> Self {
         Self {
+            is_live,
+            plainly: BTreeSet::new(),
             callers,
             traffic,
             quotas: quotas.into_iter().map(|quota| (quota, 0)).collect(),
@@ -81,6 +87,7 @@ impl<'m> Made<'m> {
             None,
             &[],
             None,
+            &[],
             spot,
         );
     }
@@ -205,6 +212,7 @@ impl<'m> Made<'m> {
                 None,
                 &[],
                 None,
+                &[],
                 draft.spot,
             );
             return;
@@ -271,7 +279,15 @@ impl<'m> Made<'m> {
                 let matched = matched(models);
                 let model = first.as_ref().filter(|_| is_one_model).map(Tree::text);
                 self.push(
-                    name, &workloads, matched, &backends, model, &limits, traffic, draft.spot,
+                    name,
+                    &workloads,
+                    matched,
+                    &backends,
+                    model,
+                    &limits,
+                    traffic,
+                    &[],
+                    draft.spot,
                 );
             }
             self.count(traffic, &counted, &workloads, findings);
@@ -281,67 +297,151 @@ impl<'m> Made<'m> {
     pub(super) fn plain(&mut self, route: &PlainRoute<'_, '_>, findings: &mut Findings) {
         for (index, rule) in route.rules.iter().enumerate() {
             let name = name_of(route.object, rule.name.as_deref(), index, route.rules.len());
-            let traffic = self.traffic_of(route.object);
             for one in &rule.matches {
-                if let Some(header) = one.headers.iter().find(|header| header.name == MODEL) {
-                    findings.fault(
-                        &header.spot,
-                        "is the model of a call, and calls of plain HTTP have none",
-                        "write an AIGatewayRoute",
-                    );
-                }
-                let Some(workloads) = self.callers.taken_by(&one.headers, findings) else {
-                    continue;
-                };
-                if rule.is_closed {
-                    let backends = [self.backends.closed(true, &one.spot)];
-                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
-                    self.push(
-                        &name,
-                        &workloads,
-                        Some(matched),
-                        &backends,
-                        None,
-                        &[],
-                        None,
-                        &one.spot,
-                    );
-                    continue;
-                }
-                let parts = limits::parts(&workloads, None, traffic, self.callers, &[], findings);
-                for Part {
-                    workloads,
-                    models,
-                    limits,
-                    counted,
-                } in parts
-                {
-                    if models.is_some() {
-                        // Its selector names a model, which these calls do not have.
-                        continue;
-                    }
-                    let manner = manner(traffic, &rule.times);
-                    let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
-                        continue;
-                    };
-                    let matched = one.tree(self.callers.header(), &route.hosts, findings);
-                    self.push(
-                        &name,
-                        &workloads,
-                        Some(matched),
-                        &backends,
-                        None,
-                        &limits,
-                        traffic,
-                        &one.spot,
-                    );
-                    self.count(traffic, &counted, &workloads, findings);
-                }
+                self.plain_match(&name, route, rule, one, findings);
             }
-            if rule.refs.is_empty() && !rule.is_closed && findings.faults.is_empty() {
+            let goes_nowhere = rule.refs.is_empty() && !rule.is_closed && !rule.filters.is_redirect;
+            if goes_nowhere && !self.is_live && findings.faults.is_empty() {
                 findings.fault(&rule.spot, "goes nowhere", "");
             }
         }
+    }
+
+    fn plain_match(
+        &mut self,
+        name: &str,
+        route: &PlainRoute<'_, '_>,
+        rule: &Rule<PlainMatch>,
+        one: &PlainMatch,
+        findings: &mut Findings,
+    ) {
+        if let Some(header) = one.headers.iter().find(|header| header.name == MODEL) {
+            findings.fault(
+                &header.spot,
+                "is the model of a call, and calls of plain HTTP have none",
+                "write an AIGatewayRoute",
+            );
+        }
+        let Some(workloads) = self.callers.taken_by(&one.headers, findings) else {
+            return;
+        };
+        if rule.is_closed || rule.filters.is_redirect || rule.refs.is_empty() && self.is_live {
+            let filters = match rule.is_closed {
+                true => Vec::new(),
+                false => self.filters(rule, &Manner::default(), findings),
+            };
+            let Some(matched) = self.left(route, one, &workloads, findings) else {
+                return;
+            };
+            let backends = [self.backends.closed(true, &one.spot)];
+            self.push(
+                name,
+                &workloads,
+                Some(matched),
+                &backends,
+                None,
+                &[],
+                None,
+                &filters,
+                &one.spot,
+            );
+            return;
+        }
+        let traffic = self.traffic_of(route.object);
+        let parts = limits::parts(&workloads, None, traffic, self.callers, &[], findings);
+        for Part {
+            workloads,
+            models,
+            limits,
+            counted,
+        } in parts
+        {
+            if models.is_some() {
+                // Its selector names a model, which these calls do not have.
+                continue;
+            }
+            let Some(matched) = self.left(route, one, &workloads, findings) else {
+                continue;
+            };
+            let mut manner = manner(traffic, &rule.times);
+            if self.is_live && manner.ejection.is_none() {
+                // Which pods are well, their slices say; weights hold whatever one of them answered.
+                manner.ejection = Some(Tree::map([("failures", Some(Tree::number(1000)))]));
+            }
+            let Some(backends) = self.tiers(&rule.refs, &manner, findings) else {
+                continue;
+            };
+            let filters = self.filters(rule, &manner, findings);
+            self.push(
+                name,
+                &workloads,
+                Some(matched),
+                &backends,
+                None,
+                &limits,
+                traffic,
+                &filters,
+                &one.spot,
+            );
+            self.count(traffic, &counted, &workloads, findings);
+        }
+    }
+
+    /// What a rule's filters come to; those who see copies become backends.
+    fn filters(
+        &mut self,
+        rule: &Rule<PlainMatch>,
+        manner: &Manner,
+        findings: &mut Findings,
+    ) -> Vec<(String, Tree)> {
+        let mut members = rule.filters.members.clone();
+        let mut mirrors = Vec::new();
+        for (of, millionths) in &rule.filters.mirrors {
+            let is_reached = !of.target.upstream.endpoints.is_empty() && *millionths > 0;
+            let name = match is_reached {
+                true => self.backends.add(&[of], manner, findings),
+                false => None,
+            };
+            let Some(name) = name else { continue };
+            let share = match millionths {
+                1_000_000 => None,
+                some => {
+                    let share = format!("0.{some:06}");
+                    Some(Tree::Plain(share.trim_end_matches('0').to_owned()))
+                }
+            };
+            let members = [("backend", Some(Tree::text(name))), ("share", share)];
+            mirrors.push(Tree::map(members).of(&of.spot));
+        }
+        if !mirrors.is_empty() {
+            members.push(("mirrors".to_owned(), Tree::List(mirrors)));
+        }
+        members
+    }
+
+    /// What a match takes, as our document writes it, without what an older route takes in a cluster; nothing where that is all.
+    fn left(
+        &mut self,
+        route: &PlainRoute<'_, '_>,
+        one: &PlainMatch,
+        workloads: &[String],
+        findings: &mut Findings,
+    ) -> Option<Tree> {
+        let callers = self.callers.header();
+        if !self.is_live {
+            return Some(one.tree(callers, &route.hosts, &route.listeners, findings));
+        }
+        let bare = one.tree(callers, &[], &route.listeners, &mut Findings::default());
+        let text = format!("{} {}", workloads.join(" "), bare.flow());
+        let mut is_new = |host: &str| self.plainly.insert((text.clone(), host.to_owned()));
+        let hosts: Vec<String> = match route.hosts.as_slice() {
+            [] => is_new("").then(Vec::new)?,
+            hosts => hosts.iter().filter(|host| is_new(host)).cloned().collect(),
+        };
+        if hosts.is_empty() && !route.hosts.is_empty() {
+            return None;
+        }
+        Some(one.tree(callers, &hosts, &route.listeners, findings))
     }
 
     /// A backend for each priority.
@@ -351,9 +451,18 @@ impl<'m> Made<'m> {
         manner: &Manner,
         findings: &mut Findings,
     ) -> Option<Vec<String>> {
+        let has_address = |of: &&Ref| of.weight > 0 && !of.target.upstream.endpoints.is_empty();
+        if let Some(of) = refs.iter().find(|of| of.weight > 0)
+            && !refs.iter().any(|of| has_address(&of))
+        {
+            // No endpoint of any of them is ready.
+            return Some(vec![
+                self.backends.closed(of.target.dialect.is_none(), &of.spot),
+            ]);
+        }
         let mut priorities: Vec<u64> = refs
             .iter()
-            .filter(|of| of.weight > 0)
+            .filter(has_address)
             .map(|of| of.priority)
             .collect();
         priorities.sort_unstable();
@@ -362,7 +471,7 @@ impl<'m> Made<'m> {
         for priority in priorities {
             let of_it: Vec<&Ref> = refs
                 .iter()
-                .filter(|of| of.weight > 0 && of.priority == priority)
+                .filter(|of| has_address(of) && of.priority == priority)
                 .collect();
             let name = self.backends.add(&of_it, manner, findings)?;
             if !names.contains(&name) {
@@ -391,6 +500,7 @@ impl<'m> Made<'m> {
         model: Option<Tree>,
         limits: &[Tree],
         traffic: Option<&Traffic>,
+        filters: &[(String, Tree)],
         spot: &Spot,
     ) {
         let name = free(name, |name| self.names.iter().any(|taken| taken == name));
@@ -409,6 +519,13 @@ impl<'m> Made<'m> {
                 traffic.and_then(|traffic| traffic.retries.clone()),
             ),
         ]);
+        let tree = match tree {
+            Tree::Map(mut members) => {
+                members.extend(filters.iter().cloned());
+                Tree::Map(members)
+            }
+            other => other,
+        };
         self.names.push(name);
         self.routes.push(tree.of(spot));
     }

@@ -35,6 +35,18 @@ fn an_id_is_a_string_or_a_number_and_stays_as_it_is_written() {
 }
 
 #[test]
+fn an_id_that_is_no_number_to_most_readers_is_refused() {
+    for id in ["1e400", "-1E+999", "1e309", &"9".repeat(400)] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        assert!(matches!(read(&text), Err(Fault::NotRpc(_))), "{text}");
+    }
+    for id in ["1e308", "1e-400", &"9".repeat(300)] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        assert!(read(&text).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_message_is_refused_by_name() {
     use Fault::{Ambiguous, Batch, NotJson};
     let rpc = |fault| matches!(fault, Err(Fault::NotRpc(_)));

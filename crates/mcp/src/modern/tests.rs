@@ -106,6 +106,14 @@ fn headers_say_what_the_body_says() {
             "{version:?} {method:?} {name:?}"
         );
     }
+    let listed = |name: &[&str]| {
+        let said = headers(good.0, &["tools/list"], name);
+        check("tools/list", None, &meta, &said)
+    };
+    assert!(listed(&[]).is_ok());
+    for name in [&["read"][..], &["read", "read"]] {
+        assert!(matches!(listed(name), Err(Unfit::Header(_))), "{name:?}");
+    }
     let other = message(&META.replace("2026-07-28", "v9"));
     let meta = read(&other).expect("it is read");
     let of = |version: &[&str]| {

@@ -128,6 +128,12 @@ fn a_uri_that_parsers_read_in_two_ways_is_refused() {
         "file:////secret/a",
         "a+file:///secret//a",
         "db://a b",
+        "a+memo://a%00b",
+        "a+memo://a%2500b",
+        "a+memo://a%0ab",
+        "a+file:/%2f/etc/a",
+        "a+file%3a/etc/a",
+        "a+file:///etc%2f%2fa",
     ] {
         assert!(read(uri).is_err(), "{uri:?}");
     }
@@ -136,8 +142,28 @@ fn a_uri_that_parsers_read_in_two_ways_is_refused() {
         "a+file:///pub/a%20b",
         "profile:me",
         "a+db://users/1",
+        "a+memo://a%20b%C3%A9",
+        "a+file:///pub%2fa",
         "git+my-file:x",
     ] {
         assert_eq!(read(uri).as_deref(), Ok(uri), "{uri:?}");
     }
+}
+
+#[test]
+fn a_template_of_which_an_argument_is_completed_has_one_reading_too() {
+    let read = |uri: &str| {
+        let reference = serde_json::json!({ "ref": { "type": "ref/resource", "uri": uri } });
+        let text = request("completion/complete", &reference.to_string());
+        target(&text).map(|target| target.expect("a template").name.into_owned())
+    };
+    for uri in [
+        "a+file:/etc/a",
+        "a+file:/%2f//et%63/passwd",
+        "a+file:/etc%2fpasswd",
+        "a+db://\u{0}",
+    ] {
+        assert!(read(uri).is_err(), "{uri:?}");
+    }
+    assert_eq!(read("a+file:///{path}").as_deref(), Ok("a+file:///{path}"));
 }

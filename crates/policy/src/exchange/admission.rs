@@ -85,8 +85,15 @@ pub(super) struct Admitted {
 /// No such call, several credentials, or a call of another protocol.
 pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoExchange> {
     let operation = match Operation::of(head.method, head.path()) {
-        Ok(Operation::Unread) if is_socket(head) => Operation::ResponsesSocket,
-        Ok(operation) => operation,
+        Ok(operation) => {
+            if !s.listeners.is_empty() {
+                s.listeners.admit_model(head)?;
+            }
+            match operation {
+                Operation::Unread if is_socket(head) => Operation::ResponsesSocket,
+                operation => operation,
+            }
+        }
         Err(unknown) => outside(head, unknown, s)?,
     };
     credential::check(head)?;
@@ -119,6 +126,9 @@ fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operati
     match unknown {
         Unknown::Path if s.mcp.is_some() && head.path() == mcp::PATH => {
             credential::check(head)?;
+            if !s.listeners.is_empty() {
+                s.listeners.admit_model(head)?;
+            }
             Err(NoExchange::Mcp)
         }
         Unknown::Path
@@ -151,7 +161,14 @@ pub(super) fn open(
     let listed = if operation.reads_body() && !operation.is_form() {
         None
     } else if operation == Operation::Http {
-        Some(route::plain(s, workload, head)?)
+        let place = route::plain(s, workload, head)?;
+        let actions = s
+            .route(place.route)
+            .and_then(|route| route.actions.as_ref());
+        if let Some(redirect) = actions.and_then(|actions| actions.redirect.as_ref()) {
+            return Err(redirect.refusal(head, &s.listeners));
+        }
+        Some(place)
     } else {
         match unread::listed(head, operation, s.lists(workload)) {
             Err(_) if is_kept => None,

@@ -26,13 +26,13 @@ use crate::credential::{self, Given};
 use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unidentified};
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven};
-use crate::operation::Operation;
+use crate::operation::{Operation, Unknown};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route;
 use crate::secret::Secret;
 use crate::snapshot::{Route, Snapshot};
-use crate::web::{self, Sender};
+use crate::web::{self, Hosts, Origins, Sender};
 
 /// Below this rate, after the time that it may be silent, a body is refused.
 const SLOWEST_BYTES_A_SECOND: u64 = 1 << 10;
@@ -59,6 +59,17 @@ pub(super) struct Reading {
     pub(super) is_asking: bool,
 }
 
+/// Whether a call is of a gate with listeners that answers for every host and says nothing of pages, and is none of the gate's own
+/// API: which pages may make it, its service says.
+#[cold]
+fn is_for_services(head: &RequestHead, s: &Snapshot) -> bool {
+    s.web.hosts == Hosts::Any
+        && s.web.origins == Origins::None
+        && s.login.is_none()
+        && s.plain.may_take(head)
+        && matches!(Operation::of(head.method, head.path()), Err(Unknown::Path))
+}
+
 impl Exchange {
     pub(super) fn head(
         &mut self,
@@ -69,7 +80,11 @@ impl Exchange {
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
-        match web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin))? {
+        let sender = match !s.listeners.is_empty() && is_for_services(head, s) {
+            true => Sender::Client,
+            false => web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin))?,
+        };
+        match sender {
             Sender::Client => {}
             Sender::Page(origin) => self.asked_by(origin),
             Sender::Preflight(origin) => {

@@ -18,6 +18,7 @@ use super::{Exchange, Plan, Stage, kept};
 use crate::clock::Mono;
 use crate::credential::{self, Credential, Signable, UpstreamAuth};
 use crate::operation::Operation;
+use crate::plain::actions::{Actions, UpstreamHost};
 use crate::plain::fields;
 use crate::query;
 use crate::record::Record;
@@ -36,6 +37,10 @@ pub struct AttemptRequest<'a> {
     /// What follows the endpoint's base path, as the client asked for it: `/chat/completions`; of plain HTTP all of it.
     path: Cow<'a, str>,
     is_plain: bool,
+    /// What its route of plain HTTP does, where it does something.
+    actions: Option<&'a Actions>,
+    /// The host that the upstream is told, where it is not its own.
+    host: Option<&'a str>,
     /// The query, with its `?`; empty where there is none.
     query: String,
     /// What filters change.
@@ -185,6 +190,23 @@ fn gemini_listed(head: &RequestHead) -> Option<&str> {
     Listed::of(head.path()).map(|listed| listed.below)
 }
 
+/// What the route of a call of plain HTTP does, where it does something.
+#[cold]
+fn actions_of<'a>(record: &Record, s: &'a Snapshot) -> Option<&'a Actions> {
+    let route = record.route.and_then(|id| s.route(id))?;
+    route.actions.as_deref()
+}
+
+/// The host that an upstream is told, where it is not its own.
+#[cold]
+fn host_of<'a>(actions: &'a Actions, head: &'a RequestHead) -> Option<&'a str> {
+    match &actions.host {
+        UpstreamHost::Own => None,
+        UpstreamHost::Client => std::str::from_utf8(head.authority()?).ok(),
+        UpstreamHost::Fixed(host) => Some(host),
+    }
+}
+
 impl<'a> AttemptRequest<'a> {
     /// The request that `plan` means, made of what the client sent and of what filters change of that
     /// ([`Exchange::filtered`]); `None` for a plan of another snapshot.
@@ -199,6 +221,8 @@ impl<'a> AttemptRequest<'a> {
     ) -> Option<Self> {
         let record = exchange.record();
         let is_plain = record.operation == Some(Operation::Http);
+        let actions = is_plain.then(|| actions_of(record, snapshot)).flatten();
+        let host = actions.and_then(|actions| host_of(actions, head));
         let endpoint = snapshot.endpoint(plan.endpoint)?;
         let backend = snapshot.backend(endpoint.backend)?;
         let query = match filtered.and_then(|filtered| filtered.query.clone()) {
@@ -214,12 +238,17 @@ impl<'a> AttemptRequest<'a> {
             method: head.method,
             method_text: head.method_text(),
             path: match record.operation {
-                Some(Operation::Http) => head.path().into(),
+                Some(Operation::Http) => match actions.and_then(|of| of.path.as_ref()) {
+                    Some(edit) => edit.of(head.path()),
+                    None => head.path().into(),
+                },
                 Some(named) if named.is_named_by_path() => named_path(record, backend, head),
                 Some(Operation::GeminiModels) => gemini_listed(head).unwrap_or_default().into(),
                 _ => below_root(head.path()).into(),
             },
             is_plain,
+            actions,
+            host,
             query: query.map_or_else(String::new, |query| format!("?{query}")),
             filtered,
             backend,
@@ -245,6 +274,13 @@ impl<'a> AttemptRequest<'a> {
     #[must_use]
     pub fn query(&self) -> &str {
         &self.query
+    }
+
+    /// The host that the upstream is told, with its port.
+    #[inline]
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.host.unwrap_or(&self.endpoint.authority)
     }
 
     /// Whether it asks that its connection become a WebSocket.
@@ -275,7 +311,7 @@ impl<'a> AttemptRequest<'a> {
             let path = [&*self.endpoint.base_path, self.path()].concat();
             let request = Signable {
                 method: self.method_text,
-                authority: &self.endpoint.authority,
+                authority: self.authority(),
                 path: &path,
                 query: self.query.strip_prefix('?').unwrap_or_default(),
                 headers: &headers,
@@ -357,7 +393,14 @@ impl<'a> AttemptRequest<'a> {
             let passes = |trace| trace::forwards(trace, field.known);
             let user = s.identity.user_header.as_deref();
             let names_user = user.is_some_and(|user| user.as_bytes() == field.name);
-            if names_user || is_replaced || !self.record.trace.as_ref().is_none_or(passes) {
+            let own = self.endpoint.edits.as_ref();
+            let is_kept = self.actions.is_none_or(|of| of.request.keeps(field.name))
+                && own.is_none_or(|edits| edits.keeps(field.name));
+            if !is_kept
+                || names_user
+                || is_replaced
+                || !self.record.trace.as_ref().is_none_or(passes)
+            {
                 continue;
             }
             if !fields::forwards(&field, &self.head.fields, s.identity.header.as_bytes()) {
@@ -380,6 +423,17 @@ impl<'a> AttemptRequest<'a> {
         }
         if !cookies.is_empty() {
             put(b"cookie", &cookies);
+        }
+        if let Some(actions) = self.actions {
+            let own = self.endpoint.edits.as_ref();
+            actions.request.put(|name, value| {
+                if own.is_none_or(|edits| edits.keeps(name)) {
+                    put(name, value);
+                }
+            });
+        }
+        if let Some(edits) = &self.endpoint.edits {
+            edits.put(|name, value| put(name, value));
         }
     }
 

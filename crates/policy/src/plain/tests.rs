@@ -5,6 +5,7 @@ use testing::Draw;
 use super::{HostPattern, PathFault, PathPattern, Rule, Table, fields, is_of_the_api};
 use crate::fixture::{IDENTITY, ONE, RoutePlan, request, snapshot};
 use crate::id::{RouteId, WorkloadId};
+use crate::listener::{Listener, Listeners};
 use crate::login::CookieNames;
 
 fn path(text: &str) -> PathPattern {
@@ -33,6 +34,8 @@ fn rule(text: &str) -> Rule {
         path: path(rest),
         methods,
         headers: words.map(pair).collect(),
+        query: Vec::new(),
+        listeners: Vec::new(),
     }
 }
 
@@ -335,4 +338,89 @@ fn the_gates_own_cookies_stay_with_it() {
         returned(false),
         [&rest[..], &[own, "x-ratelimit-remaining"]].concat()
     );
+}
+
+#[test]
+fn a_member_of_the_query_is_compared_decoded_and_the_first_of_its_name_counts() {
+    let wanted = Rule {
+        query: vec![("animal".into(), "blue whale".into())],
+        ..rule("/*")
+    };
+    for (target, takes) in [
+        ("/?animal=blue%20whale", true),
+        ("/?x=1&animal=blue+whale&animal=fish", true),
+        ("/?anim%61l=blue%20whale", true),
+        ("/?animal=fish&animal=blue%20whale", false),
+        ("/?animal", false),
+        ("/", false),
+    ] {
+        assert_eq!(
+            wanted.takes(&request("GET", target, &[])),
+            takes,
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn a_method_alone_is_not_its_twin() {
+    for (text, get, head) in [
+        ("GET /*", true, true),
+        ("=GET /*", true, false),
+        ("=HEAD /*", false, true),
+    ] {
+        let rule = rule(text);
+        assert_eq!(rule.takes(&request("GET", "/", &[])), get, "{text}");
+        assert_eq!(rule.takes(&request("HEAD", "/", &[])), head, "{text}");
+    }
+}
+
+#[test]
+fn a_call_is_of_the_most_specific_listener_of_its_port_and_of_no_other() {
+    let listener = |name: &str, port, host| Listener {
+        name: name.into(),
+        port,
+        host,
+        is_tls: false,
+        serves_models: port == 80,
+    };
+    let below = HostPattern::Below("app.example".into());
+    let one = HostPattern::Exact("one.app.example".into());
+    let listeners = Listeners::new(vec![
+        listener("all", 80, None),
+        listener("below", 80, Some(below)),
+        listener("one", 80, Some(one)),
+        listener("apart", 81, None),
+    ]);
+    let at = |port, host| {
+        let mut head = request("GET", "/", &[("host", host)]);
+        head.port = port;
+        head
+    };
+    let found = |port, host| {
+        let head = at(port, host);
+        listeners.of(&head).map(|(_, one)| one.name.to_string())
+    };
+    assert_eq!(found(80, "one.app.example"), Some("one".to_owned()));
+    assert_eq!(found(80, "two.app.example:80"), Some("below".to_owned()));
+    assert_eq!(found(80, "app.example"), Some("all".to_owned()));
+    assert_eq!(found(81, "one.app.example"), Some("apart".to_owned()));
+    assert_eq!(found(82, "one.app.example"), None);
+    // What is attached to another listener is not there, whatever its host.
+    let attached = |name: &str, route| Rule {
+        route: RouteId(route),
+        listeners: listeners.named(name).into_iter().collect(),
+        ..rule("/*")
+    };
+    let table = Table::new(vec![attached("all", 1), attached("below", 2)]);
+    let take = |port, host| {
+        let taken = table.take(&at(port, host), &listeners, |_| true);
+        taken.map(|place| place.route.0).map_err(|r| r.reply().code)
+    };
+    assert_eq!(take(80, "app.example"), Ok(1));
+    assert_eq!(take(80, "two.app.example"), Ok(2));
+    assert_eq!(take(80, "one.app.example"), Err("route_not_found"));
+    assert_eq!(take(81, "app.example"), Err("route_not_found"));
+    assert!(listeners.admit_model(&at(80, "app.example")).is_ok());
+    assert!(listeners.admit_model(&at(81, "app.example")).is_err());
 }

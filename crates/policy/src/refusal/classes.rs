@@ -110,6 +110,7 @@ impl Refusal {
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
             Self::RouteClosed => (500, "server_error", "route_closed"),
+            Self::Redirected { status, .. } => (*status, invalid, "redirected"),
             Self::Bug(_) => (500, "server_error", "internal_error"),
         }
     }
@@ -144,6 +145,10 @@ impl Refusal {
             },
             allow: match self {
                 Self::Method { allow } => Some(allow),
+                _ => None,
+            },
+            location: match self {
+                Self::Redirected { location, .. } => Some(location.clone()),
                 _ => None,
             },
             challenge: match self {

@@ -23,6 +23,8 @@ pub struct LocalReply {
     pub retry_after: Option<Duration>,
     /// Value of `allow`.
     pub allow: Option<&'static str>,
+    /// Value of `location`.
+    pub location: Option<Box<str>>,
     /// Value of `www-authenticate`.
     pub challenge: Option<&'static str>,
     /// Tells SDKs whether to try again (`x-should-retry`), where the status alone misleads.

@@ -207,6 +207,10 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
         Refusal::RouteClosed,
+        Refusal::Redirected {
+            status: 301,
+            location: "https://www.example/new".into(),
+        },
         Refusal::NotAuthorized,
         Refusal::AuthorizerUnavailable,
         Refusal::Bug("a grant without route"),
@@ -282,6 +286,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",
         Refusal::RouteClosed => "RouteClosed",
+        Refusal::Redirected { .. } => "Redirected",
         Refusal::NotAuthorized => "NotAuthorized",
         Refusal::AuthorizerUnavailable => "AuthorizerUnavailable",
         Refusal::Bug(_) => "Bug",

@@ -34,6 +34,8 @@ fn world(change: impl FnOnce(&mut Snapshot)) -> World {
         path: PathPattern::read("/*").expect("a pattern"),
         methods: Vec::new(),
         headers: Vec::new(),
+        query: Vec::new(),
+        listeners: Vec::new(),
     }];
     let web = BackendPlan {
         name: "web",

@@ -19,6 +19,7 @@ fn publication(version: &str) -> RuntimeConfig {
     RuntimeConfig {
         revision: Arc::new(Revision::first(snapshot)),
         acceptor: None,
+        acceptors: Vec::new(),
         connectors: HashMap::new(),
     }
 }
@@ -39,7 +40,7 @@ async fn a_configuration_that_is_published_during_a_drain_is_in_force() {
     let worker = worker();
     let _open = worker.connections.begin();
     let address = ([127, 0, 0, 1], 0).into();
-    let listener = Listener::new(listen(address).expect("an address")).expect("a listener");
+    let listener = Listeners::new(listen(address).expect("an address")).expect("a listener");
     let (to, mut commands) = mpsc::unbounded_channel();
     for command in [
         Command::Publish(publication("second")),

@@ -97,8 +97,9 @@ enum Next {
 
 /// Serves requests until one side closes.
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
-    let mut connection = Connection::new(stream, &worker);
     let mut head = RequestHead::new();
+    head.port = stream.port();
+    let mut connection = Connection::new(stream, &worker);
     let mut deadline = Deadline::new(&worker.clock.wheel);
     let waiting = Rc::clone(&worker);
     let mut drained = pin!(waiting.drained.notified());

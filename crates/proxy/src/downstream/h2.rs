@@ -55,13 +55,13 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
         .keep_alive_interval(KEEP_ALIVE)
         .max_send_buf_size(64 << 10);
     let serving = Rc::clone(&worker);
-    let peer = stream.peer();
+    let (peer, port) = (stream.peer(), stream.port());
     let exchanges = Rc::new(Exchanges::default());
     let counted = Rc::clone(&exchanges);
     let service = service_fn(move |request| {
         let (answer, answered) = oneshot::channel();
         let counted = Counted::begin(&counted);
-        let exchange = begin(Rc::clone(&serving), peer.clone(), request, answer);
+        let exchange = begin(Rc::clone(&serving), (peer.clone(), port), request, answer);
         tokio::task::spawn_local(async move {
             let _counted = counted;
             exchange.await;
@@ -153,12 +153,13 @@ impl Drop for Counted {
 
 async fn begin(
     worker: Rc<Worker>,
-    peer: Peer,
+    (peer, port): (Peer, u16),
     request: Request<Incoming>,
     answer: oneshot::Sender<Response<Body>>,
 ) {
     let (parts, body) = request.into_parts();
     let mut head = RequestHead::new();
+    head.port = port;
     let converted = convert(
         &parts,
         &mut head,

@@ -487,13 +487,22 @@ fn begin_plain<D: Downstream>(
     let login = active.view().snapshot().login.as_ref();
     let cookies = login.map(|site| site.login.cookies());
     let has_cors = active.exchange.page().is_some();
+    let route = active.exchange.record().route;
+    let route = route.and_then(|id| active.view().snapshot().route(id));
+    let edits = route
+        .and_then(|route| route.actions.as_ref())
+        .map(|of| &of.response);
     let mut is_dated = false;
     for field in head.fields.iter() {
-        if fields::returns(&field, &head.fields, cookies, has_cors)
+        if edits.is_none_or(|edits| edits.keeps(field.name))
+            && fields::returns(&field, &head.fields, cookies, has_cors)
             && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
         {
             client.field(field.name, field.value);
         }
+    }
+    if let Some(edits) = edits {
+        edits.put(|name, value| client.field(name, value));
     }
     is_dated
 }

@@ -42,6 +42,7 @@ fn started(workers: usize) -> (Gate, Arc<Mutex<u64>>) {
     let publication = RuntimeConfig {
         revision: Arc::new(Revision::first(Snapshot::default())),
         acceptor: None,
+        acceptors: Vec::new(),
         connectors: Connectors::new(),
     };
     let ports = |_| Ports {
@@ -103,4 +104,34 @@ fn of_a_worker_that_does_not_answer_the_facts_before_are_scraped() {
     // Those of the two questions that nobody waits for came first.
     assert_eq!(runtime.block_on(scrape(&gate)), [4]);
     assert_eq!(gate.join().len(), 1);
+}
+
+#[test]
+fn a_gate_listens_where_it_is_told_and_nowhere_else_from_then_on() {
+    let (gate, _) = started(2);
+    let free = || {
+        let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        taken.local_addr().expect("it is bound")
+    };
+    let (first, second) = (gate.address(), free());
+    let is_open = |address| std::net::TcpStream::connect(address).is_ok();
+    assert!(is_open(first) && !is_open(second));
+    assert!(gate.listen(&[first, second]).is_empty());
+    // A listener has its queue from the moment it is bound.
+    assert!(is_open(first) && is_open(second));
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let taken = taken
+        .local_addr()
+        .map(|at| (at, taken))
+        .expect("it is bound");
+    let failed = gate.listen(&[second, taken.0]);
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0].0, taken.0);
+    eventually("the first address is left", || !is_open(first));
+    assert!(is_open(second));
+    // Where it can listen nowhere, it stays where it is.
+    assert_eq!(gate.listen(&[taken.0]).len(), 1);
+    assert!(is_open(second));
+    gate.drain(std::time::Duration::ZERO);
+    drop(gate.join());
 }

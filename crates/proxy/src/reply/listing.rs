@@ -88,7 +88,7 @@ fn is_of_google(head: &RequestHead) -> bool {
 }
 
 /// In which form this client reads an error.
-pub(crate) fn error_format(head: &RequestHead) -> ErrorFormat {
+pub(super) fn error_format(head: &RequestHead) -> ErrorFormat {
     let is_shared = head.path().starts_with("/v1/models");
     match is_shared && is_of_google(head) {
         true => ErrorFormat::Google,

@@ -56,6 +56,7 @@ impl Scene {
         RuntimeConfig {
             revision,
             acceptor: None,
+            acceptors: Vec::new(),
             connectors: HashMap::new(),
         }
     }

@@ -101,6 +101,7 @@ fn call_in_pieces(snapshot: Snapshot, body: &str, responses: Vec<String>, piece:
         let publication = RuntimeConfig {
             revision: Arc::new(Revision::first(snapshot)),
             acceptor: None,
+            acceptors: Vec::new(),
             connectors: std::collections::HashMap::new(),
         };
         let clock = Clock::new(clocks());

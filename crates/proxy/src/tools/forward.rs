@@ -15,14 +15,14 @@ use mcp::modern::{Level, is_named};
 use mcp::reply::{edited, result, string};
 use mcp::session::{OpenServer, Session, StateOf};
 use mcp::target::Target;
-use policy::mcp::{McpRoute, plain_uri};
+use policy::mcp::{McpRoute, Server, plain_uri};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
 use super::ask::{Asker, Failed, Request, Says, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::join::while_there;
-use super::requests::{Meant, may_see, may_use, meant, not_found, rule_of};
+use super::requests::{self, Meant, may_see, may_use, meant, not_found, rule_of};
 use super::stream::{self, Answering, relay, takes_events};
 use super::{Arrived, admitted, answer, asker, inputs, invalid, lists, modern, open, session_id};
 use crate::client::Downstream;
@@ -61,6 +61,9 @@ pub(super) async fn forward<D: Downstream>(
     let (true, Some(open)) = (may_see(rule, server, target.kind, own), open) else {
         return Err(call.refuse(not_found(target)));
     };
+    if is_unlisted(call, &view, (target.kind, server, own), open) {
+        requests::unlisted(call, Some(server), target);
+    }
     let plain = plain_uri(own).filter(|_| target.kind.has_uri());
     if plain.is_some_and(|plain| !may_use(call, &view, arrived, target.kind, server, &plain)) {
         return Err(call.refuse(Refusal::NotAuthorized));
@@ -112,6 +115,23 @@ pub(super) async fn forward<D: Downstream>(
         params: &params,
     };
     send(call, &view, (says, body), answering, client).await
+}
+
+/// Whether the server's list is at hand and does not have this tool or prompt. Resources may be whatever a template makes.
+fn is_unlisted(
+    call: &Call,
+    view: &WorkerSnapshot,
+    (kind, server, own): (Kind, &Server, &str),
+    open: &OpenServer,
+) -> bool {
+    let Some((config, tools)) = Call::config(view).filter(|_| !kind.has_uri()) else {
+        return false;
+    };
+    let mut servers = config.servers.iter();
+    let place = servers.position(|of| *of.name == *server.name);
+    let list =
+        place.and_then(|place| tools.list((place, kind, open.version), call.worker.now(), config));
+    list.is_some_and(|list| !list.has(own))
 }
 
 /// Whether a request changes what a session holds.

@@ -10,6 +10,7 @@ use mcp::discover::{self, Fresh, told};
 use mcp::envelope::{Fault, Message, Says};
 use mcp::handshake::Answered;
 use mcp::header::Header;
+use mcp::header::PARAM;
 use mcp::modern::{self, Headers, Meta, Unfit, check, is_named};
 use mcp::name;
 use mcp::reply::{INVALID_PARAMS, result};
@@ -35,6 +36,12 @@ pub(super) fn headers(head: &RequestHead) -> Headers<'_> {
         name: Header::of(head.fields.by_name(b"mcp-name")),
         agent: head.fields.get(Known::UserAgent),
     }
+}
+
+/// Whether there are headers of arguments.
+fn has_params(head: &RequestHead) -> bool {
+    let mut others = head.fields.of_kind(Known::Other);
+    others.any(|field| field.name.starts_with(PARAM.as_bytes()))
 }
 
 /// Serves one message.
@@ -72,6 +79,12 @@ pub(super) async fn serve<D: Downstream>(
         Ok(target) => target,
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
+    if &**method != "tools/call" && has_params(arrived.head) {
+        let says = format!(
+            "Header mismatch: headers {PARAM}… are sent with {method}, which has no arguments"
+        );
+        return Err(call.refuse(Refusal::McpHeader { says: says.into() }));
+    }
     if let Some(kind) = Kind::listed_by(method) {
         counted(call, arrived, client).await?;
         let session = opened(call, None, client).await?;

@@ -86,6 +86,17 @@ pub(super) fn named(call: &mut Call, target: &Target<'_>) {
     call.facts.named = Some(shortened(target));
 }
 
+/// In records in place of the name of a tool or a prompt that no list has: whoever makes names up fills no report with them.
+const UNLISTED: &str = "(unlisted)";
+
+/// The record says that nobody lists what its client named; which name that was is told as the reason.
+pub(super) fn unlisted(call: &mut Call, server: Option<&Server>, target: &Target<'_>) {
+    let server = server.map(|server| target.kind.whole(&server.name, UNLISTED));
+    call.facts.named = Some(server.unwrap_or_else(|| UNLISTED.to_owned()).into());
+    let says = format!("no list has {}", shortened(target));
+    call.facts.reason = Some(says.into());
+}
+
 /// The rule of a message's caller.
 pub(super) fn rule_of<'v>(call: &mut Call, view: &'v WorkerSnapshot) -> Result<&'v McpRoute, Stop> {
     let rule = call.record().map(|record| rule(record, view));
@@ -235,7 +246,12 @@ pub(super) async fn meant<'v, D: Downstream>(
     client: &mut D,
 ) -> Result<Meant<'v>, Stop> {
     let meant = sought(call, view, rule, session, target, client).await?;
-    meant.map_err(|refusal| call.refuse(refusal))
+    meant.map_err(|refusal| {
+        if matches!(refusal, Refusal::McpNotFound { .. }) {
+            unlisted(call, None, target);
+        }
+        call.refuse(refusal)
+    })
 }
 
 /// The same; why it stands for nothing.

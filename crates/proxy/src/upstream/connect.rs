@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use policy::address::is_allowed;
+use policy::address::{is_allowed, is_of_machine};
 use policy::attempt::Failure;
 use policy::snapshot::Protocol;
 use rustix::io::Errno;
@@ -79,7 +79,8 @@ async fn attempt(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Con
         Protocol::Http2 => vec![b"h2".to_vec()],
         Protocol::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
     };
-    let name = ServerName::try_from(origin.host.clone()).map_err(|error| {
+    let name = origin.tls_name.as_deref().unwrap_or(&origin.host);
+    let name = ServerName::try_from(name.to_owned()).map_err(|error| {
         why::tell(error);
         Failure::Tls
     })?;
@@ -111,7 +112,7 @@ async fn dial(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Socket
         failure
     })?;
     let addresses = if origin.is_kept_off_the_link && origin.proxy.is_none() {
-        kept_off_the_link(&addresses, host)?
+        kept_off(&addresses, host, origin.is_kept_off_the_machine)?
     } else {
         addresses
     };
@@ -128,14 +129,27 @@ async fn dial(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Socket
     dialled
 }
 
-/// Those of the addresses that may be connected to, whatever its name was looked up to.
-fn kept_off_the_link(found: &[SocketAddr], host: &str) -> Result<Rc<[SocketAddr]>, Failure> {
-    let allowed = found.iter().filter(|found| is_allowed(found.ip(), false));
-    let allowed: Rc<[SocketAddr]> = allowed.copied().collect();
+/// Those of the addresses that may be connected to, whatever its name was looked up to: none of the link, and of the machine none
+/// where that is said.
+fn kept_off(
+    found: &[SocketAddr],
+    host: &str,
+    is_off_the_machine: bool,
+) -> Result<Rc<[SocketAddr]>, Failure> {
+    let is_good = |found: &&SocketAddr| {
+        is_allowed(found.ip(), false) && !(is_off_the_machine && is_of_machine(found.ip()))
+    };
+    let allowed: Rc<[SocketAddr]> = found.iter().filter(is_good).copied().collect();
     if allowed.is_empty() {
-        why::tell(format_args!(
-            "{host}: a link-local address or one of a metadata service, where no server of tools is asked"
-        ));
+        let whose = match is_off_the_machine {
+            true => {
+                "an address of the gate's own machine, of its link or of a metadata service, where nothing is sent"
+            }
+            false => {
+                "a link-local address or one of a metadata service, where no server of tools is asked"
+            }
+        };
+        why::tell(format_args!("{host}: {whose}"));
         return Err(Failure::Resolve);
     }
     Ok(allowed)
@@ -164,7 +178,7 @@ async fn race(
                     continue;
                 };
                 let dialled = dialled.and_then(TcpStream::into_std);
-                match dialled.and_then(|tcp| Socket::new(tcp, address.ip())) {
+                match dialled.and_then(|tcp| Socket::new(tcp, address.ip(), 0)) {
                     Ok(socket) => return Poll::Ready(Ok(socket)),
                     Err(error) => {
                         tracing::debug!(%address, %error, "cannot connect to upstream");

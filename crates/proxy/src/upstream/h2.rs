@@ -275,7 +275,7 @@ fn message(request: &impl Outgoing, body: Rope) -> Option<http::Request<Rope>> {
         .method(request.method_text())
         .uri(format!(
             "{scheme}://{}{base}{path}{query}",
-            endpoint.authority
+            request.authority()
         ));
     let fields = builder.headers_mut()?;
     let mut is_whole = true;

@@ -3,6 +3,7 @@
 //! Invariant: a refused call never reaches a service; none of them reaches a backend that serves models.
 //! Not here: which rule takes which call (unit tests of `policy::plain`), calls that a route lists (`operations`).
 
+mod listeners;
 mod websocket;
 
 use std::path::Path;

@@ -67,6 +67,8 @@ pub struct RequestHead {
     pub version: Version,
     /// The fields.
     pub fields: Head,
+    /// The port on which it came, where that is told: of its connection, so that it stays when the rest is forgotten.
+    pub port: u16,
     other_method: String,
     target: String,
     path_len: usize,
@@ -81,7 +83,7 @@ impl RequestHead {
         Self::default()
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Forgets everything but the port, and keeps the memory.
     pub fn clear(&mut self) {
         self.method = Method::default();
         self.version = Version::default();

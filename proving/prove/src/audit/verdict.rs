@@ -173,6 +173,13 @@ impl Found {
             self.first.push(what());
         }
     }
+
+    /// With what somebody else found.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.count += other.count;
+        let room = 3_usize.saturating_sub(self.first.len());
+        self.first.extend(other.first.iter().take(room).cloned());
+    }
 }
 
 fn spelled(value: &Value) -> String {

@@ -25,6 +25,7 @@ use crate::host::ports;
 use crate::host::process::{Group, Start};
 use crate::host::quota::{Cgroup, Throttling};
 use crate::host::ready::{get, start_ready};
+use crate::host::usage::Process;
 use crate::issuer::{Issuer, Role};
 use crate::race::check;
 use crate::race::upstream::Upstream;
@@ -73,11 +74,18 @@ struct Tokens {
     bad: String,
 }
 
-/// The gate of a run, and its quota, which is dropped after it.
+/// The gate of a run, or what stands in its place.
 struct Gate {
-    group: Group,
+    groups: Vec<Group>,
     port: u16,
-    admin_port: u16,
+    /// Of the gate alone.
+    admin_port: Option<u16>,
+}
+
+impl Gate {
+    fn processes(&self) -> Vec<Process> {
+        self.groups.iter().flat_map(Group::processes).collect()
+    }
 }
 
 impl Rig<'_> {
@@ -102,7 +110,11 @@ impl Rig<'_> {
         let mut issuer = Issuer::new()?;
         let tokens = tokens(&mut issuer, variant)?;
         issuer.start(&home, of_service.as_ref().map(Cgroup::dir))?;
-        let gate = self.start(variant, &home, &issuer, of_gate.as_ref())?;
+        let gate = if variant.hops.is_empty() {
+            self.start(variant, &home, &issuer, of_gate.as_ref())?
+        } else {
+            self.start_hops(variant, &home, &issuer, of_gate.as_ref())?
+        };
         let target = ports::loopback(gate.port);
         let (checks, expects) = self.check(target, &tokens, variant)?;
         run.checks = checks;
@@ -122,7 +134,7 @@ impl Rig<'_> {
             expects: Some(expects),
         };
         let watched = [
-            ("gate", gate.group.processes()),
+            ("gate", gate.processes()),
             ("service", issuer.processes()),
             ("backend", self.upstream.processes()),
         ]
@@ -130,8 +142,8 @@ impl Rig<'_> {
         let throttling = |group: &Option<Cgroup>| group.as_ref().map(Cgroup::throttling);
         let before = [throttling(&of_gate), throttling(&of_service)];
         let already = issuer.asked()?;
-        let admin = ports::loopback(gate.admin_port);
-        let stages = Counted::read(admin)?;
+        let admin = gate.admin_port.map(ports::loopback);
+        let stages = admin.map(Counted::read).transpose()?;
         let progress = |number| {
             let of = self.scenario.iterations;
             eprintln!("{}, {}: iteration {number}/{of}", variant.name, limit.name);
@@ -141,7 +153,9 @@ impl Rig<'_> {
         (run.iterations, run.parts) = (iterations, parts);
         run.asked = Some(issuer.asked()?.since(&already));
         let requests = run.iterations.iter().map(|one| one.requests).sum();
-        run.stages = Counted::read(admin)?.since(&stages, requests);
+        if let (Some(admin), Some(stages)) = (admin, stages) {
+            run.stages = Counted::read(admin)?.since(&stages, requests);
+        }
         let after = [throttling(&of_gate), throttling(&of_service)];
         [run.gate_throttled, run.service_throttled] = [0, 1].map(|at| {
             let spent = |before: Throttling| Some(after[at]?.since(&before).into());
@@ -189,9 +203,55 @@ impl Rig<'_> {
         let asks = (ports::loopback(admin_port), &get("/readyz"));
         let group = start_ready("the gate", start, asks, READY)?;
         Ok(Gate {
-            group,
+            groups: vec![group],
             port,
-            admin_port,
+            admin_port: Some(admin_port),
+        })
+    }
+
+    /// Starts other programs in the gate's place, the last first: each is ready before the one in front of it is started.
+    fn start_hops(
+        &self,
+        variant: &Variant,
+        home: &Path,
+        issuer: &Issuer,
+        cgroup: Option<&Cgroup>,
+    ) -> Result<Gate, String> {
+        let mut next_port = self.upstream.port();
+        let mut groups = Vec::new();
+        for (nth, hop) in variant.hops.iter().enumerate().rev() {
+            let program = hop.found()?;
+            let name = format!("{} {}", hop.program, nth + 1);
+            let port = ports::free().map_err(|error| format!("no port for {name}: {error}"))?;
+            let fill = |arg: &String| {
+                arg.replace("{port}", &port.to_string())
+                    .replace("{next_port}", &next_port.to_string())
+                    .replace("{issuer_port}", &issuer.port().to_string())
+            };
+            let args: Vec<String> = hop.args.iter().map(fill).collect();
+            let log = home.join(format!("hop-{}.log", nth + 1));
+            let start = Start {
+                program: &program,
+                args: &args,
+                env: &BTreeMap::new(),
+                dir: home,
+                log: &log,
+                cgroup: cgroup.map(Cgroup::dir),
+            };
+            let ready = Request::get(&hop.ready);
+            let ready = ready.map_err(|error| format!("{}: {error}", hop.ready))?;
+            groups.push(start_ready(
+                &name,
+                start,
+                (ports::loopback(port), &ready),
+                READY,
+            )?);
+            next_port = port;
+        }
+        Ok(Gate {
+            groups,
+            port: next_port,
+            admin_port: None,
         })
     }
 

@@ -4,10 +4,11 @@
 //! Not here: running it (`rig`), what is said of it (`table`).
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::program;
 use crate::issuer::Kind;
 
 #[cfg(test)]
@@ -44,7 +45,11 @@ pub(super) struct Variant {
     pub(super) name: String,
     pub(super) summary: String,
     /// The gate's configuration, a template beside the scenario.
+    #[serde(default)]
     pub(super) config: String,
+    /// Other programs in the gate's place, each in front of the next and the last in front of the backend.
+    #[serde(default)]
+    pub(super) hops: Vec<Hop>,
     pub(super) token: Kind,
     /// Tokens; each request brings the next.
     #[serde(default = "one")]
@@ -52,6 +57,28 @@ pub(super) struct Variant {
     /// What a bad token must be told.
     #[serde(default = "unauthorized")]
     pub(super) bad_token_status: u16,
+}
+
+/// A program in the gate's place.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hop {
+    /// On `PATH`.
+    pub(super) program: String,
+    /// How to get it.
+    pub(super) install: String,
+    /// A path that answers with status 200 once it is ready.
+    pub(super) ready: String,
+    /// In which `{port}`, `{next_port}` and `{issuer_port}` are filled in.
+    pub(super) args: Vec<String>,
+}
+
+impl Hop {
+    /// Its program, or what to do about it.
+    pub(super) fn found(&self) -> Result<PathBuf, String> {
+        program::on_path(&self.program)
+            .ok_or_else(|| format!("{} is not on PATH: {}", self.program, self.install))
+    }
 }
 
 /// Shares of the CPU, by cgroup.
@@ -179,9 +206,19 @@ impl Scenario {
         if !(0.1..=60.0).contains(&self.rest_seconds) {
             return fault("`rest_seconds` is from 0.1 to 60");
         }
-        for Variant { name, tokens, .. } in &self.variants {
+        for Variant {
+            name,
+            tokens,
+            config,
+            hops,
+            ..
+        } in &self.variants
+        {
             if !(1..=200_000).contains(tokens) {
                 return Some(format!("variant {name}: `tokens` is from 1 to 200000"));
+            }
+            if config.is_empty() == hops.is_empty() {
+                return Some(format!("variant {name}: say either `config` or `hops`"));
             }
         }
         for Limit {

@@ -52,6 +52,8 @@ struct Params<'a> {
     arguments: Option<Arguments<'a>>,
     #[serde(borrow, default, rename = "protocolVersion")]
     version: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "requestState")]
+    state: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<&'a RawValue>,
 }
@@ -63,8 +65,8 @@ struct Arguments<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// The answer to the body of a POST.
-pub(super) fn answer(body: &[u8]) -> Answer {
+/// The answer to the body of a POST in this session.
+pub(super) fn answer(body: &[u8], session: Option<&str>) -> Answer {
     let Ok(message) = serde_json::from_slice::<Message<'_>>(body) else {
         return error(StatusCode::BAD_REQUEST, "null", -32700, "no message");
     };
@@ -105,9 +107,17 @@ pub(super) fn answer(body: &[u8]) -> Answer {
         ),
         ("tools/list", _) => whole(id, &tools(stateless)),
         ("tools/call", Some(name @ ("echo" | "echo_events"))) => {
-            let text = params.arguments.as_ref().and_then(|given| given.text);
-            called(id, name, text.map_or(r#""""#, RawValue::get), stateless)
+            called(id, name, params.text(), stateless)
         }
+        ("tools/call", Some("echo_session")) => {
+            let both = format!(
+                r#"{}}},{{"type":"text","text":"{}""#,
+                params.text(),
+                session.unwrap_or_default()
+            );
+            called(id, "echo", &both, stateless)
+        }
+        ("tools/call", Some("ask")) if stateless => asking(id, params),
         ("tools/call", _) => error(StatusCode::OK, id, -32602, "there is no such tool"),
         ("ping" | "logging/setLevel", _) => whole(id, &json!({})),
         ("subscriptions/listen", _) if stateless => Answer {
@@ -122,6 +132,12 @@ pub(super) fn answer(body: &[u8]) -> Answer {
 }
 
 impl Params<'_> {
+    /// What is to be given back, as it is written.
+    fn text(&self) -> &str {
+        let text = self.arguments.as_ref().and_then(|given| given.text);
+        text.map_or(r#""""#, RawValue::get)
+    }
+
     fn is_stateless(&self) -> bool {
         let meta: Option<Value> = self
             .meta
@@ -136,6 +152,11 @@ fn tools(stateless: bool) -> Value {
     let tools = [
         tool("echo", "Gives a text back"),
         tool("echo_events", "Gives a text back, by an event"),
+        tool(
+            "echo_session",
+            "Gives a text back, and the session that it came in",
+        ),
+        tool("ask", "Gives a text back when it is asked again"),
     ];
     if stateless {
         json!({ "resultType": "complete", "tools": tools, "ttlMs": 60_000, "cacheScope": "public" })
@@ -158,6 +179,20 @@ fn called(id: &str, name: &str, text: &str, stateless: bool) -> Answer {
     } else {
         events(body)
     }
+}
+
+/// Wants to be asked again with a state, which is the text, and then gives back the state.
+fn asking(id: &str, params: &Params<'_>) -> Answer {
+    if let Some(state) = params.state {
+        return called(id, "echo", state.get(), true);
+    }
+    let text = params.text();
+    json_of(
+        StatusCode::OK,
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","requestState":{text},"inputRequests":{{"again":{{"method":"elicitation/create","params":{{"message":"Again?","requestedSchema":{{"type":"object","properties":{{}}}}}}}}}}}}}}"#
+        ),
+    )
 }
 
 fn whole(id: &str, result: &Value) -> Answer {
@@ -199,7 +234,7 @@ mod tests {
     use super::{Kind, answer};
 
     fn asked(message: &Value) -> super::Answer {
-        answer(message.to_string().as_bytes())
+        answer(message.to_string().as_bytes(), Some("s1"))
     }
 
     fn call(id: &Value, name: &str, stateless: bool) -> super::Answer {
@@ -230,6 +265,12 @@ mod tests {
             let told = value(&call(&json!(1), name, true).body);
             assert_eq!(told["result"]["resultType"], "complete");
         }
+        let told = value(&call(&json!(1), "echo_session", false).body);
+        assert_eq!(told["result"]["content"][0]["text"], "a \"b\"");
+        assert_eq!(told["result"]["content"][1]["text"], "s1");
+        let told = value(&call(&json!(1), "ask", true).body);
+        assert_eq!(told["result"]["resultType"], "input_required");
+        assert_eq!(told["result"]["requestState"], "a \"b\"");
         assert_eq!(
             value(&call(&json!(1), "none", false).body)["error"]["code"],
             -32602
@@ -248,6 +289,6 @@ mod tests {
         );
         let noted = asked(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         assert_eq!((noted.status.as_u16(), noted.body.len()), (202, 0));
-        assert_eq!(answer(b"no JSON").status, 400);
+        assert_eq!(answer(b"no JSON", None).status, 400);
     }
 }

@@ -143,6 +143,23 @@ fn no_call_runs_twice_without_a_counted_retry_when_upstreams_die_with_it() {
 }
 
 #[test]
+fn no_kill_of_a_gate_takes_a_session_or_a_state_of_a_client_of_tools() {
+    let args = [
+        "sessions", "--calls", "6000", "--kills", "6", "--users", "40",
+    ];
+    let value = passed_audit(&args);
+    assert_eq!(value("answers of another client or call"), 0);
+    assert!(value("of these, with a state that was sealed before").as_u64() > Some(300));
+}
+
+#[test]
+fn no_attempt_to_use_what_a_filter_hides_comes_through() {
+    let value = passed_audit(&["filters", "--attempts", "3000", "--users", "8"]);
+    assert_eq!(value("uses of what is hidden that came through"), 0);
+    assert!(value("messages that came to a server").as_u64() > Some(0));
+}
+
+#[test]
 fn an_audit_without_a_gate_binary_says_what_to_build() {
     let dir = tempfile::tempdir().expect("a directory");
     let nothing = dir.path().join("nothing").display().to_string();

@@ -97,6 +97,43 @@ fn every_variant_lets_in_whom_it_must_and_asks_as_often_as_it_says() {
 }
 
 #[test]
+fn two_proxies_stand_beside_the_gate_in_one_run_where_they_are_installed() {
+    let args = [
+        "--variants",
+        "two-proxies,jwt",
+        "--limits",
+        "none",
+        "--iterations",
+        "1",
+        "--requests",
+        "60",
+    ];
+    let (code, result) = ran(&args);
+    let both = run(&result, "two-proxies");
+    if let Some(problem) = both["problem"].as_str() {
+        assert!(
+            problem.contains("oauth2-proxy is not on PATH: go install"),
+            "{problem}"
+        );
+        assert_eq!((code, &result["trusted"]), (Some(1), &false.into()));
+        testing::skip(problem);
+        return;
+    }
+    assert_eq!(code, Some(0), "{result:#}");
+    for variant in ["two-proxies", "jwt"] {
+        let run = run(&result, variant);
+        let checks = run["checks"].as_array().expect("checks").iter();
+        let statuses: Vec<u64> = checks
+            .filter_map(|check| check["status"].as_u64())
+            .collect();
+        assert_eq!(statuses, [200, 403, 401], "{variant}");
+        assert_eq!(run["iterations"][0]["answered"], 60, "{variant}");
+    }
+    // What stages there are is the gate's to say.
+    assert_eq!(both["stages"], Value::Array(Vec::new()));
+}
+
+#[test]
 fn a_limit_holds_or_its_run_says_why_not_and_the_file_is_as_documented() {
     let args = [
         "--variants",

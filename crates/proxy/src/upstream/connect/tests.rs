@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
 use tokio::time::Instant;
 
-use super::{APART, blame, kept_off_the_link, race};
+use super::{APART, blame, kept_off, race};
 use crate::still::still;
 use crate::timers::Timers;
 
@@ -65,7 +65,7 @@ fn what_a_name_of_a_server_of_tools_is_looked_up_to_is_no_metadata_service() {
             .map(|address| SocketAddr::new(address.parse().expect("an address"), 80))
             .collect()
     };
-    let kept = |addresses: &[&str]| kept_off_the_link(&found(addresses), "tools.test");
+    let kept = |addresses: &[&str]| kept_off(&found(addresses), "tools.test", false);
     let near = [
         "169.254.169.254",
         "fe80::1",
@@ -81,6 +81,19 @@ fn what_a_name_of_a_server_of_tools_is_looked_up_to_is_no_metadata_service() {
     }
     let mixed = kept(&["169.254.169.254", "127.0.0.1", "10.0.0.7"]).expect("some may");
     assert_eq!(*mixed, found(&["127.0.0.1", "10.0.0.7"]));
+    // What objects of a cluster name is not the machine either.
+    let off = |addresses: &[&str]| kept_off(&found(addresses), "pod.test", true);
+    for address in [
+        "127.0.0.1",
+        "127.9.9.9",
+        "::1",
+        "::ffff:127.0.0.1",
+        "fe80::1",
+    ] {
+        assert!(off(&[address]).is_err(), "{address}");
+    }
+    let mixed = off(&["127.0.0.1", "10.0.0.7"]).expect("one may");
+    assert_eq!(*mixed, found(&["10.0.0.7"]));
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn write_head(out: &mut Vec<u8>, request: &impl Outgoing, length: Option<u64>) {
     } else {
         write_request_line(out, request.method_text(), &target);
     }
-    write_field(out, b"host", endpoint.authority.as_bytes());
+    write_field(out, b"host", request.authority().as_bytes());
     request.fields(|name, value| write_field(out, name, value));
     if request.asks_for_websocket() {
         out.extend_from_slice(b"connection: upgrade\r\nupgrade: websocket\r\n");

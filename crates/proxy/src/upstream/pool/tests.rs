@@ -22,6 +22,8 @@ fn pool(bounds: PoolBounds) -> Pool {
         certificate: String::new(),
         proxy: None,
         is_kept_off_the_link: false,
+        is_kept_off_the_machine: false,
+        tls_name: None,
     });
     pool.bound(bounds);
     pool

@@ -227,7 +227,8 @@ fn a_client_that_half_closes_after_its_request_is_answered() {
                 Step::Send(answer()),
             ];
         }
-        let late = [chunk(delta("two").as_bytes()), LAST_CHUNK.to_vec()].concat();
+        let late = [delta("two"), "data: [DONE]\n\n".to_owned()].concat();
+        let late = [chunk(late.as_bytes()), LAST_CHUNK.to_vec()].concat();
         vec![
             Step::Sleep(Duration::from_millis(200)),
             Step::Send([events_head(), chunk(delta("one").as_bytes())].concat()),

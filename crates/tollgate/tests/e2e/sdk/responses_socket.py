@@ -68,7 +68,7 @@ with client_of("open").connect() as connection:
     assert refused.type == "error" and refused.status == 400, refused
     connection.send({"type": "response.steer", "input": "b"})
     refused = connection.recv()
-    assert refused.type == "error" and "response.steer" in refused.error["message"], refused
+    assert refused.type == "error" and "response.steer" in refused.error.message, refused
     assert told(connection, input="still here")[-1].response.output_text
     shown.append("errors")
 
@@ -77,7 +77,7 @@ with client_of("tight").connect() as connection:
     assert kinds[0].type != "error", kinds
     limited = kinds[-1]
     assert limited.type == "error" and limited.status == 429, limited
-    assert limited.error["code"] == "rate_limit_exceeded", limited
+    assert limited.error.code == "rate_limit_exceeded", limited
     shown.append("limited")
 
 try:

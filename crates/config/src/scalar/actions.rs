@@ -1,0 +1,123 @@
+//! What routes of plain HTTP change: names of headers, hosts, paths, and where a redirect leads.
+//!
+//! Not here: what is changed (`policy::plain::actions`).
+
+use serde_json::{Value, json};
+
+use super::header::lower_case;
+use crate::decode::{Problem, Takes, Written};
+use crate::target::is_host;
+
+/// The name of a header that is changed, in lower case.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct EditedHeader(pub(crate) String);
+
+impl Written for EditedHeader {
+    const PATTERN: &'static str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let name = lower_case(text, "write a name such as x-canary")?;
+        let is_ours = matches!(name.as_str(), "x-request-id" | "traceparent");
+        if !is_ours && policy::plain::fields::may_be_matched(&name) {
+            return Ok(Self(name));
+        }
+        let is =
+            "names the host, belongs to a connection or to the gate, or may carry a credential";
+        Err(Problem::new(is, "name another"))
+    }
+}
+
+/// The host that an upstream or a client is told: `client`, or a name.
+#[derive(Clone)]
+pub(crate) struct UpstreamHostName(pub(crate) String);
+
+impl Written for UpstreamHostName {
+    const PATTERN: &'static str = r"^[A-Za-z0-9._-]{1,253}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match is_host(text) {
+            true => Ok(Self(text.to_ascii_lowercase())),
+            false => Err(Problem::new(
+                "is no name of a host",
+                "write one such as app.example",
+            )),
+        }
+    }
+}
+
+/// A path that takes the place of another.
+#[derive(Clone)]
+pub(crate) struct ReplacedPath(pub(crate) String);
+
+impl Written for ReplacedPath {
+    const PATTERN: &'static str = r"^(/[^?#\s]{0,1023})?$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let is_plain = |b: u8| b.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&b);
+        let is_path = text.len() <= 1024
+            && text.starts_with('/')
+            && text.bytes().all(is_plain)
+            && !text.split('/').any(|segment| matches!(segment, "." | ".."));
+        match text.is_empty() || is_path {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Problem::new("is no path", "write one such as /echo")),
+        }
+    }
+}
+
+/// `http` or `https`.
+#[derive(Clone)]
+pub(crate) struct WebScheme(pub(crate) &'static str);
+
+impl Written for WebScheme {
+    const PATTERN: &'static str = "^https?$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text {
+            "http" => Ok(Self("http")),
+            "https" => Ok(Self("https")),
+            _ => Err(Problem::new("is no scheme", "write http or https")),
+        }
+    }
+}
+
+/// A port.
+#[derive(Clone)]
+pub(crate) struct TcpPort(pub(crate) u16);
+
+impl Written for TcpPort {
+    const TAKES: Takes = Takes::Number;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text.parse() {
+            Ok(port) if port > 0 => Ok(Self(port)),
+            _ => Err(Problem::new("is no port", "write 1 to 65535")),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 1, "maximum": 65535 })
+    }
+}
+
+/// The status of a redirect.
+#[derive(Clone)]
+pub(crate) struct RedirectStatus(pub(crate) u16);
+
+impl Written for RedirectStatus {
+    const TAKES: Takes = Takes::Number;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        match text.parse() {
+            Ok(status @ (301 | 302 | 303 | 307 | 308)) => Ok(Self(status)),
+            _ => Err(Problem::new(
+                "is no status of a redirect",
+                "write 301, 302, 303, 307 or 308",
+            )),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "enum": [301, 302, 303, 307, 308] })
+    }
+}

@@ -1,0 +1,442 @@
+//! One listener of a Gateway: its port, its host, its certificate, and which routes it lets in.
+//!
+//! Invariant: in a cluster a listener that cannot be served as it says is not served, and keeps no other from being.
+//! Not here: which routes are attached (`gateway`).
+
+use std::net::{IpAddr, SocketAddr};
+
+use config::quoted;
+
+use crate::cluster::Cluster;
+use crate::fields::{Fields, Item, Said};
+use crate::findings::{Broken, Findings, Spot};
+use crate::gateway::{authority_file, certificate_of};
+use crate::object::{CORE, GATEWAY_API, Object};
+use crate::reference::Reference;
+use crate::tree::Tree;
+
+/// Where calls come in.
+pub(crate) struct Listener {
+    spot: Spot,
+    pub(crate) name: String,
+    pub(crate) port: u64,
+    protocol: String,
+    /// The host that it is for, in lower case, where it says one.
+    pub(crate) hostname: Option<(String, Spot)>,
+    from: From,
+    takes_routes: bool,
+    pub(crate) address: Option<Tree>,
+    pub(crate) tls: Option<Tree>,
+    pub(crate) is_served: bool,
+}
+
+/// From which namespaces it lets routes in.
+enum From {
+    All,
+    Same,
+    None,
+    /// Those that have these labels.
+    Labels(Vec<Wanted>),
+}
+
+/// What a label of a namespace has to be.
+struct Wanted {
+    key: String,
+    how: How,
+}
+
+enum How {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    IsAbsent,
+}
+
+/// All listeners of a Gateway; a fault for each that cannot be served.
+pub(crate) fn all(
+    cluster: &Cluster<'_>,
+    gateway: &Object<'_>,
+    items: &[Item<'_>],
+    ip: IpAddr,
+    findings: &mut Findings,
+) -> Vec<Listener> {
+    let mut listeners = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let is_shut = cluster.mode.shut_listeners.contains(&index);
+        let mut quiet = Findings::default();
+        let findings = if is_shut { &mut quiet } else { &mut *findings };
+        let mut listener = Listener::of(cluster, gateway, item, ip, findings);
+        // One that lets in kinds of routes that are not served, too, is served to those that are.
+        let is_of_kind = |(_, how): &(usize, Broken)| *how == Broken::RouteKind;
+        let is_only_kinds = quiet.broken.iter().all(is_of_kind)
+            && quiet.broken.len() == quiet.faults.len()
+            && !quiet.faults.is_empty();
+        listener.is_served = !is_shut || is_only_kinds && listener.takes_routes;
+        listeners.push(listener);
+    }
+    let mut conflicts = Vec::new();
+    for (at, one) in listeners.iter().enumerate() {
+        let others = listeners.iter().enumerate();
+        let others = others.filter(|(of, other)| *of != at && other.port == one.port);
+        for (_, other) in others {
+            if other.tls_or_not() != one.tls_or_not() {
+                conflicts.push((at, Broken::ProtocolConflict, other.name.clone()));
+            } else if other.host() == one.host() {
+                conflicts.push((at, Broken::HostnameConflict, other.name.clone()));
+            }
+        }
+    }
+    for (at, how, other) in conflicts {
+        let Some(one) = listeners.get_mut(at) else {
+            continue;
+        };
+        if cluster.mode.shut_listeners.contains(&at) {
+            one.is_served = false;
+            continue;
+        }
+        let (what, hint) = match how {
+            Broken::ProtocolConflict => ("another protocol", "give it a port of its own"),
+            _ => ("the same host", "give it a host of its own"),
+        };
+        let says = format!("is on the port of the listener {other}, which has {what}");
+        findings.break_off(how, &one.spot, says, hint);
+    }
+    listeners
+}
+
+impl Listener {
+    /// One that lets in every route.
+    pub(crate) fn open(spot: &Spot, port: u16, address: Tree, tls: Option<Tree>) -> Self {
+        Self {
+            spot: spot.clone(),
+            name: String::new(),
+            port: port.into(),
+            protocol: "HTTP".to_owned(),
+            hostname: None,
+            from: From::All,
+            takes_routes: true,
+            address: Some(address),
+            tls,
+            is_served: true,
+        }
+    }
+
+    fn of(
+        cluster: &Cluster<'_>,
+        gateway: &Object<'_>,
+        item: &Item<'_>,
+        ip: IpAddr,
+        findings: &mut Findings,
+    ) -> Self {
+        let mut of = item.fields(findings);
+        let name = of.needed_text("name", findings);
+        let port = of
+            .need("port", findings)
+            .and_then(|item| item.number(findings));
+        let protocol = of.needed_text("protocol", findings);
+        let hostname = of.text("hostname", findings);
+        let mut listener = Self {
+            spot: item.spot.clone(),
+            name: name.map(|s| s.value).unwrap_or_default(),
+            port: 80,
+            protocol: protocol
+                .as_ref()
+                .map_or("HTTP", |said| &said.value)
+                .to_owned(),
+            hostname: hostname.map(|s| (s.value.to_ascii_lowercase(), s.spot)),
+            from: From::Same,
+            takes_routes: true,
+            address: None,
+            tls: None,
+            is_served: true,
+        };
+        if let Some(port) = port {
+            listener.port = port.value;
+            match u16::try_from(port.value) {
+                Ok(number) if number > 0 => {
+                    let address = SocketAddr::new(ip, number).to_string();
+                    listener.address = Some(Tree::text(address).of(&port.spot));
+                }
+                Ok(_) | Err(_) => findings.fault(&port.spot, "is no port", ""),
+            }
+        }
+        let tls = of.take("tls");
+        match listener.protocol.as_str() {
+            "HTTP" => {
+                if let Some(tls) = tls {
+                    findings.fault(
+                        &tls.spot,
+                        "says TLS of a listener for HTTP",
+                        "write protocol: HTTPS",
+                    );
+                }
+            }
+            "HTTPS" => match tls {
+                Some(tls) => listener.tls = certificate(cluster, gateway, &tls, findings),
+                None => findings.fault(
+                    &item.spot,
+                    "needs tls for HTTPS",
+                    "name a Secret in tls.certificateRefs",
+                ),
+            },
+            other => {
+                let says = format!("the protocol {} is not served", quoted(other));
+                if let Some(said) = &protocol {
+                    findings.break_off(Broken::Protocol, &said.spot, says, "write HTTP or HTTPS");
+                }
+            }
+        }
+        if let Some(allowed) = of.take("allowedRoutes") {
+            let mut allowed = allowed.fields(findings);
+            listener.takes_routes = kinds(&mut allowed, findings);
+            if let Some(namespaces) = allowed.take("namespaces") {
+                listener.from = From::of(&namespaces, findings);
+            }
+            allowed.end(findings);
+        }
+        of.end(findings);
+        listener
+    }
+
+    /// As our document writes it.
+    pub(crate) fn tree(&self, serves_models: bool) -> Tree {
+        Tree::map([
+            ("name", Some(Tree::text(&self.name))),
+            ("data", self.address.clone()),
+            (
+                "host",
+                self.hostname
+                    .as_ref()
+                    .map(|(host, spot)| Tree::text(host).of(spot)),
+            ),
+            ("tls", self.tls.clone()),
+            (
+                "models",
+                (!serves_models).then(|| Tree::Plain("false".into())),
+            ),
+        ])
+        .of(&self.spot)
+    }
+
+    fn host(&self) -> Option<&str> {
+        self.hostname.as_ref().map(|(host, _)| host.as_str())
+    }
+
+    fn tls_or_not(&self) -> bool {
+        self.protocol == "HTTPS"
+    }
+
+    /// Whether a route of this kind and namespace may be attached.
+    pub(crate) fn lets_in(
+        &self,
+        cluster: &Cluster<'_>,
+        gateway: &Object<'_>,
+        route: &Object<'_>,
+    ) -> bool {
+        let is_from = match &self.from {
+            From::All => true,
+            From::Same => route.namespace == gateway.namespace,
+            From::None => false,
+            From::Labels(wanted) => {
+                let labels = cluster.labels_of_namespace(&route.namespace);
+                wanted.iter().all(|one| one.is_of(&labels))
+            }
+        };
+        let is_kind = self.takes_routes || !cluster.mode.is_live;
+        is_from && is_kind && matches!(self.protocol.as_str(), "HTTP" | "HTTPS")
+    }
+
+    /// Whether a route with these hosts can have a call that comes by it.
+    pub(crate) fn has_common(&self, hostnames: &[Said<String>]) -> bool {
+        let Some(own) = self.host() else { return true };
+        let mut all = hostnames.iter();
+        hostnames.is_empty()
+            || all.any(|said| common(&said.value.to_ascii_lowercase(), own).is_some())
+    }
+}
+
+impl From {
+    fn of(item: &Item<'_>, findings: &mut Findings) -> Self {
+        let mut of = item.fields(findings);
+        let from = of.text("from", findings);
+        let selector = of.take("selector");
+        of.end(findings);
+        match from.as_ref().map(|said| said.value.as_str()) {
+            Some("All") => Self::All,
+            Some("None") => Self::None,
+            Some("Same") | None => Self::Same,
+            Some("Selector") => match selector {
+                Some(selector) => Self::Labels(wanted(&selector, findings)),
+                None => {
+                    let hint = "write selector: { matchLabels: … }";
+                    findings.fault(&item.spot, "chooses namespaces by no labels", hint);
+                    Self::None
+                }
+            },
+            Some(_) => {
+                findings.fault(
+                    &item.spot,
+                    "chooses namespaces in a way that is not read",
+                    "write from: All, Same or Selector",
+                );
+                Self::None
+            }
+        }
+    }
+}
+
+/// What a selector wants of labels.
+fn wanted(item: &Item<'_>, findings: &mut Findings) -> Vec<Wanted> {
+    let mut of = item.fields(findings);
+    let mut all = Vec::new();
+    if let Some(labels) = of.take("matchLabels") {
+        for (key, item) in labels.fields(findings).all() {
+            let value = item.text(findings).map(|said| said.value);
+            all.push(Wanted {
+                key: key.to_owned(),
+                how: How::In(value.into_iter().collect()),
+            });
+        }
+    }
+    for item in of.list("matchExpressions", findings) {
+        let mut of = item.fields(findings);
+        let key = of.needed_text("key", findings);
+        let operator = of.needed_text("operator", findings);
+        let values = of.texts("values", findings);
+        let values: Vec<String> = values.into_iter().map(|said| said.value).collect();
+        of.end(findings);
+        let (Some(key), Some(operator)) = (key, operator) else {
+            continue;
+        };
+        let how = match operator.value.as_str() {
+            "In" => How::In(values),
+            "NotIn" => How::NotIn(values),
+            "Exists" => How::Exists,
+            "DoesNotExist" => How::IsAbsent,
+            _ => {
+                let hint = "write In, NotIn, Exists or DoesNotExist";
+                findings.fault(&operator.spot, "is no operator", hint);
+                continue;
+            }
+        };
+        all.push(Wanted {
+            key: key.value,
+            how,
+        });
+    }
+    of.end(findings);
+    all
+}
+
+impl Wanted {
+    fn is_of(&self, labels: &[(String, String)]) -> bool {
+        let mut all = labels.iter();
+        let value = all
+            .find(|(key, _)| *key == self.key)
+            .map(|(_, value)| value);
+        match &self.how {
+            How::In(values) => value.is_some_and(|value| values.contains(value)),
+            How::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            How::Exists => value.is_some(),
+            How::IsAbsent => value.is_none(),
+        }
+    }
+}
+
+fn certificate(
+    cluster: &Cluster<'_>,
+    gateway: &Object<'_>,
+    item: &Item<'_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    if let Some(mode) = of
+        .text("mode", findings)
+        .filter(|mode| mode.value != "Terminate")
+    {
+        findings.fault(&mode.spot, "is not served", "write Terminate");
+    }
+    of.pass_over(
+        &[("options", "versions and ciphers are chosen by the gate")],
+        findings,
+    );
+    let refs = of.list("certificateRefs", findings);
+    let mut client_ca = None;
+    if let Some(validation) = of.take("frontendValidation") {
+        let mut inside = validation.fields(findings);
+        let roots = inside.list("caCertificateRefs", findings);
+        if roots.is_empty() {
+            let says = "names no roots for clients' certificates, and would let in who has none";
+            findings.fault(&validation.spot, says, "write caCertificateRefs");
+        }
+        client_ca = authority_file(cluster, gateway, &roots, findings);
+        let mode = inside.text("mode", findings);
+        if let Some(mode) = mode.filter(|mode| mode.value != "AllowValidOnly") {
+            let hint = "clients' certificates are required";
+            findings.fault(&mode.spot, "is not honoured here", hint);
+        }
+        inside.end(findings);
+    }
+    of.end(findings);
+    let [one] = refs.as_slice() else {
+        findings.fault(
+            &item.spot,
+            "needs one certificate",
+            "name one Secret in certificateRefs",
+        );
+        return None;
+    };
+    let secret = Reference::whole(one, (CORE, "Secret"), &gateway.namespace, findings)?;
+    let [certificate, key] = certificate_of(cluster, gateway, &secret, findings)?;
+    let made = Tree::map([
+        ("certificate", Some(certificate)),
+        ("key", Some(key)),
+        ("client_ca", client_ca),
+    ]);
+    Some(made.of(&item.spot))
+}
+
+/// What a route's host and a listener's have in common, where they have something.
+pub(crate) fn common(route: &str, listener: &str) -> Option<String> {
+    match (is_below(route, listener), is_below(listener, route)) {
+        (true, _) => Some(route.to_owned()),
+        (false, true) => Some(listener.to_owned()),
+        (false, false) => None,
+    }
+}
+
+/// Whether a host is one of those that a name stands for, `*.` standing for whatever is before.
+fn is_below(host: &str, name: &str) -> bool {
+    let end = name.strip_prefix('*');
+    host == name || end.is_some_and(|end| host.len() > end.len() && host.ends_with(end))
+}
+
+/// Whether the kinds of routes that a listener lets in are served: an AIGatewayRoute is an HTTPRoute to it.
+fn kinds(allowed: &mut Fields<'_>, findings: &mut Findings) -> bool {
+    let kinds = allowed.list("kinds", findings);
+    let mut has_http = kinds.is_empty();
+    let mut other = None;
+    for item in &kinds {
+        let mut of = item.fields(findings);
+        let group = of.text("group", findings);
+        let kind = of.needed_text("kind", findings);
+        of.end(findings);
+        let is_http = group.is_none_or(|group| group.value == GATEWAY_API)
+            && kind.is_some_and(|kind| kind.value == "HTTPRoute");
+        has_http |= is_http;
+        other = other.or((!is_http).then_some(item));
+    }
+    if let Some(item) = other {
+        let says = match has_http {
+            true => "lets in a kind of routes that is not served",
+            false => "lets in no route that is served",
+        };
+        findings.break_off(
+            Broken::RouteKind,
+            &item.spot,
+            says,
+            "write kind: HTTPRoute, or leave kinds out",
+        );
+    }
+    has_http
+}

@@ -1,0 +1,11 @@
+package conformance
+
+import (
+	"testing"
+
+	"sigs.k8s.io/gateway-api/conformance"
+)
+
+func TestConformance(t *testing.T) {
+	conformance.RunConformance(t)
+}
