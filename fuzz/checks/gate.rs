@@ -109,6 +109,7 @@ fn start(upstream: SocketAddr) -> SocketAddr {
     let publication = RuntimeConfig {
         revision: Arc::new(Revision::first(loaded.expect("it is good").snapshot)),
         acceptor: None,
+        acceptors: Vec::new(),
         connectors: HashMap::new(),
     };
     let options = Options {

@@ -19,7 +19,6 @@ use crate::findings::{Broken, Findings, Spot};
 use crate::mode::Mode;
 use crate::object::{CORE, Object};
 use crate::reference::{Grant, Reference, is_granted, is_missing};
-use crate::slices;
 use crate::tree::Tree;
 
 /// Where programs of the Envoy AI Gateway without a cluster are told where a Secret's content comes from.
@@ -36,6 +35,16 @@ pub(crate) struct Cluster<'n> {
     pub(crate) mode: Mode,
     /// What was looked for by its name, by kind, namespace and name.
     wanted: RefCell<BTreeSet<[String; 3]>>,
+}
+
+/// The label by which a slice says whose it is.
+const SERVICE: &str = "kubernetes.io/service-name";
+
+/// Whether a slice is of a Service.
+fn is_slice_of(slice: &Object<'_>, service: &Reference) -> bool {
+    let mut labels = slice.labels.iter();
+    slice.namespace == service.namespace
+        && labels.any(|(key, value)| key == SERVICE && *value == service.name)
 }
 
 /// Where the content of a Secret or `ConfigMap` is.
@@ -147,7 +156,7 @@ impl<'n> Cluster<'n> {
     ) -> impl Iterator<Item = &'c Object<'n>> {
         self.wants("EndpointSlice", &service.namespace, &service.name);
         let all = self.of_kind("EndpointSlice");
-        all.filter(move |slice| slices::is_of(slice, service))
+        all.filter(move |slice| is_slice_of(slice, service))
     }
 
     /// The labels of a namespace, with the one that each has.

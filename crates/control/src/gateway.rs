@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Attached, Findings, Parent, Spot};
 use crate::listener::{self, Listener};
-use crate::object::{AI, CORE, ENVOY, GATEWAY_API, Object};
+use crate::object::{AI, ENVOY, GATEWAY_API, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
 
@@ -279,7 +279,7 @@ impl<'c, 'n> Door<'c, 'n> {
             });
         }
         let has_host = |one: &&Listener| self.is_told_apart && !one.has_common(hostnames);
-        if open.iter().all(|one| has_host(one)) {
+        if open.iter().all(has_host) {
             return Err(Attached {
                 reason: "NoMatchingListenerHostname",
                 says: "has no host in common with the listeners that it names".to_owned(),
@@ -318,36 +318,6 @@ fn bound(addresses: &[Item<'_>], findings: &mut Findings) -> IpAddr {
         }
     }
     found.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-}
-
-/// The one bundle of roots that is named, as a file.
-pub(crate) fn authority_file(
-    cluster: &Cluster<'_>,
-    from: &Object<'_>,
-    refs: &[Item<'_>],
-    findings: &mut Findings,
-) -> Option<Tree> {
-    let [item, rest @ ..] = refs else {
-        return None;
-    };
-    if let Some(second) = rest.first() {
-        let says = "is a second bundle of roots, and there is one";
-        findings.fault(&second.spot, says, "write both into one ConfigMap");
-    }
-    let named = Reference::whole(item, (CORE, "ConfigMap"), &from.namespace, findings)?;
-    cluster.file(from, &named, &["ca.crt"], findings)
-}
-
-/// A certificate and its key, as files.
-pub(crate) fn certificate_of(
-    cluster: &Cluster<'_>,
-    from: &Object<'_>,
-    secret: &Reference,
-    findings: &mut Findings,
-) -> Option<[Tree; 2]> {
-    let certificate = cluster.file(from, secret, &["tls.crt"], findings)?;
-    let key = cluster.file(from, secret, &["tls.key"], findings)?;
-    Some([certificate, key])
 }
 
 /// The EnvoyProxy that a Gateway or its class names.

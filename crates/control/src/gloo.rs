@@ -4,11 +4,12 @@
 //! Not here: Gloo's own Gateways and RouteTables.
 
 use crate::backend::{Address, Upstream};
+use crate::certificate::certificate_of;
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::filters::Filters;
 use crate::findings::{Findings, Spot};
-use crate::gateway::{Door, certificate_of};
+use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, Wanted};
 use crate::object::{CORE, GLOO, Object};
 use crate::plain::{PlainMatch, PlainRoute};

@@ -7,10 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use config::quoted;
 
+use crate::certificate::{authority_file, certificate_of};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Broken, Findings, Spot};
-use crate::gateway::{authority_file, certificate_of};
 use crate::object::{CORE, GATEWAY_API, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;

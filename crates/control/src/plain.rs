@@ -1,8 +1,9 @@
 //! HTTPRoute: calls of plain HTTP, to Services and Backends.
 
 use crate::cluster::Cluster;
+use crate::edits;
 use crate::fields::{Item, Said};
-use crate::filters::{self, Filters};
+use crate::filters::Filters;
 use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, Wanted};
@@ -145,7 +146,7 @@ impl PlainMatch {
         let path = of.take("path");
         let method = of.text("method", findings);
         let headers = HeaderMatch::all(&mut of, findings);
-        let query = filters::query(&mut of, findings);
+        let query = edits::query(&mut of, findings);
         of.end(findings);
         let path = match path {
             Some(item) => Some(path_of(&item, findings)?),

@@ -9,8 +9,8 @@ use config::quoted;
 use crate::backend::Upstream;
 use crate::cluster::Cluster;
 use crate::credential::Credential;
+use crate::edits;
 use crate::fields::{Fields, Item};
-use crate::filters;
 use crate::findings::{Findings, Spot};
 use crate::object::{AI, CORE, ENVOY, Object};
 use crate::reference::Reference;
@@ -117,14 +117,13 @@ impl Services {
                     }
                 };
                 let trust = crate::trust::of_port(&self.trusts, named, &reached.port_name);
-                let upstream = Upstream {
+                Upstream {
                     endpoints: reached.addresses,
                     is_fallback: false,
                     is_http2: reached.is_http2,
                     trust: trust.cloned(),
                     is_elsewhere: cluster.mode.is_live && !cluster.mode.reaches_machine,
-                };
-                upstream
+                }
             }
         };
         Some(Target::plain(name, named.spot.clone(), upstream))
@@ -441,7 +440,7 @@ impl Ref {
             let inside = of.take("requestHeaderModifier");
             match (kind, inside) {
                 (Some(kind), Some(inside)) if kind.value == "RequestHeaderModifier" => {
-                    edits = Some(filters::edits(&inside, findings));
+                    edits = Some(edits::edits(&inside, findings));
                 }
                 _ => findings.fault(
                     &item.spot,

@@ -14,9 +14,6 @@ use crate::findings::{Broken, Findings};
 use crate::object::Object;
 use crate::reference::Reference;
 
-/// The label by which a slice says whose it is.
-const SERVICE: &str = "kubernetes.io/service-name";
-
 /// What a port of a Service comes to.
 pub(crate) struct Reached {
     pub(crate) addresses: Vec<Address>,
@@ -172,12 +169,4 @@ fn text(of: &mut Fields<'_>, name: &'static str) -> Option<String> {
 fn number(of: &mut Fields<'_>, name: &'static str) -> Option<u64> {
     of.number(name, &mut Findings::default())
         .map(|said| said.value)
-}
-
-/// Whether a slice is of a Service.
-pub(crate) fn is_of(slice: &Object<'_>, service: &Reference) -> bool {
-    let mut labels = slice.labels.iter();
-    slice.kind == "EndpointSlice"
-        && slice.namespace == service.namespace
-        && labels.any(|(key, value)| key == SERVICE && *value == service.name)
 }

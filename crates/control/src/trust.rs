@@ -1,9 +1,9 @@
 //! BackendTLSPolicy: by which roots and names an upstream's certificate is checked.
 
+use crate::certificate::{authority_file, certificate_of};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Broken, Findings};
-use crate::gateway::{authority_file, certificate_of};
 use crate::object::{CORE, ENVOY, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;

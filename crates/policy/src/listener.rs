@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use wire::head::RequestHead;
 
-use crate::plain::HostPattern;
+use crate::host_pattern::HostPattern;
 use crate::refusal::Refusal;
 
 /// A place at which the gate is reached.

@@ -12,11 +12,11 @@ use std::fmt;
 
 use wire::head::{RequestHead, percent_decoded};
 
+pub use crate::host_pattern::HostPattern;
 use crate::id::RouteId;
 use crate::listener::{ListenerId, Listeners};
 use crate::refusal::Refusal;
 use crate::unread::Place;
-use crate::web::without_port;
 
 /// Most rules of one route; more are refused by `config`.
 pub const MAX_RULES: usize = 256;
@@ -42,15 +42,6 @@ pub struct Rule {
     pub query: Vec<(Box<str>, Box<str>)>,
     /// The listeners that it is attached to; all where there is none.
     pub listeners: Vec<ListenerId>,
-}
-
-/// Which hosts a rule is for, in lower case and without a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostPattern {
-    /// This one.
-    Exact(Box<str>),
-    /// Each name below this domain, which is written with a leading `*.`.
-    Below(Box<str>),
 }
 
 /// Which paths a rule is for, compared byte for byte.
@@ -181,46 +172,6 @@ impl fmt::Display for PathPattern {
     }
 }
 
-impl HostPattern {
-    /// Whether it takes the host that a request names, with or without a port.
-    #[must_use]
-    pub fn takes(&self, host: &[u8]) -> bool {
-        let Some(host) = without_port(host) else {
-            return false;
-        };
-        match self {
-            Self::Exact(name) => host.eq_ignore_ascii_case(name.as_bytes()),
-            Self::Below(domain) => {
-                let own = host.len().checked_sub(domain.len() + 1);
-                let split = own.and_then(|own| host.split_at_checked(own));
-                split.is_some_and(|(own, rest)| {
-                    let below = rest.strip_prefix(b".");
-                    !own.is_empty()
-                        && below.is_some_and(|below| below.eq_ignore_ascii_case(domain.as_bytes()))
-                })
-            }
-        }
-    }
-
-    /// How far it is preferred to others: by how much it says.
-    #[must_use]
-    pub fn rank(&self) -> (u8, usize) {
-        match self {
-            Self::Exact(name) => (2, name.len()),
-            Self::Below(domain) => (1, domain.len()),
-        }
-    }
-}
-
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(name) => f.write_str(name),
-            Self::Below(domain) => write!(f, "*.{domain}"),
-        }
-    }
-}
-
 impl Rule {
     fn takes(&self, head: &RequestHead) -> bool {
         let method = match head.method_text() {
@@ -233,12 +184,12 @@ impl Rule {
         };
         let names_host = |pattern: &HostPattern| head.authority().is_some_and(|h| pattern.takes(h));
         let own = head.method_text();
-        let is_it = |of: &Box<str>| match of.strip_prefix('=') {
+        let is_it = |of: &str| match of.strip_prefix('=') {
             Some(alone) => alone == own,
-            None => **of == *method,
+            None => of == method,
         };
         self.path.takes(head.path())
-            && (self.methods.is_empty() || self.methods.iter().any(is_it))
+            && (self.methods.is_empty() || self.methods.iter().any(|of| is_it(of)))
             && self.host.as_ref().is_none_or(names_host)
             && self.headers.iter().all(has)
             && self.query.iter().all(|wanted| has_member(head, wanted))

@@ -9,10 +9,9 @@ use std::borrow::Cow;
 use wire::head::RequestHead;
 
 use super::PathPattern;
-use crate::id::{BackendId, EndpointId};
+use crate::id::BackendId;
 use crate::listener::Listeners;
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
 use crate::web::without_port;
 
 /// What a route does.
@@ -112,31 +111,6 @@ impl FieldEdits {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-impl Mirror {
-    /// Where a copy of a call goes, by these random bits; nowhere where it has none.
-    #[must_use]
-    pub fn pick(&self, chance: u64, s: &Snapshot) -> Option<EndpointId> {
-        let share = (chance >> 32).wrapping_mul(1_000_000) >> 32;
-        if share >= u64::from(self.millionths) {
-            return None;
-        }
-        let endpoints = &s.backend(self.backend)?.endpoints;
-        let weight = |id: &EndpointId| s.endpoint(*id).map_or(0, |of| u64::from(of.weight));
-        let all: u64 = endpoints.iter().map(weight).sum();
-        let mut left = (chance & 0xffff_ffff).wrapping_mul(all) >> 32;
-        let found = endpoints
-            .iter()
-            .find(|id| match left.checked_sub(weight(id)) {
-                Some(rest) => {
-                    left = rest;
-                    false
-                }
-                None => true,
-            });
-        found.copied()
     }
 }
 

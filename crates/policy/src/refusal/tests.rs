@@ -319,6 +319,7 @@ fn every_refusal_has_the_status_type_and_code_of_the_golden_table() {
         let extras = [
             reply.retry_after.map(|d| format!("retry-after: {d:?}")),
             reply.allow.map(|a| format!("allow: {a}")),
+            reply.location.as_ref().map(|at| format!("location: {at}")),
             reply
                 .should_retry
                 .map(|yes| format!("x-should-retry: {yes}")),
@@ -357,7 +358,9 @@ fn every_body_is_the_json_that_openai_sdks_read() {
             Refusal::McpMethod { .. } | Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. }
         );
         assert_eq!(reply.status == 200, is_answer, "{}", reply.code);
-        assert!(is_answer || (400..600).contains(&reply.status));
+        let is_elsewhere = matches!(refusal, Refusal::Redirected { .. });
+        assert_eq!(reply.location.is_some(), is_elsewhere);
+        assert!(is_answer || is_elsewhere || (400..600).contains(&reply.status));
         // An upstream's own 429 stays one, so that clients back off.
         let is_busy = matches!(refusal, Refusal::UpstreamBusy { .. });
         assert!(

@@ -36,7 +36,7 @@ pub(super) fn send(active: &ActiveExchange, head: &RequestHead, body: &[Bytes]) 
     };
     for mirror in &actions.mirrors {
         let chance = view.shard.borrow_mut().fresh();
-        let Some(endpoint) = mirror.pick(chance, view.snapshot()) else {
+        let Some(endpoint) = policy::mirror::pick(mirror, chance, view.snapshot()) else {
             continue;
         };
         if worker.mirrors.get() >= MIRRORS_MAX {
