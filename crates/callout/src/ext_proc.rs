@@ -37,6 +37,8 @@ use crate::fault::Fault;
 use crate::tls::Tls;
 use crate::url::Url;
 
+/// Where gRPC says how a stream ended.
+const STATUS: &str = "grpc-status";
 const METHOD: &str = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
 /// The most of one message of the service's.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -107,6 +109,7 @@ impl Processor {
             head: Some(Box::pin(head)),
             body: None,
             read: BytesMut::new(),
+            has_status: false,
         };
         Ok((stream, was_kept))
     }
@@ -178,6 +181,8 @@ pub(crate) struct Stream {
     body: Option<Incoming>,
     /// What was read and is no whole message yet.
     read: BytesMut,
+    /// The service said how it ends: one that ends without that has broken off.
+    has_status: bool,
 }
 
 impl Stream {
@@ -198,6 +203,7 @@ impl Stream {
                 .await
                 .map_err(|error| Fault::Broken(error.to_string()))?;
             check(&head)?;
+            self.has_status = head.headers().contains_key(STATUS);
             self.body = Some(head.into_body());
         }
         loop {
@@ -211,7 +217,12 @@ impl Stream {
             };
             let Some(frame) = body.frame().await else {
                 self.body = None;
-                return Ok(None);
+                return match self.has_status {
+                    true => Ok(None),
+                    false => Err(Fault::Broken(
+                        "the stream ended without a status".to_owned(),
+                    )),
+                };
             };
             let frame = frame.map_err(|error| Fault::Broken(error.to_string()))?;
             match frame.into_data() {
@@ -219,6 +230,7 @@ impl Stream {
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
                         check_status(&trailers, StatusCode::OK)?;
+                        self.has_status = trailers.contains_key(STATUS);
                     }
                 }
             }
@@ -272,7 +284,7 @@ fn check(head: &Response<Incoming>) -> Result<(), Fault> {
         return Err(Fault::Garbage("it is not gRPC"));
     }
     // One that refuses says so at once, with nothing to follow.
-    match head.headers().contains_key("grpc-status") {
+    match head.headers().contains_key(STATUS) {
         true => check_status(head.headers(), status),
         false => Ok(()),
     }
@@ -280,7 +292,7 @@ fn check(head: &Response<Incoming>) -> Result<(), Fault> {
 
 /// Whether gRPC's own status is good.
 fn check_status(headers: &HeaderMap, status: StatusCode) -> Result<(), Fault> {
-    let code = headers.get("grpc-status");
+    let code = headers.get(STATUS);
     if code.is_none_or(|code| code == "0") {
         return Ok(());
     }

@@ -279,23 +279,25 @@ impl Balancer {
         Some(InFlight { endpoint, unread })
     }
 
-    /// The next in turn: of so many turns as all candidates' weights, each has as many as its own.
+    /// The next in turn: of so many turns as all candidates' weights, each has as many as its own. Round by round, so that a heavy one has
+    /// its turns between those of others: in a round is whoever weighs more than there were rounds.
     fn in_turn(&self, candidates: &[Candidate]) -> Option<Candidate> {
-        let all: u64 = candidates.iter().map(|at| u64::from(at.weight)).sum();
+        let weights = || candidates.iter().map(|at| u64::from(at.weight));
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let mut left = turn.checked_rem(all)?;
-        // Round by round, so that a heavy one has its turns between those of others.
-        for round in 0.. {
-            for at in candidates {
-                if at.weight > round {
-                    match left.checked_sub(1) {
-                        None => return Some(*at),
-                        Some(less) => left = less,
-                    }
-                }
+        let turn = turn.checked_rem(weights().sum())?;
+        // How many turns there are before a round, and the last round before which there are no more than this one.
+        let before = |round: u64| weights().map(|weight| weight.min(round)).sum::<u64>();
+        let (mut round, mut most) = (0, weights().max()?);
+        while round < most {
+            let middle = (round + most).div_ceil(2);
+            match before(middle) <= turn {
+                true => round = middle,
+                false => most = middle - 1,
             }
         }
-        None
+        let nth = usize::try_from(turn - before(round)).ok()?;
+        let mut in_round = candidates.iter().filter(|at| u64::from(at.weight) > round);
+        in_round.nth(nth).copied()
     }
 }
 

@@ -161,6 +161,18 @@ fn turns_are_as_the_weights_say_and_between_one_another() {
 }
 
 #[test]
+fn the_heaviest_weights_have_their_turns_at_once() {
+    let balancer = Balancer::new(By::RoundRobin, 2);
+    let candidates = all(&[1_000_000, 1]);
+    let turns = (0..1000).map(|_| choose(&balancer, &candidates, None, 0).place);
+    assert_eq!(
+        turns.sum::<usize>(),
+        1,
+        "the light one has one of a million and one"
+    );
+}
+
+#[test]
 fn the_fewest_requests_win_for_their_weight_and_chance_decides_between_equals() {
     let balancer = Balancer::new(By::LeastRequest, 3);
     let candidates = all(&[1, 1, 4]);
