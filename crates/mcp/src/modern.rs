@@ -7,11 +7,13 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use wire::json::Kind;
+use wire::json::Kind as Json;
 
+use crate::catalog::Kind;
 use crate::envelope::{Fault, members, text_of};
 use crate::header::{self, Header};
 use crate::version::Version;
+use crate::{discover, listen};
 
 /// Member of `_meta`: the version of a request.
 pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -56,19 +58,19 @@ impl<'a> Meta<'a> {
         };
         let text = message.get(params.clone()).unwrap_or_default();
         let [meta] = members(text, ["_meta"], 0)?;
-        let Some((Kind::Object, text, _)) = meta else {
+        let Some((Json::Object, text, _)) = meta else {
             return Ok(Self::default());
         };
         let names = [VERSION, CAPABILITIES, CLIENT, LOG_LEVEL];
         let [version, capabilities, client, level] = members(text, names, 0)?;
         let client = match client {
-            Some((Kind::Object, text, _)) => members(text, ["name"], 0)?[0].take(),
+            Some((Json::Object, text, _)) => members(text, ["name"], 0)?[0].take(),
             _ => None,
         };
         Ok(Self {
             version: version.as_ref().and_then(text_of),
             capabilities: match capabilities {
-                Some((Kind::Object, text, _)) => Some(text),
+                Some((Json::Object, text, _)) => Some(text),
                 _ => None,
             },
             client: client.as_ref().and_then(text_of),
@@ -208,7 +210,7 @@ pub fn check(
     let Some(named) = named else {
         // What could not be read of it is refused for that.
         return match said.name {
-            Header::One(_) | Header::Many if !is_named(method) && !client.mixes => {
+            Header::One(_) | Header::Many if names_nothing(method) && !client.mixes => {
                 let says = format!(
                     "Header mismatch: the header Mcp-Name is sent with {method}, which names nothing by it"
                 );
@@ -265,6 +267,12 @@ fn mismatch(name: &str, said: Header<'_>, body: &str) -> String {
             )
         }
     }
+}
+
+/// The methods that are served and name nothing. Of others nothing is known: they are refused by name.
+#[must_use]
+pub fn names_nothing(method: &str) -> bool {
+    Kind::listed_by(method).is_some() || matches!(method, discover::METHOD | listen::METHOD)
 }
 
 /// The methods whose requests say in a header what they name.
