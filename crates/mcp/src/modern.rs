@@ -7,13 +7,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use wire::json::Kind as Json;
+use wire::json::Kind;
 
-use crate::catalog::Kind;
 use crate::envelope::{Fault, members, text_of};
 use crate::header::{self, Header};
 use crate::version::Version;
-use crate::{discover, listen};
 
 /// Member of `_meta`: the version of a request.
 pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -58,19 +56,19 @@ impl<'a> Meta<'a> {
         };
         let text = message.get(params.clone()).unwrap_or_default();
         let [meta] = members(text, ["_meta"], 0)?;
-        let Some((Json::Object, text, _)) = meta else {
+        let Some((Kind::Object, text, _)) = meta else {
             return Ok(Self::default());
         };
         let names = [VERSION, CAPABILITIES, CLIENT, LOG_LEVEL];
         let [version, capabilities, client, level] = members(text, names, 0)?;
         let client = match client {
-            Some((Json::Object, text, _)) => members(text, ["name"], 0)?[0].take(),
+            Some((Kind::Object, text, _)) => members(text, ["name"], 0)?[0].take(),
             _ => None,
         };
         Ok(Self {
             version: version.as_ref().and_then(text_of),
             capabilities: match capabilities {
-                Some((Json::Object, text, _)) => Some(text),
+                Some((Kind::Object, text, _)) => Some(text),
                 _ => None,
             },
             client: client.as_ref().and_then(text_of),
@@ -272,7 +270,15 @@ fn mismatch(name: &str, said: Header<'_>, body: &str) -> String {
 /// The methods that are served and name nothing. Of others nothing is known: they are refused by name.
 #[must_use]
 pub fn names_nothing(method: &str) -> bool {
-    Kind::listed_by(method).is_some() || matches!(method, discover::METHOD | listen::METHOD)
+    matches!(
+        method,
+        "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "server/discover"
+            | "subscriptions/listen"
+    )
 }
 
 /// The methods whose requests say in a header what they name.
