@@ -52,7 +52,7 @@ fn session(servers: usize) -> Session {
     let open = |number: usize| OpenServer {
         name: name(number).into(),
         version: Version::V20251125,
-        abilities: Abilities::TOOLS.and(Abilities::RESOURCES),
+        abilities: Abilities::TOOLS,
         id: Some("1868a90c-0d4c-4c25-9d6b-2f6a0c3b7e11".into()),
     };
     Session {

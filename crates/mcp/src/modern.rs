@@ -208,7 +208,7 @@ pub fn check(
     let Some(named) = named else {
         // What could not be read of it is refused for that.
         return match said.name {
-            Header::One(_) | Header::Many if !is_named(method) && !client.mixes => {
+            Header::One(_) | Header::Many if names_nothing(method) && !client.mixes => {
                 let says = format!(
                     "Header mismatch: the header Mcp-Name is sent with {method}, which names nothing by it"
                 );
@@ -265,6 +265,20 @@ fn mismatch(name: &str, said: Header<'_>, body: &str) -> String {
             )
         }
     }
+}
+
+/// The methods that are served and name nothing. Of others nothing is known: they are refused by name.
+#[must_use]
+pub fn names_nothing(method: &str) -> bool {
+    matches!(
+        method,
+        "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "server/discover"
+            | "subscriptions/listen"
+    )
 }
 
 /// The methods whose requests say in a header what they name.

@@ -79,7 +79,9 @@ pub(super) async fn serve<D: Downstream>(
         Ok(target) => target,
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
-    if &**method != "tools/call" && has_params(arrived.head) {
+    let has_arguments = &**method == "tools/call";
+    let is_known = has_target(method) || modern::names_nothing(method);
+    if is_known && !has_arguments && has_params(arrived.head) {
         let says = format!(
             "Header mismatch: headers {PARAM}… are sent with {method}, which has no arguments"
         );

@@ -264,3 +264,34 @@ fn names_that_are_almost_a_hidden_one_reach_no_server() {
     }
     assert_eq!(one.count(), before, "none of it went on");
 }
+
+#[test]
+fn names_that_no_list_has_fill_no_record() {
+    let one = server("one");
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let text = config(&servers, "    - { workload: agent }") + "workers: 1\n";
+    let gate = Gate::start(&text, &[]);
+    let caller = Caller::begun(&gate, "agent");
+    let (tools, _) = caller.tools();
+    assert!(tools.contains(&"one__read".to_owned()), "{tools:?}");
+    let mut named = Vec::new();
+    for tool in ["one__read", "one__made-up-17", "nobody__read"] {
+        caller.call(tool);
+        let is_call = |records: &[Value]| {
+            let calls = records.iter().filter(|r| r["mcp_method"] == "tools/call");
+            calls
+                .map(|r| (r["mcp_name"].clone(), r["reason"].clone()))
+                .collect::<Vec<_>>()
+        };
+        eventually("the record of the call", || {
+            is_call(&gate.records(1)).len() > named.len()
+        });
+        named = is_call(&gate.records(1));
+    }
+    let names: Vec<_> = named.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(names, ["one__read", "one__(unlisted)", "(unlisted)"]);
+    assert!(named[0].1.is_null(), "{named:?}");
+    for ((_, reason), tool) in named[1..].iter().zip(["one__made-up-17", "nobody__read"]) {
+        assert_eq!(reason, &format!("no list has {tool}"));
+    }
+}

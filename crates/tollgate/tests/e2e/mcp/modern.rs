@@ -393,6 +393,18 @@ fn what_a_message_says_of_itself_is_checked_against_its_headers() {
         ["here"],
         "arguments' headers go on"
     );
+    // A header of what the message has not says something else than the message.
+    let list = json!({"jsonrpc": "2.0", "id": "x", "method": "tools/list", "params": {"_meta": meta(&json!({}))}});
+    for (further, status) in [
+        (None, 200),
+        (Some("mcp-name: one__read"), 400),
+        (Some("mcp-param-where: here"), 400),
+    ] {
+        let mut headers = vec!["mcp-protocol-version: 2026-07-28", "mcp-method: tools/list"];
+        headers.extend(further);
+        let told = caller.send("POST", &headers, list.to_string().as_bytes());
+        assert_eq!(told.status, status, "{further:?} {}", told.body);
+    }
     let nobody = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}"#;
     let told = caller.send("POST", &[], nobody);
     assert_eq!(

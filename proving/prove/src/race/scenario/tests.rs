@@ -215,3 +215,59 @@ fn a_body_of_source_code_is_the_conversation_and_not_one_sentence_repeated() {
         twice(&uniform)
     );
 }
+
+#[test]
+fn scenarios_of_tools_say_nothing_of_models_and_are_not_mixed_with_those() {
+    let tools = |more: &str| {
+        parse(&format!("[[scenario]]\nname = 'a'\nusers = 2\n{more}\n"))
+            .map(drop)
+            .map_err(|says| says.replace("scenario a: ", ""))
+    };
+    assert_eq!(tools("mcp = { version = '2025-11-25' }"), Ok(()));
+    assert_eq!(
+        tools("mcp = { version = '2026-07-28', answers = 'events' }"),
+        Ok(())
+    );
+    let held = "hold = true\ninterval_ms = 1000\n";
+    assert_eq!(
+        tools(&format!("{held}mcp = {{ version = '2025-06-18' }}")),
+        Ok(())
+    );
+    for (more, says) in [
+        (
+            "latency_ms = 60\nmcp = { version = '2025-11-25' }",
+            "have no meaning with `mcp`",
+        ),
+        (
+            "hold = true\ninterval_ms = 500\nmcp = { version = '2025-11-25' }",
+            "`interval_ms` of 1000",
+        ),
+        (
+            "hold = true\ninterval_ms = 1000\nmcp = { version = '2026-07-28' }",
+            "no standing stream",
+        ),
+        ("mcp = { version = '2024-11-05' }", "2024-11-05"),
+        (
+            "mcp = { version = '2025-11-25' }\n[[scenario]]\nname = 'b'\nusers = 1",
+            "no one race",
+        ),
+    ] {
+        let told = tools(more).expect_err(more);
+        assert!(told.contains(says), "{told}");
+    }
+}
+
+/// What is shipped of tools, and what was published of the same.
+#[test]
+fn the_shipped_scenarios_of_tools_stand_beside_published_figures() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/mcp-echo");
+    let dir = std::path::Path::new(dir);
+    let all = load_all(dir, &[], Part::default()).expect("scenarios");
+    assert!(all.iter().all(|scenario| scenario.mcp.is_some()));
+    let references = super::references(dir).expect("references");
+    for reference in &references {
+        let is_there = all.iter().any(|one| one.name == reference.scenario);
+        assert!(is_there && reference.rows.len() > 1, "{reference:?}");
+    }
+    assert_eq!(references.len(), 2);
+}
