@@ -411,6 +411,7 @@ impl Reported {
             cache_write_5m: five.or(written),
             cache_write_1h: hour,
             reasoning,
+            is_reasoning_on_top: false,
             audio_prompt,
             audio_completion,
             prompt_said: prompt_said.filter(|_| prompt.is_none()),
@@ -420,12 +421,16 @@ impl Reported {
         };
         if let (Some(prompt), Some(completion), Some(total)) = (prompt, completion, total) {
             let parts = prompt + completion;
-            match reasoning {
-                Some(beside) if beside > 0 && total == parts + beside => {
-                    usage.completion = Some(completion + beside);
+            let told = reasoning.filter(|reasoning| *reasoning > 0);
+            if total > parts {
+                let rest = total - parts;
+                usage.is_reasoning_on_top = told == Some(rest);
+                // What is within the completion is not what stands beside it.
+                if told.is_none_or(|told| told == rest || told > completion) {
+                    usage.completion = Some(completion + rest);
                 }
-                _ => doubtful |= total != parts,
             }
+            doubtful |= total != parts && !usage.is_reasoning_on_top;
             if total < parts {
                 usage.total = None;
             }

@@ -14,6 +14,7 @@ mod data;
 mod event;
 mod opening;
 mod scan;
+mod text;
 
 pub use data::{DataReader, Whole};
 pub use opening::{OPENING_BYTES, begins_events};

@@ -5,6 +5,7 @@
 
 mod apart;
 mod attempts;
+mod broken;
 mod callers;
 mod editing;
 mod looking;
