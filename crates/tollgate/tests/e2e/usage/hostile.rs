@@ -150,7 +150,7 @@ fn a_key_that_google_refuses_with_400_is_the_gates_and_an_unread_form_is_not_ask
     ] {
         let response = gate.call(&post(target, &[WHO], GEMINI));
         assert_eq!(response.status, 502, "{}", response.text());
-        assert!(response.text().contains("upstream_credential_refused"));
+        assert!(response.text().contains("UPSTREAM_CREDENTIAL_REFUSED"));
     }
     for seen in upstream.seen() {
         assert_eq!(seen.path(), "/v1beta/models/g:generateContent");
