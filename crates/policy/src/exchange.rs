@@ -49,7 +49,7 @@ use self::placing::Placing;
 use self::reading::{Identifying, Reading};
 pub use self::request::AttemptRequest;
 use self::response::{Disconnected, Metering};
-pub use self::response::{Look, REFUSAL_BYTES, names_usage};
+pub use self::response::{Look, REFUSAL_BYTES, names_credential, names_usage};
 pub use self::timing::Timing;
 pub use self::verdict::{Answer, Ask, Lost, Plan, Question, Relay, Verdict};
 use crate::attempt::{Attempts, Failure, Sent};
@@ -134,6 +134,8 @@ struct Active {
     reservation: Option<Reservation>,
     estimate: Estimate,
     prompt_estimate: u64,
+    /// The most completion tokens that are believed, where the route says so.
+    completion_most: Option<u64>,
     /// What its body says, where an attempt may have to edit it.
     call: Option<Box<CallHead>>,
     force_usage: bool,

@@ -11,8 +11,8 @@ use crate::snapshot::AddedMember;
 
 /// Of a posted call: what Anthropic's SDK says of beta calls, and Azure's version of the API.
 const POSTED: &[&str] = &["beta", "api-version"];
-/// Of one whose path names its model: how its answer comes.
-const NAMED: &[&str] = &["alt"];
+/// Of one whose path names its model: how its answer comes, where that is a form which the gate reads.
+const NAMED: &[&str] = &["alt=sse"];
 /// Of lists and of what is read back.
 const UNREAD: &[&str] = &[
     "after",
@@ -49,7 +49,7 @@ pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
     };
     let is_kept = |member: &&str| {
         let (name, value) = member.split_once('=').unwrap_or((member, ""));
-        list.contains(&name) && !value.contains([';', '='])
+        (list.contains(&name) || list.contains(member)) && !value.contains([';', '='])
     };
     let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
     (!kept.is_empty()).then(|| kept.join("&"))
@@ -93,6 +93,10 @@ mod tests {
             (Chat, "limit=5", None),
             (GenerateContent, "alt=sse&key=k", Some("alt=sse")),
             (GenerateContent, "%24alt=json", None),
+            (GenerateContent, "alt=proto", None),
+            (GenerateContent, "alt=media&alt=sse", Some("alt=sse")),
+            (GenerateContent, "alt=json%3Benum-encoding%3Dint", None),
+            (GenerateContent, "alt=SSE&alt=json", None),
             (Chat, "a=b&_method=GET&key=k", None),
             (Chat, "Beta=true&%62eta=true&beta =1", None),
             (Chat, "", None),

@@ -45,6 +45,8 @@ pub struct Heard<'m> {
     pub is_begun_only: bool,
     /// Data events of a stream.
     pub events: Option<u64>,
+    /// Tokens of text in them, by their number and length.
+    pub text_tokens: u64,
     /// Bytes of its text, where it came compressed.
     pub decoded_bytes: Option<u64>,
     /// A stream told of an error, which no status can after its head.
@@ -59,6 +61,7 @@ impl Heard<'_> {
         reading: &Reading::Absent,
         is_begun_only: false,
         events: None,
+        text_tokens: 0,
         decoded_bytes: None,
         told_error: false,
         told_end: true,
@@ -292,6 +295,7 @@ fn of_stream(scanner: &Scanner) -> Heard<'_> {
         reading: &stats.usage,
         is_begun_only: stats.is_begun_only,
         events: Some(stats.data_events),
+        text_tokens: stats.text_tokens,
         decoded_bytes: None,
         told_error: stats.error,
         told_end: scanner.told_end(),
@@ -325,6 +329,7 @@ impl Frames {
             reading: &self.reading,
             is_begun_only: false,
             events: Some(self.events),
+            text_tokens: self.events,
             decoded_bytes: None,
             told_error: self.told_error,
             told_end: true,

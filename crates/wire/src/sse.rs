@@ -15,6 +15,7 @@ mod event;
 mod last;
 mod opening;
 mod scan;
+mod text;
 
 pub use data::{DataReader, Whole};
 pub use opening::{OPENING_BYTES, begins_events};

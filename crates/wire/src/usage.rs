@@ -6,6 +6,7 @@
 
 mod cache_writes;
 mod count;
+mod iterations;
 mod judge;
 mod modality;
 mod read;
@@ -38,6 +39,8 @@ pub struct Usage {
     /// Tokens of hidden reasoning, part of `completion`: where an engine's own sum shows that it left
     /// them out there, they have been added.
     pub reasoning: Option<u64>,
+    /// That came on top of what `completion` said, by the engine's own sum: a cap of the call's is none of it.
+    pub is_reasoning_on_top: bool,
     /// Audio tokens of the prompt.
     pub audio_prompt: Option<u64>,
     /// Audio tokens of the completion.

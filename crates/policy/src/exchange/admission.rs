@@ -75,6 +75,8 @@ pub(super) struct Admitted {
     pub stream: bool,
     /// Estimate of prompt tokens, for a response that brings no usage.
     pub prompt_estimate: u64,
+    /// The most completion tokens that are believed, where the route says so.
+    pub completion_most: Option<u64>,
     /// What it may come to, for the ledger.
     pub estimate: Estimate,
 }
@@ -305,6 +307,7 @@ pub(super) fn admit(
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,
+        completion_most: tokens.completion_most,
         estimate,
     }))
 }

@@ -23,8 +23,10 @@ pub(super) struct Answered<'a> {
     pub reading: &'a Reading,
     /// Its completion was told where a stream began, and not since.
     pub is_begun_only: bool,
-    /// Data events of a stream.
+    /// Data events of a stream that were forwarded.
     pub events: Option<u64>,
+    /// Tokens of text in them.
+    pub text_tokens: u64,
     /// Bytes of the answer.
     pub bytes: u64,
     /// Bytes of it once it is decoded.
@@ -37,12 +39,25 @@ pub(super) struct Answered<'a> {
     pub prompt: u64,
     /// Completion tokens held for it.
     pub completion: u64,
-    /// It cannot have more completion tokens than what is reserved.
+    /// The call or its route caps its completion, which an engine that goes by it does not pass.
     pub is_bounded: bool,
+    /// The most completion tokens that are believed, where its route says so.
+    pub completion_most: Option<u64>,
     /// Bytes of the request's body.
     pub asked_bytes: u64,
     /// Tokens of the model's window, where it is known.
     pub window: Option<u64>,
+}
+
+/// Events of a stream that may begin, end or only describe it, beside those of its text.
+const FRAME_EVENTS_MAX: u64 = 16;
+
+/// Reasoning that a report has on top of the completion's own count, and so of its cap.
+fn on_top(usage: &Usage) -> u64 {
+    match usage.is_reasoning_on_top {
+        true => usage.reasoning.unwrap_or(0),
+        false => 0,
+    }
 }
 
 /// More tokens no model takes or makes.
@@ -83,11 +98,17 @@ impl Answered<'_> {
             said => (said, Said::Nothing),
         };
         let (prompt_held, prompt_beyond) = held(usage.prompt.or(ranked), prompt_most);
+        let beside_cap = self.completion_most.map_or(0, |_| on_top(usage));
+        let completion_most = completion_most.saturating_add(beside_cap);
         let (completion_held, completion_beyond) = held(usage.completion, completion_most);
+        let is_beyond_cap = self.is_bounded
+            && usage
+                .completion
+                .is_some_and(|said| said.saturating_sub(on_top(usage)) > self.completion);
         let is_beyond_body =
             self.is_all_in_body() && prompt_held.is_some_and(|said| said > self.body_holds());
-        // Where there is a cap this is within it, and may be reasoning that nobody shows or tells of.
-        let is_beyond_answer = !self.is_bounded
+        // Within a cap this may be reasoning that nobody shows or tells of.
+        let is_beyond_answer = (!self.is_bounded || is_beyond_cap)
             && generates
             && completion_held.is_some_and(|said| {
                 said.saturating_sub(usage.reasoning.unwrap_or(0)) > self.text_bytes
@@ -120,20 +141,19 @@ impl Answered<'_> {
                 || is_beyond
                 || is_beyond_body
                 || is_beyond_answer
-                || self.is_bounded && usage.completion.is_some_and(|said| said > self.completion),
+                || is_beyond_cap,
             ..Tokens::default()
         }
     }
 
-    /// The most tokens that prompt and completion can have, whatever is reported: the model's window, and of a completion with a cap
-    /// the cap, or what its answer has room for.
+    /// The most tokens that prompt and completion can have, whatever is reported: the model's window, and of a completion of a route
+    /// that says how much it can be that, or what its answer has room for. A cap of the call's own may be unknown to its engine.
     fn most(self) -> [u64; 2] {
         let prompt = self.window.unwrap_or(WINDOW_MAX.max(self.body_holds()));
         let window = self.window.unwrap_or(WINDOW_MAX.max(self.completion));
-        let completion = if self.is_bounded {
-            self.completion.max(self.bytes).min(window)
-        } else {
-            window
+        let completion = match self.completion_most {
+            Some(most) => most.max(self.bytes).min(window),
+            None => window,
         };
         [prompt, completion]
     }
@@ -166,11 +186,16 @@ impl Answered<'_> {
         }
     }
 
-    /// Completion tokens, by the answer's size: an event of a stream holds about one. Whatever its bytes look
-    /// like, an answer whose length is bounded has no more than that.
+    /// Completion tokens, by the answer's size: an event of a stream holds about one, or what its text comes to. Whatever its bytes look
+    /// like, an answer whose length is bounded has no more than that, unless more than that of it came in events.
     fn guess(self) -> u64 {
-        let guess = self.events.unwrap_or(tokens_of(self.bytes));
-        if self.is_bounded {
+        let guess = match self.events {
+            Some(events) => events.max(self.text_tokens),
+            None => tokens_of(self.bytes),
+        };
+        let may_be_frame =
+            self.events.is_none() || guess <= self.completion.saturating_add(FRAME_EVENTS_MAX);
+        if self.is_bounded && may_be_frame {
             guess.min(self.completion)
         } else {
             guess
@@ -192,6 +217,7 @@ mod tests {
         reading: &Reading::Absent,
         is_begun_only: false,
         events: None,
+        text_tokens: 0,
         bytes: 400,
         text_bytes: 400,
         is_whole: true,
@@ -199,6 +225,7 @@ mod tests {
         prompt: 30,
         completion: 70,
         is_bounded: false,
+        completion_most: None,
         asked_bytes: 120,
         window: None,
     };
@@ -299,10 +326,12 @@ mod tests {
     fn a_report_that_no_call_could_hold_is_kept_beside_the_estimate() {
         let reported =
             |prompt, completion| Reading::Valid(said(Some(prompt), Some(completion), None));
-        let of = |reading: &Reading, is_bounded, window| {
+        let of = |reading: &Reading, is_bounded: bool, window| {
             let call = Answered {
                 reading,
                 is_bounded,
+                // Its route says how much it can be.
+                completion_most: is_bounded.then_some(70),
                 window,
                 ..CALL
             };
@@ -318,7 +347,7 @@ mod tests {
         let huge = of(&reported(8, 999_999_999), false, None);
         assert_eq!(huge.completion, Count::Estimated(100));
         assert_eq!(huge.completion_said, Said::Refused(999_999_999));
-        // Beyond its cap and beyond the bytes of its answer, or beyond a window that is known.
+        // Beyond what its route says and beyond the bytes of its answer, or beyond a window that is known.
         let beyond_cap = of(&reported(8, 401), true, None);
         assert_eq!(beyond_cap.completion, Count::Estimated(70));
         let within = of(&reported(8, 400), true, None);
@@ -368,6 +397,83 @@ mod tests {
             assert!(!tokens.doubtful && !tokens.is_charged_beyond_text());
         }
         assert!(of(&reported(50_000, Some(49_599)), false, 400).doubtful);
+    }
+
+    #[test]
+    fn a_cap_of_the_calls_own_makes_no_report_worth_less() {
+        let reading = &Reading::Valid(said(Some(70), Some(20_000), Some(20_070)));
+        let call = |is_bounded, completion, completion_most| {
+            let call = Answered {
+                reading,
+                is_bounded,
+                completion,
+                completion_most,
+                ..CALL
+            };
+            call.tokens()
+        };
+        // The engine knows nothing of the member, or the client asked for more by another one.
+        for completion in [1, 160, 19_999] {
+            let tokens = call(true, completion, None);
+            assert_eq!(tokens.completion, Count::Reported(20_000), "{completion}");
+            assert!(tokens.doubtful && tokens.is_beyond_answer && !tokens.is_disbelieved());
+        }
+        assert!(!call(true, 20_000, None).doubtful);
+        // What its route says holds for calls with and without a cap.
+        for completion in [1, 4_000] {
+            let tokens = call(true, completion, Some(4_000));
+            assert_eq!(tokens.completion_said, Said::Refused(20_000));
+        }
+    }
+
+    #[test]
+    fn reasoning_on_top_of_a_completion_is_not_held_to_its_cap() {
+        let on_top = |is_reasoning_on_top| {
+            Reading::Valid(Usage {
+                reasoning: Some(5000),
+                is_reasoning_on_top,
+                ..said(Some(32), Some(5009), Some(5041))
+            })
+        };
+        for (reading, doubtful) in [(on_top(true), false), (on_top(false), true)] {
+            let call = Answered {
+                reading: &reading,
+                is_bounded: true,
+                completion: 100,
+                ..CALL
+            };
+            let tokens = call.tokens();
+            assert_eq!(tokens.completion, Count::Reported(5009));
+            assert_eq!(tokens.doubtful, doubtful);
+        }
+    }
+
+    #[test]
+    fn a_stream_without_a_report_is_estimated_by_its_text_and_by_no_less_than_what_came() {
+        let of = |events, text_tokens, is_bounded, completion| {
+            let call = Answered {
+                events: Some(events),
+                text_tokens,
+                is_bounded,
+                completion,
+                ..CALL
+            };
+            call.tokens().completion
+        };
+        for (events, text_tokens, is_bounded, held, estimated) in [
+            (12, 12, false, 70, 12),
+            (1, 4500, false, 70, 4500),
+            // Events that begin and end it are not of its cap.
+            (73, 73, true, 70, 70),
+            // More came than the cap that its engine does not know.
+            (500, 500, true, 1, 500),
+            (2, 4500, true, 1, 4500),
+        ] {
+            assert_eq!(
+                of(events, text_tokens, is_bounded, held),
+                Count::Estimated(estimated)
+            );
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Exchange {
         match active.metering {
             Metering::Read => true,
             Metering::Nothing => active.charged_unanswered(&self.record, true, s).is_some(),
-            Metering::Size | Metering::Error => false,
+            Metering::Size | Metering::Error | Metering::Retracted => false,
         }
     }
 }
@@ -131,6 +131,12 @@ impl Running<'_> {
             Metering::Nothing => return self.estimated(s),
             Metering::Size => Heard::NOTHING,
             Metering::Read => meter.heard(is_whole),
+            // What it told before it broke off counts, though nobody was forwarded any of it.
+            Metering::Retracted => match meter.heard(is_whole) {
+                heard if matches!(heard.reading, Reading::Valid(_)) => heard,
+                _ if active.sent.get() != Sent::Whole => return Tokens::default(),
+                _ => return self.estimated(s),
+            },
             // Nothing of it is counted, and what an engine says of it alone is charged only where its word is what bills.
             Metering::Error if s.billed_by(self.record.route) == BilledBy::Counted => {
                 return Tokens::default();
@@ -147,6 +153,7 @@ impl Running<'_> {
             reading: heard.reading,
             is_begun_only: heard.is_begun_only,
             events: forwarded.or(heard.events),
+            text_tokens: forwarded_part(heard.text_tokens, forwarded, heard.events),
             bytes,
             text_bytes: heard.decoded_bytes.unwrap_or(bytes),
             is_whole,
@@ -154,6 +161,7 @@ impl Running<'_> {
             prompt: active.prompt_estimate,
             completion: active.completion(),
             is_bounded: active.estimate.at_most.is_some(),
+            completion_most: active.completion_most,
             asked_bytes: self.record.bytes_in,
             window: window(self.record, s),
         };
@@ -171,6 +179,16 @@ impl Running<'_> {
             (Some(_), code) => code,
         };
         charged.unwrap_or_default()
+    }
+}
+
+/// Of the tokens of a stream's text those that were in this many of its events.
+fn forwarded_part(tokens: u64, forwarded: Option<u64>, events: Option<u64>) -> u64 {
+    match (forwarded, events) {
+        (Some(forwarded), Some(events)) if forwarded < events => {
+            tokens.saturating_mul(forwarded) / events
+        }
+        _ => tokens,
     }
 }
 
@@ -213,5 +231,18 @@ impl Active {
     /// Completion tokens held for it.
     pub(super) fn completion(&self) -> u64 {
         self.estimate.reserved.saturating_sub(self.prompt_estimate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::forwarded_part;
+
+    #[test]
+    fn of_a_streams_text_that_part_counts_which_was_forwarded() {
+        assert_eq!(forwarded_part(4000, None, None), 4000);
+        assert_eq!(forwarded_part(4000, Some(10), Some(10)), 4000);
+        assert_eq!(forwarded_part(4000, Some(5), Some(10)), 2000);
+        assert_eq!(forwarded_part(4000, Some(0), Some(0)), 4000);
     }
 }

@@ -1,7 +1,7 @@
 //! What a call of inference may cost in tokens.
 //!
-//! Invariant: a completion is capped by a member only that an engine of this operation goes by, and by the
-//! greatest of several: engines differ in which one they take.
+//! Invariant: a completion is capped by a member only that every engine of this operation goes by, and by the
+//! greatest of several: engines differ in which one they take. What only some obey makes a call hold more, and never less.
 //! Not here: the estimate ([`crate::estimate`]), taking ([`crate::front`]), money ([`crate::price`]).
 
 use wire::call::CallHead;
@@ -30,9 +30,16 @@ pub(super) fn demand(
 ) -> Demand {
     let cap = call.and_then(|call| cap(operation, call));
     let each = cap.map(u64::from).or(output_max);
-    let completion = match call {
-        Some(call) if operation.generates() => estimator.completion(each, answers(operation, call)),
-        Some(_) | None => 0,
+    let (completion, completion_most) = match call {
+        Some(call) if operation.generates() => {
+            let answers = answers(operation, call);
+            let least = u64::from(least(operation, call)).saturating_mul(answers);
+            let held = estimator.completion(each, answers).max(least);
+            let most = output_max.filter(|_| is_capped_at_all(operation));
+            let most = most.map(|most| most.saturating_mul(answers).max(held));
+            (held, most)
+        }
+        Some(_) | None => (0, None),
     };
     let ids = call.and_then(|call| match operation {
         Operation::Completions => call.prompts.token_ids,
@@ -59,7 +66,16 @@ pub(super) fn demand(
         completion,
         is_capped: cap.is_some(),
         is_bounded: each.is_some(),
+        completion_most,
     }
+}
+
+/// Whether a cap is of all that such a call generates: of a response, none is.
+fn is_capped_at_all(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Chat | Operation::Completions | Operation::Messages | Operation::GenerateContent
+    )
 }
 
 /// The most that a call of `bytes` can come to. Each token of a text is at least one byte of
@@ -67,10 +83,7 @@ pub(super) fn demand(
 pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Option<u64> {
     let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
     match operation {
-        Operation::Chat
-        | Operation::Completions
-        | Operation::Messages
-        | Operation::GenerateContent => demand
+        capped if is_capped_at_all(capped) => demand
             .is_bounded
             .then(|| prompt.saturating_add(demand.completion)),
         Operation::Embeddings | Operation::EmbedContent | Operation::Moderations => Some(prompt),
@@ -96,14 +109,18 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
 
 /// The most output tokens that one answer may have, where the call says so in a member that its operation
 /// has. Of the two that a chat call can have, vLLM prefers the newer and SGLang the older one, and both take 0
-/// for none; llama.cpp has `n_predict` besides, in both APIs of OpenAI.
+/// for none; llama.cpp has `n_predict` besides, in both APIs of OpenAI: alone it is no cap, because other engines know nothing of it,
+/// and beside one the greater counts.
 fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
     match operation {
         Operation::Chat => {
             let greatest = call.max_completion_tokens.max(call.max_tokens);
-            greatest.max(call.n_predict).filter(|cap| *cap > 0)
+            let said = greatest.filter(|cap| *cap > 0);
+            said.map(|cap| cap.max(call.n_predict.unwrap_or(0)))
         }
-        Operation::Completions => call.max_tokens.max(call.n_predict),
+        Operation::Completions => call
+            .max_tokens
+            .map(|cap| cap.max(call.n_predict.unwrap_or(0))),
         Operation::Messages => call.max_tokens,
         Operation::Responses | Operation::GenerateContent => call.max_output_tokens,
         Operation::Embeddings
@@ -130,9 +147,19 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
     }
 }
 
+/// What one answer may have all the same, by members that some engines obey: its least, and llama.cpp's cap where it is one.
+fn least(operation: Operation, call: &CallHead) -> u32 {
+    if !operation.usage_on_request() {
+        return 0;
+    }
+    let another = call.n_predict.filter(|cap| *cap < u32::MAX);
+    call.min_tokens.max(another).unwrap_or(0)
+}
+
 /// How many answers are generated: so many of the best ones for each prompt.
 fn answers(operation: Operation, call: &CallHead) -> u64 {
-    let each = u64::from(call.n.max(call.best_of).unwrap_or(1));
+    let most = call.n.max(call.best_of).max(call.beam_width);
+    let each = u64::from(most.unwrap_or(1));
     match operation {
         Operation::Chat | Operation::GenerateContent => each,
         Operation::Completions => each.saturating_mul(call.prompts.count),

@@ -109,7 +109,9 @@ impl Exchange {
     #[must_use]
     pub fn look_at(&self, head: &ResponseHead, s: &Snapshot) -> Option<Look> {
         match &self.stage {
-            Stage::Active(active) => active.look(head, s, self.record.backend),
+            Stage::Active(active) => {
+                active.look(head, self.record.operation, s, self.record.backend)
+            }
             Stage::Idle
             | Stage::LoggingIn
             | Stage::Identifying(_)

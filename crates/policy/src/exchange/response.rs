@@ -39,6 +39,8 @@ pub(super) enum Metering {
     Size,
     /// What it says that it costs, if it says so: an error.
     Error,
+    /// What it told of its usage before it broke, if it did: none of it was forwarded.
+    Retracted,
 }
 
 /// What is done about a response whose client has left.
@@ -63,6 +65,9 @@ pub enum Look {
     FirstBytes,
     /// A call that asks for usage was refused: where the refusal [names](names_usage) that, it is to be told of instead of the head.
     Refusal,
+    /// Google may have refused the gate's key, with the status of a bad request: where the refusal [says](names_credential) so, the head
+    /// is to have the status of a bad credential.
+    Credential,
 }
 
 /// Bytes of a refusal that are looked at.
@@ -76,17 +81,47 @@ pub fn names_usage(refusal: &[u8]) -> bool {
     NAMES.into_iter().any(has)
 }
 
+/// Whether a refusal of Google's says that the key is bad: the reason among its details. In what it quotes of a call a quotation mark
+/// stands behind a backslash.
+#[must_use]
+pub fn names_credential(refusal: &[u8]) -> bool {
+    const MEMBER: &[u8] = b"\"reason\"";
+    const REASON: &[u8] = b"\"API_KEY_INVALID\"";
+    let says = |at: usize| {
+        let named = refusal.get(at..)?.strip_prefix(MEMBER)?;
+        let value = named.trim_ascii_start().strip_prefix(b":")?;
+        value.trim_ascii_start().strip_prefix(REASON)
+    };
+    (0..refusal.len()).any(|at| says(at).is_some())
+}
+
 impl Active {
     pub(super) fn look(
         &self,
         head: &ResponseHead,
+        operation: Option<Operation>,
         s: &Snapshot,
         backend: Option<BackendId>,
     ) -> Option<Look> {
-        if !self.stream || self.left.is_some() || head.fields.count(Known::ContentEncoding) > 0 {
+        let is_google = |operation| {
+            matches!(
+                operation,
+                Operation::GenerateContent
+                    | Operation::CountContent
+                    | Operation::EmbedContent
+                    | Operation::GeminiModels
+            )
+        };
+        let may_be_credential =
+            head.status == 400 && self.asked.or(operation).is_some_and(is_google);
+        if !self.stream && !may_be_credential
+            || self.left.is_some()
+            || head.fields.count(Known::ContentEncoding) > 0
+        {
             return None;
         }
         match head.status {
+            _ if may_be_credential => Some(Look::Credential),
             200..=299 if !matches!(Content::of(head), Content::Events | Content::Frames) => {
                 Some(Look::FirstBytes)
             }
@@ -193,7 +228,12 @@ impl Running<'_> {
             // It could not be read: as if none had come.
             active.sent.set(active.sent_before.get());
         }
-        active.metering = Metering::Nothing;
+        active.metering = match active.metering {
+            Metering::Read => Metering::Retracted,
+            Metering::Nothing | Metering::Size | Metering::Error | Metering::Retracted => {
+                Metering::Nothing
+            }
+        };
         self.record.streamed = false;
         self.refuse(Refusal::Upstream(if is_malformed {
             Failure::Malformed
@@ -436,4 +476,25 @@ pub(super) fn is_charged_as_written(record: &Record, s: &Snapshot) -> bool {
     let route = record.route.and_then(|id| s.route(id));
     let listed = route.and_then(|route| route.unread.get(usize::from(nth)));
     listed.is_some_and(|listed| listed.tokens.is_some() || listed.price.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_credential;
+
+    #[test]
+    fn a_bad_key_is_told_by_the_reason_of_a_refusal_and_by_no_words_of_a_call() {
+        let google = br#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason": "API_KEY_INVALID","domain":"googleapis.com"}]}}"#;
+        assert!(names_credential(google));
+        for other in [
+            &br#"{"error":{"code":400,"message":"Unknown name \"reason\": \"API_KEY_INVALID\""}}"#
+                [..],
+            br#"{"error":{"details":[{"reason":"API_KEY_INVALID_X"}]}}"#,
+            br#"{"error":{"message":"API_KEY_INVALID"}}"#,
+            br#"{"reason""#,
+            b"",
+        ] {
+            assert!(!names_credential(other));
+        }
+    }
 }

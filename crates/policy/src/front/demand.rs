@@ -19,6 +19,8 @@ pub struct Demand {
     pub is_capped: bool,
     /// That is known: the call says it, or its route.
     pub is_bounded: bool,
+    /// The most that is believed of a report, where the route says it: no word of the call's makes it less.
+    pub completion_most: Option<u64>,
 }
 
 impl Demand {
@@ -33,6 +35,7 @@ impl Demand {
             completion: 0,
             is_capped: true,
             is_bounded: true,
+            completion_most: None,
         }
     }
 

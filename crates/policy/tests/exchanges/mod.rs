@@ -6,6 +6,7 @@
 mod apart;
 mod attempts;
 mod balancing;
+mod broken;
 mod callers;
 mod editing;
 mod kept;

@@ -214,6 +214,15 @@ fn a_call_is_held_to_the_greatest_of_the_caps_that_its_operation_has() {
             r#"{"max_tokens":1,"n_predict":-1}"#,
             Some(u64::from(u32::MAX)),
         ),
+        // llama.cpp's alone is no cap of another engine's, and what it asks for is held all the same.
+        (Chat, r#"{"n_predict":1}"#, None),
+        (Completions, r#"{"n_predict":-1}"#, None),
+        (Chat, r#"{"n_predict":5000}"#, Some(5000)),
+        (Messages, r#"{"n_predict":5000}"#, None),
+        // An answer has its least whatever caps it.
+        (Chat, r#"{"max_tokens":1,"min_tokens":5000}"#, Some(5000)),
+        (Completions, r#"{"min_tokens":5000}"#, Some(5000)),
+        (Messages, r#"{"max_tokens":1,"min_tokens":5000}"#, Some(1)),
         // Two engines take 0 in a chat call for no cap; of a completion, 0 asks for the prompt's own scores.
         (Chat, r#"{"max_tokens":0}"#, None),
         (Completions, r#"{"max_tokens":0}"#, Some(0)),
@@ -229,6 +238,10 @@ fn a_cap_counts_for_each_answer_to_each_prompt() {
         (Chat, r#""n":0"#, 100),
         (Chat, r#""best_of":4"#, 400),
         (Chat, r#""n":5,"best_of":4"#, 500),
+        (Chat, r#""beam_width":16"#, 1600),
+        (Chat, r#""n":3,"min_tokens":500"#, 1500),
+        (Completions, r#""prompt":["a","b"],"beam_width":3"#, 600),
+        (Messages, r#""beam_width":16"#, 100),
         // A chat call has no prompt of its own.
         (Chat, r#""prompt":["a","b"]"#, 100),
         (Completions, r#""prompt":"a""#, 100),

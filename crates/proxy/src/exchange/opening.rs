@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use policy::exchange::{Look, REFUSAL_BYTES, Verdict, names_usage};
+use policy::exchange::{Look, REFUSAL_BYTES, Verdict, names_credential, names_usage};
 use wire::head::Known;
 use wire::sse::{OPENING_BYTES, begins_events};
 
@@ -77,6 +77,7 @@ pub(super) async fn look<D: Downstream>(
                 .replace(Known::ContentType, b"text/event-stream");
         }
         (Look::Refusal, true, Some(head)) => return Ok(Seen::RefusedUsage(head.status)),
+        (Look::Credential, true, Some(head)) => head.status = 401,
         _ => {}
     }
     Ok(Seen::Head(Response {
@@ -95,6 +96,10 @@ fn found(look: Look, data: &[u8], is_over: bool) -> Option<bool> {
         Look::Refusal => {
             let is_end = is_over || data.len() > REFUSAL_BYTES;
             is_end.then(|| names_usage(data))
+        }
+        Look::Credential => {
+            let is_end = is_over || data.len() > REFUSAL_BYTES;
+            is_end.then(|| names_credential(data))
         }
     }
 }

@@ -4,6 +4,7 @@
 //! upstream's bytes without the one event that the gate asked for itself.
 //! Not here: where streams are split (`upstream_faults`).
 
+mod hostile;
 mod refused;
 mod reported;
 mod requested;

@@ -21,6 +21,8 @@ const BACKGROUND: usize = Name::Background as usize;
 const BEST_OF: usize = Name::BestOf as usize;
 const PROMPT: usize = Name::Prompt as usize;
 const N_PREDICT: usize = Name::NPredict as usize;
+const MIN_TOKENS: usize = Name::MinTokens as usize;
+const BEAM_WIDTH: usize = Name::BeamWidth as usize;
 
 /// Members that name what the provider keeps of earlier calls, with their place among the interests.
 pub(super) const KEPT: [(usize, &str); 3] = [
@@ -54,6 +56,8 @@ const ASKED_FOR: &[Interest] = &[
     asked(Name::BestOf, Want::Scalar),
     asked(Name::Prompt, Want::Elements),
     asked(Name::NPredict, Want::Scalar),
+    asked(Name::MinTokens, Want::Scalar),
+    asked(Name::BeamWidth, Want::Scalar),
 ];
 
 /// Names that the gate's own count of a prompt goes by. Policy reads none of them; what an engine would read
@@ -79,6 +83,10 @@ pub struct CallHead {
     pub max_output_tokens: Option<u32>,
     /// The cap that llama.cpp's server has besides; [`u32::MAX`] where it is negative, which says that there is none.
     pub n_predict: Option<u32>,
+    /// The least tokens of an answer, which vLLM and others obey.
+    pub min_tokens: Option<u32>,
+    /// How many answers TensorRT-LLM follows at once.
+    pub beam_width: Option<u32>,
     /// How many answers.
     pub n: Option<u32>,
     /// Whether a response shall be made while nobody waits for it: the member is neither null nor false.
@@ -213,6 +221,8 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         max_completion_tokens: count(found, MAX_COMPLETION_TOKENS)?,
         max_output_tokens: count(found, MAX_OUTPUT_TOKENS)?,
         n_predict: count_or_endless(found, N_PREDICT)?,
+        min_tokens: count(found, MIN_TOKENS)?,
+        beam_width: count(found, BEAM_WIDTH)?,
         n: count(found, N)?,
         background: is_set(BACKGROUND),
         keeps: keeps.map(|(_, name)| *name),

@@ -22,6 +22,8 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         max_completion_tokens: None,
         max_output_tokens: None,
         n_predict: None,
+        min_tokens: None,
+        beam_width: None,
         n: None,
         background: false,
         keeps: None,
@@ -71,6 +73,12 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         } else if is(const { name(Name::NPredict) }) {
             seen.first(13)?;
             head.n_predict = read_count(&mut reader)?;
+        } else if found.len() == SHAPE_BYTES && is(MIN_TOKENS) {
+            seen.first(14)?;
+            head.min_tokens = read_count(&mut reader)?;
+        } else if found.len() == SHAPE_BYTES && is(BEAM_WIDTH) {
+            seen.first(15)?;
+            head.beam_width = read_count(&mut reader)?;
         } else if ASKED.spelled(None, &found).is_some() {
             return None;
         } else {
@@ -93,6 +101,12 @@ fn stateful(name: &[u8]) -> Option<usize> {
         _ => None,
     }
 }
+
+const MIN_TOKENS: &str = name(Name::MinTokens);
+const BEAM_WIDTH: &str = name(Name::BeamWidth);
+/// Bytes of both names, which those of most members do not have.
+const SHAPE_BYTES: usize = MIN_TOKENS.len();
+const _: () = assert!(SHAPE_BYTES == BEAM_WIDTH.len());
 
 const BACKGROUND: &[u8] = name(Name::Background).as_bytes();
 const PREVIOUS_RESPONSE: &[u8] = KEPT[0].1.as_bytes();

@@ -23,6 +23,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::CacheRead, "cache_read_input_tokens"),
         (Name::CacheStored, "cache_creation_input_tokens"),
         (Name::CacheWrites, "cache_creation"),
+        (Name::Iterations, "iterations"),
         (Name::CacheWrite5m, "ephemeral_5m_input_tokens"),
         (Name::CacheWrite1h, "ephemeral_1h_input_tokens"),
         // `message_start` and `message_delta`.

@@ -56,6 +56,10 @@ pub(crate) enum Name {
     Prompt,
     /// The cap that llama.cpp has besides those of OpenAI, and may prefer to them.
     NPredict,
+    /// The least tokens of an answer, whatever else caps it.
+    MinTokens,
+    /// How many answers are followed at once, where an engine searches them for the best.
+    BeamWidth,
     /// The gate's own count of a prompt goes by it, and nothing else does.
     Counted,
     /// Who is behind the call, as the call itself says; read where that is asked for.
@@ -93,6 +97,8 @@ pub(crate) enum Name {
     CacheWrites,
     /// A list by how long what was written is kept.
     CacheWriteList,
+    /// A list of the goes in which a message was made, with counts of their own.
+    Iterations,
     /// Objects with counts of their own: what was read and made, and what of it is billed.
     Units,
     /// In them, beside the tokens.

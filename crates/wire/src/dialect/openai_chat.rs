@@ -14,6 +14,8 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::MaxCompletionTokens, "max_completion_tokens"),
         (Name::N, "n"),
         (Name::NPredict, "n_predict"),
+        (Name::MinTokens, "min_tokens"),
+        (Name::BeamWidth, "beam_width"),
         (Name::Counted, "messages"),
         (Name::Counted, "tools"),
         (Name::Counted, "functions"),

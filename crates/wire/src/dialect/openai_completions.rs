@@ -16,6 +16,8 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::BestOf, "best_of"),
         (Name::Prompt, "prompt"),
         (Name::NPredict, "n_predict"),
+        (Name::MinTokens, "min_tokens"),
+        (Name::BeamWidth, "beam_width"),
         (Name::User, "user"),
     ],
     reports: openai_chat::REPORTS,

@@ -55,7 +55,7 @@ impl Interest {
 }
 
 /// The most members that can be asked for.
-pub(super) const INTEREST_LIMIT: usize = 15;
+pub(super) const INTEREST_LIMIT: usize = 17;
 const NAME_LIMIT_BYTES: usize = 32;
 
 /// A list of members, with what makes most other keys cheap to pass by.
@@ -76,7 +76,7 @@ pub struct Interests {
 }
 
 /// Bit n: the interest at place n of the list.
-pub(super) type Set = u16;
+pub(super) type Set = u32;
 
 impl Interests {
     /// A list of members, each below the length and together below the number that this module allows;

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use memchr::{memchr2, memmem::Finder};
 
+use super::text::text_bytes;
 use crate::dialect::{Name, name, names};
 use crate::json::{self, Found, Interest, Interests, Kind, Member, Repeat, Want};
 use crate::usage::{Report, USAGE_LIMIT_BYTES};
@@ -54,6 +55,8 @@ static ASKED: Interests = Interests::new(&[
 pub(super) struct Event {
     /// Bytes of data, without field names and line ends; the end mark has none.
     pub(super) data_bytes: u64,
+    /// Bytes of text in it, where they were looked for.
+    pub(super) text_bytes: Option<u64>,
     /// Whether there is data that is not the end mark.
     pub(super) has_data: bool,
     pub(super) is_done: bool,
@@ -67,8 +70,8 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Reads an event; `only_line` is its one line, where that is known.
-    pub(super) fn read(bytes: &[u8], only_line: Option<&[u8]>) -> Self {
+    /// Reads an event; `only_line` is its one line, where that is known. With more bytes of data than `plain_bytes` its text is measured.
+    pub(super) fn read(bytes: &[u8], only_line: Option<&[u8]>, plain_bytes: u64) -> Self {
         let mut event = Self::default();
         let mut lines = 0_u32;
         let mut last: &[u8] = b"";
@@ -100,10 +103,19 @@ impl Event {
             };
         }
         event.has_data = true;
+        if event.data_bytes > plain_bytes {
+            event.measure(bytes);
+        }
         if USAGE_KEY.find(bytes).is_some() || ERROR_KEY.find(bytes).is_some() {
             event.decode(bytes);
         }
         event
+    }
+
+    /// Few events are this long.
+    #[cold]
+    fn measure(&mut self, event: &[u8]) {
+        self.text_bytes = Some(DataLines(event).map(text_bytes).sum());
     }
 
     /// Reads the data, if it is JSON.

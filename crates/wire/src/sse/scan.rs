@@ -10,6 +10,8 @@ use super::last::LastEvent;
 use super::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES};
 use crate::usage::{Reading, Report};
 
+/// A token of text has about so many.
+const BYTES_PER_TOKEN: u64 = 4;
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What the scanner may do to the stream.
@@ -30,6 +32,8 @@ pub struct StreamStats {
     pub is_begun_only: bool,
     /// Events with data forwarded, without the end mark.
     pub data_events: u64,
+    /// Tokens of text in them: one for each, or one for four bytes of its text where that is more.
+    pub text_tokens: u64,
     /// Bytes of data in them.
     pub data_bytes: u64,
     /// Events left out because they only report usage.
@@ -78,7 +82,18 @@ pub struct Scanner {
     opening: bool,
     /// The last event with data, as far as it is kept.
     last: LastEvent,
+    /// An event with no more bytes of data has about one token: the frame of the latest that was measured, and a token's text.
+    plain_bytes: u64,
+    /// Events that were measured before one had text.
+    measured: u32,
 }
+
+/// Bytes of text that one token may have.
+const TOKEN_BYTES_MAX: u64 = 32;
+/// Where so many events had no text the frame stays unknown, and those alone are measured that have more bytes than nearly all of one
+/// token.
+const MEASURED_MAX: u32 = 8;
+const PLAIN_BYTES: u64 = 512;
 
 impl Scanner {
     /// A scanner for one stream.
@@ -94,6 +109,8 @@ impl Scanner {
             last_withheld: false,
             opening: true,
             last: LastEvent::default(),
+            plain_bytes: 0,
+            measured: 0,
         }
     }
 
@@ -157,6 +174,7 @@ impl Scanner {
             return false;
         }
         let before = (self.boundary, self.stats, self.last_withheld, self.opening);
+        let learned = (self.plain_bytes, self.measured);
         let mut start = 0;
         let mut withheld = false;
         while let (false, Some(cut)) = (withheld, self.boundary.next(chunk, start)) {
@@ -170,6 +188,7 @@ impl Scanner {
         let passes = !withheld && start == chunk.len();
         if !passes {
             (self.boundary, self.stats, self.last_withheld, self.opening) = before;
+            (self.plain_bytes, self.measured) = learned;
         }
         passes
     }
@@ -208,19 +227,20 @@ impl Scanner {
         if length > INSPECT_LIMIT_BYTES {
             self.stats.uninspected_events += 1;
             self.stats.data_events += 1;
+            self.stats.text_tokens += 1;
             self.stats.data_bytes += length as u64;
             self.last.forget();
             return false;
         }
         let mut event = if self.event_len == 0 {
             let only_line = only_line.filter(|_| !self.opening);
-            let event = Event::read(self.without_mark(last_part), only_line);
+            let event = Event::read(self.without_mark(last_part), only_line, self.plain_bytes);
             self.last.take(&event, last_part);
             event
         } else {
             let before = self.held.len();
             self.held.extend_from_slice(last_part);
-            let event = Event::read(self.without_mark(&self.held), None);
+            let event = Event::read(self.without_mark(&self.held), None, self.plain_bytes);
             self.last.take(&event, &self.held);
             // The last part is forwarded as part of its chunk.
             self.held.truncate(before);
@@ -254,6 +274,24 @@ impl Scanner {
         } else {
             stats.data_events += u64::from(event.has_data);
             stats.data_bytes += event.data_bytes;
+            match event.text_bytes {
+                None => stats.text_tokens += u64::from(event.has_data),
+                Some(text) => self.measured(event.data_bytes, text),
+            }
+        }
+    }
+
+    /// An event of so many bytes has this much text.
+    #[cold]
+    fn measured(&mut self, data_bytes: u64, text_bytes: u64) {
+        self.stats.text_tokens += (text_bytes / BYTES_PER_TOKEN).max(1);
+        if text_bytes > 0 {
+            self.plain_bytes = data_bytes.saturating_sub(text_bytes) + TOKEN_BYTES_MAX;
+        } else if self.plain_bytes == 0 {
+            self.measured += 1;
+            if self.measured >= MEASURED_MAX {
+                self.plain_bytes = PLAIN_BYTES;
+            }
         }
     }
 

@@ -227,3 +227,52 @@ fn a_stream_has_told_its_end_by_a_mark_a_reason_or_the_name_of_its_last_event() 
         assert!(!told_end(&cut), "{cut}");
     }
 }
+
+/// A stream of events in the form of a chat, each with such a text, between its first event and its last.
+fn chat(texts: &[&str]) -> String {
+    let event = |delta: &str| {
+        format!(
+            "data: {{\"id\":\"chatcmpl-0123456789abcdef\",\"object\":\"chat.completion.chunk\",\"created\":1764350000,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{{delta}}},\"finish_reason\":null}}]}}\n\n"
+        )
+    };
+    let mut stream = event("\"role\":\"assistant\",\"content\":\"\"");
+    for text in texts {
+        stream += &event(&format!("\"content\":\"{text}\""));
+    }
+    stream + &event("") + "data: [DONE]\n\n"
+}
+
+#[test]
+fn tokens_of_a_streams_text_are_told_by_its_events_and_by_their_length() {
+    let long = "lorem ipsum dolor ".repeat(500);
+    let twenty =
+        " and so it goes with twenty of them in an event of a stream, as it may be set up to";
+    for (texts, least, most) in [
+        (&["He", "llo", " there"][..], 5, 5),
+        (&[&long], 2250, 2252),
+        (&[&long, &long], 4500, 4502),
+        (&[twenty; 30], 30 * 20, 30 * 22),
+        // One that is long among short ones.
+        (&["a", "b", &long, "c"], 2253, 2256),
+    ] {
+        let stream = chat(texts);
+        for (mode, step) in [
+            (Mode::Observe, 1),
+            (Mode::Observe, 700),
+            (Mode::Withhold, stream.len()),
+        ] {
+            let (_, stats) = scan(mode, stream.as_bytes(), step);
+            assert!(
+                (least..=most).contains(&stats.text_tokens),
+                "{} of {} events",
+                stats.text_tokens,
+                stats.data_events
+            );
+            assert_eq!(stats.data_events, texts.len() as u64 + 2);
+        }
+    }
+    let anthropic = "data: {\"type\":\"message_start\",\"message\":{\"content\":[]}}\n\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n".to_owned()
+        + &"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n".repeat(40);
+    let (_, stats) = scan(Mode::Observe, anthropic.as_bytes(), 64);
+    assert_eq!((stats.text_tokens, stats.data_events), (42, 42));
+}

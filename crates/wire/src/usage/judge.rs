@@ -136,8 +136,8 @@ impl Judge {
         }
     }
 
-    /// Adds reasoning to the completion where the engine's sum has it beside, and drops what is more than the whole
-    /// that it is part of.
+    /// Adds to the completion what the engine's sum has beside its parts: reasoning that it tells of, or, where it tells of none, what
+    /// can be nothing else. Drops what is more than the whole that it is part of.
     fn compare(&mut self, usage: &mut Usage) {
         if let (Some(prompt), Some(completion)) = (usage.prompt, usage.completion) {
             let beside = usage
@@ -146,12 +146,17 @@ impl Judge {
             if beside == Some(None) {
                 usage.total = None;
             }
+            let rest = beside.flatten().filter(|rest| *rest > 0);
             let reasoning = usage.reasoning.filter(|reasoning| *reasoning > 0);
-            if reasoning.is_some() && beside == Some(reasoning) {
-                usage.completion = Some(completion + reasoning.unwrap_or(0));
-            } else {
-                self.is_doubtful |= beside.is_some_and(|beside| beside != Some(0));
+            if let Some(rest) = rest {
+                usage.is_reasoning_on_top = reasoning == Some(rest);
+                self.is_doubtful |= !usage.is_reasoning_on_top;
+                // Reasoning within the completion says nothing of what is beside it.
+                if reasoning.is_none_or(|reasoning| reasoning > completion || reasoning == rest) {
+                    usage.completion = Some(completion + rest);
+                }
             }
+            self.is_doubtful |= beside == Some(None);
         }
         self.keep_within(&mut usage.cached, usage.prompt);
         let left = usage

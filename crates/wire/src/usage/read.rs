@@ -13,6 +13,7 @@ use std::array::from_mut;
 use super::Reading;
 use super::cache_writes::cache_writes;
 use super::count::Count;
+use super::iterations::iterations;
 use super::modality::audio;
 use crate::dialect::{Name, cohere, name, names};
 use crate::json::{Kind, Reader};
@@ -125,6 +126,7 @@ impl Report {
             searches,
             is_doubtful: _,
         } = &mut report;
+        let mut goes = None;
         let mut more = reader.open()?;
         while more {
             let name = reader.name()?;
@@ -219,11 +221,38 @@ impl Report {
                 (None, None) if is(CACHE_WRITE_LIST) => {
                     [*five_minutes, *hour] = cache_writes_of(reader)?;
                 }
+                (None, None) if is(ITERATIONS) => goes = Some(reader.value()?.1),
                 (None, None) => reader.pass()?,
             }
             more = reader.more()?;
         }
+        if let Some(goes) = goes {
+            report.take_iterations(goes);
+        }
         Some(report)
+    }
+
+    /// Has the counts of all goes of a message take the place of the sums beside them, which are not of all.
+    #[cold]
+    fn take_iterations(&mut self, list: &[u8]) {
+        let Some(all) = iterations(list) else { return };
+        let [_, input, _] = &mut self.prompt;
+        let [_, output, _] = &mut self.completion;
+        let [five_minutes, hour] = &mut self.cache_writes;
+        let [first, second] = all.cache_writes;
+        for (sum, count) in [
+            (input, all.input),
+            (output, all.output),
+            (&mut self.cache_read, all.cache_read),
+            (&mut self.cache_stored, all.cache_stored),
+            (five_minutes, first),
+            (hour, second),
+        ] {
+            if count != Count::ABSENT {
+                *sum = count;
+            }
+        }
+        self.is_doubtful |= all.is_of_another;
     }
 
     /// Whether it has a completion that can be true.
@@ -309,18 +338,19 @@ fn replace_each([first, second]: &mut [Count; 2], [later, also]: [Count; 2]) -> 
 /// Two names of one count, or those of two counts inside a details object.
 type Two = [&'static str; 2];
 
-const PROMPT_TOKENS: Four = names(Name::PromptTokens);
-const COMPLETION_TOKENS: Four = names(Name::CompletionTokens);
+pub(super) const PROMPT_TOKENS: Four = names(Name::PromptTokens);
+pub(super) const COMPLETION_TOKENS: Four = names(Name::CompletionTokens);
 const PROMPT_BESIDE: &str = name(Name::PromptBeside);
 const REASONING_BESIDE: &str = name(Name::ReasoningBeside);
 const TOTAL_TOKENS: Three = names(Name::TotalTokens);
-const CACHE_READ: Two = names(Name::CacheRead);
-const CACHE_STORED: Two = names(Name::CacheStored);
-const CACHE_WRITES: &str = name(Name::CacheWrites);
+pub(super) const CACHE_READ: Two = names(Name::CacheRead);
+pub(super) const CACHE_STORED: Two = names(Name::CacheStored);
+pub(super) const CACHE_WRITES: &str = name(Name::CacheWrites);
 const CACHE_WRITE_LIST: &str = name(Name::CacheWriteList);
 const PROMPT_DETAILS: Three = names(Name::PromptDetails);
 const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
 
+const ITERATIONS: &str = name(Name::Iterations);
 const UNITS: Two = names(Name::Units);
 
 const PROMPT_MODALITIES: &str = name(Name::PromptModalities);
@@ -344,7 +374,7 @@ const OF_UNITS: Three = [
     cohere::OUTPUT_TOKENS,
     name(Name::SearchUnits),
 ];
-const WRITES: Three = [name(Name::CacheWrite5m), name(Name::CacheWrite1h), ""];
+pub(super) const WRITES: Three = [name(Name::CacheWrite5m), name(Name::CacheWrite1h), ""];
 
 /// Reads a list of counts for what it says of sound. `None` where the text is not JSON.
 fn audio_of(reader: &mut Reader<'_>) -> Option<Count> {
@@ -367,7 +397,7 @@ fn cache_writes_of(reader: &mut Reader<'_>) -> Option<[Count; 2]> {
 }
 
 /// Reads details; those that are no object are impossible. `None` where the text is not JSON.
-fn details_of(reader: &mut Reader<'_>, names: Three) -> Option<[Count; 3]> {
+pub(super) fn details_of(reader: &mut Reader<'_>, names: Three) -> Option<[Count; 3]> {
     match reader.kind()? {
         Kind::Object => {}
         Kind::Null => return reader.value().map(|_| [Count::ABSENT; 3]),

@@ -300,11 +300,23 @@ fn reasoning_that_the_total_has_beside_the_completion_is_added_to_it() {
         ),
         (
             r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":316,"completion_tokens_details":{"reasoning_tokens":300}}"#,
-            5,
+            306,
+            true,
+        ),
+        // What is beside both sums and not told of can be nothing else.
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":315}"#,
+            305,
             true,
         ),
         (
-            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":315}"#,
+            r#"{"prompt_tokens":1000,"completion_tokens":500,"total_tokens":25000}"#,
+            24_000,
+            true,
+        ),
+        // Of reasoning that is within the completion, nothing is beside it.
+        (
+            r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":99,"completion_tokens_details":{"reasoning_tokens":3}}"#,
             5,
             true,
         ),
@@ -689,4 +701,46 @@ fn what_amazon_reports_means_what_anthropic_does_and_has_its_writes_in_a_list() 
             "{list}"
         );
     }
+}
+
+#[test]
+fn goes_of_a_message_that_are_told_of_apart_are_added_up_in_place_of_its_sums() {
+    let compacted = r#"{"input_tokens":23000,"output_tokens":1000,"cache_read_input_tokens":0,"iterations":[{"type":"compaction","input_tokens":180000,"output_tokens":3500,"cache_read_input_tokens":70},{"type":"message","input_tokens":23000,"output_tokens":1000,"cache_read_input_tokens":0}]}"#;
+    let advised = r#"{"iterations":[{"type":"message","input_tokens":412,"output_tokens":89}, {"type":"advisor_message","model":"another","input_tokens":200000,"output_tokens":1612} ,{"type":"message","input_tokens":1348,"output_tokens":442,"cache_creation_input_tokens":7,"cache_creation":{"ephemeral_5m_input_tokens":3,"ephemeral_1h_input_tokens":4}}],"input_tokens":412,"output_tokens":531}"#;
+    let plain = r#"{"input_tokens":7,"output_tokens":5,"iterations":ITERATIONS}"#;
+    let single = plain.replace(
+        "ITERATIONS",
+        r#"[{"type":"message","input_tokens":7,"output_tokens":5}]"#,
+    );
+    for (report, prompt, completion, doubtful) in [
+        (compacted, 203_070, 4_500, false),
+        (advised, 201_767, 2_143, true),
+        (&single, 7, 5, false),
+        (&plain.replace("ITERATIONS", "null"), 7, 5, false),
+        (&plain.replace("ITERATIONS", "[]"), 7, 5, false),
+        (
+            &plain.replace("ITERATIONS", r#"[{"input_tokens":9}]"#),
+            7,
+            5,
+            false,
+        ),
+    ] {
+        let usage = valid(report);
+        assert_eq!(
+            (usage.prompt, usage.completion, usage.doubtful),
+            (Some(prompt), Some(completion), doubtful),
+            "{report}"
+        );
+    }
+    let stream = reported(&[r#"{"input_tokens":23000,"output_tokens":1}"#, compacted]);
+    assert_eq!(
+        (stream.prompt, stream.completion),
+        (Some(203_070), Some(4_500))
+    );
+    assert_eq!(stream.cached, Some(70));
+    let writes = valid(advised);
+    assert_eq!(
+        (writes.cache_write_5m, writes.cache_write_1h),
+        (Some(3), Some(4))
+    );
 }
