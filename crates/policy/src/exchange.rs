@@ -47,7 +47,7 @@ pub use self::charged::{Finished, certain};
 use self::ending::Ending;
 use self::placing::Placing;
 use self::reading::{Identifying, Reading};
-pub use self::request::AttemptRequest;
+pub use self::request::{AttemptRequest, Filtering, Passed};
 use self::response::{Disconnected, Metering};
 pub use self::response::{Look, REFUSAL_BYTES, names_credential, names_usage};
 pub use self::timing::Timing;
@@ -182,8 +182,20 @@ struct Active {
 struct Unsaid {
     /// What of it.
     what: Box<str>,
+    /// It names what the upstream keeps for an account that others use.
+    is_of_account: bool,
     /// The prompt whose count it asks for, and who would be sent it.
     prompt: Option<(filter::Prompt, BackendId)>,
+}
+
+impl Unsaid {
+    fn refusal(self) -> Refusal {
+        let at = self.what;
+        match self.is_of_account {
+            true => Refusal::SharedAddress { at },
+            false => Refusal::Unfit { what: at },
+        }
+    }
 }
 
 /// How far an admitted call has come.

@@ -120,6 +120,15 @@ pub enum Refusal {
         /// The member.
         member: &'static str,
     },
+    /// An address that the upstream reads with the rights of its account, which others use.
+    #[error(
+        "the address at {at} is one that the upstream reads with the rights of its account, and other workloads use that account too; send the \
+         bytes themselves, or have a route of this workload use a backend with a `credential` that no other workload's routes use"
+    )]
+    SharedAddress {
+        /// Where in the body.
+        at: Box<str>,
+    },
     /// The path does not take this method.
     #[error("method not allowed here; use {allow}")]
     Method {
@@ -414,6 +423,11 @@ pub enum Refusal {
     UpstreamFormat,
 
     // Ours.
+    /// The bound of what was made of answers and is not taken yet.
+    #[error(
+        "too much of translated answers waits for clients that do not take them; try again shortly"
+    )]
+    AnswersUntaken,
     /// The gate is at a bound.
     #[error("the gateway is at capacity; try again shortly")]
     Overloaded,

@@ -7,6 +7,7 @@
 mod active;
 mod ask;
 mod attempt;
+mod beside;
 mod body;
 mod mirror;
 mod opening;

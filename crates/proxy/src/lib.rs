@@ -8,6 +8,7 @@
 //! Not here: decisions (`policy`), metrics and logs (`telemetry`), files and signals (`tollgate`).
 
 mod acceptor;
+mod beside;
 mod buffer;
 mod client;
 mod clock;

@@ -17,6 +17,7 @@ use policy::trace::Sampling;
 use policy::usage_ledger::UsageLedger;
 use tokio::sync::Notify;
 
+use crate::beside::Places;
 use crate::buffer::Buffers;
 use crate::clock::Clock;
 use crate::connections::Connections;
@@ -25,6 +26,9 @@ use crate::timers::Timers;
 use crate::upstream::pool::Pool;
 use crate::why;
 use crate::worker_snapshot::WorkerSnapshot;
+
+/// Most bytes made of answers that wait for their clients, of all exchanges of a worker.
+const UNTAKEN_BYTES_MAX: usize = 128 << 20;
 
 /// What the tasks of one worker share.
 pub(crate) struct Worker {
@@ -40,6 +44,8 @@ pub(crate) struct Worker {
     /// Whether there is counting.
     pub(crate) counts: bool,
     load: Load,
+    /// Where what takes long is done.
+    pub(crate) beside: Places,
     /// Copies of calls that are on their way to mirrors.
     pub(crate) mirrors: Cell<usize>,
     draining: Cell<bool>,
@@ -57,6 +63,8 @@ struct Load {
     reading_on: Cell<usize>,
     /// Bytes of request bodies that are kept, and how many the gauge was told of.
     bodies: Cell<usize>,
+    /// Bytes made of answers that their clients have not taken yet.
+    untaken: Cell<usize>,
     bodies_told: Cell<i64>,
 }
 
@@ -84,6 +92,7 @@ impl Worker {
             counts: ports.counting.is_some(),
             counting: RefCell::new(ports.counting),
             load: Load::default(),
+            beside: Places::default(),
             mirrors: Cell::new(0),
             draining: Cell::new(false),
             stopped: Cell::new(false),
@@ -182,11 +191,32 @@ impl Worker {
         has_room
     }
 
+    /// Whether it keeps no other bodies than these bytes of them.
+    pub(crate) fn keeps_only(&self, bytes: usize) -> bool {
+        self.load.bodies.get() == bytes
+    }
+
     /// Gives back what [`Worker::keep_body`] gave.
     #[inline]
     pub(crate) fn drop_body(&self, bytes: usize) {
         let bodies = &self.load.bodies;
         bodies.set(bodies.get().saturating_sub(bytes));
+    }
+
+    /// Room for so many more bytes made of an answer, until its client takes them; false where there is none.
+    pub(crate) fn keep_made(&self, bytes: usize) -> bool {
+        let untaken = self.load.untaken.get() + bytes;
+        let has_room = untaken <= UNTAKEN_BYTES_MAX;
+        if has_room {
+            self.load.untaken.set(untaken);
+        }
+        has_room
+    }
+
+    /// Gives back what [`Worker::keep_made`] gave.
+    pub(crate) fn drop_made(&self, bytes: usize) {
+        let untaken = &self.load.untaken;
+        untaken.set(untaken.get().saturating_sub(bytes));
     }
 
     /// Counts a connection that is refused or closed at a bound.

@@ -30,6 +30,11 @@ impl Fault {
         self
     }
 
+    /// Where it stands.
+    pub(crate) fn path(self) -> String {
+        self.path
+    }
+
     /// It stands in the item of this number.
     pub(crate) fn item(self, nth: usize) -> Self {
         self.within(&format!("[{nth}]"))
@@ -42,6 +47,6 @@ impl From<Fault> for Unfit {
             true => fault.says,
             false => format!("{}: {}", fault.path, fault.says),
         };
-        Self { what: what.into() }
+        Self::new(what)
     }
 }

@@ -16,12 +16,14 @@ use wire::head::ResponseHead;
 use wire::sse::DataReader;
 
 use crate::answer::{Asked, Error, Event, Reader, Writer};
+use crate::bound;
 use crate::calls::Calls;
 use crate::dialect::Dialect;
 use crate::embeddings;
 use crate::fault::Fault;
 use crate::json::Json;
 use crate::raw::Raw;
+use crate::stored;
 
 /// Of an error's document no more is read.
 const ERROR_BYTES: usize = 64 * 1024;
@@ -86,6 +88,7 @@ impl Filter for Translation {
         let is_counted = self.has(asked).is_none() && target.operation() == Operation::Chat;
         let client = Dialect::asking_for_count(asked).filter(|_| is_counted)?;
         let body = body_of(request);
+        bound::check(&body).ok()?;
         let raw = client.prompt_asked(Raw::read(&body)?)?;
         let prepared = client.prepare(raw).ok()?;
         let call = client.read_prompt(raw, &prepared, request).ok()?;
@@ -112,13 +115,17 @@ impl Filter for Translation {
                 "the backend speaks {speaks}, which has no {} to translate to",
                 asked.as_str()
             );
-            return Err(Unfit { what: what.into() });
+            return Err(Unfit::new(what));
         };
         let body = body_of(request);
+        bound::check(&body)?;
         // What stands in it is read once, where it is taken apart.
         let raw = Raw::unread(&body).ok_or_else(|| Fault::new("the body is no JSON object"))?;
         let prepared = client.prepare(raw)?;
         let mut call = client.read_call(raw, &prepared, request)?;
+        if request.shares_account {
+            stored::check(&call, target)?;
+        }
         let answering = Translated {
             client,
             backend: target,
@@ -152,6 +159,7 @@ fn put(mut made: Request, request: &mut Request) {
 /// Embeddings of OpenAI's at a backend of another API.
 fn embed(backend: Dialect, request: &mut Request) -> Result<Box<dyn Answering>, Unfit> {
     let body = body_of(request);
+    bound::check(&body)?;
     let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
     let call = embeddings::read(raw)?;
     let mut made = Request::default();

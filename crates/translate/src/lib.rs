@@ -13,6 +13,7 @@ mod anthropic;
 mod azure;
 mod base64;
 mod bedrock;
+mod bound;
 mod call;
 mod calls;
 mod cohere;
@@ -26,6 +27,7 @@ mod openai;
 mod raw;
 mod report;
 mod responses;
+mod stored;
 
 pub use dialect::Dialect;
 pub use filter::Translation;

@@ -25,6 +25,7 @@ pub use going_on::GoingOn;
 pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};
+pub use stored::{Inside, address};
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,8 @@ pub struct Request {
     pub body: Vec<Bytes>,
     /// Members of the client's body that are not said on, where their documentation allows that.
     pub dropped: Vec<&'static str>,
+    /// Other workloads use the upstream's account: what it keeps must not be named.
+    pub shares_account: bool,
     /// Where the response is kept, if its filter makes one that can be.
     pub keeping: Option<Keeping>,
 }
@@ -92,6 +94,19 @@ pub trait Keeper: Debug + Send + Sync {
 pub struct Unfit {
     /// What cannot be said, for the client: a member of its body, say.
     pub what: Cow<'static, str>,
+    /// It could be said, and would name what the upstream keeps for an account that others use too. Where in the body stands in `what`.
+    pub is_of_account: bool,
+}
+
+impl Unfit {
+    /// That this cannot be said.
+    #[must_use]
+    pub fn new(what: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            what: what.into(),
+            is_of_account: false,
+        }
+    }
 }
 
 /// What kind of body a message has.
@@ -193,7 +208,7 @@ pub trait Filter: Debug + Send + Sync {
 pub type Prompt = (Operation, Vec<Bytes>);
 
 /// What an attempt's request leaves behind for its response.
-pub trait Answering: Debug {
+pub trait Answering: Debug + Send {
     /// What filters the response that begins with this head, where it is filtered. `content` is what comes: the upstream's, or what
     /// the filter before this one makes of it. `unix_s` is the time.
     fn response(
@@ -213,6 +228,8 @@ pub enum Stop {
     Refused(&'static str),
     /// There is no room for what has to be kept of it.
     NoRoom,
+    /// There is no room for what was made of it until its client takes it.
+    Untaken,
 }
 
 /// Filters one response while it passes.

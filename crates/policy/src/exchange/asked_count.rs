@@ -18,7 +18,7 @@ impl Running<'_> {
     pub(super) fn count_or_refuse(&mut self, mut unsaid: Box<Unsaid>, env: &Env<'_>) -> Verdict {
         let question = self.prompt_question(&mut unsaid, env.snapshot);
         match question {
-            None => self.refuse(Refusal::Unfit { what: unsaid.what }),
+            None => self.refuse(unsaid.refusal()),
             Some(question) => {
                 self.call.unfit = Some(unsaid);
                 self.call.phase = Phase::Counting;
@@ -64,6 +64,6 @@ impl Running<'_> {
     #[cold]
     pub(super) fn uncounted(&mut self) -> Verdict {
         let unsaid = self.call.unfit.take().unwrap_or_default();
-        self.refuse(Refusal::Unfit { what: unsaid.what })
+        self.refuse(unsaid.refusal())
     }
 }

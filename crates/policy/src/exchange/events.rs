@@ -131,9 +131,12 @@ impl Exchange {
     #[cold]
     pub fn unfit(&mut self, unfit: Unfit, env: &mut Env<'_>) -> Verdict {
         if let Some(call) = self.running() {
-            let what = unfit.what.into();
             let prompt = call.call.unfit.take().and_then(|before| before.prompt);
-            call.call.unfit = Some(Box::new(Unsaid { what, prompt }));
+            call.call.unfit = Some(Box::new(Unsaid {
+                what: unfit.what.into(),
+                is_of_account: unfit.is_of_account,
+                prompt,
+            }));
         }
         self.attempt_failed(Failure::Untranslatable.into(), env)
     }
@@ -145,6 +148,10 @@ impl Exchange {
             Stop::Malformed => self.response_broke(is_retracted, true),
             Stop::NoRoom => {
                 let judged = self.of_a_call(|call| Ok(call.response_without_room(is_retracted)));
+                self.or_refuse(judged)
+            }
+            Stop::Untaken => {
+                let judged = self.of_a_call(|call| Ok(call.response_untaken(is_retracted)));
                 self.or_refuse(judged)
             }
             Stop::Refused(code) => {

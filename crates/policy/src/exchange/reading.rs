@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::call::CallHead;
+use wire::call::{CallHead, Inside};
 use wire::head::RequestHead;
 use wire::meter::Form;
 
@@ -57,6 +57,8 @@ pub(super) struct Reading {
     awaits_continue: bool,
     /// It is asked whether the call may be made.
     pub(super) is_asking: bool,
+    /// Its body was looked into for what the upstream keeps.
+    is_looked_into: bool,
 }
 
 /// Whether a call is of a gate with listeners that answers for every host and says nothing of pages, and is none of the gate's own
@@ -210,6 +212,7 @@ impl Exchange {
             has_looked: false,
             awaits_continue,
             is_asking: authorizer.is_some(),
+            is_looked_into: false,
         });
         if let Some(authorizer) = authorizer {
             return Ok(asking::asked(authorizer));
@@ -274,6 +277,20 @@ impl Exchange {
         })
     }
 
+    /// The look inside of a long body, for whoever has the time: what it finds is the call's to keep. It is not done again.
+    #[cold]
+    pub fn look_inside(&mut self, call: &mut CallHead, s: &Snapshot) -> Option<Inside> {
+        let Stage::Reading(reading) = &mut self.stage else {
+            return None;
+        };
+        let workload = s.workload(reading.opened.workload)?;
+        if !workload.shares_account {
+            return None;
+        }
+        reading.is_looked_into = true;
+        call.inside(reading.opened.operation)
+    }
+
     pub(super) fn body_end(
         &mut self,
         head: &RequestHead,
@@ -281,13 +298,19 @@ impl Exchange {
         body: &[Bytes],
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
-        let Stage::Reading(Reading { opened, .. }) = self.stage else {
+        let Stage::Reading(Reading {
+            opened,
+            is_looked_into,
+            ..
+        }) = self.stage
+        else {
             return Err(OUT_OF_ORDER);
         };
         self.stage = Stage::Idle;
         let s = env.snapshot;
         let workload = s.workload(opened.workload);
         if let Some(call) = &mut call
+            && !is_looked_into
             && workload.is_some_and(|workload| workload.shares_account)
         {
             call.look_inside(opened.operation, body);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wire::dialect::below_root;
 use wire::dialect::gemini::{Listed, Named};
-use wire::filter::{self, Answering, Filter, Keeping, Manner, Unfit};
+use wire::filter::{self, Answering, Filter, Manner, Unfit};
 use wire::head::{Known, Method, RequestHead};
 
 use super::attempting::filters;
@@ -71,15 +71,94 @@ impl Exchange {
         if first.is_empty() && last.is_empty() {
             return Ok(None);
         }
-        let mut prompt = None;
+        let Some((asked, request)) = self.asking(head, s, body) else {
+            return Ok(None);
+        };
         let filters = first.iter().chain(last);
-        let keeping = match (self.record.operation, &s.responses) {
-            (Some(Operation::Responses), Some(_)) => {
-                kept::keeping(&self.record, self.continued.as_deref(), body, s)
+        self.take_filtered(pass(asked, request, filters))
+    }
+
+    /// The same, to be done by whoever has the time and told by [`take_filtered`](Self::take_filtered), where any filter applies.
+    #[cold]
+    #[must_use]
+    pub fn filtering(&self, head: &RequestHead, s: &Snapshot, body: &[Bytes]) -> Option<Filtering> {
+        let [first, last] = filters(&self.record, s);
+        let filters: Vec<_> = first.iter().chain(last).cloned().collect();
+        let mut asked = self.record.operation?;
+        let mut is_filtered = false;
+        for filter in &filters {
+            if filter.applies(asked) {
+                is_filtered = true;
+                asked = filter.operation(asked);
+            }
+        }
+        let (asked, request) = self.asking(head, s, body).filter(|_| is_filtered)?;
+        Some(Filtering {
+            asked,
+            request,
+            filters,
+        })
+    }
+
+    /// The request as its first filter gets it.
+    #[cold]
+    fn asking(
+        &self,
+        head: &RequestHead,
+        s: &Snapshot,
+        body: &[Bytes],
+    ) -> Option<(Operation, Box<filter::Request>)> {
+        let record = &self.record;
+        let asked = record.operation?;
+        let keeping = match (asked, &s.responses) {
+            (Operation::Responses, Some(_)) => {
+                kept::keeping(record, self.continued.as_deref(), body, s)
             }
             _ => None,
         };
-        let passed = pass(&self.record, head, s, filters, (body, keeping), &mut prompt);
+        let backend = record.backend.and_then(|id| s.backend(id));
+        let named = match asked.is_named_by_path() {
+            true => Named::of(head.path()),
+            false => None,
+        };
+        let below = match (&named, asked) {
+            (Some(named), _) => Some(named.below),
+            (None, Operation::GeminiModels) => gemini_listed(head),
+            (None, form) if form.is_form() => Some(below_root(head.path())),
+            (None, _) => None,
+        };
+        let request = Box::new(filter::Request {
+            model: record.model_sent.as_ref().map(|model| {
+                let name = backend.map_or(&**model, |backend| backend.model_name(model));
+                match std::ptr::eq(name, &**model) {
+                    true => Arc::clone(model),
+                    false => name.into(),
+                }
+            }),
+            below: below.unwrap_or_default().into(),
+            manner: named
+                .as_ref()
+                .map_or_else(Manner::default, |named| named.manner(head.query())),
+            body: body.to_vec(),
+            shares_account: record
+                .route
+                .and_then(|id| s.route(id))
+                .is_none_or(|route| !route.is_exclusive),
+            keeping,
+            ..filter::Request::default()
+        });
+        Some((asked, request))
+    }
+
+    /// What came of the filters.
+    ///
+    /// # Errors
+    /// A filter cannot say it.
+    pub fn take_filtered(&mut self, passed: Passed) -> Result<Option<Box<filter::Request>>, Unfit> {
+        let Passed {
+            result: passed,
+            to_count: prompt,
+        } = passed;
         if let (Some(prompt), Stage::Active(active)) = (prompt, &mut self.stage) {
             let unsaid = active.unfit.get_or_insert_default();
             unsaid.prompt = unsaid
@@ -104,48 +183,39 @@ impl Exchange {
     }
 }
 
-/// A request as filters made it, and what they left for its response.
-type Passed = (Box<filter::Request>, Vec<Box<dyn Answering>>);
+/// A request on its way through filters, which take as long as its body is: for whoever has the time.
+#[derive(Debug)]
+pub struct Filtering {
+    asked: Operation,
+    request: Box<filter::Request>,
+    filters: Vec<Arc<dyn Filter>>,
+}
+
+impl Filtering {
+    /// Passes it through them.
+    #[must_use]
+    pub fn run(self) -> Passed {
+        pass(self.asked, self.request, self.filters.iter())
+    }
+}
+
+/// What came of a request's way through filters.
+#[derive(Debug)]
+pub struct Passed {
+    /// The request as they made it, where any applies, and what they left for its response.
+    result: Result<Option<Made>, Unfit>,
+    /// The prompt whose count it asks for.
+    to_count: Option<filter::Prompt>,
+}
+
+type Made = (Box<filter::Request>, Vec<Box<dyn Answering>>);
 
 #[cold]
 fn pass<'f>(
-    record: &Record,
-    head: &RequestHead,
-    s: &Snapshot,
+    mut asked: Operation,
+    mut request: Box<filter::Request>,
     filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
-    (body, keeping): (&[Bytes], Option<Keeping>),
-    to_count: &mut Option<filter::Prompt>,
-) -> Result<Option<Passed>, Unfit> {
-    let Some(mut asked) = record.operation else {
-        return Ok(None);
-    };
-    let backend = record.backend.and_then(|id| s.backend(id));
-    let named = match asked.is_named_by_path() {
-        true => Named::of(head.path()),
-        false => None,
-    };
-    let below = match (&named, asked) {
-        (Some(named), _) => Some(named.below),
-        (None, Operation::GeminiModels) => gemini_listed(head),
-        (None, form) if form.is_form() => Some(below_root(head.path())),
-        (None, _) => None,
-    };
-    let mut request = Box::new(filter::Request {
-        model: record.model_sent.as_ref().map(|model| {
-            let name = backend.map_or(&**model, |backend| backend.model_name(model));
-            match std::ptr::eq(name, &**model) {
-                true => Arc::clone(model),
-                false => name.into(),
-            }
-        }),
-        below: below.unwrap_or_default().into(),
-        manner: named
-            .as_ref()
-            .map_or_else(Manner::default, |named| named.manner(head.query())),
-        body: body.to_vec(),
-        keeping,
-        ..filter::Request::default()
-    });
+) -> Passed {
     let mut answering = Vec::new();
     let mut is_filtered = false;
     for filter in filters {
@@ -156,13 +226,18 @@ fn pass<'f>(
         match filter.request(asked, &mut request) {
             Ok(left) => answering.extend(left),
             Err(unfit) => {
-                *to_count = filter.prompt_to_count(asked, &request);
-                return Err(unfit);
+                return Passed {
+                    to_count: filter.prompt_to_count(asked, &request),
+                    result: Err(unfit),
+                };
             }
         }
         asked = filter.operation(asked);
     }
-    Ok(is_filtered.then_some((request, answering)))
+    Passed {
+        result: Ok(is_filtered.then_some((request, answering))),
+        to_count: None,
+    }
 }
 
 /// The model that a backend is asked for, where the call names one.

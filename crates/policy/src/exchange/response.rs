@@ -257,7 +257,16 @@ impl Running<'_> {
     /// There is no room for what has to be kept of it.
     #[cold]
     pub(super) fn response_without_room(&mut self, is_retracted: bool) -> Verdict {
-        let refusal = Refusal::Overloaded;
+        self.response_dropped(Refusal::Overloaded, is_retracted)
+    }
+
+    /// Too much was made of other answers that nobody takes.
+    #[cold]
+    pub(super) fn response_untaken(&mut self, is_retracted: bool) -> Verdict {
+        self.response_dropped(Refusal::AnswersUntaken, is_retracted)
+    }
+
+    fn response_dropped(&mut self, refusal: Refusal, is_retracted: bool) -> Verdict {
         if is_retracted {
             self.record.streamed = false;
             return self.refuse(refusal);

@@ -47,7 +47,9 @@ impl Refusal {
             Self::RouteNotFound { .. } => (404, invalid, "route_not_found"),
             Self::NoCharge { .. } => (403, "permission_error", "operation_not_charged"),
             Self::Background => (400, invalid, "background_not_served"),
-            Self::SharedAccount { .. } => (400, invalid, "account_shared"),
+            Self::SharedAccount { .. } | Self::SharedAddress { .. } => {
+                (400, invalid, "account_shared")
+            }
             Self::ResponseGone => (400, invalid, "previous_response_not_found"),
             Self::ResponseNotFound => (404, invalid, "response_not_found"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
@@ -107,6 +109,7 @@ impl Refusal {
             }
             Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
+            Self::AnswersUntaken => (503, "server_error", "answers_untaken"),
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
             Self::RouteClosed => (500, "server_error", "route_closed"),
@@ -137,6 +140,7 @@ impl Refusal {
                 | Self::UpstreamBusy { wait, .. }
                 | Self::CredentialFailures { wait } => Some(*wait),
                 Self::Overloaded
+                | Self::AnswersUntaken
                 | Self::LedgerUnavailable
                 | Self::AuthorizerUnavailable
                 | Self::IdentityUnavailable

@@ -112,6 +112,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::SharedAccount {
             member: "previous_response_id",
         },
+        Refusal::SharedAddress {
+            at: "messages[0].content[1]".into(),
+        },
         Refusal::Method { allow: "GET, HEAD" },
         Refusal::HostNotAllowed,
         Refusal::OriginNotAllowed,
@@ -204,6 +207,7 @@ fn every_refusal() -> Vec<Refusal> {
             code: "filter_held_back_too_much",
         },
         Refusal::UpstreamFormat,
+        Refusal::AnswersUntaken,
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
         Refusal::RouteClosed,
@@ -254,6 +258,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::ResponseGone => "ResponseGone",
         Refusal::ResponseNotFound => "ResponseNotFound",
         Refusal::SharedAccount { .. } => "SharedAccount",
+        Refusal::SharedAddress { .. } => "SharedAddress",
         Refusal::Method { .. } => "Method",
         Refusal::HostNotAllowed => "HostNotAllowed",
         Refusal::OriginNotAllowed => "OriginNotAllowed",
@@ -283,6 +288,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Unfit { .. } => "Unfit",
         Refusal::Filtered { .. } => "Filtered",
         Refusal::UpstreamFormat => "UpstreamFormat",
+        Refusal::AnswersUntaken => "AnswersUntaken",
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",
         Refusal::RouteClosed => "RouteClosed",
@@ -380,6 +386,7 @@ fn only_what_time_heals_says_when_to_try_again() {
             Refusal::Limited { .. }
                 | Refusal::UpstreamBusy { .. }
                 | Refusal::Overloaded
+                | Refusal::AnswersUntaken
                 | Refusal::LedgerUnavailable
                 | Refusal::AuthorizerUnavailable
                 | Refusal::CredentialFailures { .. }

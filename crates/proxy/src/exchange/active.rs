@@ -43,6 +43,8 @@ pub(crate) struct OnWorker {
     pub(super) reading_on: Option<Box<ReadingOn>>,
     /// Bytes of the request's body that are kept.
     kept: usize,
+    /// Of these, what filters made of it for the attempt under way.
+    made: usize,
     /// The attempt under way, or the last one, needs the body no more.
     pub(super) is_body_sent: bool,
 }
@@ -75,6 +77,7 @@ impl OnWorker {
     /// The request's body is kept no longer.
     #[inline]
     fn drop_body(&mut self) {
+        self.made = 0;
         self.worker.drop_body(std::mem::take(&mut self.kept));
     }
 }
@@ -187,6 +190,7 @@ impl ActiveExchange {
             view,
             reading_on: None,
             kept: 0,
+            made: 0,
             is_body_sent: false,
         };
         Self(Hosted::begin(host, head, peer, worker.clock.arrival()))
@@ -223,6 +227,31 @@ impl ActiveExchange {
         let has_room = host.worker.keep_body(bytes, bound);
         if has_room {
             host.kept += bytes;
+        }
+        has_room
+    }
+
+    /// Keeps what filters made of the request's body in place of what they made before; false where there is no room. For the one body
+    /// that a worker keeps there is always some.
+    #[cold]
+    pub(super) fn keep_made(&mut self, made: &[Bytes], of: &[Bytes]) -> bool {
+        let before = std::mem::take(&mut self.host.made);
+        self.drop_kept(before);
+        // A body that passes as it came is the same bytes.
+        let passes = |made: &Bytes| of.iter().any(|piece| piece.as_ptr() == made.as_ptr());
+        if made.first().is_none_or(passes) {
+            return true;
+        }
+        let bytes = made.iter().map(Bytes::len).sum();
+        let host = &mut self.host;
+        let bound = match host.worker.keeps_only(host.kept) {
+            true => usize::MAX,
+            false => host.view.snapshot().bounds.bodies_bytes,
+        };
+        let has_room = host.worker.keep_body(bytes, bound);
+        if has_room {
+            host.kept += bytes;
+            host.made = bytes;
         }
         has_room
     }

@@ -19,7 +19,9 @@ use wire::head::RequestHead;
 use wire::meter::Meter;
 
 use super::active::ActiveExchange;
+use super::beside;
 use super::opening::{self, Seen};
+use crate::beside::is_long;
 use crate::buffer::Buffers;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
@@ -57,10 +59,27 @@ pub(super) async fn run<D: Downstream>(
         edited = apply(body, &plan.edits);
         body = &edited;
     }
-    let filtered = match active.exchange.filtered(head, view.snapshot(), body) {
+    let filtering = match is_long(body) {
+        true => active.exchange.filtering(head, view.snapshot(), body),
+        false => None,
+    };
+    let filtered = match filtering {
+        None => active.exchange.filtered(head, view.snapshot(), body),
+        // Boxed: rare, and its state would make every exchange larger.
+        Some(filtering) => match Box::pin(beside::filter(active, filtering, client)).await {
+            Ok(passed) => active.exchange.take_filtered(passed),
+            Err(verdict) => return verdict,
+        },
+    };
+    let filtered = match filtered {
         Ok(filtered) => filtered,
         Err(unfit) => return active.tell(|exchange, env| exchange.unfit(unfit, env)),
     };
+    if let Some(filtered) = &filtered
+        && !active.keep_made(&filtered.body, body)
+    {
+        return active.refuse_unread(Refusal::Overloaded);
+    }
     let to = pool.names.turn();
     let kept = if plan.may_reuse {
         reuse(pool, to)

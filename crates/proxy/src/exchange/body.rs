@@ -18,6 +18,8 @@ use wire::head::RequestHead;
 
 use self::coded::Coded;
 use super::active::ActiveExchange;
+use super::beside;
+use crate::beside::is_long;
 use crate::client::{BodyFault, Downstream};
 use crate::deadline::Deadline;
 use crate::stint::{STINT_BYTES, Stint};
@@ -111,26 +113,28 @@ pub(super) async fn read<D: Downstream>(
     *body = rope.into_pieces();
     let call = scanner.as_mut().map(CallScanner::finish);
     match call.transpose() {
-        Ok(Some(call)) if call.goes_on() => made_whole(active, head, call, body),
+        // Boxed: rare, and its state would make every exchange larger.
+        Ok(Some(call)) if call.goes_on() => {
+            Box::pin(made_whole(active, head, call, body, client)).await
+        }
+        Ok(Some(call)) if is_long(body) => Box::pin(ended(active, head, call, body, client)).await,
         Ok(call) => active.tell(|exchange, env| exchange.end_body(head, call, body, env)),
         Err(fault) => active.refuse_unread(Refusal::Call(fault)),
     }
 }
 
 /// A call that goes on from an earlier response, which the gate may keep: it is made whole, and read again.
-#[cold]
-fn made_whole(
+async fn made_whole<D: Downstream>(
     active: &mut ActiveExchange,
     head: &RequestHead,
     call: &mut CallHead,
     body: &mut Vec<Bytes>,
+    client: &mut D,
 ) -> Verdict {
     let view = Rc::clone(active.view());
     let whole = match active.exchange.made_whole(call, body, view.snapshot()) {
         Ok(Some(whole)) => whole,
-        Ok(None) => {
-            return active.tell(|exchange, env| exchange.end_body(head, Some(call), body, env));
-        }
+        Ok(None) => return ended(active, head, call, body, client).await,
         Err(refusal) => return active.refuse_unread(refusal),
     };
     let before: usize = body.iter().map(Bytes::len).sum();
@@ -138,12 +142,28 @@ fn made_whole(
         return active.refuse_unread(Refusal::Overloaded);
     }
     let mut scanner = active.exchange.scanner(head).unwrap_or_default();
-    let read = scanner.push(&whole);
+    let read = scan(&mut scanner, &whole, &mut Stint::default()).await;
     *body = vec![whole];
     match read.and_then(|()| scanner.finish()) {
-        Ok(call) => active.tell(|exchange, env| exchange.end_body(head, Some(call), body, env)),
+        Ok(call) => ended(active, head, call, body, client).await,
         Err(fault) => active.refuse_unread(Refusal::Call(fault)),
     }
+}
+
+/// A call whose body is whole, and may be long.
+async fn ended<D: Downstream>(
+    active: &mut ActiveExchange,
+    head: &RequestHead,
+    call: &mut CallHead,
+    body: &[Bytes],
+    client: &mut D,
+) -> Verdict {
+    if is_long(body)
+        && let Err(verdict) = beside::look_inside(active, call, body, client).await
+    {
+        return verdict;
+    }
+    active.tell(|exchange, env| exchange.end_body(head, Some(call), body, env))
 }
 
 #[cold]

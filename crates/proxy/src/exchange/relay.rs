@@ -23,7 +23,7 @@ use wire::meter::Meter;
 use super::active::ActiveExchange;
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
-use crate::stint::Stint;
+use crate::stint::{STINT_BYTES, Stint};
 use crate::upstream::{Body, Chunk, Response};
 use crate::worker::Worker;
 
@@ -202,6 +202,7 @@ impl<D: Downstream> Pump<'_, D> {
             if !self.is_head_held {
                 self.deadline.set(self.relay.stall);
                 poll_fn(|cx| self.poll_flushed(cx)).await?;
+                self.room.taken();
             }
             if std::mem::replace(&mut self.is_first, false) {
                 let now = self.worker.now();
@@ -363,6 +364,10 @@ impl<D: Downstream> Pump<'_, D> {
         if !self.room.keep(pipe.kept(), bound) {
             passed = passed.and(Err(Stop::NoRoom));
         }
+        let made = self.kept.iter().map(Bytes::len).sum();
+        if made > STINT_BYTES && !self.room.make(made) {
+            passed = passed.and(Err(Stop::Untaken));
+        }
         match passed {
             Ok(()) => self.send_kept(is_over, cx)?,
             // Nothing of it has left, and the client may be told instead.
@@ -507,15 +512,21 @@ fn begin_plain<D: Downstream>(
     is_dated
 }
 
-/// Bytes of one response that filters keep, counted beside what the worker keeps of requests.
+/// Bytes of one response that filters keep, counted beside what the worker keeps of requests, and a long piece that they made, until
+/// its client has taken it.
 struct Room<'w> {
     worker: &'w Worker,
     kept: usize,
+    made: usize,
 }
 
 impl<'w> Room<'w> {
     const fn of(worker: &'w Worker) -> Self {
-        Self { worker, kept: 0 }
+        Self {
+            worker,
+            kept: 0,
+            made: 0,
+        }
     }
 
     /// So many are kept now; false where there is no room for them.
@@ -528,11 +539,28 @@ impl<'w> Room<'w> {
         self.kept = bytes;
         true
     }
+
+    /// So many more were made; false where there is no room for them.
+    fn make(&mut self, bytes: usize) -> bool {
+        let has_room = self.worker.keep_made(bytes);
+        if has_room {
+            self.made += bytes;
+        }
+        has_room
+    }
+
+    /// The client has taken what was made.
+    fn taken(&mut self) {
+        if self.made > 0 {
+            self.worker.drop_made(std::mem::take(&mut self.made));
+        }
+    }
 }
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
         self.worker.drop_body(self.kept);
+        self.taken();
     }
 }
 

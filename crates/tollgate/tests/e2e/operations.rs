@@ -7,6 +7,7 @@
 mod headers;
 mod listed;
 mod metered;
+mod shared_addresses;
 mod stored_objects;
 
 use crate::harness::answer::json;

@@ -8,6 +8,7 @@ mod bedrock;
 mod cohere;
 mod google;
 mod kept;
+mod long;
 mod matrix;
 mod socket;
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the name of a document depends on it and on those before it alone.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::call::Media;
 use crate::json::Json;
@@ -14,7 +14,11 @@ const NAMELESS: &str = "document";
 
 /// The names of the documents so far.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct Names {
+    taken: HashSet<String>,
+    /// How often each was given: those up to there are taken.
+    given: HashMap<String, usize>,
+}
 
 impl Names {
     /// A name for the next document, which is no other's.
@@ -22,12 +26,12 @@ impl Names {
         let name = name.map(clean).filter(|name| !name.is_empty());
         let name = name.unwrap_or_else(|| NAMELESS.to_owned());
         let mut unique = name.clone();
-        let mut nth = 2_usize;
-        while !self.0.insert(unique.clone()) {
-            let more = format!(" ({nth})");
+        let given = self.given.entry(name.clone()).or_insert(1);
+        while !self.taken.insert(unique.clone()) {
+            *given += 1;
+            let more = format!(" ({given})");
             let room = NAME_CHARS - more.len();
             unique = name.chars().take(room).chain(more.chars()).collect();
-            nth += 1;
         }
         unique
     }

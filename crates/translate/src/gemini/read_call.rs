@@ -3,6 +3,7 @@
 //! Not here: what is said in a conversation (`read_contents`), schemas in Google's own form (`schema`).
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::members::{Members, items, unknown};
 use super::read_contents;
@@ -253,7 +254,8 @@ fn calling<'a>(value: Raw<'a>, call: &mut Call<'a>) -> Result<()> {
         (ToolChoice::Any, [one]) => ToolChoice::Named(one.clone()),
         (choice, names) => {
             // The others may not be called, and nothing says that but that they are not there.
-            call.tools.retain(|tool| names.contains(&tool.name));
+            let names: HashSet<&str> = names.iter().map(|name| &**name).collect();
+            call.tools.retain(|tool| names.contains(&*tool.name));
             choice
         }
     };

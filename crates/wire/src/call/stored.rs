@@ -13,6 +13,7 @@ use memchr::{memchr3_iter, memmem};
 use super::head::CallHead;
 use crate::dialect::Operation;
 
+pub mod address;
 mod rules;
 mod walk;
 
@@ -28,17 +29,36 @@ impl CallHead {
     /// [`keeps`](Self::keeps), where none stands there of the call's own dialect.
     #[cold]
     pub fn look_inside(&mut self, operation: Operation, body: &[Bytes]) {
+        if let Some(inside) = self.inside(operation) {
+            self.keeps = inside.named(body);
+        }
+    }
+
+    /// What is left to do of [`look_inside`](Self::look_inside), where there is anything: what it finds is to be kept.
+    #[cold]
+    pub fn inside(&mut self, operation: Operation) -> Option<Inside> {
         if !operation.keeps_state() {
             self.keeps = None;
         }
-        if let (None, Some(rules)) = (self.keeps, rules::of(operation))
-            && !self.is_form
-            && has_hint(body, rules.hints)
-        {
-            self.keeps = match body {
-                [whole] => walk::named(whole, rules),
-                pieces => walk::named(&pieces.concat(), rules),
-            };
+        let rules = rules::of(operation).filter(|_| self.keeps.is_none() && !self.is_form);
+        rules.map(Inside)
+    }
+}
+
+/// A look inside of a body, for whoever has the time.
+#[derive(Clone, Copy)]
+pub struct Inside(&'static rules::Rules);
+
+impl Inside {
+    /// The name of the first member of this body that names what the provider keeps.
+    #[must_use]
+    pub fn named(self, body: &[Bytes]) -> Option<&'static str> {
+        if !has_hint(body, self.0.hints) {
+            return None;
+        }
+        match body {
+            [whole] => walk::named(whole, self.0),
+            pieces => walk::named(&pieces.concat(), self.0),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: one list for OpenAI's and Anthropic's calls, whose names do not contradict each other, and one for Google's.
 //! Not here: how a body is gone through (`walk`).
 
+use super::address;
 use crate::dialect::Operation;
 
 /// What is looked for in the calls of an API.
@@ -13,8 +14,14 @@ pub(super) struct Rules {
     pub(super) ids: &'static [&'static str],
     /// The same of `id` in an object under one of these, with what a refusal calls it.
     pub(super) holders: &'static [(&'static str, &'static str)],
+    /// What stands under one of these, whatever it is, has the provider read with the rights of the account.
+    pub(super) whole: &'static [&'static str],
+    /// The same among the body's own members.
+    pub(super) whole_at_top: &'static [&'static str],
     /// Addresses, of which those of the account are ids.
     pub(super) addresses: &'static [&'static str],
+    /// Whether an address is one of the account.
+    pub(super) is_of_account: fn(&str) -> bool,
     /// What stands under one of these is the caller's own.
     pub(super) free: &'static [&'static str],
     /// The same below the body's own members.
@@ -29,7 +36,25 @@ const IDS: &[&str] = &[
     "container",
     "container_id",
     "skill_id",
+    "collection_ids",
+    "cached_content",
+    "cachedContent",
+    "project_connection_id",
+    "index_asset_id",
+    "memory_store_name",
 ];
+
+/// Sources that Azure reads with a credential of its own, and Foundry's tools over them.
+const WHOLE: &[&str] = &[
+    "data_sources",
+    "dataSources",
+    "azure_ai_search",
+    "agent_reference",
+];
+
+/// Under which names addresses stand in calls of OpenAI's and Anthropic's. Endpoints of Google's that speak OpenAI's read those of
+/// their own with the rights of the account.
+const ADDRESSES: &[&str] = &["url", "image_url", "video_url", "file_url", "file_data"];
 
 const FREE: &[&str] = &[
     "arguments",
@@ -43,22 +68,48 @@ const FREE: &[&str] = &[
 ];
 
 const CHAT: Rules = Rules {
-    hints: &["file_id", "\"audio\"", "\"voice\""],
+    hints: &[
+        "file_id",
+        "\"audio\"",
+        "\"voice\"",
+        "\"cached",
+        "\"data_source",
+        "\"datasource",
+        "url\"",
+        "file_data",
+    ],
     ids: IDS,
     holders: &[("audio", "audio.id"), ("voice", "voice.id")],
-    addresses: &[],
+    whole: WHOLE,
+    whole_at_top: &[],
+    addresses: ADDRESSES,
+    is_of_account: address::is_of_account,
     free: FREE,
     free_below: &["input"],
 };
 
 const MESSAGES: Rules = Rules {
-    hints: &["file_id"],
+    hints: &["file_id", "url\""],
     ..CHAT
 };
 
 /// Items of a conversation have ids, and one may say no more than its own.
 const RESPONSES: Rules = Rules {
-    hints: &["id\"", "_ids\"", "\"container\"", "\"voice\""],
+    hints: &[
+        "id\"",
+        "_ids\"",
+        "\"container\"",
+        "\"voice\"",
+        "\"agent",
+        "azure_ai_search",
+        "memory_store_name",
+        "\"cached",
+        "\"data_source",
+        "\"datasource",
+        "url\"",
+        "file_data",
+    ],
+    whole_at_top: &["agent"],
     ..CHAT
 };
 
@@ -88,6 +139,16 @@ const GOOGLE: Rules = Rules {
         "data_store",
         "achedcontent",
         "ached_content",
+        "externalapi",
+        "external_api",
+        "vertexaisearch",
+        "vertex_ai_search",
+        "agstore",
+        "ag_store",
+        "erviceaccount",
+        "ervice_account",
+        "eysecret",
+        "ey_secret",
     ],
     ids: &[
         "cachedContent",
@@ -100,9 +161,26 @@ const GOOGLE: Rules = Rules {
         "rag_file_ids",
         "dataStore",
         "data_store",
+        "serviceAccount",
+        "service_account",
+        "apiKeySecret",
+        "api_key_secret",
+        "apiKeySecretVersion",
+        "api_key_secret_version",
     ],
     holders: &[],
+    // What a tool of retrieval searches, with what the account may read.
+    whole: &[
+        "externalApi",
+        "external_api",
+        "vertexAiSearch",
+        "vertex_ai_search",
+        "vertexRagStore",
+        "vertex_rag_store",
+    ],
+    whole_at_top: &[],
     addresses: &["fileUri", "file_uri"],
+    is_of_account: address::is_of_googles_account,
     free: &[
         "args",
         "labels",
@@ -145,17 +223,4 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::ResponsesSocket
         | Operation::Mcp => None,
     }
-}
-
-/// Whether an address is of the account: a bucket, Google's own files, or no address at all. What anybody can fetch is not.
-pub(super) fn is_of_account(address: &str) -> bool {
-    let address = address.trim().to_ascii_lowercase();
-    let rest = address
-        .strip_prefix("https://")
-        .or_else(|| address.strip_prefix("http://"));
-    let is_public = rest.is_some_and(|rest| {
-        let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-        !authority.contains("googleapis.com")
-    });
-    !address.is_empty() && !is_public
 }

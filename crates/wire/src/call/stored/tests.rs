@@ -226,6 +226,122 @@ fn every_id_that_a_body_can_name_is_found() {
             r#"{"tools":[{"fileSearch":{"fileSearchStoreNames":["fileSearchStores/x"]}}]}"#,
             "fileSearchStoreNames",
         ),
+        (
+            Chat,
+            r#"{"messages":[],"extra_body":{"google":{"cached_content":"cachedContents/x"}}}"#,
+            "cached_content",
+        ),
+        (
+            Chat,
+            r#"{"google":{"cachedContent":"cachedContents/x"},"messages":[]}"#,
+            "cachedContent",
+        ),
+        (
+            Chat,
+            r#"{"cached_content":"cachedContents/x"}"#,
+            "cached_content",
+        ),
+        (
+            Chat,
+            r#"{"data_sources":[{"type":"azure_search","parameters":{"index_name":"x"}}]}"#,
+            "data_sources",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"gs://b/x.png"}}]}]}"#,
+            "url",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"g\u0073:\/\/b/x.png"}}]}]}"#,
+            "url",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"type":"file","file":{"file_data":"S\u0033\u003a//b/x.pdf"}}]}]}"#,
+            "file_data",
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"image_url":{"url":" HTTPS://GenerativeLanguage.googleapis.com/v1beta/files/x"}}]}]}"#,
+            "url",
+        ),
+        (
+            Messages,
+            r#"{"messages":[{"content":[{"type":"document","source":{"type":"url","url":"s3://b/x.pdf"}}]}]}"#,
+            "url",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"role":"user","content":[{"type":"input_file","file_url":"gs://b/x.pdf"}]}]}"#,
+            "file_url",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"role":"user","content":[{"type":"input_image","image_url":"gs://b/x.png"}]}]}"#,
+            "image_url",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"file_search","collection_ids":["c"]}]}"#,
+            "collection_ids",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"azure_ai_search","azure_ai_search":{"indexes":[{"index_name":"x"}]}}]}"#,
+            "azure_ai_search",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","agent":{"type":"agent_reference","name":"x"}}"#,
+            "agent",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","agent_reference":{"name":"x"}}"#,
+            "agent_reference",
+        ),
+        (Responses, r#"{"input":"x","agent":"x"}"#, "agent"),
+        (
+            Responses,
+            r#"{"input":[{"type":"message","id":"msg_1"}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"message","id":"msg_1","role":"user","content":null}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"status":"completed","type":"file_search_call","id":"fs_1","results":null}]}"#,
+            "input[].id",
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"mcp_list_tools","id":"mcpl_1"}]}"#,
+            "input[].id",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"retrieval":{"externalApi":{"endpoint":"https://x"}}}]}"#,
+            "externalApi",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"retrieval":{"vertex_ai_search":{"engine":"x"}}}]}"#,
+            "vertex_ai_search",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"retrieval":{"vertexRagStore":{"x":1}}}]}"#,
+            "vertexRagStore",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"googleMaps":{"authConfig":{"googleServiceAccountConfig":{"serviceAccount":"x"}}}}]}"#,
+            "serviceAccount",
+        ),
     ];
     for (operation, body, member) in table {
         for cut in 0..=body.len() {
@@ -311,11 +427,58 @@ fn what_is_the_callers_own_names_nothing() {
             GenerateContent,
             r#"{"contents":[{"parts":[{"functionCall":{"args":{"fileUri":"gs://x"}}},{"functionResponse":{"response":{"file_uri":"x"}}}]}]}"#,
         ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://storage.googleapis.com/public/x.png"}}]}]}"#,
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}},{"text":"see gs://b/x and s3://b/y, in generativelanguage"}]}]}"#,
+        ),
+        (
+            Chat,
+            r#"{"data_sources":[],"cached_content":null,"agent":{"name":"x"}}"#,
+        ),
+        (
+            Chat,
+            r#"{"messages":[{"tool_calls":[{"function":{"parameters":{"url":"gs://b/x","data_sources":[1]}}}]}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"file_search_call","id":"fs_1","queries":["x"],"results":null,"status":"completed"}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"web_search_call","id":"ws_1","action":{"type":"search","query":"x"}}],"tools":[{"agent":"x"}],"agent":{}}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":[{"type":"custom_tool_call","id":"ctc_1","input":"x"}]}"#,
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"retrieval":{}},{"googleSearch":{}}],"contents":[{"parts":[{"text":"externalApi serviceAccount"}]}]}"#,
+        ),
         (Embeddings, r#"{"input":[{"file_id":"x"}]}"#),
     ];
     for (operation, body) in table {
         for cut in 0..=body.len() {
             assert_eq!(in_pieces(operation, body, &[cut]), None, "{body}");
+        }
+    }
+}
+
+#[test]
+fn a_long_document_in_the_place_of_an_address_is_read_no_further_than_an_address_goes() {
+    for filler in ["a", "\u{e9}", "\\n", "\\u00e9", "\\\\"] {
+        for shift in 0..8 {
+            let text = format!("{}{}", "x".repeat(shift), filler.repeat(8 << 10));
+            let body = |url: &str| {
+                format!(r#"{{"messages":[{{"content":[{{"file":{{"file_data":"{url}"}}}}]}}]}}"#)
+            };
+            assert_eq!(in_pieces(Chat, &body(&text), &[]), None, "{filler}");
+            let named = body(&format!("gs://{text}"));
+            assert_eq!(in_pieces(Chat, &named, &[]), Some("file_data"), "{filler}");
         }
     }
 }

@@ -5,11 +5,15 @@
 
 use memchr::memchr2;
 
-use super::rules::{Rules, is_of_account};
+use super::rules::Rules;
 use crate::json::{is_spelling, unescape};
 
 /// What a refusal calls the id of an item that says no more than it.
 const ITEM: &str = "input[].id";
+/// What items have besides that which they say.
+const SAID_OF_ITEMS: [&str; 4] = ["type", "id", "status", "role"];
+/// No address that matters is longer; what stands in a body in its place, a document say, is.
+const ADDRESS_BYTES: usize = 4 << 10;
 
 /// The name of the first member that names what the provider keeps.
 pub(super) fn named(body: &[u8], rules: &'static Rules) -> Option<&'static str> {
@@ -43,6 +47,8 @@ enum Under {
     Nothing,
     /// An id, or a list of them.
     Ids(&'static str),
+    /// Whatever it is.
+    Whole(&'static str),
     Address(&'static str),
     /// An object whose `id` is one.
     Holder(&'static str),
@@ -83,6 +89,8 @@ struct Item {
     has_content: bool,
     has_result: bool,
     has_role: bool,
+    /// It has more than its id, its kind and whose it is.
+    says_more: bool,
 }
 
 impl Container {
@@ -107,10 +115,7 @@ impl Walk<'_> {
                     self.value(Some(raw))
                 }
             }
-            b'{' | b'[' => {
-                self.enter();
-                None
-            }
+            b'{' | b'[' => self.enter(),
             b'}' | b']' => {
                 self.at += 1;
                 let item = self.open.pop().and_then(|closed| closed.item);
@@ -133,13 +138,18 @@ impl Walk<'_> {
     }
 
     /// What a name makes of the value after it.
-    fn meaning(&self, raw: &[u8]) -> Under {
+    fn meaning(&mut self, raw: &[u8]) -> Under {
         let name = unescape(raw).unwrap_or_default();
         // Some servers take a name in other letters for the one that they know.
         let is_called = |known: &str| is_spelling(name.as_bytes(), known.as_bytes());
         let known = |list: &'static [&'static str]| list.iter().copied().find(|it| is_called(it));
         let is_free = |list: &'static [&'static str]| list.iter().any(|free| **free == *name);
         let rules = self.rules;
+        let is_null = self.next() == Some(b'n');
+        let within = self.open.last_mut();
+        if let Some(item) = within.and_then(|within| within.item.as_mut()) {
+            item.says_more |= !is_null && !SAID_OF_ITEMS.into_iter().any(is_called);
+        }
         if let Some(id) = known(rules.ids) {
             return Under::Ids(id);
         }
@@ -147,6 +157,10 @@ impl Walk<'_> {
             return Under::Address(address);
         }
         let is_below = self.open.len() > 1;
+        let at_top = || known(rules.whole_at_top).filter(|_| !is_below);
+        if let Some(whole) = known(rules.whole).or_else(at_top) {
+            return Under::Whole(whole);
+        }
         if is_free(rules.free) || (is_below && is_free(rules.free_below)) {
             return Under::Free;
         }
@@ -190,9 +204,10 @@ impl Walk<'_> {
             _ => under,
         };
         match under {
-            Under::Ids(name) => Some(name),
+            Under::Ids(name) | Under::Whole(name) => Some(name),
             Under::Address(name) => {
-                let text = raw.and_then(unescape);
+                let text = raw.map(beginning).and_then(unescape);
+                let is_of_account = self.rules.is_of_account;
                 text.is_none_or(|text| is_of_account(&text)).then_some(name)
             }
             Under::Item(says) => {
@@ -205,14 +220,18 @@ impl Walk<'_> {
         }
     }
 
-    fn enter(&mut self) {
+    fn enter(&mut self) -> Option<&'static str> {
         let under = std::mem::replace(&mut self.under, Under::Nothing);
         if under == Under::Free {
-            return self.pass();
+            self.pass();
+            return None;
         }
         let is_list = self.body.get(self.at) == Some(&b'[');
         self.at += 1;
         let is_empty = matches!(self.next(), Some(b'}' | b']'));
+        if let (Under::Whole(name), false) = (under, is_empty) {
+            return Some(name);
+        }
         let mut outermost = Container::OUTERMOST;
         let within = self.open.last_mut().unwrap_or(&mut outermost);
         if let (Under::Item(says), Some(item), false) = (under, within.item.as_mut(), is_empty) {
@@ -222,11 +241,12 @@ impl Walk<'_> {
         // An object is no id, and what its members are they say themselves; nor is a list one of an item's texts.
         let under = match under {
             Under::Ids(_) | Under::Input if !is_list => Under::Nothing,
-            Under::Item(_) => Under::Nothing,
+            Under::Item(_) | Under::Whole(_) => Under::Nothing,
             under => under,
         };
         let item = is_item.then(Item::default);
         self.open.push(Container { under, item });
+        None
     }
 
     /// Goes past a container without a look.
@@ -288,6 +308,25 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The beginning of a text, cut between two of its characters.
+fn beginning(raw: &[u8]) -> &[u8] {
+    if raw.len() <= ADDRESS_BYTES {
+        return raw;
+    }
+    let mut at = 0;
+    while at < ADDRESS_BYTES {
+        at += match (raw.get(at), raw.get(at + 1)) {
+            (Some(b'\\'), Some(b'u')) => 6,
+            (Some(b'\\'), _) => 2,
+            _ => 1,
+        };
+    }
+    while matches!(raw.get(at), Some(0x80..=0xbf)) {
+        at += 1;
+    }
+    raw.get(..at).unwrap_or(raw)
+}
+
 impl Item {
     fn hear(&mut self, says: Says, raw: Option<&[u8]>) {
         match says {
@@ -311,6 +350,7 @@ impl Item {
         self.is_reference
             || (self.has_id
                 && (is_bare
+                    || !self.says_more
                     || (self.is_reasoning && !self.has_content)
                     || (self.is_image && !self.has_result)))
     }
