@@ -83,7 +83,10 @@ fn is_capped_at_all(operation: Operation) -> bool {
 pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Option<u64> {
     let prompt = bytes.saturating_add(FRAME_TOKENS_MAX);
     match operation {
-        capped if is_capped_at_all(capped) => demand
+        Operation::Chat
+        | Operation::Completions
+        | Operation::Messages
+        | Operation::GenerateContent => demand
             .is_bounded
             .then(|| prompt.saturating_add(demand.completion)),
         Operation::Embeddings | Operation::EmbedContent | Operation::Moderations => Some(prompt),
