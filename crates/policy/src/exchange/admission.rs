@@ -47,6 +47,10 @@ pub(super) struct Opened {
 
 /// What to do with a request that was read whole.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "each call makes one, which is taken apart at once: nothing is put on the heap for it"
+)]
 pub(super) enum Decision {
     /// Send it upstream.
     Forward(Admitted),
