@@ -216,5 +216,7 @@ fn a_command_ends_with_the_last_configuration_that_has_it() {
     eventually("the process of the server that is gone has ended", || {
         !runs()
     });
+    // A session is of a set of servers.
+    let ada = Caller::begun(&gate, "ada");
     assert_eq!(said(&ada, "echo", &json!({"text": "still"})), "still");
 }
