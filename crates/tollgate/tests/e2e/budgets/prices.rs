@@ -274,7 +274,7 @@ fn a_price_above_a_volume_of_a_budget_is_for_calls_above_it() {
     assert_eq!(rows[0]["price_id"], rows[1]["price_id"]);
     assert_ne!(rows[1]["price_id"], rows[2]["price_id"]);
     assert_eq!(rows[2]["price_id"], rows[3]["price_id"]);
-    let statement = usage(&ledger, &["statement", "--form", "csv"]);
+    let statement = usage(&ledger, &["statement", "--csv"]);
     assert!(
         statement.contains("for calls above 1000 tokens of the budget company"),
         "{statement}"
