@@ -63,6 +63,15 @@ pub fn import_litellm(path: &Path, sources: &dyn Sources) -> Result<Imported, Fa
         }
         Some(write::document(path, &plan, &settings))
     });
+    imported(path, findings, made)
+}
+
+/// What was made, with how much of the other file is left out, or all that is wrong, in the order of the file.
+fn imported(
+    path: &Path,
+    findings: Findings,
+    made: Option<(String, usize)>,
+) -> Result<Imported, Faults> {
     let Findings {
         mut faults,
         mut warnings,

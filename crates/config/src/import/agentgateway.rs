@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::provider::{self, Kind, Provider};
 use super::read::{Given, Section, scalar};
-use super::{Imported, comment};
+use super::{Imported, comment, imported};
 use crate::decode::{Findings, Place};
 use crate::document;
 use crate::fault::Faults;
@@ -77,26 +77,8 @@ pub fn import_agentgateway(path: &Path, sources: &dyn Sources) -> Result<Importe
             findings.fault(&root.place_of("llm"), says, hint);
         }
     }
-    let Findings {
-        mut faults,
-        mut warnings,
-    } = findings;
-    faults.sort_by_key(|fault| fault.line);
-    warnings.sort_by_key(|fault| fault.line);
-    if faults.is_empty() {
-        return Ok(Imported {
-            text: plan.document(path),
-            warnings,
-            left_out: plan.comments.len(),
-        });
-    }
-    Err(Faults {
-        file: path.to_owned(),
-        faults,
-        warnings,
-        watched: Vec::new(),
-        key_files: Vec::new(),
-    })
+    let made = (plan.document(path), plan.comments.len());
+    imported(path, findings, Some(made))
 }
 
 #[derive(Default)]

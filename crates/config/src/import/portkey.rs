@@ -9,7 +9,7 @@ use std::path::Path;
 use super::credential::free;
 use super::provider::{self, Kind, Provider};
 use super::read::{Section, scalar};
-use super::{Imported, comment};
+use super::{Imported, comment, imported};
 use crate::decode::{Findings, Place, child};
 use crate::document;
 use crate::fault::Faults;
@@ -70,26 +70,8 @@ pub fn import_portkey(path: &Path, sources: &dyn Sources) -> Result<Imported, Fa
             findings.fault(&root.place_of("targets"), says, "the warnings say why");
         }
     }
-    let Findings {
-        mut faults,
-        mut warnings,
-    } = findings;
-    faults.sort_by_key(|fault| fault.line);
-    warnings.sort_by_key(|fault| fault.line);
-    if faults.is_empty() {
-        return Ok(Imported {
-            text: plan.document(path),
-            warnings,
-            left_out: plan.comments.len(),
-        });
-    }
-    Err(Faults {
-        file: path.to_owned(),
-        faults,
-        warnings,
-        watched: Vec::new(),
-        key_files: Vec::new(),
-    })
+    let made = (plan.document(path), plan.comments.len());
+    imported(path, findings, Some(made))
 }
 
 #[derive(Default)]
