@@ -315,7 +315,7 @@ fn c4_ten_times_the_limit_is_refused_with_429_without_reaching_the_upstream() {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_a_call_over_the_limit_is_refused_within_a_millisecond() {
     let mut took = ten_times_the_limit();
     took.sort_unstable();

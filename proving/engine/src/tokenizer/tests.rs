@@ -54,7 +54,7 @@ fn long_runs_of_one_character_have_tokens_by_their_length() {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_long_runs_of_one_character_take_no_long_time() {
     let began = std::time::Instant::now();
     let counts = long_runs(100_000);

@@ -35,7 +35,7 @@ fn given() -> (String, u32, f64) {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_real_time_agrees_with_virtual_time() {
     let (name, users, seconds) = given();
     let preset = Preset::named(&name).unwrap();

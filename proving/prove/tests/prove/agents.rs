@@ -93,7 +93,7 @@ fn a_replay_sends_an_engine_what_live_agents_sent_request_by_request() {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_live_agents_and_their_replay_have_one_law_and_one_saturation_point() {
     let dir = tempfile::tempdir().expect("a directory");
     // What else runs on the machine tells two runs apart; it does not do so each time.

@@ -213,7 +213,7 @@ fn what_a_delay_on_purpose_is_seen_as_is_told_of_each_round() {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_a_known_delay_is_found_by_pairs_of_stamps_and_by_asking_in_turn() {
     let bench = Bench::new(BODY);
     let relaying = bench.relay(bench.tap, &DELAYED);
@@ -254,7 +254,7 @@ const RESOLVED_US: f64 = 100.0;
 const RESOLUTION_US: f64 = 20.0;
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_a_delay_of_100_microseconds_on_purpose_is_resolved_and_next_to_none_is_not_seen() {
     let bench = Bench::new(BODY);
     let _gateway = bench.relay(bench.tap, &[]);

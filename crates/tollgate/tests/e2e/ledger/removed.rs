@@ -13,7 +13,7 @@ fn noticed(gate: &Gate) {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_removal_of_the_ledger_is_detected_within_a_second() {
     for suffix in ["", ".lock"] {
         let upstream = engine(3, 2, Duration::ZERO);

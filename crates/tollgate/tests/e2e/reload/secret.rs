@@ -28,7 +28,7 @@ fn rotate(gate: &Gate, upstream: &Streams, n: usize) {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_a_rotated_secret_is_used_within_a_second() {
     let upstream = Streams::start(Duration::from_millis(50));
     let gate = Gate::start(&config(&upstream), &[("key", b"first")]);

@@ -79,7 +79,7 @@ fn begun() -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_a_disconnect_closes_the_upstream_connection_within_100_ms() {
     let (stream, json) = begun();
     for (answer, is_stream, mark) in [

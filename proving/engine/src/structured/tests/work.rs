@@ -202,7 +202,7 @@ mod timing_of_work {
     }
 
     #[test]
-    #[ignore = "told by the clock: cargo xtask timing runs it"]
+    #[ignore = "timing"]
     fn timing_what_takes_too_much_work_is_refused_soon() {
         for (body, _) in [schemas(), grammars(), expressions()].concat() {
             soon(&body.to_string(), || drop(refused(&body)));
@@ -210,7 +210,7 @@ mod timing_of_work {
     }
 
     #[test]
-    #[ignore = "told by the clock: cargo xtask timing runs it"]
+    #[ignore = "timing"]
     fn timing_texts_that_cost_much_take_no_long_time() {
         for pattern in COSTLY {
             soon(pattern, || println!("{}", choices(pattern)));

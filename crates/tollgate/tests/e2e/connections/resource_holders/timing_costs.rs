@@ -37,7 +37,7 @@ impl Times {
 }
 
 #[test]
-#[ignore = "told by the clock: cargo xtask timing runs it"]
+#[ignore = "timing"]
 fn timing_what_clients_that_hold_resources_cost() {
     let many = number_of("TOLLGATE_HOLDERS", 1000);
     let scale = Scale {
