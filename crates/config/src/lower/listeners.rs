@@ -1,6 +1,7 @@
 //! `listen.listeners`: several addresses and hosts of the data plane.
 //!
-//! Invariant: of listeners on one address all speak TLS or none does, and no two are for the same host.
+//! Invariant: of listeners on one address all speak TLS or none does, all ask clients for the same certificates, and no two are for the
+//! same host.
 //! Not here: which of them a call is of (`policy::listener`), sockets (the host).
 
 use policy::listener::{Listener, Listeners};
@@ -49,6 +50,7 @@ impl super::Lowering<'_> {
                     None => None,
                 },
             };
+            self.clients_against(item, &made, &of_host);
             of_host.push(made);
         }
         if let (Some(data), false) = (listen.data.get(), all.is_empty()) {
@@ -56,6 +58,39 @@ impl super::Lowering<'_> {
             self.fault(&data.place, says, "leave it out");
         }
         (Listeners::new(all), of_host)
+    }
+
+    /// Clients are asked for certificates before they say which listener a call is of.
+    fn clients_against(
+        &mut self,
+        item: &schema::Listener,
+        made: &HostListener,
+        others: &[HostListener],
+    ) {
+        let (Some(at), Some(tls)) = (item.tls.get(), &made.tls) else {
+            return;
+        };
+        let mut others = others.iter().filter(|of| of.address == made.address);
+        let asks_otherwise = |of: &HostListener| {
+            let other = of.tls.as_ref();
+            other.is_some_and(|other| other.clients != tls.clients)
+        };
+        if !others.any(asks_otherwise) {
+            return;
+        }
+        let place = match (
+            at.client_certificates.get(),
+            at.client_ca.get(),
+            item.data.get(),
+        ) {
+            (Some(said), ..) => &said.place,
+            (None, Some(said), _) => &said.place,
+            (None, None, Some(said)) => &said.place,
+            (None, None, None) => return,
+        };
+        let says = "asks for other certificates of clients than an earlier one at the same address";
+        let hint = "write the same client_ca and client_certificates, or give it a port of its own";
+        self.fault(place, says, hint);
     }
 
     /// What cannot be of two listeners.
