@@ -1,8 +1,10 @@
 //! `listen.listeners`: several addresses and hosts of the data plane.
 //!
-//! Invariant: of listeners on one address all speak TLS or none does, all ask clients for the same certificates, and no two are for the
-//! same host.
+//! Invariant: of listeners on one address all speak TLS or none does, all ask for the same certificates of clients, and no two are
+//! for the same host. Who is asked for a certificate is decided before anybody knows for which host a call is.
 //! Not here: which of them a call is of (`policy::listener`), sockets (the host).
+
+use std::path::Path;
 
 use policy::listener::{Listener, Listeners};
 
@@ -50,7 +52,6 @@ impl super::Lowering<'_> {
                     None => None,
                 },
             };
-            self.clients_against(item, &made, &of_host);
             of_host.push(made);
         }
         if let (Some(data), false) = (listen.data.get(), all.is_empty()) {
@@ -58,39 +59,6 @@ impl super::Lowering<'_> {
             self.fault(&data.place, says, "leave it out");
         }
         (Listeners::new(all), of_host)
-    }
-
-    /// Clients are asked for certificates before they say which listener a call is of.
-    fn clients_against(
-        &mut self,
-        item: &schema::Listener,
-        made: &HostListener,
-        others: &[HostListener],
-    ) {
-        let (Some(at), Some(tls)) = (item.tls.get(), &made.tls) else {
-            return;
-        };
-        let mut others = others.iter().filter(|of| of.address == made.address);
-        let asks_otherwise = |of: &HostListener| {
-            let other = of.tls.as_ref();
-            other.is_some_and(|other| other.clients != tls.clients)
-        };
-        if !others.any(asks_otherwise) {
-            return;
-        }
-        let place = match (
-            at.client_certificates.get(),
-            at.client_ca.get(),
-            item.data.get(),
-        ) {
-            (Some(said), ..) => &said.place,
-            (None, Some(said), _) => &said.place,
-            (None, None, Some(said)) => &said.place,
-            (None, None, None) => return,
-        };
-        let says = "asks for other certificates of clients than an earlier one at the same address";
-        let hint = "write the same client_ca and client_certificates, or give it a port of its own";
-        self.fault(place, says, hint);
     }
 
     /// What cannot be of two listeners.
@@ -115,6 +83,14 @@ impl super::Lowering<'_> {
         } else if one.tls.is_absent() != other.tls.is_absent() {
             let says = "is an address at which an earlier one speaks TLS, or this one alone does";
             self.fault(&data.place, says, "give it a port of its own");
+        } else if asked_of_clients(one) != asked_of_clients(other) {
+            let says = format!(
+                "is an address at which {} asks for other certificates of clients, and a handshake asks for one kind",
+                their.shown
+            );
+            let hint =
+                "give it a port of its own, or the same `client_ca` and `client_certificates`";
+            self.fault(&data.place, says, hint);
         }
         let host = |of: &schema::Listener| of.host.get().map(|at| at.value.0.clone());
         if host(one) == host(other) {
@@ -122,4 +98,12 @@ impl super::Lowering<'_> {
             self.fault(&data.place, says, "give it a host of its own");
         }
     }
+}
+
+/// Whose signatures of clients' certificates a listener takes, and whether it insists on one.
+fn asked_of_clients(of: &schema::Listener) -> Option<(&Path, bool)> {
+    let tls = of.tls.get()?;
+    let roots = tls.client_ca.value()?;
+    let is_optional = tls.client_certificates.value();
+    Some((roots.as_ref(), is_optional.is_some_and(|of| of.0)))
 }
