@@ -4,6 +4,7 @@
 //! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
 
 mod ended;
+mod expiring;
 mod held;
 mod kept;
 mod waiting;
@@ -16,7 +17,7 @@ use crate::id::{BackendId, RouteId};
 use crate::secret::Secret;
 
 pub use self::ended::{Ended, Mark};
-pub use self::held::Held;
+pub use self::held::{Held, HeldChanges, NotHeld, OfClient, URI_BYTES_MAX};
 pub use self::kept::Kept;
 pub use self::waiting::{Asked, Waiting};
 
@@ -86,8 +87,8 @@ pub struct Server {
     pub is_command: bool,
     /// What clients see of it.
     pub shows: Shows,
-    /// How often it said that its lists changed.
-    pub changes: Changes,
+    /// How often it said that its lists changed; of the process, through all configurations that have a server of this name.
+    pub changes: Arc<Changes>,
 }
 
 /// How often a server said that its lists changed, to whichever worker: what was asked for before is out of date for all.
