@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use policy::mcp::{Glob, Prefix};
+use policy::mcp::{Glob, Odd, OnChange, Pins, Prefix, Seen};
 use serde_json::value::RawValue;
 use wire::json::Kind as Json;
 
@@ -16,7 +16,7 @@ use crate::discover::Fresh;
 use crate::envelope::{members, text_of};
 use crate::handshake::{Abilities, UNAVAILABLE, write_meta};
 use crate::header::is_well_annotated;
-use crate::{name, reply};
+use crate::{name, pin, reply};
 
 /// Most items of one server that are kept.
 pub const ITEMS_MAX: usize = 10_000;
@@ -131,6 +131,8 @@ pub struct Catalog {
     bytes: usize,
     /// Their names, of those that were left out later, too.
     names: HashSet<Box<str>>,
+    /// Those that are not as they are pinned and are refused for it.
+    refused: HashSet<Box<str>>,
     /// How long it may be kept, and by whom, where its server says that.
     pub fresh: Option<Fresh>,
 }
@@ -205,6 +207,43 @@ impl Catalog {
     /// Leaves out the tools whose servers say wrongly which of their arguments have headers: nobody can call them.
     pub fn leave_out_ill_annotated(&mut self) {
         self.items.retain(|item| is_well_annotated(&item.raw));
+    }
+
+    /// Compares the tools with their pins: what is to be told of those that are not as pinned, by name. Where such are refused, nobody sees them.
+    pub fn compare(&mut self, pins: &Pins, seen: &Seen) -> Vec<(Box<str>, Odd)> {
+        let digests = self
+            .items
+            .iter()
+            .map(|item| (&*item.name, pin::of(&item.raw)));
+        let odd = seen.compare(pins, digests);
+        let named = odd.into_iter().filter_map(|odd| {
+            let item = self.items.get(odd.at)?;
+            Some((item.name.clone(), odd))
+        });
+        let mut named: Vec<(Box<str>, Odd)> = named.collect();
+        if pins.on_change == OnChange::Refuse {
+            self.refused = named.iter().map(|(name, _)| name.clone()).collect();
+            let refused = &self.refused;
+            self.items.retain(|item| !refused.contains(&item.name));
+        }
+        named.retain(|(_, odd)| odd.is_news);
+        named
+    }
+
+    /// Whether a tool is refused, since it is not as it is pinned.
+    #[must_use]
+    pub fn is_refused(&self, own: &str) -> bool {
+        self.refused.contains(own)
+    }
+
+    /// What is shown of it.
+    pub fn items(&self) -> impl ExactSizeIterator<Item = &Item> {
+        self.items.iter()
+    }
+
+    /// Those that are refused.
+    pub fn refused(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.refused.iter().map(|name| &**name)
     }
 
     /// Whether the server listed this name, shown or left out.

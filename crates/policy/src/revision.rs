@@ -44,6 +44,12 @@ impl Revision {
             next.kept = Arc::clone(&old.kept);
             next.held = Arc::clone(&old.held);
             next.waiting = Arc::clone(&old.waiting);
+            next.seen = Arc::clone(&old.seen);
+            next.seen.keep(
+                next.servers
+                    .iter()
+                    .filter_map(|server| server.pins.as_ref()),
+            );
         }
         if snapshot.is_balanced {
             carry_balance(&mut snapshot, &self.snapshot);

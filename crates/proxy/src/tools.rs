@@ -10,6 +10,7 @@ mod answer;
 mod ask;
 mod body;
 mod call;
+mod filters;
 mod forward;
 mod inputs;
 mod join;

@@ -8,7 +8,7 @@ use policy::caller::Peer;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
 use policy::id::{BackendId, LimitId};
-use policy::mcp::{McpRoute, PATH, Prefix};
+use policy::mcp::{Holds, McpRoute, PATH, Prefix, When};
 use policy::operation::Operation;
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
@@ -94,7 +94,16 @@ async fn judged(
         return refuse(known, refusal);
     }
     if let Some(tool) = message.tool {
-        match server_of(tool, (rule, &chosen.route.name), s) {
+        let asked = Call {
+            method: "tools/call",
+            path: tool,
+            operation: Operation::Mcp.as_str(),
+            source: s.clients.address(peer.address, head),
+            route: Some(chosen.route),
+            model: None,
+        };
+        let held = |when: &When| held(when, &asked, known.record(), s);
+        match server_of(tool, (rule, &chosen.route.name), s, &held) {
             Ok(server) => found.server = server,
             Err(why) => found.hidden = Some(why),
         }
@@ -136,11 +145,26 @@ async fn judged(
         .record)
 }
 
+/// What a condition comes to, of a call whose arguments nobody knows.
+fn held(when: &When, asked: &Call<'_>, record: &Record, s: &Snapshot) -> Holds {
+    let When::Ready { condition, .. } = when else {
+        return Holds::Failed("the condition was not compiled".into());
+    };
+    let holds = policy::front::asked(asked, record, s, |facts| condition.holds(facts, None));
+    match holds {
+        Ok(true) => Holds::Yes,
+        Ok(false) => Holds::No,
+        Err(_) if condition.reads_arguments() => Holds::Later,
+        Err(why) => Holds::Failed(why),
+    }
+}
+
 /// The server that a tool's name says, where it says one; else why nobody under this rule sees a tool of this name.
 fn server_of(
     tool: &str,
     (rule, route): (&McpRoute, &str),
     s: &Snapshot,
+    held: &dyn Fn(&When) -> Holds,
 ) -> Result<Option<BackendId>, String> {
     let Some(config) = &s.mcp else {
         return Ok(None);
@@ -151,7 +175,7 @@ fn server_of(
         Some((servers.find(|of| *of.name == *server)?, own))
     });
     match of {
-        Some((server, own)) if !server.shows.tools.has(own) => {
+        Some((server, own)) if !server.shows.tools.has(own, held) => {
             return Err(format!("hidden by `tools` of mcp.servers.{}", server.name));
         }
         None if config.prefix == Prefix::Always => {
@@ -163,7 +187,7 @@ fn server_of(
         }
         Some(_) | None => {}
     }
-    if !rule.shows.tools.has(tool) {
+    if !rule.shows.tools.has(tool, held) {
         return Err(format!("hidden by `tools` of the route {route}"));
     }
     Ok(of.map(|(server, _)| server.backend))
