@@ -42,6 +42,12 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
+    /// Its place among all.
+    #[must_use]
+    pub const fn place(self) -> usize {
+        self as usize
+    }
+
     /// What a method lists.
     #[must_use]
     pub fn listed_by(method: &str) -> Option<Self> {
@@ -283,10 +289,14 @@ pub struct Source<'a> {
 }
 
 /// An item with the name that clients see.
-struct Shown<'a> {
-    server: &'a str,
-    item: &'a Item,
-    name: String,
+#[derive(Debug, Clone)]
+pub struct Shown<'a> {
+    /// Its server.
+    pub server: &'a str,
+    /// It.
+    pub item: &'a Item,
+    /// The name.
+    pub name: String,
 }
 
 /// What a name stands for.
@@ -308,17 +318,10 @@ pub fn merged(
     prefix: Prefix,
     may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<u8> {
-    let shown = shown(kind, sources, prefix, may_see);
-    let mut count: HashMap<&str, usize> = HashMap::new();
-    for item in &shown {
-        *count.entry(&item.name).or_default() += 1;
-    }
+    let shown = visible(kind, sources, prefix, may_see);
     let mut out = format!("{{\"{}\":[", kind.member()).into_bytes();
     let mut is_first = true;
     for Shown { item, name, .. } in &shown {
-        if count.get(&**name).is_some_and(|count| *count > 1) {
-            continue;
-        }
         if !std::mem::take(&mut is_first) {
             out.push(b',');
         }
@@ -334,6 +337,26 @@ pub fn merged(
     write_meta(UNAVAILABLE, &silent, &mut out);
     out.push(b'}');
     out
+}
+
+/// What clients see of several servers, in order: what two have under one name they see of neither.
+#[must_use]
+pub fn visible<'a>(
+    kind: Kind,
+    sources: &[Source<'a>],
+    prefix: Prefix,
+    may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<Shown<'a>> {
+    let mut shown = shown(kind, sources, prefix, may_see);
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for item in &shown {
+        *count.entry(&item.name).or_default() += 1;
+    }
+    let is_one = |of: &Shown<'_>| count.get(&*of.name).is_none_or(|count| *count < 2);
+    let are_one: Vec<bool> = shown.iter().map(is_one).collect();
+    let mut are_one = are_one.into_iter();
+    shown.retain(|_| are_one.next().unwrap_or(true));
+    shown
 }
 
 /// How long a merged list may be kept, and by whom: `unless_said` for lists of servers that do not say it. One in which a server is missing

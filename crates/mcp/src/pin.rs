@@ -9,9 +9,10 @@ use std::fmt::Write as _;
 use policy::mcp::Digest;
 use ring::digest::{SHA256, digest};
 
-use crate::catalog::ITEMS_MAX;
 use crate::tree::Tree;
 
+/// Most values in a definition that is compared whatever the order of its members; of a larger one the text is.
+const VALUES_MAX: usize = 10_000;
 /// What stands before the digits.
 const MARK: &str = "sha256:";
 /// Members of a definition that say nothing of what the tool is: its name, which the pin has, and what is between server and client.
@@ -21,7 +22,7 @@ const LEFT_OUT: [&str; 2] = ["name", "_meta"];
 #[must_use]
 pub fn of(item: &[u8]) -> Digest {
     let mut canonical = String::new();
-    match Tree::read(item, ITEMS_MAX) {
+    match Tree::read(item, VALUES_MAX) {
         Some(Tree::Map(mut members)) => {
             members.retain(|(name, _)| !LEFT_OUT.contains(&&**name));
             write_map(members, &mut canonical);

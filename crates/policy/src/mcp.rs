@@ -6,6 +6,7 @@
 mod ended;
 mod held;
 mod kept;
+mod known;
 mod pins;
 mod selection;
 mod waiting;
@@ -20,6 +21,7 @@ use crate::secret::Secret;
 pub use self::ended::{Ended, Mark};
 pub use self::held::Held;
 pub use self::kept::Kept;
+pub use self::known::{Answered, KINDS, Known, Listed, OfServer};
 pub use self::pins::{Digest, Odd, OnChange, Pins, Seen};
 pub use self::selection::{Glob, Holds, Named, Selection, Shows, When};
 pub use self::waiting::{Asked, Waiting};
@@ -56,6 +58,8 @@ pub struct Mcp {
     pub waiting: Arc<Waiting>,
     /// What was seen of servers whose tools are pinned; of the process, as those are.
     pub seen: Arc<Seen>,
+    /// What is known of servers, for whoever looks at the gate; of the process, as those are.
+    pub known: Arc<Known>,
     /// Who gives clients tokens, where they are to learn that from the gate.
     pub oauth: Option<OAuth>,
 }
@@ -88,6 +92,8 @@ pub struct Server {
     pub name: Arc<str>,
     /// Where it is.
     pub backend: BackendId,
+    /// Its name and where it is, by which what is known of it is kept.
+    pub at: Box<str>,
     /// It is a command: each session is a process, so that none is begun to find out what it speaks.
     pub is_command: bool,
     /// What clients see of it.

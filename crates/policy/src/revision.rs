@@ -45,6 +45,9 @@ impl Revision {
             next.held = Arc::clone(&old.held);
             next.waiting = Arc::clone(&old.waiting);
             next.seen = Arc::clone(&old.seen);
+            next.known = Arc::clone(&old.known);
+            next.known
+                .keep(next.servers.iter().map(|server| &*server.at));
             next.seen.keep(
                 next.servers
                     .iter()

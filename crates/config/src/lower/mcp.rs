@@ -18,7 +18,7 @@ use policy::mcp::{Changes, Glob, METADATA_PATH, McpRoute, OAuth, PATH, Server};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
-use self::filter::{pins, shows};
+use self::filter::{at, pins, shows};
 use super::backend::number;
 use super::limit::WrittenRate;
 use super::route::{registered, some_of};
@@ -65,6 +65,7 @@ impl super::Lowering<'_> {
                 shows: shows(&server.tools, &server.prompts, &server.resources),
                 is_command: !server.command.is_absent(),
                 pins: pins(&name.value.0, server),
+                at: at(&name.value.0, server),
                 changes: Changes::default(),
             });
             match self.command(name, server, snapshot) {
@@ -115,6 +116,7 @@ impl super::Lowering<'_> {
             held: Arc::default(),
             waiting: Arc::default(),
             seen: Arc::default(),
+            known: Arc::default(),
             oauth,
         }));
     }

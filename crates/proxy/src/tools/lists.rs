@@ -2,13 +2,13 @@
 //!
 //! Not here: how they are merged (`mcp::catalog`), who may see what of them (`requests`).
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::catalog::{Catalog, Kind, Source};
 use mcp::session::{OpenServer, Session};
 use policy::attempt::Failure;
-use policy::mcp::{Mcp, McpRoute, OnChange, Pins, Seen, Server};
+use policy::mcp::{Listed as Told, Mcp, McpRoute, OnChange, Pins, Seen, Server};
 
 use super::ask::{Asker, Failed};
 use super::call::{Call, Stop};
@@ -21,7 +21,7 @@ use crate::worker_snapshot::WorkerSnapshot;
 /// What one server has, where it could be told.
 pub(super) struct Listed<'v> {
     pub(super) server: &'v Server,
-    catalog: Option<Rc<Catalog>>,
+    catalog: Option<Arc<Catalog>>,
     /// How much longer that is kept here.
     pub(super) left: Duration,
     /// It has no such session any more.
@@ -120,7 +120,7 @@ async fn one(
     (place, server): (usize, &Server),
     open: &OpenServer,
     kind: Kind,
-) -> Result<(Rc<Catalog>, Duration), Failed> {
+) -> Result<(Arc<Catalog>, Duration), Failed> {
     let key = (place, kind, open.version);
     let now = || asker.worker.now();
     if let Some(kept) = tools.list(key, now(), config) {
@@ -136,9 +136,17 @@ async fn one(
             if let (Kind::Tools, Some(pins)) = (kind, &server.pins) {
                 compared(server, pins, &config.seen, &mut list);
             }
-            Rc::new(list)
+            let list = Arc::new(list);
+            let unix_ms = asker.worker.clock.wall_ms(now());
+            let told = Told {
+                unix_ms,
+                list: Arc::clone(&list) as _,
+            };
+            config.known.listed(&server.at, kind.place(), told);
+            list
         }
         Err(failed) => {
+            super::silent(asker, config, server, &failed);
             // A session that is gone is begun anew; room of the gate's own comes back by itself.
             if !matches!(failed, Failed::SessionGone | Failed::NoRoom) {
                 tools.failures.keep(key, now(), session);

@@ -152,6 +152,7 @@ pub(super) async fn relay<D: Downstream>(
         worker: &worker,
         view: &view,
         id: &id,
+        caller: None,
     };
     let is_stream = match form(&began.response, of.has_session) {
         Ok(Form::Events) => true,

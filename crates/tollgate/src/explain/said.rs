@@ -266,7 +266,7 @@ fn limits(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
 /// The budgets that may count it, in words.
 fn budgets(record: &Record, s: &Snapshot) -> Vec<String> {
     let amount = |unit: &Unit, amount: u64| match unit {
-        Unit::Tokens => format!("{amount} tokens"),
+        Unit::Tokens | Unit::Calls => unit.shown(amount),
         Unit::Money(currency) => {
             let (whole, nanos) = (amount / 1_000_000_000, amount % 1_000_000_000);
             let part = format!("{nanos:09}");

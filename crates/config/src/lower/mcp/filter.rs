@@ -32,6 +32,15 @@ pub(super) fn pins(name: &str, server: &schema::McpServer) -> Option<Pins> {
         let digits = digest.as_ref()?.value.0.strip_prefix("sha256:")?;
         Some((tool.value.0.as_str().into(), digest_of(digits)?))
     });
+    Some(Pins {
+        on_change: server.pin.get().map_or(OnChange::Refuse, |at| at.value.0),
+        written: (!server.pins.is_absent()).then(|| written.collect()),
+        of: at(name, server),
+    })
+}
+
+/// The name of a server and where it is, or what is started.
+pub(super) fn at(name: &str, server: &schema::McpServer) -> Box<str> {
     let at = match (server.target.url.get(), server.command.get()) {
         (Some(at), _) => {
             let scheme = if at.value.tls { "https" } else { "http" };
@@ -47,11 +56,7 @@ pub(super) fn pins(name: &str, server: &schema::McpServer) -> Option<Pins> {
                 .join(" ")
         }
     };
-    Some(Pins {
-        on_change: server.pin.get().map_or(OnChange::Refuse, |at| at.value.0),
-        written: (!server.pins.is_absent()).then(|| written.collect()),
-        of: format!("{name} {at}").into(),
-    })
+    format!("{name} {at}").into()
 }
 
 fn digest_of(digits: &str) -> Option<Digest> {
