@@ -12,7 +12,7 @@ pub(crate) fn of(s: &Snapshot) -> Option<Value> {
     let servers: Vec<Value> = servers(s)?.iter().map(|of| server(of, s)).collect();
     let views = views(s);
     let workloads = views.iter().flat_map(|of| {
-        let one = |name: &String| workload(name, of);
+        let one = move |name: &String| workload(name, of);
         of.workloads.iter().map(one)
     });
     let workloads: Vec<Value> = workloads.collect();

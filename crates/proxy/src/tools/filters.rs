@@ -126,7 +126,7 @@ fn held(
         let came = match &holds {
             Holds::Yes => "holds",
             Holds::No | Holds::Later => "does not hold",
-            Holds::Failed(why) => why,
+            Holds::Failed(why) => &**why,
         };
         arguments
             .why

@@ -89,12 +89,12 @@ pub(super) async fn forward<D: Downstream>(
     if plain.is_some_and(|plain| !may_use(call, &view, arrived, target.kind, server, &plain)) {
         return Err(call.refuse(Refusal::NotAuthorized));
     }
-    if target.kind == Kind::Tools {
-        as_pinned(call, &view, (rule, session), (&meant, target), client).await?;
-    }
     // Whoever may not use a thing may not ask how it is completed either.
     let used_by = target.kind.used_by();
     admitted(call, arrived, used_by, Some(&named), true, client).await?;
+    if target.kind == Kind::Tools {
+        as_pinned(call, &view, (rule, session), (&meant, target), client).await?;
+    }
     if !call.facts.is_modern && open.version.is_modern() && is_held(asked.method) {
         return hold(call, arrived, session, asked, &meant, client).await;
     }

@@ -167,7 +167,7 @@ fn compared(server: &Server, pins: &Pins, seen: &Seen, list: &mut Catalog) {
         "it is served all the same"
     };
     for (tool, odd) in list.compare(pins, seen) {
-        let server = &*server.name;
+        let (server, tool) = (&*server.name, &*tool);
         if odd.is_unpinned {
             tracing::warn!(
                 server,

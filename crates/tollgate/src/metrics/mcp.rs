@@ -10,7 +10,7 @@ use telemetry::extras::number;
 pub(super) fn of(s: &Snapshot) -> Vec<Extra> {
     let config = s.mcp.as_deref();
     let servers = config.into_iter().flat_map(|config| {
-        let pinned = |server| (config, server);
+        let pinned = move |server| (config, server);
         config.servers.iter().map(pinned)
     });
     let pinned = servers.filter_map(|(config, server)| {

@@ -413,7 +413,7 @@ mod tests {
                 directory: None,
             };
             let sessions = Sessions::default();
-            let begin = |caller: &str, nth: usize| {
+            let begin = |caller: &str, nth: usize| -> Result<(), Full> {
                 make_room(&sessions, caller)?;
                 let begun = Session::begin("echo", &program, caller.into());
                 let session = begun.expect("a process");
