@@ -300,7 +300,7 @@ fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static st
             findings.fault(
                 &name.spot,
                 format!("the schema {} is not known", quoted(other)),
-                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI or AWSOpenAI",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI",
             );
             return None;
         }

@@ -8,7 +8,7 @@ use policy::caller::Peer;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
 use policy::id::{BackendId, LimitId};
-use policy::mcp::{Holds, McpRoute, PATH, Prefix, When};
+use policy::mcp::{Holds, McpRoute, Named, PATH, Prefix, Selection, When};
 use policy::operation::Operation;
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
@@ -37,6 +37,8 @@ pub(super) struct ToolOutcome {
     pub(super) limits: Option<Vec<LimitId>>,
     /// Why nobody sees it.
     pub(super) hidden: Option<String>,
+    /// By what it is seen.
+    pub(super) shown: Option<String>,
 }
 
 /// What is recorded of it, and why it is refused.
@@ -104,7 +106,10 @@ async fn judged(
         };
         let held = |when: &When| held(when, &asked, known.record(), s);
         match server_of(tool, (rule, &chosen.route.name), s, &held) {
-            Ok(server) => found.server = server,
+            Ok((server, shown)) => {
+                found.server = server;
+                found.shown = Some(shown);
+            }
             Err(why) => found.hidden = Some(why),
         }
     }
@@ -159,24 +164,27 @@ fn held(when: &When, asked: &Call<'_>, record: &Record, s: &Snapshot) -> Holds {
     }
 }
 
-/// The server that a tool's name says, where it says one; else why nobody under this rule sees a tool of this name.
+/// The server that a tool's name says, where it says one, and by what it is seen; else why nobody under this rule sees a tool of this
+/// name.
 fn server_of(
     tool: &str,
     (rule, route): (&McpRoute, &str),
     s: &Snapshot,
     held: &dyn Fn(&When) -> Holds,
-) -> Result<Option<BackendId>, String> {
+) -> Result<(Option<BackendId>, String), String> {
     let Some(config) = &s.mcp else {
-        return Ok(None);
+        return Ok((None, String::new()));
     };
     let split = tool.split_once(BETWEEN);
     let of = split.and_then(|(server, own)| {
         let mut servers = config.servers_of(rule);
         Some((servers.find(|of| *of.name == *server)?, own))
     });
+    let mut shown = Vec::new();
     match of {
-        Some((server, own)) if !server.shows.tools.has(own, held) => {
-            return Err(format!("hidden by `tools` of mcp.servers.{}", server.name));
+        Some((server, own)) => {
+            let place = format!("mcp.servers.{}", server.name);
+            shown.push(seen(&server.shows.tools, own, &place, held)?);
         }
         None if config.prefix == Prefix::Always => {
             let names: Vec<&str> = config.servers_of(rule).map(|of| &*of.name).collect();
@@ -185,12 +193,45 @@ fn server_of(
                 names.join(", ")
             ));
         }
-        Some(_) | None => {}
+        None => {}
     }
-    if !rule.shows.tools.has(tool, held) {
-        return Err(format!("hidden by `tools` of the route {route}"));
+    let place = format!("the route {route}");
+    shown.push(seen(&rule.shows.tools, tool, &place, held)?);
+    Ok((of.map(|(server, _)| server.backend), shown.join(", and ")))
+}
+
+/// By what of a selection a name is seen; else by what it is hidden.
+fn seen(
+    selection: &Selection,
+    name: &str,
+    place: &str,
+    held: &dyn Fn(&When) -> Holds,
+) -> Result<String, String> {
+    let hit = |of: &[Named], counts: fn(&Holds) -> bool| {
+        let takes = |of: &&Named| {
+            let is_meant = of.names.takes(name);
+            is_meant && of.when.as_ref().is_none_or(|when| counts(&held(when)))
+        };
+        let found = of.iter().find(takes)?;
+        let when = match &found.when {
+            Some(when) if held(when) == Holds::Later => ", under a condition on its arguments",
+            Some(_) => ", by its condition",
+            None => "",
+        };
+        Some(format!("{}{when}", found.names.0))
+    };
+    let denies = |held: &Holds| matches!(held, Holds::Yes | Holds::Failed(_));
+    if let Some(glob) = hit(&selection.deny, denies) {
+        return Err(format!("hidden by `tools` of {place} (deny: {glob})"));
     }
-    Ok(of.map(|(server, _)| server.backend))
+    let allows = |held: &Holds| matches!(held, Holds::Yes | Holds::Later);
+    match (hit(&selection.allow, allows), selection.allow.is_empty()) {
+        (Some(glob), _) => Ok(format!("seen by `tools` of {place} (allow: {glob})")),
+        (None, true) => Ok(format!("not hidden by `tools` of {place}")),
+        (None, false) => Err(format!(
+            "hidden by `tools` of {place} (no `allow` names it)"
+        )),
+    }
 }
 
 /// Whoever is asked outside, as soon as the caller is known and once its rule is.
