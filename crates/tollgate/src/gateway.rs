@@ -222,8 +222,9 @@ fn standing(
             held.unwrap_or(0),
         )
     });
-    let ids = snapshot.budgets.of.get(workload.index());
-    let ids = ids.map_or(&[][..], Vec::as_slice).iter();
+    let of = [&snapshot.budgets.of, &snapshot.budgets.of_tools];
+    let ids = of.into_iter().filter_map(|of| of.get(workload.index()));
+    let ids = ids.flatten();
     let apart = ids.filter_map(|id| {
         let budget = snapshot.budgets.get(*id)?;
         let is_its = match budget.whose {

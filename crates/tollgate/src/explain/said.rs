@@ -281,7 +281,11 @@ fn budgets(record: &Record, s: &Snapshot) -> Vec<String> {
             format!("{whole}.{} {currency}", &part[..2])
         }
     };
-    let of = record.workload.and_then(|id| s.budgets.of.get(id.index()));
+    let of = match record.operation {
+        Some(Operation::Mcp) => &s.budgets.of_tools,
+        _ => &s.budgets.of,
+    };
+    let of = record.workload.and_then(|id| of.get(id.index()));
     let counted = of.map_or(&[][..], |of| of).iter();
     let counted = counted
         .filter_map(|id| s.budgets.list.get(id.index()))
