@@ -36,12 +36,7 @@ impl<'g> User<'g> {
     }
 
     fn send(&self, message: &str) -> Told {
-        let fields: &[&str] = if self.field.ends_with(' ') {
-            &[]
-        } else {
-            &[&self.field]
-        };
-        self.caller.send("POST", fields, message.as_bytes())
+        self.caller.send("POST", &[&self.field], message.as_bytes())
     }
 
     fn listed(&self, kind: &str) -> Vec<String> {
@@ -147,7 +142,7 @@ fn a_condition_is_asked_in_lists_and_on_use_and_one_of_arguments_on_use() {
     let why = records
         .iter()
         .filter_map(|record| record["reason"].as_str());
-    let place = "mcp.servers.one.tools.allow[1].when (line 6)";
+    let place = "mcp.servers.one.tools.allow[1].when (line 8)";
     let why: Vec<&str> = why.filter(|why| why.starts_with(place)).collect();
     assert_eq!(why.len(), 6, "{records:?}");
     assert!(
