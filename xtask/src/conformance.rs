@@ -2,7 +2,9 @@
 //! build takes twenty minutes and it needs the rights to make network namespaces.
 //!
 //! Invariant: the suite and its backends are built of what `xtask/conformance/go.sum` pins, and are run unchanged.
-//! Not here: the cluster and the gates in it (`xtask/conformance/cluster`).
+//! Not here: the cluster and the gates in it (`xtask/conformance/cluster`), the suite of the Model Context Protocol (`mcp`).
+
+pub(crate) mod mcp;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -59,6 +59,9 @@ cargo xtask <verb>
                  the Gateway API's conformance suite against the gate, in a cluster without containers (Go; twenty minutes
                  once, and the right to make network namespaces): a lane of its own; its report is
                  target/conformance/report.yaml
+  conformance mcp [BINARY]
+                 the Model Context Protocol's conformance suite straight at a server and through the gate, check by check,
+                 and clients of the SDKs of Go and Rust and of the Inspector (npm, Go and cargo; minutes): a lane of its own
   portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
                  data plane's tests with it: a lane of its own
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
@@ -87,7 +90,7 @@ cargo xtask <verb>
                  profiles
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test, unit, e2e, timing, random, strained, kubernetes, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
+The last line of check, test, unit, e2e, timing, random, strained, kubernetes, conformance, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
 above it stands a line for each skipped test, with what it lacked. A stage that failed ends with the command that repeats it.
 ";
 
@@ -114,6 +117,10 @@ fn verb() -> ExitCode {
         ["instructions", rest @ ..] => count_instructions(rest),
         ["kubernetes"] => kubernetes::lane(None),
         ["kubernetes", binary] => kubernetes::lane(Some(binary.as_ref())),
+        ["conformance", "mcp", rest @ ..] => match conformance::mcp::Plan::of(rest) {
+            Some(plan) => conformance::mcp::lane(&plan),
+            None => misused(),
+        },
         ["conformance", rest @ ..] => match conformance::Plan::of(rest) {
             Some(plan) => conformance::lane(&plan),
             None => misused(),

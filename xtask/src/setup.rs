@@ -17,6 +17,7 @@ pub(crate) mod venv;
 use std::path::PathBuf;
 
 use crate::cargo::{metadata, target_dir};
+use crate::parts::{END_TO_END_NODE, MCP_NODE};
 
 /// Where the installed parts are.
 #[derive(Debug, Clone)]
@@ -28,10 +29,9 @@ pub(crate) struct Installed {
 }
 
 pub(crate) fn run() -> Result<Installed, String> {
-    let dir = target_dir(&metadata()?)?.join("e2e");
-    std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
+    let dir = directory()?;
     let python = python::install(&dir)?;
-    let (node, node_modules) = node::install(&dir, &python)?;
+    let (node, node_modules) = node::install(&dir, &python, "node", END_TO_END_NODE)?;
     debian::install("nginx", "nginx")?;
     debian::install("promtool", "prometheus")?;
     valgrind()?;
@@ -46,6 +46,19 @@ pub(crate) fn run() -> Result<Installed, String> {
         node_modules,
         chromium: debian::install("chromium", "chromium")?,
     })
+}
+
+/// A Node, and the modules of the conformance suite of the Model Context Protocol.
+pub(crate) fn mcp_suite() -> Result<(PathBuf, PathBuf), String> {
+    let dir = directory()?;
+    let python = python::install(&dir)?;
+    node::install(&dir, &python, "mcp", MCP_NODE)
+}
+
+fn directory() -> Result<PathBuf, String> {
+    let dir = target_dir(&metadata()?)?.join("e2e");
+    std::fs::create_dir_all(&dir).map_err(|cause| format!("{}: {cause}", dir.display()))?;
+    Ok(dir)
 }
 
 /// What scrapes the stack of `deploy/compose`.

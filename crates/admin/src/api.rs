@@ -48,6 +48,7 @@ enum Is {
     Rotation,
     Ledger,
     Limits,
+    Mcp,
     Reload,
     Tokens,
 }
@@ -74,7 +75,7 @@ const KEEPER: Option<Role> = Some(Role::Keys);
 
 /// Every resource, the index first.
 #[rustfmt::skip]
-const RESOURCES: [Resource; 13] = [
+const RESOURCES: [Resource; 14] = [
     of("", READ, None, Is::Index, "the resources that there are"),
     of("budgets", READ, READER, Is::Budgets, "budgets and what is left of their running periods"),
     of("caller", READ, None, Is::Caller, "who asks, and with which roles"),
@@ -86,6 +87,7 @@ const RESOURCES: [Resource; 13] = [
     of("keys/{id}/rotate", "POST", KEEPER, Is::Rotation, "gives a key another secret"),
     of("ledger", READ, READER, Is::Ledger, "whether the ledger takes rows, and its head"),
     of("limits", READ, READER, Is::Limits, "limits and what is left of them"),
+    of("mcp", READ, READER, Is::Mcp, "servers of tools, what they list, and what each workload sees of it"),
     of("reload", "POST", OPERATOR, Is::Reload, "reads the configuration anew"),
     of("tokens", READ, READER, Is::Tokens, "how the gate's counts of prompts stand to those of engines"),
 ];
@@ -157,6 +159,7 @@ fn shown(is: Is, caller: &Principal, gateway: &impl Gateway) -> Result<Value, Re
         Is::Health => health(gateway.health()),
         Is::Ledger => ledger(gateway)?,
         Is::Limits => json!({ "limits": gateway.limits() }),
+        Is::Mcp => mcp(gateway)?,
         Is::Tokens => tokens(gateway)?,
         Is::Index => index(),
         Is::Drain | Is::Keys | Is::Key | Is::Rotation | Is::Reload => return Err(broken()),
@@ -189,6 +192,18 @@ fn tokens(gateway: &impl Gateway) -> Result<Value, Refusal> {
         refusal(StatusCode::NOT_FOUND, "no_tokenizers", says)
     };
     gateway.tokens().ok_or_else(none)
+}
+
+/// Servers of tools.
+fn mcp(gateway: &impl Gateway) -> Result<Value, Refusal> {
+    let none = || {
+        refusal(
+            StatusCode::NOT_FOUND,
+            "no_mcp",
+            "no servers of tools are configured",
+        )
+    };
+    gateway.mcp().ok_or_else(none)
 }
 
 fn index() -> Value {

@@ -32,6 +32,8 @@ pub trait Gateway: Send + Sync + 'static {
     fn ledger(&self) -> Option<Value>;
     /// How the gate's counts stand to those of engines, where the gate counts.
     fn tokens(&self) -> Option<Value>;
+    /// Servers of tools, what they list and what each workload sees, where the configuration has such servers.
+    fn mcp(&self) -> Option<Value>;
     /// The page for Prometheus.
     fn metrics(&self) -> impl Future<Output = String> + Send;
     /// Reads the configuration anew, and gives its version. It waits for files.

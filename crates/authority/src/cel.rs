@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use policy::authority::{Asked, Decision, Rules};
+use policy::authority::{Asked, Condition, Decision, Members, Rules};
 
 use self::evaluate::Evaluation;
 use self::node::Node;
@@ -88,6 +88,42 @@ pub fn compile(rules: &[Rule]) -> Result<Arc<dyn Rules>, Vec<Fault>> {
         Ok(Arc::new(set))
     } else {
         Err(faults)
+    }
+}
+
+/// Compiles the condition of a filter, which may look at the arguments of a call where `has_arguments`.
+///
+/// # Errors
+///
+/// What is wrong with it, and where in it.
+pub fn condition(text: &str, has_arguments: bool) -> Result<Arc<dyn Condition>, String> {
+    let tree = syntax::parse(text)?;
+    let (when, reads_arguments) = check::of_filter(&tree, has_arguments)?;
+    Ok(Arc::new(OfFilter {
+        when,
+        reads_arguments,
+    }))
+}
+
+#[derive(Debug)]
+struct OfFilter {
+    when: Node,
+    reads_arguments: bool,
+}
+
+impl Condition for OfFilter {
+    fn reads_arguments(&self) -> bool {
+        self.reads_arguments
+    }
+
+    fn holds(
+        &self,
+        asked: &Asked<'_>,
+        arguments: Option<&Members>,
+    ) -> Result<bool, Cow<'static, str>> {
+        let mut evaluation = Evaluation::new(asked, STEPS_MAX).knowing(arguments);
+        let holds = evaluation.holds(&self.when);
+        holds.map_err(|trouble| trouble.to_string().into())
     }
 }
 

@@ -24,14 +24,14 @@ pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variab
 pub(crate) use template::Template;
 pub(crate) use text::{
     Argument, Claim, Currency, EnvironmentName, Expression, HeaderValue, Model, Name, NameGlob,
-    Pattern, QueryValue, Scope, ServerName, Tag, Text,
+    Pattern, QueryValue, Scope, ServerName, Tag, Text, ToolDigest, ToolName,
 };
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
     ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, JwtBearer, McpPrefix,
-    OtlpProtocol, Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames, Trust, Whose,
-    Window, listed, words,
+    OnToolChange, OtlpProtocol, Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames,
+    Trust, Whose, Window, listed, words,
 };
 
 mod actions;

@@ -23,7 +23,7 @@ use policy::subject::{Who, Whose};
 use crate::intake::Ledger;
 use crate::read::{Period, ReadError};
 use crate::shared::unix_ms;
-use crate::spent::{Known, Spent, Subject, Unsure};
+use crate::spent::{Calls, Known, Spent, Subject, Unsure};
 
 /// How long what is on its way to the disk is waited for, before a running gate's ledger is read.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
@@ -127,7 +127,7 @@ impl Ledger {
             if !by_subject {
                 budgets.forget_subjects(&mut tell);
             }
-            let (mut sums, mut unsure) = (Vec::new(), Vec::new());
+            let (mut sums, mut unsure, mut calls) = (Vec::new(), Vec::new(), Vec::new());
             let read = reader.spent(
                 period,
                 by_subject,
@@ -141,16 +141,22 @@ impl Ledger {
                 self.condemn(&error.to_string());
             }
             read?;
-            read_of.push((budgets, sums, unsure));
+            if budgets.count_calls() {
+                reader.calls(period, by_subject, |of| calls.push(of))?;
+            }
+            read_of.push((budgets, sums, unsure, calls));
         }
         // All of it is read, or nothing counts: a part would stand for the whole.
-        for (budgets, sums, unsure) in read_of {
+        for (budgets, sums, unsure, calls) in read_of {
             let mut found = Found::default();
             for sum in &sums {
                 budgets.add(sum, levels, &mut found);
             }
             for row in &unsure {
                 budgets.add_unsure(row, revision, &mut found);
+            }
+            for of in &calls {
+                budgets.add_calls(of, &mut found);
             }
             found.tell(&mut tell);
         }
@@ -270,6 +276,21 @@ impl Begins<'_> {
         !self.own.is_empty() || self.shared.iter().any(Begun::counts_apart)
     }
 
+    fn count_calls(&self) -> bool {
+        self.shared
+            .iter()
+            .any(|begun| begun.budget.unit == Unit::Calls)
+    }
+
+    fn add_calls(&self, of: &Calls, found: &mut Found) {
+        let workload = of.workload.as_deref();
+        for begun in &self.shared {
+            if begun.budget.counts_tool(workload, &of.tool) {
+                found.placed(begun.seed(of.count, workload, &of.subject));
+            }
+        }
+    }
+
     /// Leaves out those that count subjects apart: the file does not tell them apart.
     fn forget_subjects(&mut self, tell: &mut impl FnMut(Doubt)) {
         let apart = self.shared.extract_if(.., |begun| begun.counts_apart());
@@ -284,6 +305,7 @@ impl Begins<'_> {
         let (workload, model) = (sum.workload.as_deref(), sum.model.as_deref());
         let units = |unit: &Unit| match unit {
             Unit::Tokens => sum.tokens,
+            Unit::Calls => 0,
             Unit::Money(currency) if sum.currency.as_deref() == Some(currency) => sum.nanos,
             Unit::Money(_) => 0,
         };
@@ -359,7 +381,7 @@ impl Found {
         snapshot: &Snapshot,
     ) -> Option<u64> {
         let (units, kind) = match (unit, row.tokens) {
-            (Unit::Tokens, Known::Counts(..)) => return None,
+            (Unit::Calls, _) | (Unit::Tokens, Known::Counts(..)) => return None,
             (Unit::Tokens, Known::Held(tokens)) => (tokens, 0),
             (Unit::Money(currency), known) => match today(row, currency, snapshot) {
                 Some(cost) => (

@@ -76,7 +76,58 @@ const UNSURE: &str = "SELECT workload, coalesce(model_sent, model_asked), backen
   max(reserved_tokens, progress_tokens), {key}, {user}
   FROM open WHERE started_unix_ms >= ?1 AND started_unix_ms < ?2";
 
+/// Calls of a tool by one workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calls {
+    /// Who called.
+    pub workload: Option<String>,
+    /// Which key or user of it.
+    pub subject: Subject,
+    /// The tool, by its whole name as far as a row keeps it.
+    pub tool: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// A call that was refused was none. One whose end was not seen says neither its method nor its tool, and is not counted.
+const CALLS: &str = "SELECT workload, mcp_name, count(*), {key}, {user}
+  FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
+  AND mcp_method = 'tools/call' AND outcome <> 'refused' GROUP BY 1, 2, 4, 5";
+
 impl Reader {
+    /// Calls `each` with the calls of tools that began in `period`; `by_subject` as of [`Reader::spent`]. Files from before there were such
+    /// calls have none.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn calls(
+        &self,
+        period: Period,
+        by_subject: bool,
+        mut each: impl FnMut(Calls),
+    ) -> Result<(), ReadError> {
+        let named = "SELECT count(*) FROM pragma_table_info('settled') WHERE name IN ('mcp_method', 'mcp_name')";
+        let found: i64 = self.db.query_row(named, [], |row| row.get(0))?;
+        if found < 2 {
+            return Ok(());
+        }
+        let bounds = [period.from_ms, period.to_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+        let mut statement = self.db.prepare(&told_apart(CALLS, by_subject))?;
+        let mut rows = statement.query(params![bounds[0], bounds[1]])?;
+        while let Some(row) = rows.next()? {
+            each(Calls {
+                workload: row.get(0)?,
+                tool: row.get::<_, Option<String>>(1)?.unwrap_or_default(),
+                count: row.get::<_, i64>(2)?.unsigned_abs(),
+                subject: Subject {
+                    key: row.get(3)?,
+                    user: row.get(4)?,
+                },
+            });
+        }
+        Ok(())
+    }
+
     /// Whether rows say which key and user asked, also those that are open.
     ///
     /// # Errors

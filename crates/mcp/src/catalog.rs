@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use policy::mcp::{Glob, Prefix};
+use policy::mcp::{Glob, Odd, OnChange, Pins, Prefix, Seen};
 use serde_json::value::RawValue;
 use wire::json::Kind as Json;
 
@@ -16,7 +16,7 @@ use crate::discover::Fresh;
 use crate::envelope::{members, text_of};
 use crate::handshake::{Abilities, UNAVAILABLE, write_meta};
 use crate::header::is_well_annotated;
-use crate::{name, reply};
+use crate::{name, pin, reply};
 
 /// Most items of one server that are kept.
 pub const ITEMS_MAX: usize = 10_000;
@@ -41,6 +41,12 @@ pub enum Kind {
 impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// Its place among all.
+    #[must_use]
+    pub const fn place(self) -> usize {
+        self as usize
+    }
 
     /// What a method lists.
     #[must_use]
@@ -131,6 +137,8 @@ pub struct Catalog {
     bytes: usize,
     /// Their names, of those that were left out later, too.
     names: HashSet<Box<str>>,
+    /// Those that are not as they are pinned and are refused for it.
+    refused: HashSet<Box<str>>,
     /// How long it may be kept, and by whom, where its server says that.
     pub fresh: Option<Fresh>,
 }
@@ -207,6 +215,43 @@ impl Catalog {
         self.items.retain(|item| is_well_annotated(&item.raw));
     }
 
+    /// Compares the tools with their pins: what is to be told of those that are not as pinned, by name. Where such are refused, nobody sees them.
+    pub fn compare(&mut self, pins: &Pins, seen: &Seen) -> Vec<(Box<str>, Odd)> {
+        let digests = self
+            .items
+            .iter()
+            .map(|item| (&*item.name, pin::of(&item.raw)));
+        let odd = seen.compare(pins, digests);
+        let named = odd.into_iter().filter_map(|odd| {
+            let item = self.items.get(odd.at)?;
+            Some((item.name.clone(), odd))
+        });
+        let mut named: Vec<(Box<str>, Odd)> = named.collect();
+        if pins.on_change == OnChange::Refuse {
+            self.refused = named.iter().map(|(name, _)| name.clone()).collect();
+            let refused = &self.refused;
+            self.items.retain(|item| !refused.contains(&item.name));
+        }
+        named.retain(|(_, odd)| odd.is_news);
+        named
+    }
+
+    /// Whether a tool is refused, since it is not as it is pinned.
+    #[must_use]
+    pub fn is_refused(&self, own: &str) -> bool {
+        self.refused.contains(own)
+    }
+
+    /// What is shown of it.
+    pub fn items(&self) -> impl ExactSizeIterator<Item = &Item> {
+        self.items.iter()
+    }
+
+    /// Those that are refused.
+    pub fn refused(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.refused.iter().map(|name| &**name)
+    }
+
     /// Whether the server listed this name, shown or left out.
     #[must_use]
     pub fn has(&self, own: &str) -> bool {
@@ -244,10 +289,14 @@ pub struct Source<'a> {
 }
 
 /// An item with the name that clients see.
-struct Shown<'a> {
-    server: &'a str,
-    item: &'a Item,
-    name: String,
+#[derive(Debug, Clone)]
+pub struct Shown<'a> {
+    /// Its server.
+    pub server: &'a str,
+    /// It.
+    pub item: &'a Item,
+    /// The name.
+    pub name: String,
 }
 
 /// What a name stands for.
@@ -269,17 +318,10 @@ pub fn merged(
     prefix: Prefix,
     may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<u8> {
-    let shown = shown(kind, sources, prefix, may_see);
-    let mut count: HashMap<&str, usize> = HashMap::new();
-    for item in &shown {
-        *count.entry(&item.name).or_default() += 1;
-    }
+    let shown = visible(kind, sources, prefix, may_see);
     let mut out = format!("{{\"{}\":[", kind.member()).into_bytes();
     let mut is_first = true;
     for Shown { item, name, .. } in &shown {
-        if count.get(&**name).is_some_and(|count| *count > 1) {
-            continue;
-        }
         if !std::mem::take(&mut is_first) {
             out.push(b',');
         }
@@ -295,6 +337,26 @@ pub fn merged(
     write_meta(UNAVAILABLE, &silent, &mut out);
     out.push(b'}');
     out
+}
+
+/// What clients see of several servers, in order: what two have under one name they see of neither.
+#[must_use]
+pub fn visible<'a>(
+    kind: Kind,
+    sources: &[Source<'a>],
+    prefix: Prefix,
+    may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<Shown<'a>> {
+    let mut shown = shown(kind, sources, prefix, may_see);
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for item in &shown {
+        *count.entry(&item.name).or_default() += 1;
+    }
+    let is_one = |of: &Shown<'_>| count.get(&*of.name).is_none_or(|count| *count < 2);
+    let are_one: Vec<bool> = shown.iter().map(is_one).collect();
+    let mut are_one = are_one.into_iter();
+    shown.retain(|_| are_one.next().unwrap_or(true));
+    shown
 }
 
 /// How long a merged list may be kept, and by whom: `unless_said` for lists of servers that do not say it. One in which a server is missing

@@ -98,6 +98,40 @@ pub fn params(tool: &[u8], arguments: &[u8]) -> Vec<(String, String)> {
     headers.collect()
 }
 
+/// What is wrong with the headers of a call's arguments, which a server with sessions does not compare with the body: `sent` are those that the
+/// client sent, by name in lower case, and `tool` is what the server lists.
+#[must_use]
+pub fn mismatch(tool: &[u8], arguments: &[u8], sent: &[(String, String)]) -> Option<String> {
+    let wanted = params(tool, arguments);
+    let value_of = |of: &[(String, String)], name: &str| {
+        let found = of.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone())
+    };
+    let tool = serde_json::from_slice::<Value>(tool).ok()?;
+    let names = annotated(&tool)?.into_iter();
+    let mut names = names.map(|(name, _)| format!("{PARAM}{}", name.to_ascii_lowercase()));
+    names.find_map(|name| {
+        let (wanted, sent) = (value_of(&wanted, &name), value_of(sent, &name));
+        let read = |of: &Option<String>| {
+            let of = of.as_deref().and_then(|of| decoded(of.as_bytes()));
+            of.map(Cow::into_owned)
+        };
+        match (read(&wanted), read(&sent)) {
+            (None, None) => None,
+            (Some(wanted), Some(sent)) if is_same(&wanted, &sent) => None,
+            (Some(_), None) => Some(format!("the header {name} is missing")),
+            (None, Some(_)) => Some(format!("the header {name} is of no argument of the call")),
+            (Some(_), Some(_)) => Some(format!("the header {name} is not what the body says")),
+        }
+    })
+}
+
+/// Whether a header says what an argument is; a number in any form.
+fn is_same(wanted: &str, sent: &str) -> bool {
+    let number = |of: &str| of.parse::<f64>().ok().filter(|of| of.is_finite());
+    wanted == sent || number(wanted).is_some_and(|wanted| number(sent) == Some(wanted))
+}
+
 /// Whether a tool says its headers as it may: one that does not is shown to nobody for whom the gate would have to write them.
 #[must_use]
 pub fn is_well_annotated(tool: &[u8]) -> bool {

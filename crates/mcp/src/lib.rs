@@ -6,6 +6,7 @@
 //! Invariant: what is read of a message is what every server reads of it: a member that stands twice, or in another spelling, is refused.
 //! Not here: who may see what ([`policy::mcp`]), sockets, clocks and chance (the host).
 
+pub mod arguments;
 pub mod bridge;
 pub mod catalog;
 pub mod client;
@@ -17,8 +18,10 @@ pub mod header;
 pub mod listen;
 pub mod modern;
 pub mod name;
+pub mod pin;
 pub mod place;
 pub mod reply;
 pub mod session;
 pub mod target;
+mod tree;
 pub mod version;

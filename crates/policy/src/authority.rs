@@ -168,3 +168,20 @@ pub trait Rules: Debug + Send + Sync {
     /// Decides one call.
     fn decide(&self, asked: &Asked<'_>) -> Decision;
 }
+
+/// A condition of one entry of a filter, ready to be asked: what rules are made of, without an effect of its own.
+///
+/// As rules, it takes no lock that another worker could hold, and no time that a client could stretch.
+pub trait Condition: Debug + Send + Sync {
+    /// Whether it looks at the arguments of a call.
+    fn reads_arguments(&self) -> bool;
+    /// Whether it holds for a call with these arguments, as far as they are known.
+    ///
+    /// # Errors
+    /// What kept it from being decided, for the log: names of facts, and no value.
+    fn holds(
+        &self,
+        asked: &Asked<'_>,
+        arguments: Option<&Members>,
+    ) -> Result<bool, Cow<'static, str>>;
+}

@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub use self::period::{Calendar, Every, Period};
 pub use self::spent::{Level, Spent};
 use crate::id::{BudgetId, WorkloadId};
+use crate::mcp::Glob;
 use crate::model::ModelPattern;
 use crate::price::Pico;
 use crate::whose::Whose;
@@ -31,6 +32,8 @@ pub const MAX_BUDGETS: usize = 16;
 pub enum Unit {
     /// LLM tokens, prompt and completion together.
     Tokens,
+    /// Calls of tools (of servers of tools), one each.
+    Calls,
     /// Money of this currency (ISO 4217), in 1e-9 of its unit; each call is rounded up.
     Money(Arc<str>),
 }
@@ -43,6 +46,8 @@ impl Unit {
         match self {
             Self::Tokens if units == 1 => "1 token".to_owned(),
             Self::Tokens => format!("{units} tokens"),
+            Self::Calls if units == 1 => "1 call".to_owned(),
+            Self::Calls => format!("{units} calls"),
             Self::Money(currency) => {
                 let part = format!("{:09}", units % NANO);
                 let part = part.trim_end_matches('0');
@@ -57,6 +62,7 @@ impl Unit {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Tokens => "tokens",
+            Self::Calls => "calls",
             Self::Money(currency) => currency,
         }
     }
@@ -84,6 +90,8 @@ pub struct Budget {
     pub scope: Scope,
     /// Of which models; empty for all.
     pub models: Vec<ModelPattern>,
+    /// Of which tools, where it counts calls: by whole names; empty for all.
+    pub tools: Vec<Glob>,
     /// Its periods.
     pub calendar: Calendar,
     /// Whether those whom it counts share it, or each key or user of theirs has the amount to itself.
@@ -95,8 +103,10 @@ pub struct Budget {
 pub struct Budgets {
     /// In the order of their names.
     pub list: Vec<Budget>,
-    /// By workload: the budgets that may count its calls.
+    /// By workload: the budgets of tokens and money that may count its calls.
     pub of: Vec<Vec<BudgetId>>,
+    /// By workload: the budgets of calls of tools that may count its own.
+    pub of_tools: Vec<Vec<BudgetId>>,
     /// By workload: the group that it belongs to.
     pub groups: Vec<Option<Arc<str>>>,
 }
@@ -133,11 +143,25 @@ impl Budget {
     /// wherever it might.
     #[must_use]
     pub fn counts(&self, workload: Option<&str>, model: Option<&str>) -> bool {
-        let who = match &self.scope {
+        self.unit != Unit::Calls && self.is_of(workload) && self.takes(model)
+    }
+
+    /// Whether it counts the calls of this tool by `workload`.
+    #[must_use]
+    pub fn counts_tool(&self, workload: Option<&str>, tool: &str) -> bool {
+        self.unit == Unit::Calls && self.is_of(workload) && self.takes_tool(tool)
+    }
+
+    /// Whether it counts calls of this tool, of those whose calls it counts.
+    pub(crate) fn takes_tool(&self, tool: &str) -> bool {
+        self.tools.is_empty() || self.tools.iter().any(|glob| glob.takes(tool))
+    }
+
+    fn is_of(&self, workload: Option<&str>) -> bool {
+        match &self.scope {
             Scope::Everyone => true,
             Scope::Workloads(names) => names.iter().any(|name| Some(&**name) == workload),
-        };
-        who && self.takes(model)
+        }
     }
 
     /// Whether it counts calls to `model`, of those whose calls it counts.

@@ -290,6 +290,42 @@ pub fn reserve(
     Ok(reservation)
 }
 
+/// Takes a call of a tool from every budget of calls that counts it, or from none.
+///
+/// # Errors
+/// As of [`reserve`], where one has no call left.
+pub fn reserve_call(
+    (workload, caller): (WorkloadId, Option<&Arc<Caller>>),
+    tool: &str,
+    unix_ms: u64,
+    s: &Snapshot,
+    levels: &Levels,
+) -> Result<BudgetReservation, Refusal> {
+    let ids = s.budgets.of_tools.get(workload.index());
+    let ids = ids.map_or(&[][..], Vec::as_slice);
+    let mut reservation = BudgetReservation::default();
+    if ids.is_empty() {
+        return Ok(reservation);
+    }
+    let (who, known) = (s.who(workload, caller), Subjects::default());
+    let counting = ids.iter().filter_map(|id| {
+        let budget = s
+            .budgets
+            .get(*id)
+            .filter(|budget| budget.takes_tool(tool))?;
+        Some(Counting::configured(*id, budget))
+    });
+    for budget in counting {
+        let share = budget.share(unix_ms, 1, &who, &known, levels);
+        if let Err(short) = budget.take(&share, levels) {
+            reservation.release(levels);
+            return Err(budget.refused(short, &share, false, &who, levels));
+        }
+        reservation.shares.push(share);
+    }
+    Ok(reservation)
+}
+
 /// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
 /// nothing more.
 #[must_use]
@@ -341,6 +377,7 @@ impl Asked<'_> {
     /// What it takes of a budget.
     fn units(&self, budget: &Counting<'_>, used: &Used<'_>) -> Result<u64, Refusal> {
         let units = match budget.unit {
+            Unit::Calls => 1,
             Unit::Tokens => self.prompt.saturating_add(self.completion),
             Unit::Money(currency) => {
                 let most = self.at_most(currency, used);
@@ -425,6 +462,8 @@ impl Share {
         let is_nothing = tokens.prompt.tokens().is_none() && tokens.completion.tokens().is_none();
         match unit {
             Unit::Tokens => tokens.sum(),
+            // It ran, whatever became of it.
+            Unit::Calls => self.units,
             Unit::Money(_) if is_nothing => 0,
             Unit::Money(currency) => charge
                 .filter(|charge| {

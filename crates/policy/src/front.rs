@@ -30,7 +30,7 @@ use crate::levels::Levels;
 use crate::shard::Shard;
 use crate::snapshot::Snapshot;
 
-pub use self::authorize::{Call, authorize};
+pub use self::authorize::{Call, asked, authorize};
 pub use self::call::{Admitted, Allowed, Asking, Begun, Counted, Ended, Identification, Known};
 pub use self::demand::Demand;
 pub(crate) use self::identify::{

@@ -7,6 +7,9 @@ mod ended;
 mod expiring;
 mod held;
 mod kept;
+mod known;
+mod pins;
+mod selection;
 mod waiting;
 
 use std::sync::Arc;
@@ -19,6 +22,9 @@ use crate::secret::Secret;
 pub use self::ended::{Ended, Mark};
 pub use self::held::{Held, HeldChanges, NotHeld, OfClient, URI_BYTES_MAX};
 pub use self::kept::Kept;
+pub use self::known::{Answered, KINDS, Known, Listed, OfServer};
+pub use self::pins::{Digest, Odd, OnChange, Pins, Seen};
+pub use self::selection::{Glob, Holds, Named, Selection, Shows, When};
 pub use self::waiting::{Asked, Waiting};
 
 /// Where clients find it.
@@ -51,6 +57,10 @@ pub struct Mcp {
     pub held: Arc<Held>,
     /// Calls that wait for their clients to answer servers without sessions; of the process, as that is.
     pub waiting: Arc<Waiting>,
+    /// What was seen of servers whose tools are pinned; of the process, as those are.
+    pub seen: Arc<Seen>,
+    /// What is known of servers, for whoever looks at the gate; of the process, as those are.
+    pub known: Arc<Known>,
     /// Who gives clients tokens, where they are to learn that from the gate.
     pub oauth: Option<OAuth>,
 }
@@ -83,10 +93,14 @@ pub struct Server {
     pub name: Arc<str>,
     /// Where it is.
     pub backend: BackendId,
+    /// Its name and where it is, by which what is known of it is kept.
+    pub at: Box<str>,
     /// It is a command: each session is a process, so that none is begun to find out what it speaks.
     pub is_command: bool,
     /// What clients see of it.
     pub shows: Shows,
+    /// What its tools are to be, where that is pinned.
+    pub pins: Option<Pins>,
     /// How often it said that its lists changed; of the process, through all configurations that have a server of this name.
     pub changes: Arc<Changes>,
 }
@@ -132,63 +146,6 @@ pub enum Prefix {
     Never,
     /// Where two servers have the name.
     OnConflict,
-}
-
-/// What is seen of each kind of thing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shows {
-    /// Tools, by name.
-    pub tools: Selection,
-    /// Prompts, by name.
-    pub prompts: Selection,
-    /// Resources and their templates, by URI.
-    pub resources: Selection,
-}
-
-/// Which names are meant: all that are allowed, without those that are denied.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// These; all where there is none.
-    pub allow: Vec<Glob>,
-    /// And none of these.
-    pub deny: Vec<Glob>,
-}
-
-impl Selection {
-    /// Whether it means this name.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        let takes = |of: &[Glob]| of.iter().any(|glob| glob.takes(name));
-        (self.allow.is_empty() || takes(&self.allow)) && !takes(&self.deny)
-    }
-}
-
-/// A name in which each `*` stands for any text. Letters are compared as they are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glob(pub Box<str>);
-
-impl Glob {
-    /// Whether it means this name. As long as one walk through the name for each `*`.
-    #[must_use]
-    pub fn takes(&self, name: &str) -> bool {
-        let Some((first, rest)) = self.0.split_once('*') else {
-            return *self.0 == *name;
-        };
-        let Some(mut name) = name.strip_prefix(first) else {
-            return false;
-        };
-        let mut parts = rest.split('*').peekable();
-        while let Some(part) = parts.next() {
-            if parts.peek().is_none() {
-                return name.ends_with(part);
-            }
-            let Some((_, after)) = name.split_once(part) else {
-                return false;
-            };
-            name = after;
-        }
-        false
-    }
 }
 
 /// A URI as whoever decodes it once more reads it: scheme and host in lower case, without percent-encoding, `.`, `..`, `\\` and slashes that
@@ -262,38 +219,9 @@ impl Mcp {
 
 #[cfg(test)]
 mod tests {
-    //! Which names a pattern means.
+    //! How anybody reads a URI.
 
-    use super::{Glob, Selection, plain_uri};
-
-    #[test]
-    fn a_star_stands_for_any_text_and_all_else_for_itself() {
-        for (glob, names, others) in [
-            ("read", &["read"][..], &["read2", "Read", "", "aread"][..]),
-            ("*", &["", "a", "a__b"], &[]),
-            ("get_*", &["get_", "get_x"], &["get", "xget_a", "GET_x"]),
-            (
-                "*_delete",
-                &["_delete", "a_delete"],
-                &["delete", "a_delete_x"],
-            ),
-            (
-                "a*b*c",
-                &["abc", "axbxc", "abbcc", "abcbc"],
-                &["ab", "ac", "acb", "abcx"],
-            ),
-            ("a**b", &["ab", "axb"], &["a", "b"]),
-            ("ab*ba", &["abba", "abxba"], &["aba"]),
-        ] {
-            let glob = Glob(glob.into());
-            for name in names {
-                assert!(glob.takes(name), "{glob:?} {name}");
-            }
-            for name in others {
-                assert!(!glob.takes(name), "{glob:?} {name}");
-            }
-        }
-    }
+    use super::plain_uri;
 
     #[test]
     fn a_uri_is_known_by_what_anybody_reads_of_it() {
@@ -328,17 +256,5 @@ mod tests {
         ] {
             assert_eq!(plain_uri(uri), None, "{uri}");
         }
-    }
-
-    #[test]
-    fn what_is_denied_is_not_allowed() {
-        let globs = |of: &[&str]| of.iter().map(|glob| Glob((*glob).into())).collect();
-        let selection = Selection {
-            allow: globs(&["get_*", "list"]),
-            deny: globs(&["*secret*"]),
-        };
-        assert!(selection.has("get_issue") && selection.has("list"));
-        assert!(!selection.has("get_secrets") && !selection.has("delete"));
-        assert!(Selection::default().has("anything"));
     }
 }

@@ -252,6 +252,14 @@ pub enum Refusal {
         /// Its name, as the client has it.
         name: Box<str>,
     },
+    /// A tool whose server says something else of it than what is pinned.
+    #[error(
+        "the tool {name} is not what it was when it was pinned, and is not served until the gateway's operator has looked at it"
+    )]
+    McpToolChanged {
+        /// Its whole name.
+        name: Box<str>,
+    },
     /// What is named is there twice, under one name.
     #[error(
         "{name} is a name of {one} and of {other}, and stands for neither; the gateway's `mcp.prefix` tells them apart"

@@ -46,6 +46,15 @@ impl Revision {
             next.held = Arc::clone(&old.held);
             next.waiting = Arc::clone(&old.waiting);
             carry_changes(next, old);
+            next.seen = Arc::clone(&old.seen);
+            next.known = Arc::clone(&old.known);
+            next.known
+                .keep(next.servers.iter().map(|server| &*server.at));
+            next.seen.keep(
+                next.servers
+                    .iter()
+                    .filter_map(|server| server.pins.as_ref()),
+            );
         }
         if snapshot.is_balanced {
             carry_balance(&mut snapshot, &self.snapshot);

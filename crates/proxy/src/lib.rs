@@ -10,6 +10,7 @@
 mod acceptor;
 mod beside;
 mod buffer;
+pub mod catalogue;
 mod client;
 mod clock;
 mod connections;
@@ -47,3 +48,4 @@ mod worker;
 mod worker_snapshot;
 
 pub use clock::monotonic;
+pub use tools::TOOL_CALLER;

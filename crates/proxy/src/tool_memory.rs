@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::catalog::{Catalog, Kind};
@@ -48,7 +49,7 @@ pub(crate) enum Speaks {
 struct Kept {
     at: Mono,
     changes: u64,
-    list: Rc<Catalog>,
+    list: Arc<Catalog>,
 }
 
 /// A server, what is listed, and the version that it is spoken to in.
@@ -131,12 +132,12 @@ impl Tools {
         key: Key,
         now: Mono,
         config: &policy::mcp::Mcp,
-    ) -> Option<Rc<Catalog>> {
+    ) -> Option<Arc<Catalog>> {
         let changes = config.servers.get(key.0)?.changes.count();
         let lists = self.lists.borrow();
         let kept = lists.get(&key)?;
         let is_good = kept.changes == changes && now.since(kept.at) < kept_for(config, &kept.list);
-        is_good.then(|| Rc::clone(&kept.list))
+        is_good.then(|| Arc::clone(&kept.list))
     }
 
     /// How much longer a list that is kept may be kept.
@@ -166,8 +167,8 @@ impl Tools {
     }
 
     /// Keeps it; `changes` as they were before it was asked for.
-    pub(crate) fn keep(&self, key: Key, now: Mono, changes: u64, list: &Rc<Catalog>) {
-        let list = Rc::clone(list);
+    pub(crate) fn keep(&self, key: Key, now: Mono, changes: u64, list: &Arc<Catalog>) {
+        let list = Arc::clone(list);
         let kept = Kept {
             at: now,
             changes,

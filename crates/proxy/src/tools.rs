@@ -10,6 +10,7 @@ mod answer;
 mod ask;
 mod body;
 mod call;
+mod filters;
 mod forward;
 mod inputs;
 mod join;
@@ -36,12 +37,13 @@ use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::exchange::ANSWER_WITHIN;
 use policy::front::Http;
 use policy::identity::Unproven;
-use policy::mcp::{OfClient, PATH};
+use policy::mcp::{OfClient, PATH, Server};
 use policy::operation::Operation;
 use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
-use self::ask::Asker;
+pub use self::ask::TOOL_CALLER;
+use self::ask::{Asker, Failed};
 use self::call::{Asks, Call, Stop, env, principal, rule};
 use self::join::while_there;
 use crate::client::Downstream;
@@ -414,6 +416,18 @@ async fn admitted<D: Downstream>(
     call.admit(&asked, chosen, counts)
 }
 
+/// A server gave no answer: whoever looks at the gate is told so. One that has its session no more answers.
+fn silent(asker: Asker<'_>, config: &policy::mcp::Mcp, server: &Server, failed: &Failed) {
+    if matches!(failed, Failed::SessionGone | Failed::NoRoom | Failed::Bug) {
+        return;
+    }
+    let says = failed
+        .reason()
+        .unwrap_or_else(|| failed.refusal().to_string().into());
+    let unix_ms = asker.worker.clock.wall_ms(asker.worker.now());
+    config.known.asked(&server.at, unix_ms, Some(says));
+}
+
 /// How long one server may take where several are asked.
 fn within(call: &Call) -> Duration {
     Call::config(&call.view).map_or(Duration::ZERO, |(config, _)| config.within)
@@ -421,5 +435,10 @@ fn within(call: &Call) -> Duration {
 
 /// Asks on behalf of a message.
 fn asker<'a>(worker: &'a Rc<Worker>, view: &'a WorkerSnapshot, id: &'a str) -> Asker<'a> {
-    Asker { worker, view, id }
+    Asker {
+        worker,
+        view,
+        id,
+        caller: None,
+    }
 }

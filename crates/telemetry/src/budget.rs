@@ -71,7 +71,7 @@ pub fn percent(budget: &Budget, level: Level) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "for logs and metrics")]
 pub fn amount(budget: &Budget, units: u64) -> f64 {
     match budget.unit {
-        Unit::Tokens => units as f64,
+        Unit::Tokens | Unit::Calls => units as f64,
         Unit::Money(_) => units as f64 / 1e9,
     }
 }

@@ -17,6 +17,7 @@ use policy::authority::Rules;
 use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::caller::Later;
 use policy::credential::target_without_keys;
+use policy::mcp::{Mcp, When};
 use policy::snapshot::Snapshot;
 
 use crate::seldom::Seldom;
@@ -30,6 +31,9 @@ pub(crate) fn complete(
     moment: Moment<'_>,
 ) -> Result<(), String> {
     snapshot.authority = host.rules.as_ref().map(compiled).transpose()?;
+    if let Some(mcp) = &mut snapshot.mcp {
+        conditions(mcp)?;
+    }
     let mut asked: Vec<Arc<dyn Authorizer>> = Vec::new();
     if let Some(written) = &host.ext_authz {
         let made = authorizer(written, moment);
@@ -47,6 +51,39 @@ pub(crate) fn complete(
     }
     Ok(())
 }
+
+/// Compiles the conditions of filters.
+fn conditions(mcp: &mut Mcp) -> Result<(), String> {
+    let mut faults = Vec::new();
+    let servers = mcp.servers.iter_mut().map(|server| &mut server.shows);
+    let routes = mcp.routes.iter_mut().map(|route| &mut route.shows);
+    for shows in servers.chain(routes) {
+        for (of, has_arguments) in shows.parts_mut().into_iter().zip(HAVE_ARGUMENTS) {
+            for when in of.conditions_mut() {
+                let When::Written { text, place } = when else {
+                    continue;
+                };
+                match authority::cel::condition(text, has_arguments) {
+                    Ok(condition) => {
+                        let place = std::mem::take(place);
+                        *when = When::Ready { condition, place };
+                    }
+                    Err(says) => faults.push(format!("{place}: {says}")),
+                }
+            }
+        }
+    }
+    // One that is of several names stands with each of them.
+    faults.dedup();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults.join("\n"))
+    }
+}
+
+/// Whether calls of tools, prompts and resources have arguments.
+const HAVE_ARGUMENTS: [bool; 3] = [true, true, false];
 
 /// Several who are asked at one time, and of whom all must allow.
 #[derive(Debug)]

@@ -24,6 +24,7 @@ use crate::keyring::{self, Keyring, Rotation, Wanted};
 use crate::metrics;
 use crate::running::Running;
 use crate::services::now_s;
+use crate::tool_catalogue;
 
 impl Gateway for Running {
     fn access(&self) -> Arc<Access> {
@@ -67,6 +68,10 @@ impl Gateway for Running {
     fn tokens(&self) -> Option<serde_json::Value> {
         let calibrator = self.outlets.calibrator.as_ref();
         calibrator.map(|calibrator| as_json(&calibrator.known()))
+    }
+
+    fn mcp(&self) -> Option<serde_json::Value> {
+        tool_catalogue::of(&self.current().revision.snapshot)
     }
 
     async fn metrics(&self) -> String {
@@ -217,8 +222,9 @@ fn standing(
             held.unwrap_or(0),
         )
     });
-    let ids = snapshot.budgets.of.get(workload.index());
-    let ids = ids.map_or(&[][..], Vec::as_slice).iter();
+    let of = [&snapshot.budgets.of, &snapshot.budgets.of_tools];
+    let ids = of.into_iter().filter_map(|of| of.get(workload.index()));
+    let ids = ids.flatten();
     let apart = ids.filter_map(|id| {
         let budget = snapshot.budgets.get(*id)?;
         let is_its = match budget.whose {
@@ -245,6 +251,7 @@ fn standing(
 fn unit_of(unit: &Unit) -> (&'static str, Option<String>) {
     match unit {
         Unit::Tokens => ("tokens", None),
+        Unit::Calls => ("calls", None),
         Unit::Money(currency) => ("nano_units", Some(currency.to_string())),
     }
 }

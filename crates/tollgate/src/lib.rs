@@ -53,6 +53,7 @@ mod services;
 mod source;
 mod stdio;
 mod tokens;
+mod tool_catalogue;
 mod traces;
 mod trust;
 mod usage;

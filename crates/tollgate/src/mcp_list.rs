@@ -57,6 +57,15 @@ struct List {
     /// A header that says who asks; may be repeated. A credential stands better in the variable TOLLGATE_CREDENTIAL.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     header: Vec<String>,
+    /// Ask the admin endpoint there in place of the gate: what all servers list, or what one workload sees.
+    #[arg(long, value_name = "URL", conflicts_with = "url")]
+    admin: Option<String>,
+    /// With --admin: the workload that asks.
+    #[arg(long, value_name = "NAME", requires = "admin")]
+    workload: Option<String>,
+    /// With --admin: print the digests of all tools as they stand now, to be pasted into the configuration.
+    #[arg(long, requires = "admin", conflicts_with = "workload")]
+    pins: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -75,7 +84,8 @@ struct Gate<'a> {
 /// The gate cannot be reached, or refuses.
 pub(crate) fn run(asked: &Mcp) -> Result<String, String> {
     let Verb::List(list) = &asked.verb;
-    let rest = list.url.strip_prefix("http://");
+    let url = list.admin.as_ref().unwrap_or(&list.url);
+    let rest = url.strip_prefix("http://");
     let rest = rest.ok_or("the address of the gate must begin with http://")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let mut headers = list.header.clone();
@@ -87,6 +97,15 @@ pub(crate) fn run(asked: &Mcp) -> Result<String, String> {
     }
     if let Ok(credential) = std::env::var(CREDENTIAL) {
         headers.push(format!("authorization: Bearer {}", credential.trim()));
+    }
+    if list.admin.is_some() {
+        let path = "/api/v1/mcp";
+        let gate = Gate {
+            authority,
+            path,
+            headers,
+        };
+        return of_admin(list, &gate.read()?);
     }
     let mut gate = Gate {
         authority,
@@ -120,6 +139,81 @@ pub(crate) fn run(asked: &Mcp) -> Result<String, String> {
     } else {
         shown(&found)
     })
+}
+
+/// What the admin endpoint says, as it is asked for.
+fn of_admin(list: &List, told: &Value) -> Result<String, String> {
+    let each = |of: &Value| of.as_array().cloned().unwrap_or_default();
+    if let Some(name) = &list.workload {
+        let of = each(&told["workloads"]);
+        let found = of.iter().find(|of| of["workload"] == name.as_str());
+        let found = found.ok_or_else(|| format!("no route of mcp is for the workload {name}"))?;
+        return Ok(if list.json {
+            format!("{found:#}")
+        } else {
+            shown(found)
+        });
+    }
+    if list.pins {
+        return Ok(pins(&each(&told["servers"])));
+    }
+    if list.json {
+        return Ok(format!("{told:#}"));
+    }
+    let mut out = String::new();
+    for server in each(&told["servers"]) {
+        let text = |name: &str| server[name].as_str().unwrap_or_default();
+        let fault = match text("fault") {
+            "" => String::new(),
+            fault => format!(": {fault}"),
+        };
+        let at = match text("address") {
+            "" => "a command",
+            address => address,
+        };
+        let _fits = writeln!(out, "{}  {at}  {}{fault}", text("name"), text("state"));
+        for tool in each(&server["tools"]) {
+            let about = tool["definition"]["description"].as_str();
+            let about = about.and_then(|about| about.lines().next());
+            let about: String = about
+                .unwrap_or_default()
+                .chars()
+                .take(ABOUT_CHARS_MAX)
+                .collect();
+            let text = |name: &str| tool[name].as_str().unwrap_or_default();
+            let state = match text("state") {
+                "served" => String::new(),
+                state => format!("({state}) "),
+            };
+            let line = format!("  {}  {state}{about}", text("name"));
+            let _fits = writeln!(out, "{}", line.trim_end());
+        }
+    }
+    if told["has_rules"] == true {
+        out.push_str("the rules of `authority` may hide some of it from a caller\n");
+    }
+    Ok(printable(&out))
+}
+
+/// The digests of all tools, as the configuration has them.
+fn pins(servers: &[Value]) -> String {
+    let mut out = "mcp:\n  servers:\n".to_owned();
+    for server in servers {
+        let tools = server["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        let of = |tool: &Value| Some((tool["name"].clone(), tool["digest"].as_str()?.to_owned()));
+        let mut pins: Vec<(Value, String)> = tools.iter().filter_map(of).collect();
+        pins.sort_by(|(a, _), (b, _)| a.as_str().cmp(&b.as_str()));
+        if pins.is_empty() {
+            continue;
+        }
+        let name = server["name"].as_str().unwrap_or_default();
+        let _fits = writeln!(out, "    {name}:\n      pins:");
+        for (tool, digest) in pins {
+            // A text of JSON is one of YAML.
+            let _fits = writeln!(out, "        {tool}: \"{digest}\"");
+        }
+    }
+    out
 }
 
 /// For a person.
@@ -161,8 +255,12 @@ fn shown(found: &Value) -> String {
     if out.is_empty() {
         out.push_str("nothing is there for this caller\n");
     }
-    // What a server says is no instruction to a terminal.
-    out.chars()
+    printable(&out)
+}
+
+/// What a server says is no instruction to a terminal.
+fn printable(text: &str) -> String {
+    text.chars()
         .map(|c| {
             if c.is_control() && c != '\n' {
                 '\u{fffd}'
@@ -195,6 +293,21 @@ impl Gate<'_> {
             .lines()
             .find_map(|line| line.strip_prefix("mcp-session-id: "));
         Ok((told["result"].clone(), session.map(str::to_owned)))
+    }
+
+    /// What stands there.
+    fn read(&self) -> Result<Value, String> {
+        let answer = self.send("GET", "")?;
+        let (head, body) = answer
+            .split_once("\r\n\r\n")
+            .ok_or("the gate gives no answer that can be read")?;
+        let told: Value = serde_json::from_str(body).unwrap_or_default();
+        if head.starts_with("HTTP/1.1 200 ") && told.is_object() {
+            return Ok(told);
+        }
+        let status = head.lines().next().unwrap_or_default();
+        let says = told["error"]["message"].as_str().unwrap_or(status);
+        Err(format!("{}: {says}", self.authority))
     }
 
     fn send(&self, method: &str, body: &str) -> Result<String, String> {

@@ -7,6 +7,7 @@ mod calibration;
 mod counting;
 mod identity;
 pub(crate) mod ledger;
+mod mcp;
 
 use std::sync::atomic::Ordering;
 
@@ -89,6 +90,7 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
     if revision.snapshot.is_balanced {
         extras.extend(balancing::of(&revision.snapshot, running.now()));
     }
+    extras.extend(mcp::of(&revision.snapshot));
     extras.extend(identity::of(
         &running.services,
         &running.current().key_files,

@@ -141,6 +141,11 @@ impl Gateway for Fake {
         self.ledger.clone()
     }
 
+    fn mcp(&self) -> Option<Value> {
+        let servers = || json!({ "servers": [], "workloads": [], "has_rules": false });
+        self.ledger.as_ref().map(|_| servers())
+    }
+
     fn tokens(&self) -> Option<Value> {
         self.ledger.as_ref().map(|_| json!({ "models": [] }))
     }
@@ -384,7 +389,7 @@ fn the_api_lists_its_resources_and_each_is_there() {
             resource["name"].as_str().expect("a name")
         })
         .collect();
-    let all = "budgets caller config drain health keys keys/{id} keys/{id}/rotate ledger limits reload tokens";
+    let all = "budgets caller config drain health keys keys/{id} keys/{id}/rotate ledger limits mcp reload tokens";
     assert_eq!(names.join(" "), all);
     assert_eq!(served.json("/api/v1/"), index);
     let (status, _, body) = served.ask("HEAD", "/api/v1/config", "");

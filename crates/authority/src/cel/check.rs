@@ -17,9 +17,22 @@ use super::node::{Fact, Member, Node, Type};
 use super::syntax::Tree;
 use super::value::Value;
 
-/// The node of a whole condition.
+/// The node of a rule's condition.
 pub(super) fn condition(tree: &Tree) -> Result<Node, String> {
-    let mut check = Check::default();
+    checked(tree, &mut Check::default())
+}
+
+/// The node of a filter's condition, which may look at arguments where `has_arguments`, and whether it does.
+pub(super) fn of_filter(tree: &Tree, has_arguments: bool) -> Result<(Node, bool), String> {
+    let mut check = Check {
+        has_arguments,
+        ..Check::default()
+    };
+    let node = checked(tree, &mut check)?;
+    Ok((node, check.reads_arguments))
+}
+
+fn checked<'t>(tree: &'t Tree, check: &mut Check<'t>) -> Result<Node, String> {
     let checked = check
         .expression(&tree.root)
         .and_then(|found| boolean(found, tree.root.id));
@@ -45,6 +58,10 @@ fn problem<T>(id: u64, says: impl Into<String>) -> Result<T, Problem> {
 struct Check<'t> {
     /// The variables of the loops around, outermost first.
     variables: Vec<(&'t str, Type)>,
+    /// The arguments of a call may be looked at.
+    has_arguments: bool,
+    /// They are.
+    reads_arguments: bool,
 }
 
 impl<'t> Check<'t> {
@@ -79,6 +96,15 @@ impl<'t> Check<'t> {
             variable.and_then(|at| Some((at, self.variables.get(at)?)))
         {
             return Ok((Node::Variable(place), *gives));
+        }
+        let arguments = Fact::Arguments;
+        if name == arguments.name() {
+            if !self.has_arguments {
+                let says = "arguments are looked at in mcp alone, where a tool or a prompt is allowed or denied";
+                return problem(id, says);
+            }
+            self.reads_arguments = true;
+            return Ok((Node::Fact(arguments), arguments.gives()));
         }
         match Fact::ALL.into_iter().find(|fact| fact.name() == name) {
             Some(fact) => Ok((Node::Fact(fact), fact.gives())),

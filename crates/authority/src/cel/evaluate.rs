@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use policy::authority::Asked;
+use policy::authority::{Asked, Members};
 
 use super::node::{Conversion, Fact, Member, Node, Order, TextTest};
 use super::value::{List, Map, Trouble, Value};
@@ -28,6 +28,7 @@ const ZONE_STEPS: usize = 8;
 /// One condition, for one call.
 pub(super) struct Evaluation<'e> {
     asked: &'e Asked<'e>,
+    arguments: Option<&'e Members>,
     /// What the variables of the loops around stand for.
     variables: Vec<Value<'e>>,
     steps_left: u32,
@@ -38,9 +39,15 @@ impl<'e> Evaluation<'e> {
     pub(super) fn new(asked: &'e Asked<'e>, steps: u32) -> Self {
         Self {
             asked,
+            arguments: None,
             variables: Vec::new(),
             steps_left: steps.min(STEPS_MAX),
         }
+    }
+
+    /// With the arguments of a call.
+    pub(super) fn knowing(self, arguments: Option<&'e Members>) -> Self {
+        Self { arguments, ..self }
     }
 
     pub(super) fn steps_left(&self) -> u32 {
@@ -128,6 +135,10 @@ impl<'e> Evaluation<'e> {
             Fact::User => perhaps(asked.user),
             Fact::Tags => Ok(Value::Map(Map::Tags(asked.tags))),
             Fact::Claims => Ok(Value::Map(Map::Members(asked.claims))),
+            Fact::Arguments => {
+                let arguments = self.arguments.ok_or(Trouble::Arguments)?;
+                Ok(Value::Map(Map::Members(arguments)))
+            }
             Fact::Method => text(asked.method),
             Fact::Path => text(asked.path),
             Fact::Operation => text(asked.operation),

@@ -84,9 +84,12 @@ pub(super) enum Fact {
     Backends,
     Source,
     Time,
+    /// Of conditions of filters alone.
+    Arguments,
 }
 
 impl Fact {
+    /// Those of rules.
     pub(super) const ALL: [Self; 13] = [
         Self::Workload,
         Self::Key,
@@ -118,13 +121,14 @@ impl Fact {
             Self::Backends => "backends",
             Self::Source => "source",
             Self::Time => "time",
+            Self::Arguments => "arguments",
         }
     }
 
     pub(super) fn gives(self) -> Type {
         match self {
             Self::Tags => Type::Tags,
-            Self::Claims => Type::Map,
+            Self::Claims | Self::Arguments => Type::Map,
             Self::Backends => Type::Texts,
             Self::Source => Type::Address,
             Self::Time => Type::Time,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use policy::authority::{Asked, Claim, Decision, Members, Rules};
 
-use super::{EXPRESSION_BYTES_MAX, Effect, RULES_MAX, Rule, compile};
+use super::{EXPRESSION_BYTES_MAX, Effect, RULES_MAX, Rule, compile, condition};
 use crate::Fault;
 use crate::fixture::{CLAIMS, asked, claims};
 use crate::stack::on_half;
@@ -690,4 +690,45 @@ fn the_deepest_expressions_fit_the_stack_of_their_thread() {
         }
     };
     on_half(work);
+}
+
+#[test]
+fn a_condition_of_a_filter_looks_at_arguments_where_a_call_has_them() {
+    let claims = claims(CLAIMS);
+    let arguments = crate::fixture::claims(r#"{"path": "/srv/a", "deep": {"n": 3}}"#);
+    let held = |when: &str, with| {
+        let of = condition(when, true).expect("a condition");
+        of.holds(&asked(&claims), with)
+    };
+    let with = Some(&arguments);
+    for when in [
+        r#"arguments.path.startsWith("/srv/") && arguments.deep.n < 4"#,
+        r#""intern" in claims.groups && has(arguments.path) && !has(arguments.other)"#,
+    ] {
+        assert_eq!(held(when, with), Ok(true), "{when}");
+    }
+    assert_eq!(held(r#"arguments.path == "/etc""#, with), Ok(false));
+    let says = "there is no arguments.other: ask has(arguments.other) first";
+    assert_eq!(held("arguments.other == 1", with), Err(says.into()));
+    // Without them what decides alone decides, and nothing else is known.
+    assert_eq!(
+        held("claims.level > 9 && arguments.a == 1", None),
+        Ok(false)
+    );
+    assert!(held("claims.level > 1 && arguments.a == 1", None).is_err());
+    let reads = |when: &str| {
+        condition(when, true)
+            .expect("a condition")
+            .reads_arguments()
+    };
+    assert!(reads("arguments.a == 1 || claims.admin") && !reads("claims.admin"));
+    for (when, has_arguments) in [("arguments.a == 1", false), ("argument.a == 1", true)] {
+        assert!(condition(when, has_arguments).is_err(), "{when}");
+    }
+    let fault = condition("has(arguments.a)", false).expect_err("no arguments");
+    assert!(
+        fault.contains("arguments are looked at in mcp alone"),
+        "{fault}"
+    );
+    assert!(rules(&[(Allow, "has(arguments.a)")]).is_err());
 }

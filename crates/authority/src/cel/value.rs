@@ -50,6 +50,8 @@ pub(super) enum Map<'e> {
 pub(super) enum Trouble<'e> {
     /// A fact that this call has not.
     Absent(&'static str),
+    /// The arguments, which are not known.
+    Arguments,
     /// A member that a map has not, as the rule writes it.
     NoMember(&'e str),
     /// A place that a list or a map has not.
@@ -74,6 +76,7 @@ impl fmt::Display for Trouble<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent(fact) => write!(f, "the call has no {fact}: ask {fact} != null first"),
+            Self::Arguments => write!(f, "the arguments are not known, or are not looked at"),
             Self::NoMember(written) => write!(f, "there is no {written}: ask has({written}) first"),
             Self::NoIndex => write!(f, "nothing stands under that index"),
             Self::Kind(wanted, found) => write!(f, "{wanted} is wanted, and this is {found}"),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use policy::budget::{self, Budgets, Calendar, MAX_BUDGETS, Scope, Unit};
 use policy::id::BudgetId;
 use policy::levels::ACCOUNT_MAX;
+use policy::mcp::Glob;
 use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
 use policy::subject::Whose;
@@ -23,7 +24,7 @@ use policy::subject::Whose;
 use super::backend::number;
 use super::route::{lowered, written_as};
 use crate::decode::{At, Field, MapOf, OneOrMany, Place, nearest};
-use crate::scalar::{Name, Pattern};
+use crate::scalar::{Name, NameGlob, Pattern};
 use crate::schema::{Budget, Document};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -36,6 +37,7 @@ impl super::Lowering<'_> {
         let mut budgets = Budgets {
             list: Vec::new(),
             of: vec![Vec::new(); s.workloads.len()],
+            of_tools: vec![Vec::new(); s.workloads.len()],
             groups: vec![None; s.workloads.len()],
         };
         // Without sound routes nobody knows who is registered.
@@ -55,7 +57,11 @@ impl super::Lowering<'_> {
                 continue;
             };
             let id = BudgetId(number(budgets.list.len()));
-            for (workload, of) in s.workloads.iter().zip(&mut budgets.of) {
+            let by_workload = match lowered.unit {
+                Unit::Calls => &mut budgets.of_tools,
+                Unit::Tokens | Unit::Money(_) => &mut budgets.of,
+            };
+            for (workload, of) in s.workloads.iter().zip(by_workload) {
                 if who(&lowered.scope, &workload.name) {
                     of.push(id);
                 }
@@ -176,6 +182,7 @@ impl super::Lowering<'_> {
             },
             scope: scope?,
             models,
+            tools: globs(&written.tool),
             whose: self.whose(name, written, amount),
         })
     }
@@ -194,24 +201,51 @@ impl super::Lowering<'_> {
     }
 
     fn amount(&mut self, name: &At<Name>, written: &Budget) -> Option<(Unit, u64)> {
-        match (written.tokens.is_absent(), written.money.is_absent()) {
-            (true, true) => {
-                let hint = "write tokens: N or money: N";
-                self.fault(&name.place, "counts nothing", hint);
-            }
-            (false, false) => {
-                let hint = "write two budgets, one for each";
-                let says = "counts tokens and money at once";
-                self.fault(&name.place, says, hint);
-            }
-            _ => {}
+        let units = [
+            ("tokens", !written.tokens.is_absent()),
+            ("money", !written.money.is_absent()),
+            ("calls", !written.calls.is_absent()),
+        ];
+        let said: Vec<&str> = units
+            .iter()
+            .filter_map(|(unit, is_said)| is_said.then_some(*unit))
+            .collect();
+        if said.is_empty() {
+            let hint = "write tokens: N, money: N or calls: N";
+            self.fault(&name.place, "counts nothing", hint);
+        }
+        if said.len() > 1 {
+            let hint = "write a budget for each";
+            let says = format!("counts {} at once", said.join(" and "));
+            self.fault(&name.place, says, hint);
+        }
+        let is_of_calls = said == ["calls"];
+        if let (Some(at), true) = (written.model.items().first(), is_of_calls) {
+            self.refuse(
+                at,
+                "is a model, and calls of tools have none",
+                "leave it out",
+            );
+        }
+        if let (Some(at), false) = (written.tool.items().first(), is_of_calls) {
+            let hint = "count calls: N, or leave it out";
+            self.refuse(
+                at,
+                "is a tool, whose calls have neither tokens nor a price",
+                hint,
+            );
         }
         if let (Some(at), true) = (written.currency.get(), written.money.is_absent()) {
             self.refuse(at, "says the currency of no money", "leave it out");
         }
-        match (written.tokens.get(), written.money.get()) {
-            (Some(at), None) => Some((Unit::Tokens, at.value.0)),
-            (None, Some(at)) => {
+        match (
+            written.tokens.get(),
+            written.money.get(),
+            written.calls.get(),
+        ) {
+            (Some(at), None, None) => Some((Unit::Tokens, at.value.0)),
+            (None, None, Some(at)) => Some((Unit::Calls, at.value.0)),
+            (None, Some(at), None) => {
                 let currency = written.currency.get();
                 let currency = currency.map_or("USD", |at| at.value.0.as_str());
                 Some((Unit::Money(currency.into()), at.value.0))
@@ -266,6 +300,11 @@ fn who(scope: &Scope, workload: &str) -> bool {
         Scope::Everyone => true,
         Scope::Workloads(names) => names.iter().any(|name| **name == *workload),
     }
+}
+
+fn globs(of: &Field<OneOrMany<NameGlob>>) -> Vec<Glob> {
+    let globs = of.items().iter();
+    globs.map(|at| Glob(at.value.0.as_str().into())).collect()
 }
 
 fn plain(patterns: &[At<Pattern>]) -> Vec<ModelPattern> {

@@ -3,7 +3,9 @@
 //! A server becomes a backend, and a rule a route, that no call to a model can take; so they have pools, credentials, limits and
 //! labels as all others. Their names begin with `mcp:`, which no name in a document can.
 //! Invariant: a workload has one such rule at most.
-//! Not here: messages (`mcp`, the crate), what a rule shows ([`policy::mcp`]).
+//! Not here: messages (`mcp`, the crate), what a rule shows ([`policy::mcp`]), filters and pins (`filter`).
+
+mod filter;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,10 +14,11 @@ use std::time::Duration;
 use policy::address::is_allowed;
 use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{BackendId, EndpointId, RouteId};
-use policy::mcp::{Glob, METADATA_PATH, McpRoute, OAuth, PATH, Selection, Server, Shows};
+use policy::mcp::{Glob, METADATA_PATH, McpRoute, OAuth, PATH, Server};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
+use self::filter::{at, pins, shows};
 use super::backend::number;
 use super::limit::WrittenRate;
 use super::route::{registered, some_of};
@@ -61,6 +64,8 @@ impl super::Lowering<'_> {
                 backend: BackendId(number(snapshot.backends.len())),
                 shows: shows(&server.tools, &server.prompts, &server.resources),
                 is_command: !server.command.is_absent(),
+                pins: pins(&name.value.0, server),
+                at: at(&name.value.0, server),
                 changes: Arc::default(),
             });
             match self.command(name, server, snapshot) {
@@ -110,6 +115,8 @@ impl super::Lowering<'_> {
             kept: Arc::default(),
             held: Arc::default(),
             waiting: Arc::default(),
+            seen: Arc::default(),
+            known: Arc::default(),
             oauth,
         }));
     }
@@ -422,50 +429,7 @@ impl super::Lowering<'_> {
     }
 }
 
-fn shows(
-    tools: &Field<schema::Selection>,
-    prompts: &Field<schema::Selection>,
-    resources: &Field<schema::Selection>,
-) -> Shows {
-    Shows {
-        tools: selection(tools),
-        prompts: selection(prompts),
-        resources: of_uris(selection(resources)),
-    }
-}
-
 fn globs(of: &Field<OneOrMany<NameGlob>>) -> Vec<Glob> {
     let globs = of.items().iter();
     globs.map(|at| Glob(at.value.0.as_str().into())).collect()
-}
-
-/// In a name of URIs an expression of a template stands for any text, so that whoever names a template names what it makes.
-fn of_uris(selection: Selection) -> Selection {
-    let pattern = |glob: Glob| {
-        let mut pattern = String::new();
-        let mut rest = &*glob.0;
-        while let Some((before, after)) = rest.split_once('{') {
-            let Some((_, after)) = after.split_once('}') else {
-                break;
-            };
-            pattern.push_str(before);
-            pattern.push('*');
-            rest = after;
-        }
-        pattern.push_str(rest);
-        Glob(pattern.into())
-    };
-    Selection {
-        allow: selection.allow.into_iter().map(pattern).collect(),
-        deny: selection.deny.into_iter().map(pattern).collect(),
-    }
-}
-
-fn selection(written: &Field<schema::Selection>) -> Selection {
-    written
-        .get()
-        .map_or_else(Selection::default, |of| Selection {
-            allow: globs(&of.allow),
-            deny: globs(&of.deny),
-        })
 }

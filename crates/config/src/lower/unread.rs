@@ -326,7 +326,7 @@ impl Counted {
                 Some(Unit::Money(currency)) if !counted.money.contains(currency) => {
                     counted.money.push(Arc::clone(currency));
                 }
-                Some(Unit::Money(_)) | None => {}
+                Some(Unit::Money(_) | Unit::Calls) | None => {}
             }
         }
         counted

@@ -57,6 +57,16 @@ texts! {
     else "is not a name with or without *", "write 1 to 256 bytes, such as get_* or *";
     { "minLength": 1, "maxLength": 256 }
 
+    /// A name of a tool as its server has it.
+    ToolName if |text| (1..=256).contains(&text.len()) && !text.contains(char::is_control),
+    else "is not the name of a tool", "write 1 to 256 bytes";
+    { "minLength": 1, "maxLength": 256 }
+
+    /// The digest of a tool's definition.
+    ToolDigest if |text| text.strip_prefix("sha256:").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))),
+    else "is no digest of a tool", "write sha256: and 64 of 0-9 a-f, as tollgate mcp list --pins prints it";
+    { "pattern": "^sha256:[0-9a-f]{64}$" }
+
     /// The name of an environment variable that a command is given.
     EnvironmentName if crate::vars::is_name,
     else "is not the name of a variable", "write a name such as GITHUB_TOKEN";

@@ -7,7 +7,7 @@ use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
 use policy::credential::Known;
 use policy::limit::Window as Counts;
-use policy::mcp::Prefix;
+use policy::mcp::{OnChange, Prefix};
 use policy::snapshot::{AskUsage as Asks, Protocol as Http};
 use policy::{budget, subject};
 use translate::Dialect as Spoken;
@@ -70,6 +70,12 @@ words! {
         "always" => Prefix::Always,
         "never" => Prefix::Never,
         "on_conflict" => Prefix::OnConflict,
+    }
+
+    /// What becomes of a tool that is not as it is pinned.
+    OnToolChange(OnChange): "does not say what becomes of a changed tool" => {
+        "warn" => OnChange::Warn,
+        "refuse" => OnChange::Refuse,
     }
 
     /// A header that belongs to the API of one provider.

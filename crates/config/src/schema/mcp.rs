@@ -4,10 +4,10 @@
 
 use super::route::Limit;
 use super::{Backend, Bearer};
-use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
+use crate::decode::{At, ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
-    Argument, Brief, EnvironmentName, File, Inline, McpPrefix, Name, NameGlob, ServerName, Span,
-    Text,
+    Argument, Brief, EnvironmentName, Expression, File, Inline, McpPrefix, Name, NameGlob,
+    OnToolChange, ServerName, Span, Text, ToolDigest, ToolName,
 };
 use crate::target::Target;
 
@@ -64,6 +64,10 @@ record! {
         optional prompts: Selection,
         /// Resources and templates of it that clients see and may read, by URI, in which {name} is as *; all unless said.
         optional resources: Selection,
+        /// What becomes of a tool whose definition is not the one that is pinned: warn (it is told and counted) or refuse (it is hidden and refused, too). Without pins each is pinned as it was seen first. Default refuse where pins are said, else nothing is pinned.
+        optional pin: At<OnToolChange>,
+        /// The digests of its tools' definitions, as tollgate mcp list --pins prints them; a tool that is not among them is not as pinned.
+        optional pins: MapOf<ToolName, At<ToolDigest>>,
     }
 }
 
@@ -100,11 +104,21 @@ record! {
 }
 
 record! {
-    /// Names in which each * stands for any text.
+    /// Names in which each * stands for any text, each time or under a condition.
     Selection {
         /// These; all unless said.
-        optional allow: OneOrMany<NameGlob>,
+        optional allow: OneOrList<ShortOrFull<NameGlob, NamesWhen>>,
         /// None of these, also where they are allowed.
-        optional deny: OneOrMany<NameGlob>,
+        optional deny: OneOrList<ShortOrFull<NameGlob, NamesWhen>>,
+    }
+}
+
+record! {
+    /// Names, and when they are meant.
+    NamesWhen {
+        /// The names.
+        required name: OneOrMany<NameGlob>,
+        /// A condition in CEL over the facts of a call and, of tools and prompts, its arguments.
+        required when: At<Expression>,
     }
 }

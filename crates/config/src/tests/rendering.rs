@@ -526,6 +526,18 @@ fn mcp_rendered(mcp: &policy::mcp::Mcp, s: &policy::snapshot::Snapshot, out: &mu
         let backend = s.backend(server.backend).unwrap();
         writeln!(out, "  server {} backend={}", server.name, backend.name).unwrap();
         shows(&server.shows, out);
+        if let Some(pins) = &server.pins {
+            let written = pins
+                .written
+                .as_ref()
+                .map(|of| of.keys().collect::<Vec<_>>());
+            writeln!(
+                out,
+                "    pins {:?} {written:?} of {:?}",
+                pins.on_change, pins.of
+            )
+            .unwrap();
+        }
     }
     for rule in &mcp.routes {
         let name = &s.route(rule.route).unwrap().name;
@@ -546,9 +558,14 @@ fn shows(shows: &policy::mcp::Shows, out: &mut String) {
         ("resources", &shows.resources),
     ];
     for (kind, of) in kinds {
-        if *of != policy::mcp::Selection::default() {
-            let texts = |globs: &[policy::mcp::Glob]| {
-                let texts = globs.iter().map(|glob| glob.0.to_string());
+        if !of.is_all() {
+            let texts = |named: &[policy::mcp::Named]| {
+                let texts = named.iter().map(|of| match &of.when {
+                    Some(policy::mcp::When::Written { text, place }) => {
+                        format!("{} when {text} at {place}", of.names.0)
+                    }
+                    _ => of.names.0.to_string(),
+                });
                 texts.collect::<Vec<_>>()
             };
             let (allow, deny) = (texts(&of.allow), texts(&of.deny));

@@ -114,6 +114,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
             "mcp: { servers: none, routes: [ { tool_limits: [ ",
         ),
         ("Selection", "mcp: { servers: { s: { tools: "),
+        ("NamesWhen", "mcp: { servers: { s: { tools: { allow: [ "),
         ("Price", "prices: { m: "),
         ("PriceAt", "prices: { m: { at: { b: "),
         ("PriceFor", "prices: { m: { for: "),

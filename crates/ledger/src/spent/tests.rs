@@ -76,3 +76,35 @@ fn rows_that_say_who_asked_are_told_apart_and_others_are_one() {
         }
     }
 }
+
+#[test]
+fn calls_of_tools_are_counted_by_tool_and_files_without_tools_have_none() {
+    let period = Period {
+        from_ms: 10,
+        to_ms: 20,
+    };
+    let all = |of: &Reader| {
+        let mut all = Vec::new();
+        let each = |calls: Calls| all.push((calls.tool, calls.count));
+        of.calls(period, false, each).expect("reads");
+        all.sort();
+        all
+    };
+    assert_eq!(all(&reader("")), []);
+    let of = reader(", mcp_method, mcp_name, outcome");
+    for (method, name, outcome, started) in [
+        ("'tools/call'", "'a__x'", "completed", 12),
+        ("'tools/call'", "'a__x'", "failed", 19),
+        ("'tools/call'", "'a__x'", "refused", 12),
+        ("'tools/call'", "'a__x'", "completed", 20),
+        ("'tools/call'", "'b__y'", "aborted", 10),
+        ("'tools/list'", "NULL", "completed", 12),
+        ("NULL", "NULL", "completed", 12),
+    ] {
+        let row = format!(
+            "INSERT INTO settled VALUES ('w', NULL, NULL, NULL, NULL, NULL, NULL, 25, {started}, 'settled', 'b', 0, 0, {method}, {name}, '{outcome}')"
+        );
+        of.db.execute_batch(&row).expect("a row");
+    }
+    assert_eq!(all(&of), [("a__x".to_owned(), 2), ("b__y".to_owned(), 1)]);
+}

@@ -1,6 +1,6 @@
 //! Values in headers, as the specification has them.
 
-use super::{decoded, encoded, is_well_annotated, params};
+use super::{decoded, encoded, is_well_annotated, mismatch, params};
 
 #[test]
 fn a_value_is_written_so_that_it_is_read_as_itself() {
@@ -89,5 +89,44 @@ fn a_tool_that_says_its_headers_wrongly_is_none() {
         r#"{"properties":{"a":true}}"#,
     ] {
         assert!(is_well_annotated(tool(schema).as_bytes()), "{schema}");
+    }
+}
+
+#[test]
+fn what_a_client_says_of_arguments_is_what_they_are() {
+    let tool = br#"{"name":"sql","inputSchema":{"type":"object","properties":{
+        "region":{"type":"string","x-mcp-header":"Region"},
+        "limit":{"type":"integer","x-mcp-header":"Limit"}}}}"#;
+    let told = |arguments: &str, sent: &[(&str, &str)]| {
+        let sent: Vec<(String, String)> = sent
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        mismatch(tool, arguments.as_bytes(), &sent)
+    };
+    let region = r#"{"region":"ü"}"#;
+    let good = ("mcp-param-region", "=?base64?w7w=?=");
+    assert_eq!(told(region, &[good]), None);
+    // One that no argument of the tool has is nobody's business.
+    assert_eq!(told(region, &[good, ("mcp-param-other", "x")]), None);
+    assert_eq!(
+        told(r#"{"limit":42}"#, &[("mcp-param-limit", "42.0")]),
+        None
+    );
+    assert_eq!(told("{}", &[]), None);
+    for (arguments, sent, says) in [
+        (region, &[][..], "the header mcp-param-region is missing"),
+        (
+            region,
+            &[("mcp-param-region", "u")],
+            "the header mcp-param-region is not what the body says",
+        ),
+        (
+            r#"{"region":null}"#,
+            &[("mcp-param-region", "u")],
+            "the header mcp-param-region is of no argument of the call",
+        ),
+    ] {
+        assert_eq!(told(arguments, sent).as_deref(), Some(says));
     }
 }

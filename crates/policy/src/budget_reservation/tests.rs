@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Asked, BudgetReservation, reserve};
+use super::{Asked, BudgetReservation, reserve, reserve_call};
 use crate::budget::{Budget, Calendar, Every, Level, Period, Scope, Unit, nano_units};
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{BudgetId, PriceId, WorkloadId};
+use crate::mcp::Glob;
 use crate::model::ModelPattern;
 use crate::price::{Charge, Payer, Pico, Price, Rates};
 use crate::refusal::Refusal;
@@ -43,6 +44,7 @@ fn budget(name: &str, unit: Unit, amount: u64, workloads: &[&str]) -> Budget {
         scope,
         whose: policy::subject::Whose::Workload,
         models: Vec::new(),
+        tools: Vec::new(),
     }
 }
 
@@ -376,4 +378,48 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn calls_of_tools_are_counted_by_the_budgets_of_their_tool_and_by_no_other() {
+    let of_tool = |name: &str, amount, tool: &str| Budget {
+        tools: vec![Glob(tool.into())],
+        ..budget(name, Unit::Calls, amount, &[])
+    };
+    let mut s = configured(vec![
+        of_tool("reads", 1, "*__read"),
+        of_tool("a", 2, "a__*"),
+        budget("tokens", Unit::Tokens, 1, &[]),
+    ]);
+    let of_calls = vec![BudgetId(0), BudgetId(1)];
+    s.budgets.of_tools = vec![of_calls.clone(), of_calls];
+    s.budgets.of = vec![vec![BudgetId(2)]; 2];
+    let s = Revision::first(s);
+    let call = |tool: &str| reserve_call((WorkloadId(0), None), tool, NOW, &s.snapshot, &s.levels);
+    let ran = |tool: &str| match call(tool) {
+        Ok(held) => {
+            let _settled = held.settle(&Tokens::default(), None, &s.snapshot, &s.levels);
+            None
+        }
+        Err(Refusal::BudgetExhausted { budget, .. }) => budget.map(|name| name.to_string()),
+        Err(other) => panic!("{other:?}"),
+    };
+    assert_eq!(ran("a__read"), None);
+    assert_eq!(ran("b__read").as_deref(), Some("reads"));
+    assert_eq!(ran("b__write"), None, "nobody counts it");
+    // One that never was is given back, and one that is refused by the second holds nothing of the first.
+    call("a__write").expect("room").release(&s.levels);
+    assert_eq!(ran("a__write"), None);
+    assert_eq!(ran("a__write").as_deref(), Some("a"));
+    let held = |id| {
+        let spent = s.levels.spent(BudgetId(id)).expect("a budget");
+        let calendar = s.snapshot.budgets.list[0].calendar;
+        spent.level(calendar.of(NOW)).held
+    };
+    assert_eq!((held(0), held(1), held(2)), (1, 2, 0));
+    assert_eq!(
+        refused_by(&s, 0, 1, NOW),
+        None,
+        "calls to models are no calls of tools"
+    );
 }

@@ -421,6 +421,8 @@ fn unread_grant(opened: Opened, s: &Snapshot) -> Result<Chosen<'_>, Refusal> {
 fn check_charge(operation: Operation, charged: &Listed, caller: &Caller) -> Result<(), Refusal> {
     let is_uncounted = |budget: &OwnBudget| match budget.unit {
         Unit::Tokens => charged.tokens.is_none(),
+        // Not of calls to models.
+        Unit::Calls => false,
         Unit::Money(_) => charged.price.is_none(),
     };
     let is_unlimited = |limit: &OwnLimit| limit.kind.is_settled() && charged.tokens.is_none();

@@ -39,6 +39,21 @@ pub fn authorize(
     s: &Snapshot,
     reason: &mut Option<Box<str>>,
 ) -> Result<(), Refusal> {
+    let decision = asked(call, record, s, |facts| rules.decide(facts));
+    if decision.allowed {
+        return Ok(());
+    }
+    *reason = Some(said(&decision));
+    Err(Refusal::NotAuthorized)
+}
+
+/// Asks something of the facts of a call.
+pub fn asked<T>(
+    call: &Call<'_>,
+    record: &Record,
+    s: &Snapshot,
+    decide: impl FnOnce(&Asked<'_>) -> T,
+) -> T {
     let caller = record.caller.as_deref();
     let workload = record.workload.and_then(|id| s.workload(id));
     let tags: Vec<(&str, &str)> = caller.map_or_else(Vec::new, |caller| {
@@ -49,7 +64,7 @@ pub fn authorize(
         let backends = route.backends.iter().filter_map(|id| s.backend(*id));
         backends.map(|backend| &*backend.name).collect()
     });
-    let decision = rules.decide(&Asked {
+    decide(&Asked {
         workload: workload.map_or("", |workload| &workload.name),
         key: caller.and_then(|caller| caller.key.as_deref()),
         user: caller.and_then(|caller| caller.user.as_deref()),
@@ -63,12 +78,7 @@ pub fn authorize(
         backends: &backends,
         source: call.source,
         unix_ms: record.started_unix_ms,
-    });
-    if decision.allowed {
-        return Ok(());
-    }
-    *reason = Some(said(&decision));
-    Err(Refusal::NotAuthorized)
+    })
 }
 
 /// Why not, for the log.

@@ -279,6 +279,9 @@ impl Known {
     }
 }
 
+/// The method of calls that budgets of calls count; their path is the tool's whole name.
+const TOOL_CALLS: &str = "tools/call";
+
 impl Counted {
     /// What is known of the call so far.
     #[must_use]
@@ -312,14 +315,36 @@ impl Counted {
             begun.record.reason = reason;
             return Err(Box::new(self.fail(refusal, env)));
         }
-        if chosen.at == self.at {
-            return Ok(self.admitted);
+        if chosen.at != self.at {
+            let Admitted {
+                begun, reservation, ..
+            } = self.admitted;
+            reservation.release(env.now, s, env.levels);
+            let admitted = Allowed { begun }.admit_free(chosen, env)?;
+            let at = chosen.at;
+            self = Self { admitted, at };
         }
-        let Admitted {
-            begun, reservation, ..
-        } = self.admitted;
-        reservation.release(env.now, s, env.levels);
-        Allowed { begun }.admit_free(chosen, env)
+        if call.method == TOOL_CALLS && call.operation == Operation::Mcp.as_str() {
+            return self.budgeted(call.path, env);
+        }
+        Ok(self.admitted)
+    }
+
+    /// Takes a call of a tool from the budgets that count such calls; one that has none left refuses it, and it has counted for limits.
+    fn budgeted(mut self, tool: &str, env: &mut Env<'_>) -> Result<Admitted, Box<Ended>> {
+        let (s, record) = (env.snapshot, self.admitted.record());
+        let Some(workload) = record.workload else {
+            return Ok(self.admitted);
+        };
+        let who = (workload, record.caller.as_ref());
+        let at = record.started_unix_ms;
+        match budget_reservation::reserve_call(who, tool, at, s, env.levels) {
+            Ok(for_budgets) => {
+                self.admitted.reservation.for_budgets = for_budgets;
+                Ok(self.admitted)
+            }
+            Err(refusal) => Err(Box::new(self.fail(refusal, env))),
+        }
     }
 
     /// It is over; what it holds stands.

@@ -39,6 +39,7 @@ fn budgeted(budgets: &[(&str, Unit, Every)]) -> Snapshot {
         scope: Scope::Everyone,
         whose: policy::subject::Whose::Workload,
         models: Vec::new(),
+        tools: Vec::new(),
     });
     s.budgets.list = budgets.collect();
     s

@@ -82,6 +82,7 @@ impl Refusal {
             // To JSON-RPC an error is an answer; by another status clients would not know it from one of HTTP.
             Self::McpMethod { .. } => (200, invalid, "mcp_method_not_served"),
             Self::McpNotFound { .. } => (200, invalid, "mcp_not_found"),
+            Self::McpToolChanged { .. } => (403, "permission_error", "mcp_tool_changed"),
             Self::McpAmbiguous { .. } => (200, invalid, "mcp_ambiguous_name"),
             Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } | Self::ModelBesides { .. } => {
                 (404, invalid, "model_not_found")

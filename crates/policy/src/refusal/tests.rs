@@ -100,6 +100,9 @@ fn every_refusal() -> Vec<Refusal> {
             what: "tool",
             name: "github__delete_repository".into(),
         },
+        Refusal::McpToolChanged {
+            name: "github__delete_repository".into(),
+        },
         Refusal::McpAmbiguous {
             name: "search".into(),
             one: "github".into(),
@@ -256,6 +259,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::McpSessionNotFound => "McpSessionNotFound",
         Refusal::McpMethod { .. } => "McpMethod",
         Refusal::McpNotFound { .. } => "McpNotFound",
+        Refusal::McpToolChanged { .. } => "McpToolChanged",
         Refusal::McpAmbiguous { .. } => "McpAmbiguous",
         Refusal::ModelUnread => "ModelUnread",
         Refusal::Background => "Background",

@@ -41,6 +41,7 @@ fn nested() -> Revision {
         .map(|(scope, amount)| Budget {
             name: format!("{scope:?}").into(),
             unit: Unit::Tokens,
+            tools: Vec::new(),
             amount,
             calendar,
             scope,

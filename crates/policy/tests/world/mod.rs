@@ -302,6 +302,7 @@ pub(crate) fn budget(s: &mut Snapshot, unit: Unit, amount: u64, whose: Whose) {
         scope: Scope::Everyone,
         whose,
         models: Vec::new(),
+        tools: Vec::new(),
     });
     s.budgets.of.resize(s.workloads.len(), Vec::new());
     s.budgets.groups.resize(s.workloads.len(), None);

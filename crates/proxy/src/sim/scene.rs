@@ -112,6 +112,7 @@ fn variant(rng: &mut Rng) -> Snapshot {
     s.budgets.list.push(Budget {
         name: "all".into(),
         unit: Unit::Tokens,
+        tools: Vec::new(),
         amount: 1 << 50,
         calendar: Calendar {
             every: Every::Day,

@@ -38,6 +38,8 @@ pub(super) struct Asker<'a> {
     pub(super) view: &'a WorkerSnapshot,
     /// The message's id.
     pub(super) id: &'a str,
+    /// Who asks, where a process is started for him: of those each caller has a share.
+    pub(super) caller: Option<&'a str>,
 }
 
 /// What is asked.
@@ -144,6 +146,7 @@ impl Asker<'_> {
             endpoint,
             backend,
             asker_id: self.id,
+            caller: self.caller.filter(|_| server.is_command),
             request: &request,
             minted: minted.as_deref(),
             signature: Vec::new(),
@@ -250,6 +253,7 @@ struct ToServer<'a> {
     endpoint: &'a Endpoint,
     backend: &'a Backend,
     asker_id: &'a str,
+    caller: Option<&'a str>,
     request: &'a Request<'a>,
     minted: Option<&'a Credential>,
     signature: Vec<(&'static str, Secret)>,
@@ -341,6 +345,9 @@ impl Outgoing for ToServer<'_> {
         for added in &self.backend.headers {
             put(&added.name, &added.value);
         }
+        if let Some(caller) = self.caller {
+            put(TOOL_CALLER.as_bytes(), caller.as_bytes());
+        }
         put(b"x-request-id", self.asker_id.as_bytes());
     }
 
@@ -362,6 +369,9 @@ impl Outgoing for ToServer<'_> {
         }
     }
 }
+
+/// What tells a command of the gate for whom a process is to be started; nobody but the gate's own bridges is sent it.
+pub const TOOL_CALLER: &str = "x-tollgate-caller";
 
 const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
 

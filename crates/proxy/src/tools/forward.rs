@@ -15,14 +15,16 @@ use mcp::modern::{Level, is_named};
 use mcp::reply::{edited, result, string};
 use mcp::session::{OpenServer, Session, StateOf};
 use mcp::target::Target;
-use policy::mcp::{McpRoute, NotHeld, Server, URI_BYTES_MAX, plain_uri};
+use policy::attempt::Failure;
+use policy::mcp::{McpRoute, NotHeld, OnChange, Server, URI_BYTES_MAX, plain_uri};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
 use super::ask::{Asker, Failed, Request, Says, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
+use super::filters::{Arguments, Does, may_see, may_use};
 use super::join::while_there;
-use super::requests::{self, Meant, may_see, may_use, meant, not_found, rule_of};
+use super::requests::{self, Meant, meant, not_found, rule_of};
 use super::stream::{self, Answering, relay, takes_events};
 use super::{
     Arrived, admitted, answer, asker, inputs, invalid, lists, modern, of_client, open, session_id,
@@ -52,7 +54,7 @@ pub(super) async fn forward<D: Downstream>(
     let target = asked.target;
     let view = Rc::clone(&call.view);
     let rule = rule_of(call, &view)?;
-    let meant = meant(call, &view, rule, session, target, client).await?;
+    let meant = meant(call, arrived, &view, rule, session, target, client).await?;
     let Meant { server, own } = &meant;
     let named = target.kind.whole(&server.name, own);
     call.facts.named = Some(named.as_str().into());
@@ -60,9 +62,28 @@ pub(super) async fn forward<D: Downstream>(
         .servers
         .iter()
         .find(|open| *open.name == *server.name);
-    let (true, Some(open)) = (may_see(rule, server, target.kind, own), open) else {
+    let Some(open) = open else {
         return Err(call.refuse(not_found(target)));
     };
+    let arguments = bridge::arguments(&arrived.text, asked.message.params.as_ref());
+    let arguments = Arguments::new(arguments);
+    let has_arguments = matches!(asked.method, "tools/call" | "prompts/get");
+    let does = if has_arguments {
+        Does::Uses(&arguments)
+    } else {
+        Does::Sees
+    };
+    let may_see = |call: &Call, does: Does<'_>| {
+        may_see((call, arrived), rule, server, (target.kind, own), does)
+    };
+    if !may_see(call, does) {
+        // What the caller is shown is refused for its arguments, and is there all the same.
+        if has_arguments && may_see(call, Does::Sees) {
+            call.facts.reason = arguments.why();
+            return Err(call.refuse(Refusal::NotAuthorized));
+        }
+        return Err(call.refuse(not_found(target)));
+    }
     if is_unlisted(call, &view, (target.kind, server, own), open) {
         requests::unlisted(call, Some(server), target);
     }
@@ -73,6 +94,9 @@ pub(super) async fn forward<D: Downstream>(
     // Whoever may not use a thing may not ask how it is completed either.
     let used_by = target.kind.used_by();
     admitted(call, arrived, used_by, Some(&named), true, client).await?;
+    if target.kind == Kind::Tools {
+        as_pinned(call, &view, (rule, session), (&meant, target), client).await?;
+    }
     if !call.facts.is_modern && open.version.is_modern() && is_held(asked.method) {
         return hold(call, arrived, session, asked, &meant, client).await;
     }
@@ -119,6 +143,45 @@ pub(super) async fn forward<D: Downstream>(
     send(call, &view, (says, body), answering, client).await
 }
 
+/// A tool of a server whose tools are pinned, and refused where they are not as pinned, is as the server listed it last.
+async fn as_pinned<D: Downstream>(
+    call: &mut Call,
+    view: &WorkerSnapshot,
+    (rule, session): (&McpRoute, &Session),
+    (meant, target): (&Meant<'_>, &Target<'_>),
+    client: &mut D,
+) -> Result<(), Stop> {
+    let pins = meant.server.pins.as_ref();
+    if pins.is_none_or(|pins| pins.on_change != OnChange::Refuse) {
+        return Ok(());
+    }
+    let place = place_of(view, meant.server);
+    let listed = lists::of(call, view, rule, session, Kind::Tools, place, client).await?;
+    let Some(of) = listed.first().filter(|of| of.source().catalog.is_some()) else {
+        call.facts.reason = Some("the server gives no list, and its tools are pinned".into());
+        return Err(call.refuse(Refusal::Upstream(Failure::Exhausted)));
+    };
+    if of.is_refused(&meant.own) {
+        let name = Kind::Tools.whole(&meant.server.name, &meant.own).into();
+        return Err(call.refuse(Refusal::McpToolChanged { name }));
+    }
+    if of
+        .source()
+        .catalog
+        .is_none_or(|list| list.find(&meant.own).is_none())
+    {
+        requests::unlisted(call, Some(meant.server), target);
+        return Err(call.refuse(not_found(target)));
+    }
+    Ok(())
+}
+
+fn place_of(view: &WorkerSnapshot, server: &Server) -> Option<usize> {
+    let (config, _) = Call::config(view)?;
+    let mut servers = config.servers.iter();
+    servers.position(|of| *of.name == *server.name)
+}
+
 /// Whether the server's list is at hand and does not have this tool or prompt. Resources may be whatever a template makes.
 fn is_unlisted(
     call: &Call,
@@ -129,8 +192,7 @@ fn is_unlisted(
     let Some((config, tools)) = Call::config(view).filter(|_| !kind.has_uri()) else {
         return false;
     };
-    let mut servers = config.servers.iter();
-    let place = servers.position(|of| *of.name == *server.name);
+    let place = place_of(view, server);
     let list =
         place.and_then(|place| tools.list((place, kind, open.version), call.worker.now(), config));
     list.is_some_and(|list| !list.has(own))
@@ -247,8 +309,8 @@ fn level_of(call: &Call, arrived: &Arrived<'_>) -> Option<Box<str>> {
     config.held.level(&mark)
 }
 
-/// The headers of arguments: those that a client without a session sends, which its server compares with the body; for one with a session
-/// the gate makes them.
+/// The headers of arguments: those that a client without a session sends, which its server compares with the body, or the gate where that has
+/// sessions; for a client with a session the gate makes them.
 async fn headers_for<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
@@ -257,23 +319,35 @@ async fn headers_for<D: Downstream>(
     (view, rule, meant): (&WorkerSnapshot, &McpRoute, &Meant<'_>),
     client: &mut D,
 ) -> Result<Vec<(String, String)>, Stop> {
-    if !open.version.is_modern() || asked.method != "tools/call" {
+    if asked.method != "tools/call" || !call.facts.is_modern && !open.version.is_modern() {
         return Ok(Vec::new());
     }
-    if call.facts.is_modern {
-        return params_of(call, arrived.head);
-    }
-    let config = Call::config(view).map(|(config, _)| config);
-    let place = config.and_then(|config| {
-        let mut servers = config.servers.iter();
-        servers.position(|of| *of.name == *meant.server.name)
-    });
+    let sent = if call.facts.is_modern {
+        let sent = params_of(call, arrived.head)?;
+        if open.version.is_modern() {
+            return Ok(sent);
+        }
+        sent
+    } else {
+        Vec::new()
+    };
+    let place = place_of(view, meant.server);
     let listed = lists::of(call, view, rule, session, Kind::Tools, place, client).await?;
     let sources = listed.iter().map(lists::Listed::source);
     let mut tools = sources.filter_map(|of| of.catalog?.find(&meant.own));
     let tool = tools.next().map(mcp::catalog::Item::raw);
     let arguments = bridge::arguments(&arrived.text, asked.message.params.as_ref());
-    Ok(tool.map_or_else(Vec::new, |tool| header::params(tool, arguments)))
+    if !call.facts.is_modern {
+        return Ok(tool.map_or_else(Vec::new, |tool| header::params(tool, arguments)));
+    }
+    // A server with sessions knows of no such headers: the gate compares them in its place.
+    match tool.and_then(|tool| header::mismatch(tool, arguments, &sent)) {
+        Some(says) => {
+            let says = format!("Header mismatch: {says}");
+            Err(call.refuse(Refusal::McpHeader { says: says.into() }))
+        }
+        None => Ok(Vec::new()),
+    }
 }
 
 /// The headers of arguments that a client sent, each once.
@@ -399,10 +473,7 @@ async fn reopen<D: Downstream>(
 ) -> Result<(), Stop> {
     let name = std::iter::once(&*of.server.name);
     open::forget(call, view, name);
-    let place = Call::config(view).and_then(|(config, _)| {
-        let mut servers = config.servers.iter();
-        servers.position(|server| *server.name == *of.server.name)
-    });
+    let place = place_of(view, of.server);
     let opened = open::of(call, view, of.rule, place, client).await?;
     let (session, failed) = open::as_session(opened);
     match (session.servers.into_iter().next(), failed) {

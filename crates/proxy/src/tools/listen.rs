@@ -25,10 +25,11 @@ use policy::refusal::Refusal;
 
 use super::ask::Asker;
 use super::call::{Call, OUT_OF_ORDER, Stop};
+use super::filters::{Does, may_hear, may_see};
 use super::join::while_there;
 use super::modern::{bad_params, opened};
 use super::read::request;
-use super::requests::{may_hear, may_see, rule_of, sought};
+use super::requests::{rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
 use super::stream::{QUIET, QUIET_EVERY, begin, speaker};
 use super::{Arrived, admitted, answer, asker, counted, open, within};
@@ -118,6 +119,7 @@ pub(super) async fn serve<D: Downstream>(
     begin(call, client).await?;
     let mut stream = Listening {
         id,
+        arrived,
         rule,
         honoured,
         resources: resources
@@ -128,7 +130,7 @@ pub(super) async fn serve<D: Downstream>(
     };
     write_event(&acknowledged(&stream.honoured, id), None, &mut stream.out);
     for said in early {
-        stream.hear(asker, &session, said, client).await?;
+        stream.hear(call, asker, (&session, said), client).await?;
     }
     listen(call, asker, (&session, &mut lanes), stream, client).await
 }
@@ -182,7 +184,7 @@ async fn listen<D: Downstream>(
             Some(None) => stream.out.extend_from_slice(QUIET),
             Some(Some(said)) => {
                 let (is_gone, name) = (said.is_gone, said.server.name.clone());
-                stream.hear(asker, session, said, client).await?;
+                stream.hear(call, asker, (session, said), client).await?;
                 if is_gone {
                     // Its client listens again, and the session is opened anew.
                     open::forget(call, asker.view, std::iter::once(&*name));
@@ -211,7 +213,7 @@ async fn resource<D: Downstream>(
         name: Cow::Borrowed(shown),
         at: 0..0,
     };
-    let Ok(meant) = sought(call, view, rule, session, &target, client).await? else {
+    let Ok(meant) = sought(call, arrived, view, rule, session, &target, client).await? else {
         return Ok(None);
     };
     let is_seen = may_hear(call, arrived, rule, (meant.server, &meant.own));
@@ -293,6 +295,7 @@ async fn first<'v, D: Downstream>(
 struct Listening<'a> {
     /// The request's id, as written.
     id: &'a [u8],
+    arrived: &'a Arrived<'a>,
     rule: &'a McpRoute,
     honoured: Filter,
     resources: Vec<Resource>,
@@ -302,9 +305,9 @@ struct Listening<'a> {
 impl Listening<'_> {
     async fn hear<D: Downstream>(
         &mut self,
+        call: &Call,
         asker: Asker<'_>,
-        session: &Session,
-        said: Said<'_>,
+        (session, said): (&Session, Said<'_>),
         client: &mut D,
     ) -> Result<(), Stop> {
         for event in said.events {
@@ -315,7 +318,7 @@ impl Listening<'_> {
             let Ok(before) = told(&data, speaker(asker, said.server)) else {
                 continue;
             };
-            let asks = self.take(said.server, before);
+            let asks = self.take(call, said.server, before);
             let mut open = session.servers.iter();
             let open = open.find(|open| *open.name == *said.server.name);
             if let (Some(asks), Some(open)) = (asks, open.filter(|of| !of.version.is_modern())) {
@@ -327,7 +330,7 @@ impl Listening<'_> {
     }
 
     /// Takes what a server said; what it asks that has to be answered.
-    fn take(&mut self, server: &Server, said: Told<'_>) -> Option<mcp::events::Asks> {
+    fn take(&mut self, call: &Call, server: &Server, said: Told<'_>) -> Option<mcp::events::Asks> {
         let Told::Before {
             text,
             is_list_changed,
@@ -345,7 +348,13 @@ impl Listening<'_> {
         let is_its = updated.is_none_or(|own| {
             let mut of = self.resources.iter();
             of.any(|(name, uri)| **name == *server.name && **uri == *own)
-                && may_see(self.rule, server, Kind::Resources, &own)
+                && may_see(
+                    (call, self.arrived),
+                    self.rule,
+                    server,
+                    (Kind::Resources, &own),
+                    Does::Sees,
+                )
         });
         if is_wanted
             && is_its

@@ -2,13 +2,13 @@
 //!
 //! Not here: how they are merged (`mcp::catalog`), who may see what of them (`requests`).
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::catalog::{Catalog, Kind, Source};
 use mcp::session::{OpenServer, Session};
 use policy::attempt::Failure;
-use policy::mcp::{Mcp, McpRoute, Server};
+use policy::mcp::{Listed as Told, Mcp, McpRoute, OnChange, Pins, Seen, Server};
 
 use super::ask::{Asker, Failed};
 use super::call::{Call, Stop};
@@ -21,7 +21,7 @@ use crate::worker_snapshot::WorkerSnapshot;
 /// What one server has, where it could be told.
 pub(super) struct Listed<'v> {
     pub(super) server: &'v Server,
-    catalog: Option<Rc<Catalog>>,
+    catalog: Option<Arc<Catalog>>,
     /// How much longer that is kept here.
     pub(super) left: Duration,
     /// It has no such session any more.
@@ -29,6 +29,12 @@ pub(super) struct Listed<'v> {
 }
 
 impl<'v> Listed<'v> {
+    /// Whether a tool is refused, since it is not as it is pinned.
+    pub(super) fn is_refused(&self, own: &str) -> bool {
+        let catalog = self.catalog.as_deref();
+        catalog.is_some_and(|catalog| catalog.is_refused(own))
+    }
+
     pub(super) fn source<'s>(&'s self) -> Source<'s>
     where
         'v: 's,
@@ -114,7 +120,7 @@ async fn one(
     (place, server): (usize, &Server),
     open: &OpenServer,
     kind: Kind,
-) -> Result<(Rc<Catalog>, Duration), Failed> {
+) -> Result<(Arc<Catalog>, Duration), Failed> {
     let key = (place, kind, open.version);
     let now = || asker.worker.now();
     if let Some(kept) = tools.list(key, now(), config) {
@@ -126,8 +132,21 @@ async fn one(
     }
     let changes = server.changes.count();
     let list = match asker.list(server, open, kind, config.within).await {
-        Ok(list) => Rc::new(list),
+        Ok(mut list) => {
+            if let (Kind::Tools, Some(pins)) = (kind, &server.pins) {
+                compared(server, pins, &config.seen, &mut list);
+            }
+            let list = Arc::new(list);
+            let unix_ms = asker.worker.clock.wall_ms(now());
+            let told = Told {
+                unix_ms,
+                list: Arc::clone(&list) as _,
+            };
+            config.known.listed(&server.at, kind.place(), told);
+            list
+        }
         Err(failed) => {
+            super::silent(asker, config, server, &failed);
             // A session that is gone is begun anew; room of the gate's own comes back by itself.
             if !matches!(failed, Failed::SessionGone | Failed::NoRoom) {
                 tools.failures.keep(key, now(), session);
@@ -137,4 +156,30 @@ async fn one(
     };
     tools.keep(key, now(), changes, &list);
     Ok((list, tools.left(key, now(), config)))
+}
+
+/// Compares a list with what is pinned, and tells what is not so.
+fn compared(server: &Server, pins: &Pins, seen: &Seen, list: &mut Catalog) {
+    let is_refused = pins.on_change == OnChange::Refuse;
+    let becomes = if is_refused {
+        "it is refused until its pin is changed"
+    } else {
+        "it is served all the same"
+    };
+    for (tool, odd) in list.compare(pins, seen) {
+        let (server, tool) = (&*server.name, &*tool);
+        if odd.is_unpinned {
+            tracing::warn!(
+                server,
+                tool,
+                "a server of tools has a tool that has no pin: {becomes}"
+            );
+        } else {
+            tracing::warn!(
+                server,
+                tool,
+                "a server of tools says something else of a tool than what is pinned: {becomes}"
+            );
+        }
+    }
 }

@@ -17,7 +17,7 @@ use mcp::reply::{INVALID_PARAMS, result};
 use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
 use policy::attempt::Failure;
-use policy::mcp::{McpRoute, Prefix, Selection};
+use policy::mcp::{McpRoute, Prefix};
 use policy::refusal::Refusal;
 use wire::head::{Known, RequestHead};
 
@@ -215,13 +215,12 @@ pub(super) fn is_for_all(view: &WorkerSnapshot, rule: &McpRoute) -> bool {
     let Some((config, _)) = Call::config(view) else {
         return false;
     };
-    let shows_all = |of: &Selection| of.allow.is_empty() && of.deny.is_empty();
-    let shows = &rule.shows;
+    // What servers show of themselves depends on the caller where they say conditions.
+    let mut servers = config.servers_of(rule).map(|server| &server.shows);
     view.snapshot().authority.is_none()
         && config.routes.len() == 1
-        && [&shows.tools, &shows.prompts, &shows.resources]
-            .into_iter()
-            .all(shows_all)
+        && rule.shows.is_all()
+        && servers.all(|shows| !shows.has_conditions())
 }
 
 /// Whether a message is of a client without a session.

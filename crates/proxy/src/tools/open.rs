@@ -40,7 +40,11 @@ pub(super) async fn of<'v, D: Downstream>(
         return Ok(Vec::new());
     };
     let (worker, call_id) = (call.worker.clone(), call.id.clone());
-    let asker = super::asker(&worker, view, &call_id);
+    let caller = caller(call, view);
+    let asker = Asker {
+        caller: caller.as_deref(),
+        ..super::asker(&worker, view, &call_id)
+    };
     let places = rule.servers.iter().copied();
     let places = places.filter(|place| only.is_none_or(|only| only == *place));
     let servers = places.filter_map(|place| Some((place, config.servers.get(place)?)));
@@ -51,6 +55,9 @@ pub(super) async fn of<'v, D: Downstream>(
                 Some(mark) => one(asker, config, tools, (place, server), mark).await,
                 None => Err(Failed::Bug),
             };
+            if let Err(failed) = &opened {
+                super::silent(asker, config, server, failed);
+            }
             Open { server, opened }
         });
         wait
@@ -83,6 +90,14 @@ fn mark(call: &Call, view: &WorkerSnapshot, server: &str) -> Option<Mark> {
     let who = principal(record, view);
     let place = tools.places.get(nth)?;
     Some(tools.sealer.mark_of_caller(place, &who, server))
+}
+
+/// The caller of a message, as commands tell callers apart; none where no server is a command.
+pub(super) fn caller(call: &Call, view: &WorkerSnapshot) -> Option<String> {
+    let (config, _) = Call::config(view)?;
+    config.servers.iter().find(|server| server.is_command)?;
+    let mark = mark(call, view, "")?;
+    Some(mark.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// What was open at these servers is so no more.

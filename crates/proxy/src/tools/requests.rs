@@ -14,11 +14,11 @@ use mcp::name;
 use mcp::reply::{result, with_members};
 use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
-use policy::mcp::{McpRoute, Prefix, Selection, Server, Shows, plain_uri};
-use policy::operation::Operation;
+use policy::mcp::{McpRoute, Prefix, Server};
 use policy::refusal::Refusal;
 
 use super::call::{Call, OUT_OF_ORDER, Stop, rule};
+use super::filters::{Does, may_see, may_use};
 use super::forward::{Asked, forward};
 use super::join::{Boxed, all, while_there};
 use super::{
@@ -107,24 +107,6 @@ pub(super) fn rule_of<'v>(call: &mut Call, view: &'v WorkerSnapshot) -> Result<&
     }
 }
 
-const fn selection(shows: &Shows, kind: Kind) -> &Selection {
-    match kind {
-        Kind::Tools => &shows.tools,
-        Kind::Prompts => &shows.prompts,
-        Kind::Resources | Kind::Templates => &shows.resources,
-    }
-}
-
-/// Whether a rule's workloads may see, and use, a server's own thing of this name.
-pub(super) fn may_see(rule: &McpRoute, server: &Server, kind: Kind, own: &str) -> bool {
-    let sees = |own: &str| {
-        selection(&server.shows, kind).has(own)
-            && selection(&rule.shows, kind).has(&kind.whole(&server.name, own))
-    };
-    // A server may take a URI for another way to write the one that is meant.
-    sees(own) && (!kind.has_uri() || plain_uri(own).is_none_or(|plain| sees(&plain)))
-}
-
 /// One list of what all servers have, as far as its caller may see it.
 pub(super) async fn list<D: Downstream>(
     call: &mut Call,
@@ -153,7 +135,7 @@ pub(super) async fn list<D: Downstream>(
     let mut merged = merged(kind, &sources, prefix, |server, own| {
         let server = listed.iter().find(|of| *of.server.name == *server);
         server.is_some_and(|of| {
-            may_see(rule, of.server, kind, own)
+            may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
                 && may_use(call, &view, arrived, kind, of.server, own)
         })
     });
@@ -168,48 +150,6 @@ pub(super) async fn list<D: Downstream>(
         merged = with_members(&merged, fresh.members().as_bytes());
     }
     answer::message(call, client, &result(id, &merged), None).await
-}
-
-/// Whether the rules of the configuration let the caller use it.
-pub(super) fn may_use(
-    call: &Call,
-    view: &WorkerSnapshot,
-    arrived: &Arrived<'_>,
-    kind: Kind,
-    server: &Server,
-    own: &str,
-) -> bool {
-    let snapshot = view.snapshot();
-    let (Some(rules), Some(record)) = (snapshot.authority.as_deref(), call.record()) else {
-        return snapshot.authority.is_none();
-    };
-    let route = record.route.and_then(|id| snapshot.route(id));
-    let asked = policy::front::Call {
-        method: kind.used_by(),
-        path: &kind.whole(&server.name, own),
-        operation: Operation::Mcp.as_str(),
-        source: snapshot
-            .clients
-            .address(arrived.who.peer.address, arrived.head),
-        route,
-        model: None,
-    };
-    policy::front::authorize(rules, &asked, record, snapshot, &mut None).is_ok()
-}
-
-/// Whether the caller may hear of a server's own resource: filters and rules let it be read, however its URI is written.
-pub(super) fn may_hear(
-    call: &Call,
-    arrived: &Arrived<'_>,
-    rule: &McpRoute,
-    (server, own): (&Server, &str),
-) -> bool {
-    let kind = Kind::Resources;
-    let view = &call.view;
-    let may_use = |own: &str| may_use(call, view, arrived, kind, server, own);
-    may_see(rule, server, kind, own)
-        && may_use(own)
-        && plain_uri(own).is_none_or(|plain| may_use(&plain))
 }
 
 /// A server's own thing.
@@ -239,13 +179,14 @@ fn shortened(target: &Target<'_>) -> Box<str> {
 /// What a name stands for.
 pub(super) async fn meant<'v, D: Downstream>(
     call: &mut Call,
+    arrived: &Arrived<'_>,
     view: &'v WorkerSnapshot,
     rule: &McpRoute,
     session: &Session,
     target: &Target<'_>,
     client: &mut D,
 ) -> Result<Meant<'v>, Stop> {
-    let meant = sought(call, view, rule, session, target, client).await?;
+    let meant = sought(call, arrived, view, rule, session, target, client).await?;
     meant.map_err(|refusal| {
         if matches!(refusal, Refusal::McpNotFound { .. }) {
             unlisted(call, None, target);
@@ -257,6 +198,7 @@ pub(super) async fn meant<'v, D: Downstream>(
 /// The same; why it stands for nothing.
 pub(super) async fn sought<'v, D: Downstream>(
     call: &Call,
+    arrived: &Arrived<'_>,
     view: &'v WorkerSnapshot,
     rule: &McpRoute,
     session: &Session,
@@ -286,7 +228,8 @@ pub(super) async fn sought<'v, D: Downstream>(
     if !is_prefixed || !kind.has_uri() && name::may_be_shortened(&target.name) {
         let only = prefixed.and_then(|(server, _)| place_of(server));
         let only = only.map(|(at, _)| at);
-        match looked_up(call, view, rule, session, target, only, client).await? {
+        let caller = (call, arrived);
+        match looked_up(caller, view, rule, session, target, only, client).await? {
             Looked::At(server, own) => {
                 return Ok(meant(&server, &own).ok_or_else(|| not_found(target)));
             }
@@ -314,7 +257,7 @@ enum Looked {
 /// Looks a name up in what its caller may see of all servers. A URI that nobody lists is of the one server whose template makes it, or
 /// of the only server that has resources.
 async fn looked_up<D: Downstream>(
-    call: &Call,
+    (call, arrived): (&Call, &Arrived<'_>),
     view: &WorkerSnapshot,
     rule: &McpRoute,
     session: &Session,
@@ -323,22 +266,31 @@ async fn looked_up<D: Downstream>(
     client: &mut D,
 ) -> Result<Looked, Stop> {
     let (kind, uri) = (target.kind, &*target.name);
+    let may_see = |server: &Server, kind: Kind, own: &str| {
+        may_see((call, arrived), rule, server, (kind, own), Does::Sees)
+    };
     let prefix = Call::config(view).map_or(Prefix::Always, |(config, _)| config.prefix);
     let listed = lists::of(call, view, rule, session, kind, only, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
     let found = found(kind, &sources, prefix, uri, |server, own| {
         let server = listed.iter().find(|of| *of.server.name == *server);
-        server.is_some_and(|of| may_see(rule, of.server, kind, own))
+        server.is_some_and(|of| may_see(of.server, kind, own))
     });
     match found {
         Found::One(server, own) => return Ok(Looked::At(server.to_owned(), own.to_owned())),
         Found::Two(one, other) => return Ok(Looked::Two(one.to_owned(), other.to_owned())),
-        Found::Nothing if kind != Kind::Resources => return Ok(Looked::Nowhere),
+        Found::Nothing if kind != Kind::Resources => {
+            // One that is refused is in no list, and is refused by its name.
+            let mut of = listed.iter();
+            let of = of.find(|of| of.is_refused(uri) && may_see(of.server, kind, uri));
+            let at = of.map(|of| Looked::At(of.server.name.to_string(), uri.to_owned()));
+            return Ok(at.unwrap_or(Looked::Nowhere));
+        }
         Found::Nothing => {}
     }
     let templates = lists::of(call, view, rule, session, Kind::Templates, only, client).await?;
     let mut makers = templates.iter().filter(|of| {
-        let may_see = |own: &str| may_see(rule, of.server, Kind::Templates, own);
+        let may_see = |own: &str| may_see(of.server, Kind::Templates, own);
         let source = of.source();
         source
             .catalog

@@ -52,7 +52,11 @@ pub(super) async fn begin<D: Downstream>(
     };
     admitted(call, arrived, "initialize", None, true, client).await?;
     let (worker, view, call_id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
-    let asker = asker(&worker, &view, &call_id);
+    let caller = open::caller(call, &view);
+    let asker = Asker {
+        caller: caller.as_deref(),
+        ..asker(&worker, &view, &call_id)
+    };
     let (servers, params) = (servers_of(call, &view), &asked.params);
     let open = RefCell::new(Vec::new());
     let opening = servers.iter().map(|server| {
@@ -82,15 +86,23 @@ pub(super) async fn begin<D: Downstream>(
         servers: Vec::new(),
     };
     let (mut known, mut failed) = (Vec::new(), None);
+    let config = Call::config(&view).map(|(config, _)| config);
     for (server, opened) in servers.iter().zip(opened) {
         match opened {
             Ok((answered, id)) => {
+                if let Some(config) = config {
+                    let unix_ms = worker.clock.wall_ms(worker.now());
+                    config.known.asked(&server.at, unix_ms, None);
+                }
                 session
                     .servers
                     .push(open_server(server, &answered, id.as_deref()));
                 known.push((&*server.name, Some(answered)));
             }
             Err(why) => {
+                if let Some(config) = config {
+                    super::silent(asker, config, server, &why);
+                }
                 failed = Some(why);
                 known.push((&*server.name, None));
             }

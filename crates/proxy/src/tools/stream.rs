@@ -23,10 +23,10 @@ use wire::sse::{DataReader, Whole};
 use super::answer;
 use super::ask::{Asker, Began, Failed, Form, form};
 use super::call::{Call, Stop};
+use super::filters::may_hear;
 use super::join::while_there;
 use super::open;
 use super::read::{Held, next, whole};
-use super::requests::may_hear;
 use super::{Arrived, session_id};
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
@@ -152,6 +152,7 @@ pub(super) async fn relay<D: Downstream>(
         worker: &worker,
         view: &view,
         id: &id,
+        caller: None,
     };
     let is_stream = match form(&began.response, of.has_session) {
         Ok(Form::Events) => true,

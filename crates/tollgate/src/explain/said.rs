@@ -274,14 +274,18 @@ fn limits(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
 /// The budgets that may count it, in words.
 fn budgets(record: &Record, s: &Snapshot) -> Vec<String> {
     let amount = |unit: &Unit, amount: u64| match unit {
-        Unit::Tokens => format!("{amount} tokens"),
+        Unit::Tokens | Unit::Calls => unit.shown(amount),
         Unit::Money(currency) => {
             let (whole, nanos) = (amount / 1_000_000_000, amount % 1_000_000_000);
             let part = format!("{nanos:09}");
             format!("{whole}.{} {currency}", &part[..2])
         }
     };
-    let of = record.workload.and_then(|id| s.budgets.of.get(id.index()));
+    let of = match record.operation {
+        Some(Operation::Mcp) => &s.budgets.of_tools,
+        _ => &s.budgets.of,
+    };
+    let of = record.workload.and_then(|id| of.get(id.index()));
     let counted = of.map_or(&[][..], |of| of).iter();
     let counted = counted
         .filter_map(|id| s.budgets.list.get(id.index()))

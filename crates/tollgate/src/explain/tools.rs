@@ -8,7 +8,7 @@ use policy::caller::Peer;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
 use policy::id::{BackendId, LimitId};
-use policy::mcp::{Glob, McpRoute, PATH, Prefix, Selection};
+use policy::mcp::{Holds, McpRoute, Named, PATH, Prefix, Selection, When};
 use policy::operation::Operation;
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
@@ -96,7 +96,16 @@ async fn judged(
         return refuse(known, refusal);
     }
     if let Some(tool) = message.tool {
-        match server_of(tool, (rule, &chosen.route.name), s) {
+        let asked = Call {
+            method: "tools/call",
+            path: tool,
+            operation: Operation::Mcp.as_str(),
+            source: s.clients.address(peer.address, head),
+            route: Some(chosen.route),
+            model: None,
+        };
+        let held = |when: &When| held(when, &asked, known.record(), s);
+        match server_of(tool, (rule, &chosen.route.name), s, &held) {
             Ok((server, shown)) => {
                 found.server = server;
                 found.shown = Some(shown);
@@ -141,12 +150,27 @@ async fn judged(
         .record)
 }
 
+/// What a condition comes to, of a call whose arguments nobody knows.
+fn held(when: &When, asked: &Call<'_>, record: &Record, s: &Snapshot) -> Holds {
+    let When::Ready { condition, .. } = when else {
+        return Holds::Failed("the condition was not compiled".into());
+    };
+    let holds = policy::front::asked(asked, record, s, |facts| condition.holds(facts, None));
+    match holds {
+        Ok(true) => Holds::Yes,
+        Ok(false) => Holds::No,
+        Err(_) if condition.reads_arguments() => Holds::Later,
+        Err(why) => Holds::Failed(why),
+    }
+}
+
 /// The server that a tool's name says, where it says one, and by what it is seen; else why nobody under this rule sees a tool of this
 /// name.
 fn server_of(
     tool: &str,
     (rule, route): (&McpRoute, &str),
     s: &Snapshot,
+    held: &dyn Fn(&When) -> Holds,
 ) -> Result<(Option<BackendId>, String), String> {
     let Some(config) = &s.mcp else {
         return Ok((None, String::new()));
@@ -160,7 +184,7 @@ fn server_of(
     match of {
         Some((server, own)) => {
             let place = format!("mcp.servers.{}", server.name);
-            shown.push(seen(&server.shows.tools, own, &place)?);
+            shown.push(seen(&server.shows.tools, own, &place, held)?);
         }
         None if config.prefix == Prefix::Always => {
             let names: Vec<&str> = config.servers_of(rule).map(|of| &*of.name).collect();
@@ -171,25 +195,37 @@ fn server_of(
         }
         None => {}
     }
-    shown.push(seen(
-        &rule.shows.tools,
-        tool,
-        &format!("the route {route}"),
-    )?);
+    let place = format!("the route {route}");
+    shown.push(seen(&rule.shows.tools, tool, &place, held)?);
     Ok((of.map(|(server, _)| server.backend), shown.join(", and ")))
 }
 
 /// By what of a selection a name is seen; else by what it is hidden.
-fn seen(selection: &Selection, name: &str, place: &str) -> Result<String, String> {
-    let hit = |of: &[Glob]| {
-        of.iter()
-            .find(|glob| glob.takes(name))
-            .map(|glob| glob.0.clone())
+fn seen(
+    selection: &Selection,
+    name: &str,
+    place: &str,
+    held: &dyn Fn(&When) -> Holds,
+) -> Result<String, String> {
+    let hit = |of: &[Named], counts: fn(&Holds) -> bool| {
+        let takes = |of: &&Named| {
+            let is_meant = of.names.takes(name);
+            is_meant && of.when.as_ref().is_none_or(|when| counts(&held(when)))
+        };
+        let found = of.iter().find(takes)?;
+        let when = match &found.when {
+            Some(when) if held(when) == Holds::Later => ", under a condition on its arguments",
+            Some(_) => ", by its condition",
+            None => "",
+        };
+        Some(format!("{}{when}", found.names.0))
     };
-    if let Some(glob) = hit(&selection.deny) {
+    let denies = |held: &Holds| matches!(held, Holds::Yes | Holds::Failed(_));
+    if let Some(glob) = hit(&selection.deny, denies) {
         return Err(format!("hidden by `tools` of {place} (deny: {glob})"));
     }
-    match (hit(&selection.allow), selection.allow.is_empty()) {
+    let allows = |held: &Holds| matches!(held, Holds::Yes | Holds::Later);
+    match (hit(&selection.allow, allows), selection.allow.is_empty()) {
         (Some(glob), _) => Ok(format!("seen by `tools` of {place} (allow: {glob})")),
         (None, true) => Ok(format!("not hidden by `tools` of {place}")),
         (None, false) => Err(format!(

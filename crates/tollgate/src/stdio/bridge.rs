@@ -23,11 +23,15 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, interval, sleep};
 
+use proxy::TOOL_CALLER;
+
 use super::session::{Envelope, Session};
 use super::{Bridge, chance};
 
 /// Most processes of one command.
 const SESSIONS_MAX: usize = 64;
+/// Most of them that one caller has: the others are left to others.
+const EACH_MAX: usize = 48;
 /// How long a process may wait for its client.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// How often that is looked at.
@@ -142,22 +146,31 @@ async fn text(request: Request<Incoming>) -> Option<String> {
 
 /// Starts a process for a client that begins.
 async fn begin(request: Request<Incoming>, bridge: &Bridge, sessions: &Sessions) -> Response<Body> {
+    let caller = request.headers().get(TOOL_CALLER);
+    let caller = caller.and_then(|caller| caller.to_str().ok());
+    let caller: Box<str> = caller.unwrap_or_default().into();
     let Some(text) = text(request).await else {
         return status(StatusCode::PAYLOAD_TOO_LARGE);
     };
     let Some(id) = chance() else {
         return status(StatusCode::INTERNAL_SERVER_ERROR);
     };
-    make_room(sessions);
-    if sessions.borrow().len() >= SESSIONS_MAX {
-        tracing::warn!(
-            server = bridge.server,
-            SESSIONS_MAX,
-            "a server of tools has as many processes as it may have: a new session waits or is refused"
-        );
+    if let Err(full) = make_room(sessions, &caller) {
+        match full {
+            Full::Command => tracing::warn!(
+                server = bridge.server,
+                SESSIONS_MAX,
+                "a server of tools has as many processes as it may have: a new session waits or is refused"
+            ),
+            Full::Caller => tracing::warn!(
+                server = bridge.server,
+                EACH_MAX,
+                "one caller has as many processes of a server of tools as one may have: a new session of that caller waits or is refused"
+            ),
+        }
         return status(StatusCode::SERVICE_UNAVAILABLE);
     }
-    let session = match Session::begin(&bridge.server, &bridge.program) {
+    let session = match Session::begin(&bridge.server, &bridge.program, caller) {
         Ok(session) => session,
         Err(error) => {
             tracing::warn!(server = bridge.server, command = bridge.program.command, %error, "cannot start a server of tools");
@@ -218,22 +231,38 @@ impl Drop for Begun<'_> {
 }
 
 /// Ends the process that has waited the longest for its client, and at least a minute, where there are too many.
-fn make_room(sessions: &Sessions) {
+fn make_room(sessions: &Sessions, caller: &str) -> Result<(), Full> {
     tidy(sessions);
     let mut sessions = sessions.borrow_mut();
-    if sessions.len() < SESSIONS_MAX {
-        return;
-    }
-    // Nobody's process ends for another client while it is in use.
-    let idle = sessions
-        .iter()
-        .filter(|(_, session)| !session.is_busy() && session.used.get().elapsed() >= LEFT_AFTER);
+    let is_its = |session: &Session| *session.caller == *caller;
+    let own = sessions.values().filter(|session| is_its(session)).count();
+    let full = match (own < EACH_MAX, sessions.len() < SESSIONS_MAX) {
+        (true, true) => return Ok(()),
+        (true, false) => Full::Command,
+        (false, _) => Full::Caller,
+    };
+    // Nobody's process ends for another client while it is in use, and whoever has his share makes room of his own.
+    let idle = sessions.iter().filter(|(_, session)| {
+        let is_left = !session.is_busy() && session.used.get().elapsed() >= LEFT_AFTER;
+        is_left && (full == Full::Command || is_its(session))
+    });
     let oldest = idle.min_by_key(|(_, session)| session.used.get());
     if let Some(id) = oldest.map(|(id, _)| id.clone())
         && let Some(session) = sessions.remove(&id)
     {
         session.end();
+        return Ok(());
     }
+    Err(full)
+}
+
+/// Why no process is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    /// The command has as many as it may have.
+    Command,
+    /// The caller has.
+    Caller,
 }
 
 /// How a message is answered.
@@ -348,7 +377,8 @@ mod tests {
                 environment: Vec::new(),
                 directory: None,
             };
-            let session = Session::begin("echo", &program).expect("a process");
+            let begun = Session::begin("echo", &program, "a".into());
+            let session = begun.expect("a process");
             let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#;
             let envelope = serde_json::from_str(message).expect("a message");
             let waits = session.call(&envelope).expect("a call");
@@ -367,6 +397,48 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             assert!(session.is_over());
+        }));
+    }
+
+    #[test]
+    fn one_caller_leaves_processes_to_others() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let local = tokio::task::LocalSet::new();
+        runtime.block_on(local.run_until(async {
+            let program = Program {
+                command: "cat".into(),
+                args: Vec::new(),
+                environment: Vec::new(),
+                directory: None,
+            };
+            let sessions = Sessions::default();
+            let begin = |caller: &str, nth: usize| -> Result<(), Full> {
+                make_room(&sessions, caller)?;
+                let begun = Session::begin("echo", &program, caller.into());
+                let session = begun.expect("a process");
+                let id = format!("{caller}{nth}");
+                sessions.borrow_mut().insert(id, session);
+                Ok(())
+            };
+            for nth in 0..EACH_MAX {
+                assert_eq!(begin("a", nth), Ok(()));
+            }
+            assert_eq!(begin("a", EACH_MAX), Err(Full::Caller));
+            for nth in 0..SESSIONS_MAX - EACH_MAX {
+                assert_eq!(begin("b", nth), Ok(()));
+            }
+            assert_eq!(begin("b", 99), Err(Full::Command));
+            assert_eq!(begin("a", 99), Err(Full::Caller));
+            let all: Vec<_> = sessions.borrow().values().cloned().collect();
+            for session in &all {
+                session.end();
+            }
+            while !all.iter().all(|session| session.is_over()) {
+                sleep(Duration::from_millis(5)).await;
+            }
         }));
     }
 }

@@ -42,6 +42,8 @@ const INHERITED: [&str; 7] = [
 
 /// A session.
 pub(super) struct Session {
+    /// For whom it is.
+    pub(super) caller: Box<str>,
     input: tokio::sync::Mutex<Option<pipe::Sender>>,
     calls: RefCell<Calls>,
     standing: RefCell<Option<Sender<String>>>,
@@ -101,7 +103,11 @@ impl Envelope<'_> {
 
 impl Session {
     /// Starts the process.
-    pub(super) fn begin(server: &str, program: &Program) -> std::io::Result<Rc<Self>> {
+    pub(super) fn begin(
+        server: &str,
+        program: &Program,
+        caller: Box<str>,
+    ) -> std::io::Result<Rc<Self>> {
         let mut command = Command::new(&program.command);
         command
             .args(&program.args)
@@ -129,6 +135,7 @@ impl Session {
         let output = said(child.stdout.take().map(OwnedFd::from))?;
         let errors = said(child.stderr.take().map(OwnedFd::from))?;
         let session = Rc::new(Self {
+            caller,
             input: tokio::sync::Mutex::new(input),
             calls: RefCell::default(),
             standing: RefCell::default(),

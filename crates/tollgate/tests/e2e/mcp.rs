@@ -6,7 +6,9 @@
 mod access;
 mod attacks;
 mod bridge;
+mod budgets;
 mod commands;
+mod filters;
 mod modern;
 mod streams;
 
