@@ -12,7 +12,6 @@ use http::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::object::Object;
 use crate::query::Query;
 use crate::shared::Shared;
 use crate::store::Change;
@@ -208,7 +207,7 @@ async fn list_version(
         objects.extend(
             items
                 .into_iter()
-                .filter_map(|item| Object::of(query.kind, version, item)),
+                .filter_map(|item| query.object(version, item)),
         );
         let metadata = &page["metadata"];
         let text = |name: &str| metadata[name].as_str().filter(|text| !text.is_empty());
@@ -258,7 +257,7 @@ async fn watch(query: &Query, place: &mut Place, shared: &Shared, wait: &mut Dur
             version.clone_into(&mut place.resource_version);
         }
         let object = match kind {
-            "ADDED" | "MODIFIED" | "DELETED" => Object::of(query.kind, place.version, object),
+            "ADDED" | "MODIFIED" | "DELETED" => query.object(place.version, object),
             // A bookmark says how far it is.
             _ => None,
         };

@@ -783,3 +783,4 @@ fn each_kind_has_the_status_that_its_api_says() {
 }
 
 mod gateway_api;
+mod pools;
