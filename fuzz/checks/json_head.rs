@@ -127,8 +127,9 @@ fn naive(body: &[u8]) -> Option<Result<Naive, &'static str>> {
     Some(read_members(&members, &options))
 }
 
-/// The names that have one spelling only: those that policy reads, and those that a prompt is counted by.
-const ONE_SPELLING: [&str; 19] = [
+/// The names that have one spelling only: those that policy reads, those that a prompt is counted by, and those in which further models
+/// may be named.
+const ONE_SPELLING: [&str; 25] = [
     "background",
     "previous_response_id",
     "conversation",
@@ -148,6 +149,12 @@ const ONE_SPELLING: [&str; 19] = [
     "system",
     "tools",
     "functions",
+    "models",
+    "plugins",
+    "fallbacks",
+    "safety_model",
+    "compound_custom",
+    "provider_options",
 ];
 
 /// Every character by what readers without regard to case take it for.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use policy::secret::Secret;
 use policy::snapshot::{Bounds, Snapshot};
+use sha2::{Digest, Sha256};
 
 use self::identity::Known;
 use crate::catalogue::CatalogueModel;
@@ -48,8 +49,10 @@ mod proxy;
 mod responses;
 mod retry;
 mod route;
+mod timeouts;
 mod tokenizer;
 mod traces;
+mod uncounted;
 mod unread;
 mod unsent;
 mod web;
@@ -90,6 +93,8 @@ struct Lowering<'a> {
     findings: Findings,
     watched: Vec<PathBuf>,
     key_files: Vec<PathBuf>,
+    /// Of what the document's files and secrets hold.
+    contents: Sha256,
     /// What the host makes of what backends say.
     made: Made,
 }
@@ -134,6 +139,7 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
     };
     let document = Redacted::of(&root);
     snapshot.version = redact::version(&document);
+    snapshot.contents = Some(Secret::new(cx.contents.finalize().to_vec()));
     Ok(Loaded {
         snapshot,
         host,
@@ -178,6 +184,7 @@ impl<'a> Lowering<'a> {
             findings: Findings::default(),
             watched: vec![file.to_owned()],
             key_files: Vec::new(),
+            contents: Sha256::new(),
             made: Made::default(),
         }
     }
@@ -343,12 +350,19 @@ impl Lowering<'_> {
         ] {
             set(field, bound, |span| span.0);
         }
+        self.check_times(written, &bounds);
         bounds
     }
 
     /// Where a path in the document points.
     fn path_of(&self, written: impl AsRef<Path>) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).join(written)
+    }
+
+    /// Notes what a file or a secret of the document holds: another content is another configuration.
+    fn note_content(&mut self, content: &[u8]) {
+        self.contents.update((content.len() as u64).to_le_bytes());
+        self.contents.update(content);
     }
 
     /// Reads a file that the document names and watches it from then on.
@@ -375,7 +389,10 @@ impl Lowering<'_> {
                 self.fault(&at.place, says, "");
                 None
             }
-            Ok(bytes) => Some((path, bytes)),
+            Ok(bytes) => {
+                self.note_content(&bytes);
+                Some((path, bytes))
+            }
             Err(error) => {
                 let says = format!("cannot read the file {shown}: {}", reason(&error));
                 let relative = !written.is_absolute();

@@ -93,7 +93,7 @@ pub(crate) fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, 
             findings.fault(
                 &name.spot,
                 format!("the schema {} is not known", quoted(other)),
-                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI or AWSOpenAI",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI",
             );
             return None;
         }

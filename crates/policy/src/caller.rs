@@ -103,7 +103,7 @@ impl PartialEq for Claims {
 impl Eq for Claims {}
 
 /// What proves who calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Proven {
     /// A header, on the word of a peer that is trusted.
     #[default]

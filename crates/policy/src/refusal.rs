@@ -96,12 +96,12 @@ pub enum Refusal {
     },
     /// A call that nobody meters, on a route where tokens or money count.
     #[error(
-        "calls of the operation {operation} are not metered by this gateway, and tokens or money \
+        "calls of the kind {operation} are not metered by this gateway, and tokens or money \
          count here; a route lets them through where it lists them under `unread` with what each is \
          charged"
     )]
     NoCharge {
-        /// The operation.
+        /// The operation, in words.
         operation: &'static str,
     },
     /// A response that would run on where nobody meters it.
@@ -281,6 +281,17 @@ pub enum Refusal {
     ModelNotOwn {
         /// The model asked for; checked characters.
         model: String,
+    },
+    /// The call names a model besides its own that it may not ask for.
+    #[error(
+        "`{member}` names the model {model:?}, which is not available here: models that a call names besides its own are \
+         held to the same rules"
+    )]
+    ModelBesides {
+        /// The member of the body that names it.
+        member: &'static str,
+        /// The model; checked characters.
+        model: Box<str>,
     },
     /// The caller is for some models alone, and the call names none.
     #[error("the member `model` is missing; this key is for some models alone")]

@@ -13,27 +13,41 @@ use wire::dialect::below_root;
 use wire::filter::{Keeper, Keeping, KeptResponse};
 use wire::head::{Method, RequestHead};
 
-use crate::caller::Caller;
+use crate::authority::Claim;
+use crate::caller::{Caller, Proven};
 
 /// Whose a response is: a caller of a workload, as far as anything tells callers of it apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Principal {
     workload: Arc<str>,
+    /// What proves it: a name at one issuer is somebody else at another, and one that is said is nobody who is proven.
+    by: Proven,
+    issuer: Option<Arc<str>>,
     key: Option<Arc<str>>,
     user: Option<Arc<str>>,
+    is_user_said: bool,
 }
 
 impl Principal {
     /// Of a caller of this workload; `said` is who the call itself says is behind it, where it is believed.
     #[must_use]
     pub fn of(workload: &Arc<str>, caller: Option<&Caller>, said: Option<&str>) -> Self {
+        let (user, is_user_said) = match (said, caller) {
+            (Some(said), _) => (Some(said.into()), true),
+            (None, Some(caller)) => (caller.user.clone(), caller.is_user_said),
+            (None, None) => (None, false),
+        };
+        let issuer = |caller: &Caller| match caller.claims.members().get("iss") {
+            Some(Claim::Text(issuer)) => Some(Arc::from(&**issuer)),
+            _ => None,
+        };
         Self {
             workload: Arc::clone(workload),
+            by: caller.map_or_else(Proven::default, |caller| caller.by),
+            issuer: caller.and_then(issuer),
             key: caller.and_then(|caller| caller.key.clone()),
-            user: match said {
-                Some(said) => Some(said.into()),
-                None => caller.and_then(|caller| caller.user.clone()),
-            },
+            user,
+            is_user_said,
         }
     }
 }
@@ -157,3 +171,6 @@ pub(crate) fn asked(head: &RequestHead) -> Option<(Asked, &str)> {
     let is_id = (1..=128).contains(&id.len()) && id.bytes().all(is_plain);
     is_id.then_some((asked, id))
 }
+
+#[cfg(test)]
+mod tests;

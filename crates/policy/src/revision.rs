@@ -93,6 +93,7 @@ fn version(next: &Snapshot, old: &Snapshot) -> String {
     let (old_hash, changes) = parts(&old.version);
     let mut endpoints = old.endpoints.iter().zip(&next.endpoints);
     let is_same = old_hash == hash
+        && old.contents == next.contents
         && old.tokenizers == next.tokenizers
         && old.prices == next.prices
         && old.endpoints.len() == next.endpoints.len()

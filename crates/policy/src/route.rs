@@ -13,7 +13,7 @@ use crate::id::{RouteId, WorkloadId};
 use crate::mcp::McpRoute;
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;
-use crate::snapshot::{Backend, Grant, Route, Snapshot};
+use crate::snapshot::{Backend, Grant, Route, Snapshot, Workload};
 use crate::unread::Place;
 
 /// The rule that takes a call.
@@ -54,6 +54,35 @@ pub fn choose<'s>(
     first(snapshot, workload, takes).ok_or_else(|| Refusal::ModelNotFound {
         model: model.unwrap_or_default().to_owned(),
     })
+}
+
+/// Whether a route lets its calls name this model besides their own: one that it takes as it is written, since nobody puts another name
+/// in its place; where the route says the model, that one.
+#[must_use]
+pub(crate) fn lets_name(snapshot: &Snapshot, route: &Route, model: &str) -> bool {
+    if route.model.as_deref() == Some(model) {
+        return true;
+    }
+    let by_name = |pattern: &ModelPattern| pattern.exact().is_some_and(|name| **name == *model);
+    match route.models.as_slice() {
+        [] if route.model.is_some() => false,
+        patterns if patterns.iter().any(by_name) => true,
+        _ => takes(route, model) && !snapshot.is_private_name(route, model),
+    }
+}
+
+/// Whether any route of a workload goes by the names of models, or a budget counts some alone.
+pub(crate) fn minds_models(snapshot: &Snapshot, workload: &Workload) -> bool {
+    let mut grants = workload.grants.iter();
+    let minds = |route: &Route| {
+        let mut backends = route.backends.iter().filter_map(|id| snapshot.backend(*id));
+        route.model.is_some()
+            || !route.models.is_empty()
+            || backends.any(|backend| !backend.model_names.is_empty())
+    };
+    let mut budgets = snapshot.budgets.list.iter();
+    grants.any(|grant| snapshot.route(grant.route).is_some_and(minds))
+        || budgets.any(|budget| !budget.models.is_empty())
 }
 
 /// The first grant of `workload` that takes any model: for a call that could name one and does not.

@@ -5,10 +5,14 @@
 //! Not here: what a call is decided by (`policy`), how the answer reads (`said`).
 
 mod arguments;
+mod asked;
+mod attempts;
+mod decided;
 mod said;
 mod tools;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,12 +24,12 @@ use policy::refusal::{LocalReply, Refusal};
 use policy::revision::Revision;
 use policy::shard::Shard;
 use policy::snapshot::Snapshot;
-use wire::dialect::gemini::Named;
 use wire::head::RequestHead;
 use wire::http1::{Limits, Step, parse_request};
 
 pub(crate) use self::arguments::Explain;
-use crate::running::{load, publication};
+use self::decided::Decided;
+use crate::running::{load_with, publication};
 use crate::services::{Moment, Services, now_s};
 use crate::source::Source;
 use crate::width;
@@ -33,8 +37,6 @@ use crate::world::World;
 
 /// How long the keys of issuers are waited for.
 const KEYS_WITHIN: Duration = Duration::from_secs(5);
-/// The variable that may hold the client's credential.
-const CREDENTIAL: &str = "TOLLGATE_CREDENTIAL";
 
 /// What became of the call.
 struct Outcome {
@@ -45,6 +47,8 @@ struct Outcome {
     refused: Option<LocalReply>,
     /// Of a call of a tool.
     tool: Option<tools::ToolOutcome>,
+    /// The rule that allows it, where the configuration has rules.
+    rule: Option<Arc<str>>,
 }
 
 /// Says what the gate would make of a call; the second part is whether it would let it in.
@@ -53,17 +57,25 @@ struct Outcome {
 /// The configuration is faulty, or the call cannot be read.
 pub(crate) fn explain(asked: &Explain) -> Result<(String, bool), String> {
     let source = Source::of(asked.config.as_deref());
-    let loaded = load(source.file(), &World).map_err(|faults| faults.to_string())?;
+    let servers = asked.tools.servers()?;
+    let loaded = load_with(source.file(), servers.as_ref(), &World);
+    let loaded = loaded.map_err(|faults| faults.to_string())?;
     let services = Services::default();
     let moment = Moment::Start(&services);
-    let (_, current) = publication(loaded, Revision::first, &World, moment)?;
+    let decided = Decided::default();
+    let first = |mut snapshot: Snapshot| {
+        decided.listen(&mut snapshot);
+        Revision::first(snapshot)
+    };
+    let (_, current) = publication(loaded, first, &World, moment)?;
     let revision = &current.revision;
-    let text = request(asked)?;
+    let text = asked::request(asked)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let outcome = runtime.block_on(judged(asked, &text, revision))?;
+    let mut outcome = runtime.block_on(judged(asked, &text, revision))?;
+    outcome.rule = decided.by();
     let is_let_in = outcome.refused.is_none();
     let snapshot = &revision.snapshot;
     let said = if asked.json {
@@ -73,55 +85,6 @@ pub(crate) fn explain(asked: &Explain) -> Result<(String, bool), String> {
         said::text(&outcome, snapshot, width)
     };
     Ok((said, is_let_in))
-}
-
-/// The call's head and body as a client would send them.
-fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
-    let body = match (&asked.body, &asked.model) {
-        (Some(file), _) => std::fs::read(file)
-            .map_err(|error| format!("cannot read {}: {error}", file.display()))?,
-        (None, Some(_)) if names_model(&asked.path) => b"{}".to_vec(),
-        (None, Some(model)) => serde_json::json!({ "model": model })
-            .to_string()
-            .into_bytes(),
-        (None, None) => b"{}".to_vec(),
-    };
-    let names_host = |header: &String| {
-        let name = header.split(':').next().unwrap_or_default();
-        name.eq_ignore_ascii_case("host")
-    };
-    let host = if asked.header.iter().any(names_host) {
-        ""
-    } else {
-        "host: localhost\r\n"
-    };
-    let path = if asked.tool.is_some() {
-        policy::mcp::PATH
-    } else {
-        &asked.path
-    };
-    let mut head = format!("{} {path} HTTP/1.1\r\n{host}", asked.method);
-    if asked.method == "POST" {
-        head.push_str(&format!(
-            "content-type: application/json\r\ncontent-length: {}\r\n",
-            body.len()
-        ));
-    }
-    if let Ok(credential) = std::env::var(CREDENTIAL) {
-        head.push_str(&format!("authorization: Bearer {}\r\n", credential.trim()));
-    }
-    for header in &asked.header {
-        head.push_str(header);
-        head.push_str("\r\n");
-    }
-    head.push_str("\r\n");
-    Ok((head.into_bytes(), body))
-}
-
-/// Whether a path names the model, and the body none.
-fn names_model(target: &str) -> bool {
-    let path = target.split('?').next().unwrap_or_default();
-    Named::of(path).is_some()
 }
 
 async fn judged(
@@ -138,8 +101,9 @@ async fn judged(
     let began = std::time::Instant::now();
     loop {
         let unix_ms = asked.at.unwrap_or_else(|| now_s() * 1000);
-        let tool = asked.tool.as_deref();
-        let outcome = once((asked.from, unix_ms), (&head, tool), body, revision).await;
+        let tool = asked::tool(asked, body);
+        let call = (&head, tool.as_deref());
+        let outcome = once((asked.from, unix_ms), call, body, revision).await;
         let is_pending = outcome.record.code == "identity_unavailable";
         if !is_pending || began.elapsed() > KEYS_WITHIN {
             return Ok(outcome);
@@ -180,13 +144,22 @@ async fn once(
         is_named,
         refused,
         tool: None,
+        rule: None,
     };
     loop {
         verdict = match verdict {
+            // It would be entered in the ledger, and go where somebody can be told it.
+            Verdict::Ask(ask) if matches!(ask.question, Question::Enter { .. }) => {
+                let let_in = outcome(None, &exchange);
+                let refused = attempts::refusal(&mut exchange, (head, &peer), body, env);
+                return match refused {
+                    Some(refused) => outcome(Some(refused), &exchange),
+                    None => let_in,
+                };
+            }
             Verdict::Ask(ask) => {
                 match answered(ask.question, &exchange, head, from, snapshot).await {
                     Some(answer) => exchange.answer(answer, head, &peer, env),
-                    // It would be entered in the ledger, and go.
                     None => return outcome(None, &exchange),
                 }
             }
@@ -218,6 +191,7 @@ async fn once(
                     is_named,
                     refused,
                     tool: tool.map(|_| found),
+                    rule: None,
                 };
             }
             Verdict::Refuse(refusal) => return outcome(Some(refusal.reply()), &exchange),
@@ -226,7 +200,7 @@ async fn once(
     }
 }
 
-/// Asks as a gate would; `None` for the ledger.
+/// Asks as a gate would; `None` for what is asked of a call that was let in.
 async fn answered(
     question: Question,
     exchange: &Exchange,

@@ -267,5 +267,5 @@ fn summary(changes: &[Change<'_>]) -> String {
     let heads = ["model", "provider", "", "input", "cached", "output"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows.extend(changes.iter().map(Change::row));
-    laid_out(&rows, heads.len(), width::of(io::stdout()))
+    laid_out(&rows, NAMES, width::of(io::stdout()))
 }

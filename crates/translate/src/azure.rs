@@ -51,7 +51,7 @@ pub(crate) fn pass(asked: Operation, request: &mut Request) -> Result<()> {
         _ => {
             let says = format!(
                 "the backend speaks azure, where a path names the model, and nothing tells the model of this call of {}",
-                asked.as_str()
+                asked.words()
             );
             Err(Fault::new(says))
         }

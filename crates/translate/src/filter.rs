@@ -113,7 +113,7 @@ impl Filter for Translation {
             let speaks = target.as_str();
             let what = format!(
                 "the backend speaks {speaks}, which has no {} to translate to",
-                asked.as_str()
+                asked.words()
             );
             return Err(Unfit::new(what));
         };

@@ -116,6 +116,15 @@ impl<'a> Raw<'a> {
         }
     }
 
+    /// It as a number that is whole to whoever reads it: `5.0`, as some clients write it, is `5`.
+    pub(crate) fn whole_number(self) -> Result<Self> {
+        let number = self.number()?;
+        let whole = number.0.split_once('.').filter(|(whole, part)| {
+            !whole.is_empty() && !part.is_empty() && part.bytes().all(|digit| digit == b'0')
+        });
+        Ok(whole.map_or(number, |(whole, _)| Self(whole)))
+    }
+
     /// Its items.
     pub(crate) fn list(self) -> Result<Vec<Self>> {
         let fault = |_| Fault::new("is no list");

@@ -5,12 +5,15 @@
 //! all faults.
 //! Not here: the grammar (`json`), what the gate does with a call (`policy`).
 
+mod besides;
+mod cursor;
 mod event;
 mod fault;
 mod form;
 mod going_on;
 mod head;
 mod inner_models;
+mod inside;
 mod named;
 mod scan;
 mod splice;
@@ -18,14 +21,16 @@ mod stored;
 mod user;
 mod whole;
 
+pub use besides::Besides;
 pub use event::{ClientEvent, Ended, ends_call, error_event, error_event_of};
 pub use fault::{CallFault, CallFaultKind};
 pub use form::{Boundary, FormFault};
 pub use going_on::GoingOn;
 pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
+pub use inside::{FoundInside, Inside, Minds};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};
-pub use stored::{Inside, address};
+pub use stored::address;
 
 #[cfg(test)]
 mod tests;

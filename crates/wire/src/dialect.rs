@@ -18,6 +18,7 @@ mod openai_chat;
 mod openai_completions;
 mod openai_other;
 mod openai_responses;
+mod words;
 
 pub(crate) use bedrock::USAGE_EVENT;
 pub use description::ErrorFormat;

@@ -6,13 +6,15 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::deployment::target;
 use super::provider::{self, Kind, Provider};
 use super::read::{Given, Section, scalar};
 use super::{Imported, comment, imported};
-use crate::decode::{Findings, Place};
+use crate::decode::{Findings, Place, Written};
 use crate::document;
 use crate::fault::Faults;
 use crate::node::{Node, Value};
+use crate::scalar::Pattern;
 use crate::sources::Sources;
 use crate::vars::is_name;
 
@@ -143,10 +145,22 @@ impl Plan {
             return findings.warn(&section.place, says, hint);
         };
         self.others(&params, &known);
+        if let Err(says) = target(&url) {
+            let mut named = ["baseUrl", "hostOverride"].into_iter();
+            let named = named.find(|name| params.get(name).is_some());
+            let place = params.place_of(named.unwrap_or("baseUrl"));
+            let says = format!("{says}. This model is left out");
+            return findings.warn(&place, says, "");
+        }
+        let asked = word(&params, "model", findings).or(own);
+        let is_odd = |name: &String| name != "*" && Pattern::read(name).is_err();
+        if is_odd(&name) || asked.as_ref().is_some_and(is_odd) {
+            let says = "is not a model's name, or is asked for by one that is none. This model is left out";
+            return findings.warn(&section.place_of("name"), says, "");
+        }
         let variable = self.variable(section, &params, provider, findings);
         let dialect = api.map_or("openai", |(_, dialect)| dialect);
         let backend = self.backend(provider, dialect, url, variable);
-        let asked = word(&params, "model", findings).or(own);
         self.routes.push(Route {
             asked: asked.filter(|asked| *asked != name),
             model: (name != "*").then_some(name),

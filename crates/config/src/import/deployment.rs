@@ -4,7 +4,8 @@
 
 mod reach;
 
-use self::reach::{AZURE, BEDROCK, VERTEX, bedrock_api, target, vertex_model};
+pub(super) use self::reach::target;
+use self::reach::{AZURE, BEDROCK, VERTEX, bedrock_api, vertex_model};
 use super::comment;
 use super::credential::Credential;
 use super::left;

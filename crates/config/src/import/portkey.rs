@@ -7,14 +7,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::credential::free;
+use super::deployment::target;
 use super::provider::{self, Kind, Provider};
 use super::read::{Section, scalar};
 use super::{Imported, comment, imported};
-use crate::decode::{Findings, Place, child};
+use crate::decode::{Findings, Place, Written, child};
 use crate::document;
 use crate::fault::Faults;
 use crate::mask::quoted;
 use crate::node::{Node, Value};
+use crate::scalar::Pattern;
 use crate::sources::Sources;
 
 /// Providers that are called otherwise there.
@@ -182,6 +184,19 @@ impl Plan {
             let hint = "write a backend for it; docs/translation.md says how";
             return findings.warn(&section.place, says, hint);
         };
+        if let Err(says) = target(&url) {
+            let says = format!("{says}. This target is left out");
+            return findings.warn(&section.place_of("custom_host"), says, "");
+        }
+        let params = section.section("override_params", findings);
+        let model = word(&params, "model", findings);
+        if model
+            .as_deref()
+            .is_some_and(|name| Pattern::read(name).is_err())
+        {
+            let says = "is not a model's name. This target is left out";
+            return findings.warn(&params.place_of("model"), says, "");
+        }
         let key =
             word(section, "api_key", findings).or_else(|| word(section, "virtual_key", findings));
         let is_keyless = host.is_some() && key.is_none();
@@ -210,7 +225,6 @@ impl Plan {
             self.comment(&section.place_of("virtual_key"), says);
         }
 
-        let params = section.section("override_params", findings);
         self.others(&params, &["model"]);
         let name = self.name_for(provider.name);
         self.targets.push(Target {
@@ -220,7 +234,7 @@ impl Plan {
             url,
             variable,
             secret,
-            model: word(&params, "model", findings),
+            model,
             place: section.place.clone(),
         });
     }

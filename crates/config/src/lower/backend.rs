@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use policy::credential::{KnownSet, OF_APIS, UpstreamAuth};
 use policy::id::{BackendId, EndpointId};
-use policy::snapshot::{self, AskUsage, Chain, Origin, Protocol, Snapshot, Timeouts};
+use policy::snapshot::{self, AskUsage, Chain, Origin, Protocol, Snapshot};
 use translate::{Dialect, Translation};
 
 use super::balancing::Balanced;
 use super::proxy::Way;
-use super::set;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::AskedAt;
 use crate::mask::quoted;
@@ -185,7 +184,7 @@ impl super::Lowering<'_> {
             models: self.models(written),
             model_names: self.model_names(written),
             filters,
-            timeouts: timeouts(written),
+            timeouts: self.timeouts(written),
             ejection: self.ejection(written),
             pool: self.pool(written),
             exchanges_tokens,
@@ -456,16 +455,6 @@ fn is_at_root(written: &Backend) -> bool {
 fn key_header(written: &Backend) -> &'static str {
     let first = written.dialect.items().first();
     first.map_or("authorization", |at| at.value.0.key_header())
-}
-
-fn timeouts(written: &Backend) -> Timeouts {
-    let mut timeouts = Timeouts::default();
-    if let Some(written) = written.timeouts.get() {
-        set(&written.connect, &mut timeouts.connect, |of| of.0);
-        set(&written.first_byte, &mut timeouts.first_byte, |of| of.0);
-        set(&written.idle, &mut timeouts.idle, |of| of.0);
-    }
-    timeouts
 }
 
 /// A position as an id; the document's bound on values keeps it far below `u32::MAX`.

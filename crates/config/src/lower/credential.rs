@@ -194,7 +194,9 @@ impl super::Lowering<'_> {
     pub(super) fn token_file(&mut self, at: &At<SecretFile>) -> Option<PathBuf> {
         let path = self.path_of(&at.value);
         let was_watched = self.watched.contains(&path);
+        let contents = self.contents.clone();
         let read = self.read(at);
+        self.contents = contents;
         if !was_watched {
             self.watched.retain(|of| *of != path);
         }
@@ -307,6 +309,9 @@ impl super::Lowering<'_> {
         if let Some(at) = inline.get() {
             let secret = self.checked(&at.value.0, &at.place, "the secret");
             found = secret.map(|secret| (secret, at.place.clone()));
+        }
+        if let Some((secret, _)) = &found {
+            self.note_content(secret.expose());
         }
         found.filter(|_| is_one)
     }

@@ -1,7 +1,10 @@
 //! `listen.listeners`: several addresses and hosts of the data plane.
 //!
-//! Invariant: of listeners on one address all speak TLS or none does, and no two are for the same host.
+//! Invariant: of listeners on one address all speak TLS or none does, all ask for the same certificates of clients, and no two are
+//! for the same host. Who is asked for a certificate is decided before anybody knows for which host a call is.
 //! Not here: which of them a call is of (`policy::listener`), sockets (the host).
+
+use std::path::Path;
 
 use policy::listener::{Listener, Listeners};
 
@@ -80,6 +83,14 @@ impl super::Lowering<'_> {
         } else if one.tls.is_absent() != other.tls.is_absent() {
             let says = "is an address at which an earlier one speaks TLS, or this one alone does";
             self.fault(&data.place, says, "give it a port of its own");
+        } else if asked_of_clients(one) != asked_of_clients(other) {
+            let says = format!(
+                "is an address at which {} asks for other certificates of clients, and a handshake asks for one kind",
+                their.shown
+            );
+            let hint =
+                "give it a port of its own, or the same `client_ca` and `client_certificates`";
+            self.fault(&data.place, says, hint);
         }
         let host = |of: &schema::Listener| of.host.get().map(|at| at.value.0.clone());
         if host(one) == host(other) {
@@ -87,4 +98,12 @@ impl super::Lowering<'_> {
             self.fault(&data.place, says, "give it a host of its own");
         }
     }
+}
+
+/// Whose signatures of clients' certificates a listener takes, and whether it insists on one.
+fn asked_of_clients(of: &schema::Listener) -> Option<(&Path, bool)> {
+    let tls = of.tls.get()?;
+    let roots = tls.client_ca.value()?;
+    let is_optional = tls.client_certificates.value();
+    Some((roots.as_ref(), is_optional.is_some_and(|of| of.0)))
 }

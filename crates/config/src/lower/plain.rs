@@ -1,7 +1,7 @@
 //! Routes of plain HTTP: those to backends that say `serves: http`, and which calls they take.
 //!
 //! Invariant: a route's backends all serve plain HTTP or all serve models; an address that serves models to some backend is
-//! reached by plain HTTP through exact paths alone, and by none of a call that the gate reads.
+//! reached by plain HTTP through exact paths alone, and by none of a call that the gate reads (`uncounted`).
 //! Not here: which call a rule takes, and which rule wins (`policy::plain`).
 
 use std::collections::HashSet;
@@ -9,13 +9,12 @@ use std::collections::HashSet;
 use policy::id::{BackendId, RouteId};
 use policy::plain::{HostPattern, MAX_RULES, PathPattern, Rule};
 use policy::price::Prices;
-use policy::snapshot::{Endpoint, Snapshot};
+use policy::snapshot::Snapshot;
 use policy::unread::Listed;
 
-use super::backend::number;
 use super::route::some_of;
-use super::unread::{Counted, address, of_a_call};
-use crate::decode::{At, Field, OneOrMany, Place};
+use super::unread::{Counted, of_a_call};
+use crate::decode::{At, Field, Place};
 use crate::scalar::Name;
 use crate::schema::{Backend, Route, route::Match};
 
@@ -237,48 +236,6 @@ impl super::Lowering<'_> {
             self.warn(place, says, "");
         }
         taken.extend(shown);
-    }
-
-    /// Addresses that serve models too are reached through exact paths alone.
-    pub(super) fn plain_addresses(
-        &mut self,
-        to: &Field<OneOrMany<Name>>,
-        rules: &[Rule],
-        s: &Snapshot,
-    ) {
-        let is_safe = |rule: &Rule| {
-            let exact = rule.path.exact();
-            exact.is_some_and(|path| policy::operation::call_at_end(path).is_none())
-        };
-        let Some(odd) = rules.iter().find(|rule| !is_safe(rule)) else {
-            return;
-        };
-        let serves_models = |endpoint: &&Endpoint| {
-            s.backend(endpoint.backend)
-                .is_some_and(|backend| !backend.is_plain)
-        };
-        for at in to.items() {
-            let Some(index) = s.backends.iter().position(|b| *b.name == *at.value.0) else {
-                continue;
-            };
-            let id = BackendId(number(index));
-            let ours: Vec<_> = s
-                .endpoints
-                .iter()
-                .filter(|e| e.backend == id)
-                .map(address)
-                .collect();
-            let mut theirs = s.endpoints.iter().filter(serves_models);
-            let shared = theirs.find(|endpoint| ours.contains(&address(endpoint)));
-            if let Some(backend) = shared.and_then(|endpoint| s.backend(endpoint.backend)) {
-                let says = format!(
-                    "has an address that serves models as the backend {}, and {} would let calls to them pass uncounted",
-                    backend.name, odd.path
-                );
-                let hint = "list its paths one by one, such as path: /metrics, and none of a call to a model";
-                self.fault(&at.place, says, hint);
-            }
-        }
     }
 
     /// What each call of a route of plain HTTP is charged, as its one listed call.

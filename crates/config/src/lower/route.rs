@@ -84,7 +84,6 @@ impl super::Lowering<'_> {
             let mut rules = Vec::new();
             if is_plain {
                 rules = self.plain_rules(route, id, place, snapshot);
-                self.plain_addresses(&route.backend, &rules, snapshot);
             }
             self.grants(
                 id,
@@ -102,6 +101,10 @@ impl super::Lowering<'_> {
                 true => self.actions(route, place, &rules, snapshot),
                 false => None,
             };
+            if is_plain {
+                let edit = actions.as_ref().and_then(|actions| actions.path.as_ref());
+                self.plain_addresses(route, &rules, edit, snapshot);
+            }
             plain.append(&mut rules);
             let models = patterns.unwrap_or_default();
             let billed_by = match is_plain {

@@ -93,9 +93,9 @@ record! {
     Timeouts {
         /// To an established connection, TLS included. Default 5s.
         optional connect: At<Span>,
-        /// From the request sent to the response head. Default 5m.
+        /// From the request sent to the response head. Default 15m.
         optional first_byte: At<Span>,
-        /// Silence in the middle of a response. Default 5m.
+        /// Silence in the middle of a response. Default 15m.
         optional idle: At<Span>,
     }
 }

@@ -35,6 +35,8 @@ struct Chunk([Cell; CHUNK]);
 struct Cell {
     /// Spent and reserved, together.
     held: AtomicI64,
+    /// Spent alone: what a running call has reserved it says itself.
+    used: AtomicI64,
     refused: AtomicU64,
 }
 
@@ -43,6 +45,8 @@ struct Cell {
 pub struct Level {
     /// Spent and reserved, together.
     pub held: u64,
+    /// Spent alone.
+    pub used: u64,
     /// Calls that it was too small for.
     pub refused: u64,
 }
@@ -83,15 +87,19 @@ impl Spent {
 
     /// Corrects an earlier take of `reserved` to what was really used, however much that is.
     pub fn settle(&self, period: Period, reserved: u64, actual: u64) {
-        let delta = whole(actual) - whole(reserved);
-        if let (Some(cell), true) = (self.cell(period), delta != 0) {
-            // The closure always has an answer.
-            let _seen = cell
-                .held
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+        let Some(cell) = self.cell(period) else {
+            return;
+        };
+        let add = |to: &AtomicI64, delta: i64| {
+            if delta != 0 {
+                // The closure always has an answer.
+                let _seen = to.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
                     Some(held.saturating_add(delta).clamp(0, MOST))
                 });
-        }
+            }
+        };
+        add(&cell.held, whole(actual) - whole(reserved));
+        add(&cell.used, whole(actual));
     }
 
     /// Counts a call that did not fit.
@@ -106,6 +114,7 @@ impl Spent {
     pub fn level(&self, period: Period) -> Level {
         self.cell(period).map_or_else(Level::default, |cell| Level {
             held: u64::try_from(cell.held.load(Ordering::Relaxed)).unwrap_or(0),
+            used: u64::try_from(cell.used.load(Ordering::Relaxed)).unwrap_or(0),
             refused: cell.refused.load(Ordering::Relaxed),
         })
     }
@@ -121,4 +130,34 @@ impl Spent {
 
 fn whole(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(MOST).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    //! What of a period is used, and what is only held.
+
+    use super::*;
+    use crate::budget::{Calendar, Every};
+
+    #[test]
+    fn what_a_running_call_holds_is_not_used() {
+        let calendar = Calendar {
+            every: Every::Month,
+            east_min: 0,
+        };
+        let (spent, period) = (Spent::new(calendar), calendar.of(FIRST_MS));
+        let level = || {
+            let level = spent.level(period);
+            (level.held, level.used)
+        };
+        assert!(spent.take(period, 2_000_000_000, u64::MAX));
+        assert_eq!(level(), (2_000_000_000, 0));
+        spent.settle(period, 2_000_000_000, 1500);
+        assert_eq!(level(), (1500, 1500));
+        // What is on record at the start was used; a call that never was was not.
+        spent.settle(period, 0, 500);
+        assert!(spent.take(period, 10, u64::MAX));
+        spent.settle(period, 10, 0);
+        assert_eq!(level(), (2000, 2000));
+    }
 }

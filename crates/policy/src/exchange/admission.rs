@@ -251,6 +251,9 @@ pub(super) fn admit(
     if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
         check_state(opened.operation, call, rule)?;
     }
+    if let Some(call) = call.filter(|call| !call.besides.is_empty()) {
+        check_besides(opened.workload, call, rule, caller, s)?;
+    }
     let listed = opened.listed.map(|place| place.nth);
     let charged = listed.and_then(|nth| rule.unread.get(usize::from(nth)));
     if let (Some(charged), Some(caller)) = (charged, caller) {
@@ -422,7 +425,7 @@ fn check_charge(operation: Operation, charged: &Listed, caller: &Caller) -> Resu
     };
     let is_unlimited = |limit: &OwnLimit| limit.kind.is_settled() && charged.tokens.is_none();
     if caller.budgets.iter().any(is_uncounted) || caller.limits.iter().any(is_unlimited) {
-        let operation = operation.as_str();
+        let operation = operation.words();
         return Err(Refusal::NoCharge { operation });
     }
     Ok(())
@@ -439,6 +442,40 @@ fn check_state(operation: Operation, call: &CallHead, rule: &Route) -> Result<()
             Err(Refusal::SharedAccount { member })
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses a call that names a model besides its own which its route, its caller's key or a budget of models holds apart.
+#[cold]
+fn check_besides(
+    workload: WorkloadId,
+    call: &CallHead,
+    rule: &Route,
+    caller: Option<&Arc<Caller>>,
+    s: &Snapshot,
+) -> Result<(), Refusal> {
+    let own = rule.model.as_deref().or(call.model.as_deref());
+    let is_counted_apart = |model: &str| {
+        let ids = s.budgets.of.get(workload.index());
+        let mut budgets = ids
+            .into_iter()
+            .flatten()
+            .filter_map(|id| s.budgets.get(*id));
+        budgets.any(|budget| {
+            budget.counts_model(model) && !own.is_some_and(|own| budget.counts_model(own))
+        })
+    };
+    let may = |model: &str| {
+        route::lets_name(s, rule, model)
+            && caller.is_none_or(|caller| caller.may_ask(model))
+            && !is_counted_apart(model)
+    };
+    match call.besides.iter().find(|other| !may(&other.model)) {
+        Some(other) => Err(Refusal::ModelBesides {
+            member: other.member,
+            model: other.model.clone(),
+        }),
+        None => Ok(()),
     }
 }
 

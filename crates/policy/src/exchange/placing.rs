@@ -175,6 +175,8 @@ impl Running<'_> {
             Picked::Endpoints(addresses, served) => (addresses, served),
             Picked::Shed(status) => {
                 let wait = SHED_FOR;
+                let says = format!("the endpoint picker answered {status}");
+                self.record.reason = Some(says.into());
                 return Err(Refusal::UpstreamBusy { status, wait });
             }
             Picked::Unavailable(why) => return Ok(self.unpicked(last, &why, env)),
@@ -212,10 +214,10 @@ impl Running<'_> {
         let s = env.snapshot;
         let asked = self.call.placing.as_ref().and_then(|placing| placing.asked);
         let picker = asked.and_then(|id| s.backend(id)?.picker.as_ref());
+        self.record.reason = Some(format!("the endpoint picker: {why}").into());
         if picker.is_some_and(|picker| picker.fails_open()) {
             return self.next_attempt(last, env);
         }
-        self.record.reason = Some(format!("the endpoint picker: {why}").into());
         let attempts = &mut self.call.attempts;
         let is_left = asked.is_some_and(|id| env.shard.upstreams.leave_out(attempts, id, s));
         match is_left {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::call::{CallHead, Inside};
+use wire::call::{CallHead, Inside, Minds};
 use wire::head::RequestHead;
 use wire::meter::Form;
 
@@ -31,7 +31,7 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route;
 use crate::secret::Secret;
-use crate::snapshot::{Route, Snapshot};
+use crate::snapshot::{Route, Snapshot, Workload};
 use crate::web::{self, Hosts, Origins, Sender};
 
 /// Below this rate, after the time that it may be silent, a body is refused.
@@ -284,11 +284,9 @@ impl Exchange {
             return None;
         };
         let workload = s.workload(reading.opened.workload)?;
-        if !workload.shares_account {
-            return None;
-        }
         reading.is_looked_into = true;
-        call.inside(reading.opened.operation)
+        let minds = minds(workload, self.record.caller.as_deref(), call, s);
+        call.inside(reading.opened.operation, minds)
     }
 
     pub(super) fn body_end(
@@ -309,11 +307,11 @@ impl Exchange {
         self.stage = Stage::Idle;
         let s = env.snapshot;
         let workload = s.workload(opened.workload);
-        if let Some(call) = &mut call
-            && !is_looked_into
-            && workload.is_some_and(|workload| workload.shares_account)
+        if let (Some(call), Some(workload), false) = (&mut call, workload, is_looked_into)
+            && (workload.shares_account || call.may_name_more())
         {
-            call.look_inside(opened.operation, body);
+            let minds = minds(workload, self.record.caller.as_deref(), call, s);
+            call.look_inside(opened.operation, minds, body);
         }
         if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
             return self.ask_about(authorizer, opened, call, (head, body), s);
@@ -345,16 +343,21 @@ impl Exchange {
             let Some(rules) = s.authority.as_deref() else {
                 return Ok(());
             };
-            let model = call.as_deref().and_then(|call| call.model.as_deref());
-            let call = front::Call {
-                method: head.method_text(),
-                path: head.path(),
-                operation: opened.operation.as_str(),
-                source: s.clients.address(self.peer, head),
-                route,
-                model,
-            };
-            front::authorize(rules, &call, &self.record, s, &mut reason)
+            let (own, besides) = call.as_deref().map_or((None, &[][..]), |call| {
+                (call.model.as_deref(), &*call.besides)
+            });
+            let besides = besides.iter().map(|other| Some(&*other.model));
+            [own].into_iter().chain(besides).try_for_each(|model| {
+                let call = front::Call {
+                    method: head.method_text(),
+                    path: head.path(),
+                    operation: opened.operation.as_str(),
+                    source: s.clients.address(self.peer, head),
+                    route,
+                    model,
+                };
+                front::authorize(rules, &call, &self.record, s, &mut reason)
+            })
         };
         if let Operation::Unread | Operation::KeptResponse = opened.operation
             && let Some(told) = self.kept_response(opened, head, s)?
@@ -487,6 +490,19 @@ impl Exchange {
             Given::Token(token) if by.is_token() => Some(Secret::new(token.to_vec())),
             _ => None,
         }
+    }
+}
+
+/// What of a call's body matters, besides its own members, to who may make it.
+fn minds(workload: &Workload, caller: Option<&Caller>, call: &CallHead, s: &Snapshot) -> Minds {
+    let is_held_to_models = || {
+        s.authority.is_some()
+            || caller.is_some_and(|caller| !caller.models.is_empty())
+            || route::minds_models(s, workload)
+    };
+    Minds {
+        stored: workload.shares_account,
+        models: call.may_name_more() && is_held_to_models(),
     }
 }
 

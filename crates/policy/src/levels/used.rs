@@ -1,5 +1,6 @@
 //! What budgets have used, as prices ask that are for what is above a volume.
 //!
+//! Invariant: what running calls have reserved is none of it: how much that is they write themselves.
 //! Not here: which prices ask ([`crate::price`]), what a call takes of a budget ([`crate::budget_reservation`]).
 
 use crate::id::BudgetId;
@@ -21,6 +22,6 @@ impl Volume for Used<'_> {
         let (Some(budget), Some(spent)) = (self.s.budgets.get(id), self.levels.spent(id)) else {
             return 0;
         };
-        spent.level(budget.calendar.of(self.unix_ms)).held
+        spent.level(budget.calendar.of(self.unix_ms)).used
     }
 }

@@ -174,6 +174,11 @@ impl Redirect {
         let own = head.authority().and_then(without_port);
         let own = own.and_then(|own| std::str::from_utf8(own).ok());
         let host = self.host.as_deref().or(own);
+        // An address of IPv6 stands in brackets, which its own word was without.
+        let host = host.map(|host| match host.contains(':') && !host.starts_with('[') {
+            true => Cow::Owned(format!("[{host}]")),
+            false => Cow::Borrowed(host),
+        });
         let usual = if scheme == "https" { 443 } else { 80 };
         let port = match (self.port, &self.scheme) {
             (Some(port), _) => port,

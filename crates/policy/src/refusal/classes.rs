@@ -83,7 +83,7 @@ impl Refusal {
             Self::McpMethod { .. } => (200, invalid, "mcp_method_not_served"),
             Self::McpNotFound { .. } => (200, invalid, "mcp_not_found"),
             Self::McpAmbiguous { .. } => (200, invalid, "mcp_ambiguous_name"),
-            Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } => {
+            Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } | Self::ModelBesides { .. } => {
                 (404, invalid, "model_not_found")
             }
             Self::OwnModelRequired | Self::ModelRequired => (400, invalid, "model_required"),
@@ -130,7 +130,7 @@ impl Refusal {
                 Self::Call(fault) => fault.member,
                 Self::OwnModelRequired | Self::ModelRequired => Some("model"),
                 Self::Background => Some("background"),
-                Self::SharedAccount { member } => Some(member),
+                Self::SharedAccount { member } | Self::ModelBesides { member, .. } => Some(member),
                 Self::ResponseGone => Some("previous_response_id"),
                 _ => None,
             },

@@ -137,6 +137,10 @@ fn every_refusal() -> Vec<Refusal> {
             model: "gpt-5".to_owned(),
         },
         Refusal::OwnModelRequired,
+        Refusal::ModelBesides {
+            member: "tools",
+            model: "gpt-9".into(),
+        },
         Refusal::ModelNotFound {
             model: "gpt-9".to_owned(),
         },
@@ -295,6 +299,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Redirected { .. } => "Redirected",
         Refusal::NotAuthorized => "NotAuthorized",
         Refusal::AuthorizerUnavailable => "AuthorizerUnavailable",
+        Refusal::ModelBesides { .. } => "ModelBesides",
         Refusal::Bug(_) => "Bug",
     }
 }

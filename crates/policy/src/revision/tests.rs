@@ -33,3 +33,17 @@ fn a_version_counts_the_changes_of_the_document_and_of_secrets_alone() {
         assert_eq!(revision.snapshot.version, version);
     }
 }
+
+#[test]
+fn another_content_of_a_file_that_the_document_refers_to_is_a_change() {
+    let of = |content: &str| Snapshot {
+        contents: Some(Secret::new(content.as_bytes().to_vec())),
+        ..configured("aa", "one")
+    };
+    let mut revision = Revision::first(of("one"));
+    for (content, version) in [("one", "aa-1"), ("two", "aa-2"), ("two", "aa-2")] {
+        revision = revision.next(of(content), Mono(0));
+        assert_eq!(revision.snapshot.version, version);
+    }
+    assert!(!format!("{:?}", revision.snapshot).contains("two"));
+}

@@ -205,10 +205,14 @@ fn without_a_pick_a_closed_pool_is_passed_over_and_an_open_one_chosen_from() {
     let mut asked = begun(&mut world);
     answer(&mut world, &mut asked, unavailable());
     assert!(endpoint(&asked) < 3, "any endpoint of the first pool");
+    let reason = |asked: &Asked| asked.record().reason.as_deref().map(str::to_owned);
+    assert_eq!(reason(&asked).as_deref(), Some("the endpoint picker: gone"));
     // One that names nobody of the pool is no better.
     let mut asked = begun(&mut world);
     picks(&mut world, &mut asked, &["10.0.1.1:80"], &Told::default());
     assert!(endpoint(&asked) < 3);
+    let says = "the endpoint picker: it picked no endpoint of the pool";
+    assert_eq!(reason(&asked).as_deref(), Some(says));
 }
 
 #[test]
@@ -299,5 +303,7 @@ fn a_call_that_the_picker_sheds_is_refused_with_its_status() {
         let mut asked = begun(&mut world);
         answer(&mut world, &mut asked, Picked::Shed(status));
         assert_eq!(asked.record().status, status, "and no other pool is asked");
+        let says = format!("the endpoint picker answered {status}");
+        assert_eq!(asked.record().reason.as_deref(), Some(&*says));
     }
 }

@@ -24,7 +24,7 @@ pub(super) async fn filter<D: Downstream>(
     wait(active, client, move || filtering.run()).await
 }
 
-/// Looks inside of a long body for what the upstream keeps, where that matters.
+/// Looks inside of a long body for what the upstream keeps and for models besides its own, where that matters.
 pub(super) async fn look_inside<D: Downstream>(
     active: &mut ActiveExchange,
     call: &mut CallHead,
@@ -34,7 +34,7 @@ pub(super) async fn look_inside<D: Downstream>(
     let view = Rc::clone(active.view());
     if let Some(inside) = active.exchange.look_inside(call, view.snapshot()) {
         let body = body.to_vec();
-        call.keeps = wait(active, client, move || inside.named(&body)).await?;
+        call.keep(wait(active, client, move || inside.find(&body)).await?);
     }
     Ok(())
 }

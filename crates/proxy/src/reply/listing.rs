@@ -13,6 +13,7 @@ use wire::head::RequestHead;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listing {
     OpenAi,
+    Anthropic,
     /// Google's, at AI Studio.
     Studio,
     /// The same at Vertex AI.
@@ -20,12 +21,13 @@ pub(super) enum Listing {
 }
 
 impl Listing {
-    /// That of the path; where two APIs have the same one, Google's for Google's SDKs, which name themselves.
+    /// That of the path; where several APIs have the same one, Google's and Anthropic's for their SDKs, which say so.
     pub(super) fn of(head: &RequestHead) -> Self {
         match Listed::of(head.path()) {
             Some(listed) if listed.is_published => Self::Vertex,
             Some(_) => Self::Studio,
             None if is_of_google(head) => Self::Studio,
+            None if is_of_anthropic(head) => Self::Anthropic,
             None => Self::OpenAi,
         }
     }
@@ -39,6 +41,7 @@ impl Listing {
         }
         body.extend_from_slice(match self {
             Self::OpenAi => b"{\"object\":\"list\",\"data\":[",
+            Self::Anthropic => b"{\"data\":[",
             Self::Studio => b"{\"models\":[",
             Self::Vertex => b"{\"publisherModels\":[",
         });
@@ -48,7 +51,14 @@ impl Listing {
             }
             self.card(name, &mut body);
         }
-        body.extend_from_slice(b"]}");
+        match (self, names) {
+            (Self::Anthropic, [first, .., last]) => ends(first, last, &mut body),
+            (Self::Anthropic, [only]) => ends(only, only, &mut body),
+            (Self::Anthropic, []) => {
+                body.extend_from_slice(b"],\"has_more\":false,\"first_id\":null,\"last_id\":null}")
+            }
+            _ => body.extend_from_slice(b"]}"),
+        }
         body
     }
 
@@ -59,6 +69,14 @@ impl Listing {
                 escape(name, body);
                 let rest = b"\",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}";
                 body.extend_from_slice(rest);
+            }
+            Self::Anthropic => {
+                body.extend_from_slice(b"{\"type\":\"model\",\"id\":\"");
+                escape(name, body);
+                body.extend_from_slice(b"\",\"display_name\":\"");
+                escape(name, body);
+                // It stands for a time that is not known.
+                body.extend_from_slice(b"\",\"created_at\":\"1970-01-01T00:00:00Z\"}");
             }
             Self::Studio => {
                 body.extend_from_slice(b"{\"name\":\"models/");
@@ -82,6 +100,20 @@ impl Listing {
     }
 }
 
+/// The end of Anthropic's list, which has one page.
+fn ends(first: &str, last: &str, body: &mut Vec<u8>) {
+    body.extend_from_slice(b"],\"has_more\":false,\"first_id\":\"");
+    escape(first, body);
+    body.extend_from_slice(b"\",\"last_id\":\"");
+    escape(last, body);
+    body.extend_from_slice(b"\"}");
+}
+
+/// Whether the client speaks Anthropic's API, at a path that OpenAI's have too: each of its calls says which version.
+fn is_of_anthropic(head: &RequestHead) -> bool {
+    head.fields.by_name(b"anthropic-version").next().is_some()
+}
+
 /// Whether one of Google's SDKs asks, at a path that OpenAI's have too: it names itself.
 fn is_of_google(head: &RequestHead) -> bool {
     head.fields.by_name(b"x-goog-api-client").next().is_some()
@@ -90,9 +122,10 @@ fn is_of_google(head: &RequestHead) -> bool {
 /// In which form this client reads an error.
 pub(super) fn error_format(head: &RequestHead) -> ErrorFormat {
     let is_shared = head.path().starts_with("/v1/models");
-    match is_shared && is_of_google(head) {
-        true => ErrorFormat::Google,
-        false => ErrorFormat::of(head.path()),
+    match () {
+        () if is_shared && is_of_google(head) => ErrorFormat::Google,
+        () if is_shared && is_of_anthropic(head) => ErrorFormat::Anthropic,
+        () => ErrorFormat::of(head.path()),
     }
 }
 
@@ -109,6 +142,10 @@ mod tests {
                 r#"{"object":"list","data":[{"id":"m","object":"model","created":0,"owned_by":"tollgate"},{"id":"org/\"n","object":"model","created":0,"owned_by":"tollgate"}]}"#,
             ),
             (
+                Listing::Anthropic,
+                r#"{"data":[{"type":"model","id":"m","display_name":"m","created_at":"1970-01-01T00:00:00Z"},{"type":"model","id":"org/\"n","display_name":"org/\"n","created_at":"1970-01-01T00:00:00Z"}],"has_more":false,"first_id":"m","last_id":"org/\"n"}"#,
+            ),
+            (
                 Listing::Studio,
                 r#"{"models":[{"name":"models/m","displayName":"m","supportedGenerationMethods":["generateContent"]},{"name":"models/org/\"n","displayName":"org/\"n","supportedGenerationMethods":["generateContent"]}]}"#,
             ),
@@ -120,6 +157,20 @@ mod tests {
         for (listing, expected) in table {
             let told = listing.answer(&names, None);
             assert_eq!(String::from_utf8_lossy(&told), expected);
+        }
+        let (one, none) = (
+            Listing::Anthropic.answer(&names[..1], None),
+            Listing::Anthropic.answer(&[], None),
+        );
+        for (told, end) in [
+            (one, r#"],"has_more":false,"first_id":"m","last_id":"m"}"#),
+            (
+                none,
+                r#"],"has_more":false,"first_id":null,"last_id":null}"#,
+            ),
+        ] {
+            let told = String::from_utf8_lossy(&told);
+            assert!(told.ends_with(end), "{told}");
         }
         let one = Listing::Vertex.answer(&names, Some("m"));
         assert_eq!(one, br#"{"name":"publishers/google/models/m"}"#);

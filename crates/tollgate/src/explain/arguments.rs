@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::mcp_servers::McpServers;
+
 /// Options of `explain`.
 #[derive(Debug, Args)]
 #[command(
@@ -14,7 +16,8 @@ use clap::Args;
     tollgate explain --header 'x-workload-app: chat' --model gpt-4o\n  \
     TOLLGATE_CREDENTIAL=$KEY tollgate explain --model gpt-4o\n  \
     tollgate explain --model gpt-4o --at 2026-11-23T20:00Z\n  \
-    tollgate explain --header 'x-workload-app: ide' --tool github__search",
+    tollgate explain --header 'x-workload-app: ide' --tool github__search\n  \
+    tollgate explain --mcp-config .mcp.json --tool github__search",
     after_help = "It goes by the configuration alone, not by what a running gate has counted, and asks whoever a gate would ask.\n\n\
     Exit codes: 0 the call would go upstream, 1 it would be refused, or nobody can tell."
 )]
@@ -22,6 +25,8 @@ pub(crate) struct Explain {
     /// Configuration file [default: tollgate.yaml of the current directory, else the environment].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tools: McpServers,
     /// The model that the call asks for.
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -37,7 +42,7 @@ pub(crate) struct Explain {
     /// A header of the call; may be repeated. A credential stands better in the variable TOLLGATE_CREDENTIAL.
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<String>,
-    /// A file with the call's body [default: a body with the model alone].
+    /// A file with the call's body, of a call to /mcp with its message [default: a body with the model and a word].
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) body: Option<PathBuf>,
     /// When it is made, such as 2026-11-23T20:00Z [default: now].

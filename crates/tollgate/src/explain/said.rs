@@ -40,6 +40,7 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
         "code": refused.map(|reply| reply.code),
         "message": refused.map(|reply| &reply.message),
         "reason": record.reason.as_deref().or(hidden(outcome)),
+        "rule": outcome.rule.as_deref().filter(|_| refused.is_none()),
         "workload": workload.map(|workload| &*workload.name),
         "identity": match caller {
             Some(caller) => caller.by.as_str(),
@@ -52,6 +53,7 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
         "operation": record.operation.map(|operation| operation.as_str()),
         "model": record.model_asked,
         "route": route.map(|route| &*route.name),
+        "tool": outcome.tool.as_ref().and_then(|tool| tool.shown.as_deref()),
         "backends": backends,
         "model_sent": record.model_sent.as_deref(),
         "translated": translated(record, s)
@@ -87,6 +89,9 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
     if let Some(reason) = record.reason.as_deref().or(hidden(outcome)) {
         line("reason", reason);
     }
+    if let (None, Some(rule)) = (refused, &outcome.rule) {
+        line("rule", &format!("allowed by {rule}"));
+    }
     let caller = record.caller.as_deref();
     match record.workload.and_then(|id| s.workload(id)) {
         Some(workload) => {
@@ -116,7 +121,7 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
     if let Some(operation) = record.operation {
         let model = record.model_asked.as_deref();
         let model = model.map_or_else(String::new, |model| format!(", {model}"));
-        line("call", &format!("{}{model}", operation.as_str()));
+        line("call", &format!("{}{model}", operation.words()));
     }
     if let Some(route) = record.route.and_then(|id| s.route(id)) {
         let backends = backends(outcome, s);
@@ -144,6 +149,9 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         line("balancing", &told);
     }
     if let (None, Some(tool)) = (refused, &outcome.tool) {
+        if let Some(shown) = &tool.shown {
+            line("tool", shown);
+        }
         line(
             "tool",
             match tool.server {
@@ -153,9 +161,9 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         );
     }
     for (backend, becomes) in translated(record, s) {
-        let asked = record.operation.map_or("", Operation::as_str);
+        let asked = record.operation.map_or("", Operation::words);
         let told = match becomes {
-            Some(becomes) => format!("at {backend} {asked} becomes {}", becomes.as_str()),
+            Some(becomes) => format!("at {backend} from {asked} to {}", becomes.words()),
             None => format!("{backend} speaks an API without {asked}, and is not asked"),
         };
         line("translated", &told);

@@ -8,7 +8,7 @@ use policy::caller::Peer;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
 use policy::id::{BackendId, LimitId};
-use policy::mcp::{McpRoute, PATH, Prefix};
+use policy::mcp::{Glob, McpRoute, PATH, Prefix, Selection};
 use policy::operation::Operation;
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
@@ -37,6 +37,8 @@ pub(super) struct ToolOutcome {
     pub(super) limits: Option<Vec<LimitId>>,
     /// Why nobody sees it.
     pub(super) hidden: Option<String>,
+    /// By what it is seen.
+    pub(super) shown: Option<String>,
 }
 
 /// What is recorded of it, and why it is refused.
@@ -95,7 +97,10 @@ async fn judged(
     }
     if let Some(tool) = message.tool {
         match server_of(tool, (rule, &chosen.route.name), s) {
-            Ok(server) => found.server = server,
+            Ok((server, shown)) => {
+                found.server = server;
+                found.shown = Some(shown);
+            }
             Err(why) => found.hidden = Some(why),
         }
     }
@@ -136,23 +141,26 @@ async fn judged(
         .record)
 }
 
-/// The server that a tool's name says, where it says one; else why nobody under this rule sees a tool of this name.
+/// The server that a tool's name says, where it says one, and by what it is seen; else why nobody under this rule sees a tool of this
+/// name.
 fn server_of(
     tool: &str,
     (rule, route): (&McpRoute, &str),
     s: &Snapshot,
-) -> Result<Option<BackendId>, String> {
+) -> Result<(Option<BackendId>, String), String> {
     let Some(config) = &s.mcp else {
-        return Ok(None);
+        return Ok((None, String::new()));
     };
     let split = tool.split_once(BETWEEN);
     let of = split.and_then(|(server, own)| {
         let mut servers = config.servers_of(rule);
         Some((servers.find(|of| *of.name == *server)?, own))
     });
+    let mut shown = Vec::new();
     match of {
-        Some((server, own)) if !server.shows.tools.has(own) => {
-            return Err(format!("hidden by `tools` of mcp.servers.{}", server.name));
+        Some((server, own)) => {
+            let place = format!("mcp.servers.{}", server.name);
+            shown.push(seen(&server.shows.tools, own, &place)?);
         }
         None if config.prefix == Prefix::Always => {
             let names: Vec<&str> = config.servers_of(rule).map(|of| &*of.name).collect();
@@ -161,12 +169,33 @@ fn server_of(
                 names.join(", ")
             ));
         }
-        Some(_) | None => {}
+        None => {}
     }
-    if !rule.shows.tools.has(tool) {
-        return Err(format!("hidden by `tools` of the route {route}"));
+    shown.push(seen(
+        &rule.shows.tools,
+        tool,
+        &format!("the route {route}"),
+    )?);
+    Ok((of.map(|(server, _)| server.backend), shown.join(", and ")))
+}
+
+/// By what of a selection a name is seen; else by what it is hidden.
+fn seen(selection: &Selection, name: &str, place: &str) -> Result<String, String> {
+    let hit = |of: &[Glob]| {
+        of.iter()
+            .find(|glob| glob.takes(name))
+            .map(|glob| glob.0.clone())
+    };
+    if let Some(glob) = hit(&selection.deny) {
+        return Err(format!("hidden by `tools` of {place} (deny: {glob})"));
     }
-    Ok(of.map(|(server, _)| server.backend))
+    match (hit(&selection.allow), selection.allow.is_empty()) {
+        (Some(glob), _) => Ok(format!("seen by `tools` of {place} (allow: {glob})")),
+        (None, true) => Ok(format!("not hidden by `tools` of {place}")),
+        (None, false) => Err(format!(
+            "hidden by `tools` of {place} (no `allow` names it)"
+        )),
+    }
 }
 
 /// Whoever is asked outside, as soon as the caller is known and once its rule is.

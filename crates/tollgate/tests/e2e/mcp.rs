@@ -513,12 +513,25 @@ fn limits_of_some_tools_hold_for_those_beside_the_route_s_own() {
     let one = server("one");
     let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
     let routes = "    - { workload: agent, limits: [ { requests: 9, per: 366d } ], tool_limits: [ { tools: \"*__delete\", limits: [ { requests: 2, per: 366d } ] } ] }";
-    let gate = Gate::start(&config(&servers, routes), &[]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let with_ledger = format!("ledger: {{ path: {} }}\n", ledger.display());
+    let gate = Gate::start(&(config(&servers, routes) + &with_ledger), &[]);
     let caller = Caller::begun(&gate, "agent");
     let statuses: Vec<u16> = (0..3).map(|_| caller.call("one__delete").status).collect();
     assert_eq!(statuses, [200, 200, 429]);
     let statuses: Vec<u16> = (0..7).map(|_| caller.call("one__read").status).collect();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 429]);
+    drop(caller);
+    crate::ledger::stop(gate);
+    // A call that a limit refuses, whether the tool's or the route's, has no row: it never ran.
+    let rows = crate::ledger::rows(&ledger);
+    let of = |tool: &str| rows.values().filter(|row| row["mcp_name"] == tool).count();
+    assert_eq!((of("one__delete"), of("one__read")), (2, 6), "{rows:?}");
+    assert!(
+        rows.values().all(|row| row["outcome"] == "completed"),
+        "{rows:?}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod headers;
 mod listed;
 mod metered;
+mod models_besides;
 mod shared_addresses;
 mod stored_objects;
 

@@ -53,7 +53,7 @@ fn read_object(mut body: Object<'_>) -> Result<Call<'_>> {
         wants_usage: true,
         temperature: body.read("temperature", Raw::number)?,
         top_p: body.read("top_p", Raw::number)?,
-        top_k: body.read("top_k", Raw::number)?,
+        top_k: body.read("top_k", Raw::whole_number)?,
         names: NAMES,
         ..Call::default()
     };

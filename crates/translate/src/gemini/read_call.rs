@@ -291,7 +291,7 @@ fn generation<'a>(value: Raw<'a>, schemas: &'a Schemas, call: &mut Call<'a>) -> 
     let mut config = Members::of(value)?;
     call.temperature = config.read("temperature", Raw::number)?;
     call.top_p = config.read("topP", Raw::number)?;
-    call.top_k = config.read("topK", Raw::number)?;
+    call.top_k = config.read("topK", Raw::whole_number)?;
     call.max_tokens = config.read("maxOutputTokens", Raw::number)?;
     let stops = config.read("stopSequences", |stops| stops.each(|_, stop| stop.text()))?;
     call.stops = stops.unwrap_or_default();

@@ -78,7 +78,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
         parallel_calls: body.read("parallel_tool_calls", Raw::flag)?,
         temperature: body.read("temperature", Raw::number)?,
         top_p: body.read("top_p", Raw::number)?,
-        top_k: body.read("top_k", Raw::number)?,
+        top_k: body.read("top_k", Raw::whole_number)?,
         stops: body.read("stop", stops)?.unwrap_or_default(),
         effort: body.text("reasoning_effort")?,
         user: body.text("user")?,

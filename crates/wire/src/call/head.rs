@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::besides::{self, Besides};
 use super::fault::{CallFault, CallFaultKind};
 use super::inner_models::InnerModels;
 use crate::dialect::{Name, model_name, name, names};
@@ -64,7 +65,8 @@ const ASKED_FOR: &[Interest] = &[
 /// beside them would be generated and not be counted.
 const COUNTED: &[&str] = &names::<6>(Name::Counted);
 
-pub(super) static ASKED: Interests = Interests::with_others(ASKED_FOR, COUNTED);
+pub(super) static ASKED: Interests =
+    Interests::with_others(ASKED_FOR, COUNTED).watching(besides::MEMBERS);
 
 /// What policy reads of a request body. Offsets are in bytes of the whole body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +96,10 @@ pub struct CallHead {
     /// The member that names what the provider keeps of earlier calls, where one is neither null nor
     /// false.
     pub keeps: Option<&'static str>,
+    /// The models that it names besides its own, where they were looked for ([`Self::inside`]).
+    pub besides: Vec<Besides>,
+    /// It has members in which it may name models besides its own.
+    pub(super) may_name_more: bool,
     /// Of how many answers the best are given, by the older API.
     pub best_of: Option<u32>,
     /// What the member `prompt` of the older API holds.
@@ -226,6 +232,8 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         n: count(found, N)?,
         background: is_set(BACKGROUND),
         keeps: keeps.map(|(_, name)| *name),
+        besides: Vec::new(),
+        may_name_more: found.has_watched,
         best_of: count(found, BEST_OF)?,
         prompts: prompts(found),
         user: None,

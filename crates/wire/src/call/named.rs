@@ -103,6 +103,7 @@ impl NamedScanner {
             max_output_tokens: count(&CAPS)?,
             n: count(&COUNTS)?,
             keeps: cached.filter(is_cached).map(|(_, path)| path),
+            may_name_more: true,
             prompts: Prompts::ONE,
             length: found.length,
             open,

@@ -10,7 +10,6 @@
 use bytes::Bytes;
 use memchr::{memchr3_iter, memmem};
 
-use super::head::CallHead;
 use crate::dialect::Operation;
 
 pub mod address;
@@ -24,35 +23,18 @@ const ESCAPE: &[u8] = b"\\u";
 /// Bytes that are put into lower case at a time.
 const WINDOW_BYTES: usize = 4 << 10;
 
-impl CallHead {
-    /// Looks for ids deep inside of the whole body that this call was read from, and keeps the name of the first in
-    /// [`keeps`](Self::keeps), where none stands there of the call's own dialect.
-    #[cold]
-    pub fn look_inside(&mut self, operation: Operation, body: &[Bytes]) {
-        if let Some(inside) = self.inside(operation) {
-            self.keeps = inside.named(body);
-        }
+/// What is looked for in the body of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored(&'static rules::Rules);
+
+impl Stored {
+    /// Of a call to this; `None` where it can name nothing.
+    pub(super) fn of(operation: Operation) -> Option<Self> {
+        rules::of(operation).map(Self)
     }
 
-    /// What is left to do of [`look_inside`](Self::look_inside), where there is anything: what it finds is to be kept.
-    #[cold]
-    pub fn inside(&mut self, operation: Operation) -> Option<Inside> {
-        if !operation.keeps_state() {
-            self.keeps = None;
-        }
-        let rules = rules::of(operation).filter(|_| self.keeps.is_none() && !self.is_form);
-        rules.map(Inside)
-    }
-}
-
-/// A look inside of a body, for whoever has the time.
-#[derive(Clone, Copy)]
-pub struct Inside(&'static rules::Rules);
-
-impl Inside {
     /// The name of the first member of this body that names what the provider keeps.
-    #[must_use]
-    pub fn named(self, body: &[Bytes]) -> Option<&'static str> {
+    pub(super) fn named(self, body: &[Bytes]) -> Option<&'static str> {
         if !has_hint(body, self.0.hints) {
             return None;
         }
@@ -94,7 +76,7 @@ fn has_hint(body: &[Bytes], hints: &[&str]) -> bool {
     })
 }
 
-fn may_name(text: &[u8], hints: &[&str]) -> bool {
+pub(super) fn may_name(text: &[u8], hints: &[&str]) -> bool {
     memmem::find_iter(text, ESCAPE).any(|at| {
         // A letter of ASCII, or one of the few others that fold to one.
         let digits = text.get(at + ESCAPE.len()..at + ESCAPE.len() + 3);

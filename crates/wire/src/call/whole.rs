@@ -27,6 +27,8 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         n: None,
         background: false,
         keeps: None,
+        besides: Vec::new(),
+        may_name_more: false,
         best_of: None,
         prompts: Prompts::ONE,
         user: None,
@@ -90,7 +92,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
 }
 
 /// Which of the members that make a call lean on its provider this is: 0 for `background`, then in the
-/// order of `KEPT`. Told by its length first, which those of most calls do not have.
+/// order of `KEPT`; [`BESIDES`] for one that may name further models. Told by its length first, which those of most calls do not have.
 #[inline]
 fn stateful(name: &[u8]) -> Option<usize> {
     match (name.len(), name) {
@@ -98,9 +100,17 @@ fn stateful(name: &[u8]) -> Option<usize> {
         (PREVIOUS_RESPONSE_BYTES, PREVIOUS_RESPONSE) => Some(1),
         (CONVERSATION_BYTES, CONVERSATION) => Some(2),
         (CONTAINER_BYTES, CONTAINER) => Some(3),
+        (
+            _,
+            b"tools" | b"models" | b"plugins" | b"fallbacks" | b"safety_model" | b"compound_custom"
+            | b"providerOptions" | b"provider_options",
+        ) => Some(BESIDES),
         _ => None,
     }
 }
+
+/// What [`stateful`] says of a member that may name models besides the call's own.
+const BESIDES: usize = usize::MAX;
 
 const MIN_TOKENS: &str = name(Name::MinTokens);
 const BEAM_WIDTH: &str = name(Name::BeamWidth);
@@ -124,6 +134,10 @@ fn read_stateful(
     seen: &mut Seen,
     member: usize,
 ) -> Option<()> {
+    if member == BESIDES {
+        head.may_name_more = true;
+        return reader.pass();
+    }
     seen.first(7 + u32::try_from(member).ok()?)?;
     let is_set = is_set(reader.kind()?);
     reader.pass()?;

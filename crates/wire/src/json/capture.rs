@@ -150,6 +150,10 @@ impl Scanner {
     pub(super) fn match_name(&mut self, name: &[u8]) -> Result<(), At> {
         let parent = self.parent.filter(|_| self.stack.depth > 1);
         let Some(interest) = self.interests.find(parent, name) else {
+            if parent.is_none() && self.interests.is_watched(name) {
+                self.found.has_watched = true;
+                return Ok(());
+            }
             let Some(path) = self.interests.spelled(parent, name) else {
                 return Ok(());
             };

@@ -73,6 +73,8 @@ pub struct Found {
     pub length: usize,
     /// What the list holds that is the value of the member that wants this.
     pub elements: Elements,
+    /// Whether a member has a name that is watched for ([`Interests::watching`]).
+    pub has_watched: bool,
     members: [Option<Member>; INTEREST_LIMIT],
     kept: Kept,
 }
@@ -84,6 +86,7 @@ impl Found {
             empty: true,
             length: 0,
             elements: Elements::NONE,
+            has_watched: false,
             members: [const { None }; INTEREST_LIMIT],
             kept: Kept::new(),
         }

@@ -70,6 +70,8 @@ pub struct Interests {
     inside: [Set; INTEREST_LIMIT],
     /// Names directly in the document that nobody asks for here, and that may have one spelling only too.
     others: &'static [&'static str],
+    /// Such names of which it is told whether one is there.
+    watched: &'static [&'static str],
     /// For each first letter, by its lowest five bits, a bit for each length that a spelling can have of a
     /// name that may have one only.
     spellings: [u64; 32],
@@ -101,6 +103,7 @@ impl Interests {
             top: 0,
             inside: [0; INTEREST_LIMIT],
             others,
+            watched: &[],
             spellings: [0; 32],
         };
         let mut at = 0;
@@ -127,6 +130,30 @@ impl Interests {
             at += 1;
         }
         interests
+    }
+
+    /// The same, with names besides of which it is told whether one is there ([`super::Found::has_watched`]), and which may have one
+    /// spelling only.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "evaluated when compiling, where a fault is a compile error"
+    )]
+    pub const fn watching(mut self, watched: &'static [&'static str]) -> Self {
+        self.watched = watched;
+        let mut at = 0;
+        while at < watched.len() {
+            self.add_spellings(watched[at]);
+            at += 1;
+        }
+        self
+    }
+
+    /// Whether this name, directly in the document, is one that is watched for.
+    #[inline]
+    pub(super) fn is_watched(&self, name: &[u8]) -> bool {
+        self.watched
+            .iter()
+            .any(|watched| watched.as_bytes() == name)
     }
 
     #[expect(
@@ -167,7 +194,10 @@ impl Interests {
         if let Some((_, asked)) = listed {
             return Some(asked.path);
         }
-        let mut others = self.others.iter().filter(|_| parent.is_none());
+        // Of a name that has capital letters itself nobody can say which other ones are meant.
+        let watched = self.watched.iter().filter(|name| is_lower(name.as_bytes()));
+        let others = self.others.iter().chain(watched);
+        let mut others = others.filter(|_| parent.is_none());
         others
             .find(|other| is_spelling(name, other.as_bytes()))
             .copied()

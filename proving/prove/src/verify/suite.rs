@@ -8,7 +8,7 @@ mod statuses;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use http::{HeaderMap, Method, StatusCode};
 pub(crate) use statuses::{Code, Statuses, in_short};
 
 use crate::files;
+use crate::scrape::targets::nearest;
 pub(crate) use crate::scrape::targets::{selector, shown};
 use crate::toml_document::Fault;
 
@@ -177,10 +178,37 @@ pub(crate) enum SuiteError {
 impl Suite {
     /// Reads a suite's file; all its faults are told at once.
     pub(crate) fn read(path: &Path) -> Result<Self, SuiteError> {
-        let text = files::read(path)?;
+        let text = files::read(path).map_err(|error| near(path, error))?;
         form::parse(&text).map_err(|faults| SuiteError::Faults {
             path: path.display().to_string(),
             faults,
         })
+    }
+}
+
+/// The error of a file that is not there, with the suite beside it that was meant, where there is one.
+fn near(path: &Path, error: std::io::Error) -> std::io::Error {
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return error;
+    }
+    let (dir, wanted) = (path.parent(), path.file_name());
+    let dir = dir.filter(|dir| !dir.as_os_str().is_empty());
+    let beside = std::fs::read_dir(dir.unwrap_or(Path::new("."))).ok();
+    let names: BTreeSet<String> = beside
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".toml"))
+        .collect();
+    let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let wanted = wanted.unwrap_or_default().to_string_lossy();
+    let few = wanted.chars().count().div_ceil(2);
+    match nearest(&wanted, &names).first() {
+        Some((distance, name)) if *distance <= few => {
+            let meant = path.with_file_name(name);
+            let says = format!("{error}; did you mean {}?", meant.display());
+            std::io::Error::new(error.kind(), says)
+        }
+        _ => error,
     }
 }

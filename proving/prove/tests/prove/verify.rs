@@ -367,3 +367,24 @@ fn a_gateway_without_an_upstream_is_told_by_its_cases_and_not_by_silence() {
         said(&output)
     );
 }
+
+#[test]
+fn a_suite_that_is_not_there_is_told_with_the_one_that_was_meant() {
+    let (_dir, file) = suite(SUITE);
+    let told = |name: &str| {
+        let path = file.with_file_name(name);
+        let output = Command::new(PROVE)
+            .args(["verify", "--suite"])
+            .arg(path)
+            .args(["--target", "http://127.0.0.1:1"])
+            .output()
+            .expect("prove runs");
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        said(&output)
+    };
+    let name = file.file_name().expect("a name").to_string_lossy();
+    let typo = name.replacen('e', "", 1);
+    let meant = format!("did you mean {}?", file.display());
+    assert!(told(&typo).contains(&meant), "{}", told(&typo));
+    assert!(!told("something-else.toml").contains("did you mean"));
+}

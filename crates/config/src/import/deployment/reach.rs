@@ -312,7 +312,7 @@ fn root_of(text: &str, adds: &str) -> String {
 }
 
 /// An address, whatever its variables may hold.
-pub(super) fn target(url: &str) -> Result<Target, String> {
+pub(in crate::import) fn target(url: &str) -> Result<Target, String> {
     let mut sample = String::new();
     let mut rest = url;
     while let Some((before, after)) = rest.split_once("${") {

@@ -81,6 +81,11 @@ fn a_redirect_says_the_port_only_where_it_is_not_the_schemes() {
         assert_eq!(reply.status, 302);
         assert_eq!(reply.location.as_deref(), Some(wanted));
     }
+    let mut address = request("GET", "/p?q=1", &[("host", "[::1]:8080")]);
+    address.port = 8080;
+    let reply = plain.refusal(&address, &listeners).reply();
+    let location = Some("http://[::1]:8080/p?q=1");
+    assert_eq!(reply.location.as_deref(), location);
     // A gate without listeners knows no port but what the redirect says.
     let mut bare = request("GET", "/p", &[("host", "a.example")]);
     bare.port = 0;

@@ -36,6 +36,45 @@ fn check_reports_every_fault_with_its_location() {
 }
 
 #[test]
+fn faults_of_an_editors_list_of_servers_name_its_file_and_line() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let document = "backends: { a: { url: http://127.0.0.1:1/v1 } }\n\
+                    routes: [ { workload: w, backend: a } ]\n";
+    fs::write(dir.path().join("gate.yaml"), document).expect("a file");
+    let file = dir.path().join("mcp.json");
+    let checked = || {
+        let words = ["check", "-c", "gate.yaml", "--mcp-config", "mcp.json"];
+        let ended = tollgate(dir.path(), &words, &[WIDE]);
+        (ended.code, ended.err)
+    };
+    for (list, start) in [
+        (
+            "{\"mcpServers\": {\n  \"github\": { \"url\": \"ftp://x\" }\n}}\n",
+            "mcp.json:2: mcpServers.github.url: ",
+        ),
+        (
+            "{\"mcpServers\": {\n\n  \"a b\": { \"url\": \"http://127.0.0.1:1/mcp\" }\n}}\n",
+            "mcp.json:3: mcpServers",
+        ),
+        ("{\"mcpServers\": {\n", "mcp.json:"),
+        ("[]\n", "mcp.json:1: "),
+    ] {
+        fs::write(&file, list).expect("a file");
+        let (code, told) = checked();
+        assert_eq!(code, Some(1), "{list}: {told}");
+        assert!(
+            told.lines().any(|line| line.starts_with(start)),
+            "{list}: {told}"
+        );
+        assert!(!told.contains("gate.yaml:"), "{told}");
+    }
+    fs::remove_file(&file).expect("it is there");
+    let (code, told) = checked();
+    let start = "mcp.json: cannot read the file";
+    assert_eq!((code, told.starts_with(start)), (Some(1), true), "{told}");
+}
+
+#[test]
 fn a_missing_file_is_a_fault() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let ended = tollgate(dir.path(), &["check", "-c", "none.yaml"], &[]);

@@ -63,17 +63,17 @@ fn explain_says_what_a_call_becomes_at_a_backend_of_another_dialect() {
     };
     let told = explained(&[]);
     assert!(
-        told.contains("translated at claude chat becomes messages\n"),
+        told.contains("translated at claude from chat completions to messages\n"),
         "{told}"
     );
     assert!(
-        !told.contains("azure chat"),
+        !told.contains("at azure"),
         "it passes to a path of its own: {told}"
     );
     let told = explained(&["--path", "/v1beta/models/m:generateContent"]);
     for becomes in [
-        "own generate_content becomes chat",
-        "claude generate_content becomes messages",
+        "own from generateContent to chat completions",
+        "claude from generateContent to messages",
     ] {
         assert!(told.contains(becomes), "{told}");
     }
@@ -84,5 +84,78 @@ fn explain_says_what_a_call_becomes_at_a_backend_of_another_dialect() {
     assert_eq!(
         said["translated"],
         serde_json::json!({ "claude": "messages" })
+    );
+}
+
+#[test]
+fn explain_says_the_refusal_of_a_call_that_no_backend_can_be_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let document = "backends:\n  claude: { url: http://127.0.0.1:2/v1, dialect: anthropic }\n  \
+                    engine: { url: http://127.0.0.1:1/v1, dialect: openai }\n\
+                    routes:\n  - { workload: w, backend: claude }\n  \
+                    - { workload: both, backend: [claude, engine] }\n";
+    std::fs::write(dir.path().join("tollgate.yaml"), document).expect("a file");
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"x"}],"logit_bias":{"1":1}}"#;
+    std::fs::write(dir.path().join("body.json"), body).expect("a file");
+    let explained = |workload: &str, more: &[&str]| {
+        let header = format!("x-workload-app: {workload}");
+        let words = ["explain", "--json", "--header", &header];
+        let ended = tollgate(dir.path(), &[&words, more].concat(), &[]);
+        let said: serde_json::Value = serde_json::from_str(&ended.out).expect(&ended.err);
+        assert_eq!(ended.code, Some(i32::from(said["would"] != "go upstream")));
+        said
+    };
+    let of = |call: &[&str], what: &str| {
+        let said = explained("w", call);
+        assert_eq!(said["code"], "call_not_translatable", "{said}");
+        assert_eq!(said["route"], "route#0", "{said}");
+        let message = said["message"].as_str().expect("a message");
+        assert!(message.contains(what), "{message}");
+        // The other backend of that route can be told it.
+        assert_eq!(explained("both", call)["would"], "go upstream");
+    };
+    of(&["--body", "body.json"], "logit_bias");
+    of(&["--path", "/v1/embeddings", "--model", "m"], "embeddings");
+    for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses"] {
+        let said = explained("w", &["--path", path, "--model", "m"]);
+        assert_eq!(said["would"], "go upstream", "{path}: {said}");
+    }
+    let google = "/v1beta/models/m:generateContent";
+    assert_eq!(explained("w", &["--path", google])["would"], "go upstream");
+}
+
+#[test]
+fn explain_takes_an_editors_list_of_servers_and_says_what_becomes_of_a_call_of_a_tool() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let list = r#"{"mcpServers":{"github":{"url":"http://127.0.0.1:1/mcp"}}}"#;
+    std::fs::write(dir.path().join("mcp.json"), list).expect("a file");
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"github__search","arguments":{}}}"#;
+    std::fs::write(dir.path().join("call.json"), message).expect("a file");
+    let explained = |words: &[&str]| {
+        let words = [&["explain", "--json"], words].concat();
+        let ended = tollgate(dir.path(), &words, &[("OPENAI_API_KEY", "k")]);
+        let said = serde_json::from_str::<serde_json::Value>(&ended.out);
+        said.unwrap_or_else(|_| panic!("{}{}", ended.out, ended.err))
+    };
+    let by_file = explained(&["--mcp-config", "mcp.json", "--tool", "github__search"]);
+    let in_place = explained(&["--mcp-json", list, "--tool", "github__search"]);
+    let by_message = ["--path", "/mcp", "--body", "call.json"];
+    let by_message = explained(&[&["--mcp-config", "mcp.json"], &by_message[..]].concat());
+    for said in [by_file, in_place, by_message] {
+        assert_eq!(said["would"], "go upstream", "{said}");
+        assert_eq!(
+            said["backends"],
+            serde_json::json!(["mcp:github"]),
+            "{said}"
+        );
+        let tool = said["tool"].as_str().unwrap_or_default();
+        assert!(tool.contains("mcp.servers.github"), "{said}");
+    }
+    let other = explained(&["--mcp-config", "mcp.json", "--tool", "gitlab__search"]);
+    assert_eq!(other["code"], "mcp_not_found");
+    let reason = other["reason"].as_str().unwrap_or_default();
+    assert!(
+        reason.contains("the servers of this route are github"),
+        "{reason}"
     );
 }

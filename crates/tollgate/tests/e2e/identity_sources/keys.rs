@@ -563,11 +563,14 @@ fn a_key_that_somebody_else_made_is_its_users_and_follows_its_file() {
         upstream.nth(0).expect("a call").header("authorization"),
         ["Bearer gate-key"]
     );
+    let version = || gate.admin("/config").json()["version"].clone();
+    let before = version();
     gate.replace("ada", b"canary-of-ada-4567");
     eventually("the new key is good", || {
         is_let_in(&gate, "canary-of-ada-4567")
     });
     assert!(!is_let_in(&gate, "canary-of-ada-0123"));
+    assert_ne!(version(), before, "it is another configuration");
     let seen = [gate.log(), gate.admin("/config").text()].concat();
     assert!(!seen.contains("canary"), "{seen}");
 }

@@ -178,12 +178,13 @@ fn what_would_become_of_a_call_of_a_tool_is_explained_by_the_configuration_alone
                 (&json!("mcp:agent"), &json!("mcp"))
             );
             assert_eq!(said["backends"], json!(["mcp:one"]));
+            assert_eq!(said["rule"], "rest", "{said}");
             let limits = said["limits"].to_string();
             assert_eq!(limits.contains("2 requests"), tool == "one__slow", "{said}");
         }
         let reason = said["reason"].as_str().unwrap_or_default();
         let expected = match tool {
-            "one__hidden" => "hidden by `tools` of mcp.servers.one",
+            "one__hidden" => "hidden by `tools` of mcp.servers.one (deny: hidden)",
             "two__read" | "read" => "the servers of this route are one",
             _ => "",
         };

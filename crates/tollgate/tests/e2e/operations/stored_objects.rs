@@ -66,6 +66,26 @@ fn ids_of_stored_objects_are_refused_where_the_account_is_shared() {
             r#"{"model":"m","messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}}]}]}"#,
             "file_id",
         ),
+        (
+            "/v1/messages",
+            r#"{"model":"m","max_tokens":9,"messages":[],"mcp_servers":[{"type":"url","url":"https://example.com/mcp","name":"x"}]}"#,
+            "mcp_servers",
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m","input":"x","tools":[{"type":"mcp","server_label":"d","connector_id":"connector_dropbox"}]}"#,
+            "connector_id",
+        ),
+        (
+            "/v1/embeddings",
+            r#"{"model":"m","input":"x","file_id":"file-1"}"#,
+            "file_id",
+        ),
+        (
+            "/v1/moderations",
+            r#"{"model":"m","input":[{"type":"image_url","image_url":{"url":"gs://b/x.png"}}]}"#,
+            "url",
+        ),
     ] {
         for workload in ["one", "two"] {
             let call = post(path, &[&format!("x-workload-app: {workload}")], body);
@@ -94,6 +114,30 @@ fn a_file_of_googles_is_refused_where_the_account_is_shared() {
     let refused = ask("gs://bucket/x");
     assert_eq!(refused.status, 400, "{}", refused.text());
     assert!(refused.text().contains("`fileUri`"), "{}", refused.text());
+    assert!(upstream.seen().is_empty());
+    for (member, body) in [
+        (
+            "modelArmorConfig",
+            r#"{"contents":[],"modelArmorConfig":{"promptTemplateName":"projects/p/locations/l/templates/t"}}"#,
+        ),
+        (
+            "enterpriseWebSearch",
+            r#"{"contents":[],"tools":[{"enterpriseWebSearch":{}}]}"#,
+        ),
+        (
+            "parallelAiSearch",
+            r#"{"contents":[],"tools":[{"parallelAiSearch":{}}]}"#,
+        ),
+        (
+            "mcpServers",
+            r#"{"contents":[],"tools":[{"mcpServers":[{"name":"x"}]}]}"#,
+        ),
+    ] {
+        let path = "/v1beta/models/m:generateContent";
+        let refused = gate.call(&post(path, &["x-workload-app: one"], body));
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        assert!(refused.text().contains(member), "{}", refused.text());
+    }
     assert!(upstream.seen().is_empty());
     // What anybody can fetch is no object of the account.
     ask("https://www.youtube.com/watch?v=x");

@@ -7,6 +7,7 @@ use super::address;
 use crate::dialect::Operation;
 
 /// What is looked for in the calls of an API.
+#[derive(Debug)]
 pub(super) struct Rules {
     /// Without the bytes of one of these, in whatever letters, a call names nothing; in lower case.
     pub(super) hints: &'static [&'static str],
@@ -16,7 +17,9 @@ pub(super) struct Rules {
     pub(super) holders: &'static [(&'static str, &'static str)],
     /// What stands under one of these, whatever it is, has the provider read with the rights of the account.
     pub(super) whole: &'static [&'static str],
-    /// The same among the body's own members.
+    /// The same of what need say nothing: that it is there is enough.
+    pub(super) asked: &'static [&'static str],
+    /// The same as `whole` among the body's own members.
     pub(super) whole_at_top: &'static [&'static str],
     /// Addresses, of which those of the account are ids.
     pub(super) addresses: &'static [&'static str],
@@ -42,14 +45,17 @@ const IDS: &[&str] = &[
     "project_connection_id",
     "index_asset_id",
     "memory_store_name",
+    "connector_id",
 ];
 
-/// Sources that Azure reads with a credential of its own, and Foundry's tools over them.
+/// Sources that Azure reads with a credential of its own, Foundry's tools over them, and servers of tools that a provider is connected to.
 const WHOLE: &[&str] = &[
     "data_sources",
     "dataSources",
     "azure_ai_search",
     "agent_reference",
+    "mcp_servers",
+    "mcpServers",
 ];
 
 /// Under which names addresses stand in calls of OpenAI's and Anthropic's. Endpoints of Google's that speak OpenAI's read those of
@@ -77,10 +83,13 @@ const CHAT: Rules = Rules {
         "\"datasource",
         "url\"",
         "file_data",
+        "mcp_servers",
+        "mcpservers",
     ],
     ids: IDS,
     holders: &[("audio", "audio.id"), ("voice", "voice.id")],
     whole: WHOLE,
+    asked: &[],
     whole_at_top: &[],
     addresses: ADDRESSES,
     is_of_account: address::is_of_account,
@@ -89,7 +98,7 @@ const CHAT: Rules = Rules {
 };
 
 const MESSAGES: Rules = Rules {
-    hints: &["file_id", "url\""],
+    hints: &["file_id", "url\"", "mcp_servers", "mcpservers"],
     ..CHAT
 };
 
@@ -108,6 +117,8 @@ const RESPONSES: Rules = Rules {
         "\"datasource",
         "url\"",
         "file_data",
+        "mcp_servers",
+        "mcpservers",
     ],
     whole_at_top: &["agent"],
     ..CHAT
@@ -149,6 +160,14 @@ const GOOGLE: Rules = Rules {
         "ervice_account",
         "eysecret",
         "ey_secret",
+        "odelarmor",
+        "odel_armor",
+        "websearch",
+        "web_search",
+        "aisearch",
+        "ai_search",
+        "mcps",
+        "mcp_s",
     ],
     ids: &[
         "cachedContent",
@@ -169,14 +188,25 @@ const GOOGLE: Rules = Rules {
         "api_key_secret_version",
     ],
     holders: &[],
-    // What a tool of retrieval searches, with what the account may read.
+    // What a tool of retrieval searches, with what the account may read; servers that it is connected to; a project's templates.
     whole: &[
+        "mcpServers",
+        "mcp_servers",
+        "modelArmorConfig",
+        "model_armor_config",
         "externalApi",
         "external_api",
         "vertexAiSearch",
         "vertex_ai_search",
         "vertexRagStore",
         "vertex_rag_store",
+    ],
+    // Searches that the project has subscribed to.
+    asked: &[
+        "enterpriseWebSearch",
+        "enterprise_web_search",
+        "parallelAiSearch",
+        "parallel_ai_search",
     ],
     whole_at_top: &[],
     addresses: &["fileUri", "file_uri"],
@@ -201,16 +231,18 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
     match operation {
         Operation::Chat => Some(&CHAT),
         Operation::Messages | Operation::CountTokens => Some(&MESSAGES),
-        Operation::Responses | Operation::InputTokens => Some(&RESPONSES),
+        // Those that take none of it are held to the same.
+        Operation::Responses
+        | Operation::InputTokens
+        | Operation::Embeddings
+        | Operation::Moderations => Some(&RESPONSES),
         Operation::Speech => Some(&SPEECH),
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => {
             Some(&GOOGLE)
         }
         Operation::Images | Operation::ImageEdits => Some(&PICTURES),
         Operation::Completions
-        | Operation::Embeddings
         | Operation::Models
-        | Operation::Moderations
         | Operation::Rerank
         | Operation::Transcriptions
         | Operation::Converse

@@ -3,10 +3,15 @@
 use bytes::Bytes;
 use testing::Draw;
 
-use crate::call::CallHead;
+use crate::call::{CallHead, Minds};
 use crate::dialect::Operation::{
     self, Chat, CountContent, CountTokens, Embeddings, GenerateContent, ImageEdits, Images,
-    InputTokens, Messages, Responses, Speech,
+    InputTokens, Messages, Moderations, Rerank, Responses, Speech,
+};
+
+const STORED: Minds = Minds {
+    stored: true,
+    models: false,
 };
 
 fn in_pieces(operation: Operation, body: &str, cuts: &[usize]) -> Option<&'static str> {
@@ -17,7 +22,7 @@ fn in_pieces(operation: Operation, body: &str, cuts: &[usize]) -> Option<&'stati
         from = cut;
     }
     let mut head = CallHead::default();
-    head.look_inside(operation, &pieces);
+    head.look_inside(operation, STORED, &pieces);
     head.keeps
 }
 
@@ -342,6 +347,68 @@ fn every_id_that_a_body_can_name_is_found() {
             r#"{"tools":[{"googleMaps":{"authConfig":{"googleServiceAccountConfig":{"serviceAccount":"x"}}}}]}"#,
             "serviceAccount",
         ),
+        (Embeddings, r#"{"input":[{"file_id":"x"}]}"#, "file_id"),
+        (
+            Embeddings,
+            r#"{"input":"x","vector_store_ids":["vs_1"]}"#,
+            "vector_store_ids",
+        ),
+        (
+            Moderations,
+            r#"{"input":[{"type":"image_url","image_url":{"url":"gs://b/x.png"}}]}"#,
+            "url",
+        ),
+        (Moderations, r#"{"input":"x","file_id":"f"}"#, "file_id"),
+        (
+            GenerateContent,
+            r#"{"modelArmorConfig":{"promptTemplateName":"projects/p/locations/l/templates/t"}}"#,
+            "modelArmorConfig",
+        ),
+        (
+            GenerateContent,
+            r#"{"model_armor_config":{"response_template_name":"projects/p/locations/l/templates/t"}}"#,
+            "model_armor_config",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"enterpriseWebSearch":{}}]}"#,
+            "enterpriseWebSearch",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"enterprise_web_search":{"exclude_domains":["x"]}}]}"#,
+            "enterprise_web_search",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"parallelAiSearch":{}}]}"#,
+            "parallelAiSearch",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"parallel_ai_search":{"customConfigs":{}}}]}"#,
+            "parallel_ai_search",
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"mcpServers":[{"name":"x"}]}]}"#,
+            "mcpServers",
+        ),
+        (
+            Messages,
+            r#"{"messages":[],"mcp_servers":[{"type":"url","name":"x"}]}"#,
+            "mcp_servers",
+        ),
+        (
+            Chat,
+            r#"{"messages":[],"mcpServers":{"x":{}}}"#,
+            "mcpServers",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"mcp","server_label":"d","connector_id":"connector_dropbox"}]}"#,
+            "connector_id",
+        ),
     ];
     for (operation, body, member) in table {
         for cut in 0..=body.len() {
@@ -459,7 +526,20 @@ fn what_is_the_callers_own_names_nothing() {
             GenerateContent,
             r#"{"tools":[{"retrieval":{}},{"googleSearch":{}}],"contents":[{"parts":[{"text":"externalApi serviceAccount"}]}]}"#,
         ),
-        (Embeddings, r#"{"input":[{"file_id":"x"}]}"#),
+        (
+            Messages,
+            r#"{"messages":[],"mcp_servers":[],"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}]}"#,
+        ),
+        (
+            Responses,
+            r#"{"input":"x","tools":[{"type":"mcp","server_label":"d","server_url":"https://example.com/mcp"}]}"#,
+        ),
+        (
+            GenerateContent,
+            r#"{"tools":[{"googleSearch":{}},{"mcpServers":[]}],"modelArmorConfig":null}"#,
+        ),
+        (Embeddings, r#"{"input":["file_id","gs://b/x"]}"#),
+        (Rerank, r#"{"query":"x","documents":[{"file_id":"x"}]}"#),
     ];
     for (operation, body) in table {
         for cut in 0..=body.len() {
@@ -500,11 +580,16 @@ fn pieces_of_any_length_say_the_same() {
 fn a_member_of_the_body_itself_counts_where_its_dialect_has_it() {
     let read = |operation, body: &str| {
         let mut head = CallHead::read(body.as_bytes()).expect("a call");
-        head.look_inside(operation, &[Bytes::copy_from_slice(body.as_bytes())]);
+        head.look_inside(
+            operation,
+            STORED,
+            &[Bytes::copy_from_slice(body.as_bytes())],
+        );
         head.keeps
     };
     let body = r#"{"conversation":"c","file":{"file_id":"f"}}"#;
     assert_eq!(read(Responses, body), Some("conversation"));
     assert_eq!(read(Chat, body), Some("file_id"));
-    assert_eq!(read(Embeddings, body), None);
+    assert_eq!(read(Embeddings, body), Some("file_id"));
+    assert_eq!(read(Rerank, body), None);
 }

@@ -3,9 +3,8 @@
 //! Invariant: it goes past each byte once, and keeps a few words for each container that is open, of which the grammar allows 128.
 //! Not here: which names matter (`rules`), the grammar, which the body has passed.
 
-use memchr::memchr2;
-
 use super::rules::Rules;
+use crate::call::cursor::Cursor;
 use crate::json::{is_spelling, unescape};
 
 /// What a refusal calls the id of an item that says no more than it.
@@ -18,13 +17,12 @@ const ADDRESS_BYTES: usize = 4 << 10;
 /// The name of the first member that names what the provider keeps.
 pub(super) fn named(body: &[u8], rules: &'static Rules) -> Option<&'static str> {
     let mut walk = Walk {
-        body,
-        at: 0,
+        cursor: Cursor { text: body, at: 0 },
         rules,
         open: Vec::new(),
         under: Under::Nothing,
     };
-    while walk.at < body.len() {
+    while walk.cursor.at < body.len() {
         if let Some(name) = walk.step() {
             return Some(name);
         }
@@ -33,8 +31,7 @@ pub(super) fn named(body: &[u8], rules: &'static Rules) -> Option<&'static str> 
 }
 
 struct Walk<'a> {
-    body: &'a [u8],
-    at: usize,
+    cursor: Cursor<'a>,
     rules: &'static Rules,
     open: Vec<Container>,
     /// Under which name the next value stands.
@@ -47,8 +44,10 @@ enum Under {
     Nothing,
     /// An id, or a list of them.
     Ids(&'static str),
-    /// Whatever it is.
+    /// Whatever it is, unless it is empty.
     Whole(&'static str),
+    /// Whatever it is.
+    Asked(&'static str),
     Address(&'static str),
     /// An object whose `id` is one.
     Holder(&'static str),
@@ -104,11 +103,11 @@ impl Container {
 impl Walk<'_> {
     /// Goes past one token.
     fn step(&mut self) -> Option<&'static str> {
-        match self.body.get(self.at)? {
+        match self.cursor.text.get(self.cursor.at)? {
             b'"' => {
-                let raw = self.string();
-                if self.next() == Some(b':') {
-                    self.at += 1;
+                let raw = self.cursor.string();
+                if self.cursor.next() == Some(b':') {
+                    self.cursor.at += 1;
                     self.under = self.meaning(raw);
                     None
                 } else {
@@ -117,17 +116,17 @@ impl Walk<'_> {
             }
             b'{' | b'[' => self.enter(),
             b'}' | b']' => {
-                self.at += 1;
+                self.cursor.at += 1;
                 let item = self.open.pop().and_then(|closed| closed.item);
                 item.filter(Item::is_named_alone).map(|_| ITEM)
             }
             b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' => {
-                self.at += 1;
+                self.cursor.at += 1;
                 None
             }
             first => {
                 let says_nothing = matches!(first, b'n' | b'f');
-                self.scalar();
+                self.cursor.scalar();
                 if says_nothing {
                     self.under = Under::Nothing;
                     return None;
@@ -145,7 +144,7 @@ impl Walk<'_> {
         let known = |list: &'static [&'static str]| list.iter().copied().find(|it| is_called(it));
         let is_free = |list: &'static [&'static str]| list.iter().any(|free| **free == *name);
         let rules = self.rules;
-        let is_null = self.next() == Some(b'n');
+        let is_null = self.cursor.next() == Some(b'n');
         let within = self.open.last_mut();
         if let Some(item) = within.and_then(|within| within.item.as_mut()) {
             item.says_more |= !is_null && !SAID_OF_ITEMS.into_iter().any(is_called);
@@ -160,6 +159,9 @@ impl Walk<'_> {
         let at_top = || known(rules.whole_at_top).filter(|_| !is_below);
         if let Some(whole) = known(rules.whole).or_else(at_top) {
             return Under::Whole(whole);
+        }
+        if let Some(asked) = known(rules.asked) {
+            return Under::Asked(asked);
         }
         if is_free(rules.free) || (is_below && is_free(rules.free_below)) {
             return Under::Free;
@@ -204,7 +206,7 @@ impl Walk<'_> {
             _ => under,
         };
         match under {
-            Under::Ids(name) | Under::Whole(name) => Some(name),
+            Under::Ids(name) | Under::Whole(name) | Under::Asked(name) => Some(name),
             Under::Address(name) => {
                 let text = raw.map(beginning).and_then(unescape);
                 let is_of_account = self.rules.is_of_account;
@@ -223,12 +225,15 @@ impl Walk<'_> {
     fn enter(&mut self) -> Option<&'static str> {
         let under = std::mem::replace(&mut self.under, Under::Nothing);
         if under == Under::Free {
-            self.pass();
+            self.cursor.container();
             return None;
         }
-        let is_list = self.body.get(self.at) == Some(&b'[');
-        self.at += 1;
-        let is_empty = matches!(self.next(), Some(b'}' | b']'));
+        if let Under::Asked(name) = under {
+            return Some(name);
+        }
+        let is_list = self.cursor.text.get(self.cursor.at) == Some(&b'[');
+        self.cursor.at += 1;
+        let is_empty = matches!(self.cursor.next(), Some(b'}' | b']'));
         if let (Under::Whole(name), false) = (under, is_empty) {
             return Some(name);
         }
@@ -247,64 +252,6 @@ impl Walk<'_> {
         let item = is_item.then(Item::default);
         self.open.push(Container { under, item });
         None
-    }
-
-    /// Goes past a container without a look.
-    fn pass(&mut self) {
-        let mut depth = 0_usize;
-        while let Some(byte) = self.body.get(self.at) {
-            match byte {
-                b'"' => {
-                    self.string();
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-
-    fn scalar(&mut self) {
-        let is_over = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n');
-        let rest = self.body.get(self.at..).unwrap_or_default();
-        let length = rest.iter().position(is_over).unwrap_or(rest.len());
-        self.at += length.max(1);
-    }
-}
-
-impl<'a> Walk<'a> {
-    /// Goes past a string, and gives what stands between its quotes.
-    fn string(&mut self) -> &'a [u8] {
-        let from = self.at + 1;
-        let mut at = from;
-        loop {
-            let rest = self.body.get(at..).unwrap_or_default();
-            let Some(found) = memchr2(b'"', b'\\', rest) else {
-                self.at = self.body.len();
-                return self.body.get(from..).unwrap_or_default();
-            };
-            at += found;
-            if self.body.get(at) == Some(&b'"') {
-                self.at = at + 1;
-                return self.body.get(from..at).unwrap_or_default();
-            }
-            at += 2;
-        }
-    }
-
-    /// The next byte that is not blank, and goes to it.
-    fn next(&mut self) -> Option<u8> {
-        loop {
-            match self.body.get(self.at)? {
-                b' ' | b'\t' | b'\r' | b'\n' => self.at += 1,
-                byte => return Some(*byte),
-            }
-        }
     }
 }
 

@@ -1,0 +1,98 @@
+//! What `tollgate explain` is asked as a client would send it: the head, and a body that says as much as its API needs.
+//!
+//! Not here: options (`arguments`), what becomes of it (`explain`).
+
+use serde_json::{Value, json};
+use wire::dialect::gemini::Named;
+
+use super::arguments::Explain;
+
+/// The variable that may hold the client's credential.
+const CREDENTIAL: &str = "TOLLGATE_CREDENTIAL";
+/// What a call says of which nothing but its model is known.
+const TEXT: &str = "hello";
+
+/// The call's head and body as a client would send them.
+///
+/// # Errors
+/// The file with the body cannot be read.
+pub(super) fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let body = match &asked.body {
+        Some(file) => std::fs::read(file)
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?,
+        None => body(asked).to_string().into_bytes(),
+    };
+    let names_host = |header: &String| {
+        let name = header.split(':').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("host")
+    };
+    let host = if asked.header.iter().any(names_host) {
+        ""
+    } else {
+        "host: localhost\r\n"
+    };
+    let path = if asked.tool.is_some() {
+        policy::mcp::PATH
+    } else {
+        &asked.path
+    };
+    let mut head = format!("{} {path} HTTP/1.1\r\n{host}", asked.method);
+    if asked.method == "POST" {
+        head.push_str(&format!(
+            "content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        ));
+    }
+    if let Ok(credential) = std::env::var(CREDENTIAL) {
+        head.push_str(&format!("authorization: Bearer {}\r\n", credential.trim()));
+    }
+    for header in &asked.header {
+        head.push_str(header);
+        head.push_str("\r\n");
+    }
+    head.push_str("\r\n");
+    Ok((head.into_bytes(), body))
+}
+
+/// The least that a call to this path says, so that what it becomes at a backend of another API can be told.
+fn body(asked: &Explain) -> Value {
+    let path = asked.path.split('?').next().unwrap_or_default();
+    let messages = || json!([{ "role": "user", "content": TEXT }]);
+    if let Some(named) = Named::of(path) {
+        let content = json!({ "role": "user", "parts": [{ "text": TEXT }] });
+        return match named.verb {
+            "embedContent" => json!({ "content": content }),
+            "batchEmbedContents" => json!({ "requests": [] }),
+            _ => json!({ "contents": [content] }),
+        };
+    }
+    let mut body = match path {
+        "/v1/chat/completions" => json!({ "messages": messages() }),
+        "/v1/messages" => json!({ "messages": messages(), "max_tokens": 1024 }),
+        "/v1/messages/count_tokens" => json!({ "messages": messages() }),
+        "/v1/completions" => json!({ "prompt": TEXT }),
+        "/v1/responses" | "/v1/responses/input_tokens" | "/v1/embeddings" | "/v1/moderations" => {
+            json!({ "input": TEXT })
+        }
+        "/v1/audio/speech" => json!({ "input": TEXT, "voice": "alloy" }),
+        "/v1/rerank" | "/v2/rerank" => json!({ "query": TEXT, "documents": [TEXT] }),
+        "/v1/images/generations" => json!({ "prompt": TEXT }),
+        _ => json!({}),
+    };
+    if let Some(model) = &asked.model {
+        body["model"] = model.as_str().into();
+    }
+    body
+}
+
+/// The tool that a call names, by its option or in a message to servers of tools.
+pub(super) fn tool(asked: &Explain, body: &[u8]) -> Option<String> {
+    if asked.tool.is_some() {
+        return asked.tool.clone();
+    }
+    let is_message = asked.path == policy::mcp::PATH && asked.method == "POST";
+    let message: Value = serde_json::from_slice(body).ok().filter(|_| is_message)?;
+    let name = message["params"]["name"].as_str();
+    name.filter(|_| message["method"] == "tools/call")
+        .map(str::to_owned)
+}
