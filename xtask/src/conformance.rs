@@ -18,19 +18,22 @@ use crate::stages::release_build;
 /// Where the suite comes from; `go.mod` pins the version.
 const SUITE: &str = "sigs.k8s.io/gateway-api/conformance";
 /// What it is told of whom it judges.
-const ABOUT: [&str; 5] = [
+const ABOUT: [&str; 4] = [
     "-organization=tollgate",
     "-project=tollgate",
     "-url=https://tollgate.example",
     "-contact=https://tollgate.example/contact",
-    "-conformance-profiles=GATEWAY-HTTP",
 ];
 
-/// What is to be run: a binary in place of a release build, and one test in place of all.
+/// What is to be run: a binary in place of a release build, one test in place of all, and another suite in place of the Gateway API's, with the
+/// kinds and the programs of Pods that it needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     binary: Option<PathBuf>,
     test: Option<String>,
+    suite: Option<PathBuf>,
+    kinds: Vec<PathBuf>,
+    programs: Vec<String>,
 }
 
 impl Plan {
@@ -40,6 +43,9 @@ impl Plan {
         while let Some(word) = words.next() {
             match *word {
                 "--test" => plan.test = Some((*words.next()?).to_owned()),
+                "--suite" => plan.suite = Some((*words.next()?).into()),
+                "--crds" => plan.kinds.push((*words.next()?).into()),
+                "--program" => plan.programs.push((*words.next()?).to_owned()),
                 word if word.starts_with('-') || plan.binary.is_some() => return None,
                 binary => plan.binary = Some(binary.into()),
             }
@@ -61,7 +67,7 @@ pub(crate) fn lane(plan: &Plan) -> ExitCode {
     };
     if let (Some(servers), Some(programs), Some(binary)) = (servers, programs, binary) {
         lane.step("Gateway API conformance", "cargo xtask conformance", || {
-            let mut command = suite(&servers, &programs, &binary)?;
+            let mut command = suite(plan, &servers, &programs, &binary)?;
             command.args(plan.test.iter().map(|test| format!("-run-test={test}")));
             run_shown(&mut command)
         });
@@ -95,25 +101,45 @@ fn programs() -> Result<PathBuf, String> {
     Ok(directory)
 }
 
+/// A path from the root.
+fn whole(path: &Path) -> Result<PathBuf, String> {
+    path.canonicalize()
+        .map_err(|cause| format!("{}: {cause}", path.display()))
+}
+
 /// The suite in its cluster.
-fn suite(servers: &Path, programs: &Path, binary: &Path) -> Result<Command, String> {
+fn suite(plan: &Plan, servers: &Path, programs: &Path, binary: &Path) -> Result<Command, String> {
     let module = "sigs.k8s.io/gateway-api";
     let kinds = run_quietly(&mut go(&["list", "-m", "-f", "{{.Dir}}", module]))?;
     let version = run_quietly(Command::new(binary).arg("--version"))?;
     let version = version.split_whitespace().last().unwrap_or_default();
-    let binary = binary
-        .canonicalize()
-        .map_err(|cause| format!("{}: {cause}", binary.display()))?;
+    let binary = whole(binary)?;
     let mut command = Command::new(programs.join("cluster"));
     command.arg("-servers").arg(servers);
     command.arg("-gate").arg(binary);
     command.arg("-echo").arg(programs.join("echo-basic"));
-    command.arg("-suite").arg(programs.join("suite"));
+    let own = programs.join("suite");
+    let suite = whole(plan.suite.as_deref().unwrap_or(&own))?;
+    command.arg("-suite").arg(suite);
     command.arg("-work").arg(programs.join("work"));
-    command.arg("-crds");
-    command.arg(Path::new(&kinds).join("config/crd/experimental"));
+    let kinds = Path::new(&kinds).join("config/crd/experimental");
+    for directory in std::iter::once(&kinds).chain(&plan.kinds) {
+        command.arg("-crds").arg(whole(directory)?);
+    }
+    for program in &plan.programs {
+        let (word, path) = program
+            .split_once('=')
+            .ok_or_else(|| format!("--program {program}: write WORD=PATH"))?;
+        let path = whole(Path::new(path))?;
+        command.arg(format!("-program={word}={}", path.display()));
+    }
     command.args(["--", "-test.v", "-test.timeout=90m"]);
     command.args(ABOUT);
+    match plan.suite {
+        None => command.arg("-conformance-profiles=GATEWAY-HTTP"),
+        // What it was built with may be another version than the kinds here.
+        Some(_) => command.arg("-allow-crds-mismatch"),
+    };
     command.args(["-gateway-class=tollgate", &format!("-version={version}")]);
     let report = programs.join("report.yaml");
     command.arg(format!("-report-output={}", report.display()));
@@ -131,7 +157,21 @@ mod tests {
         assert_eq!(plan.test.as_deref(), Some("HTTPRouteWeight"));
         assert_eq!(plan.binary, Some("target/release/tollgate".into()));
         assert_eq!(Plan::of(&[]), Some(Plan::default()));
-        for words in [&["--test"][..], &["a", "b"], &["--all"]] {
+        let plan = Plan::of(&[
+            "--suite",
+            "s",
+            "--crds",
+            "a",
+            "--crds",
+            "b",
+            "--program",
+            "x=y",
+        ]);
+        let plan = plan.expect("a plan");
+        assert_eq!(plan.suite, Some("s".into()));
+        assert_eq!(plan.kinds, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(plan.programs, ["x=y"]);
+        for words in [&["--suite"][..], &["--test"][..], &["a", "b"], &["--all"]] {
             assert_eq!(Plan::of(words), None, "{words:?}");
         }
     }

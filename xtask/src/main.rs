@@ -8,6 +8,7 @@ mod binaries;
 mod book;
 mod cargo;
 mod cast;
+mod charts;
 mod command;
 mod compiler;
 mod conformance;
@@ -55,13 +56,15 @@ cargo xtask <verb>
                  new counts, `instructions BINARY BUILD [SCENARIO]` counts what is there beside those of a build
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
-  conformance [BINARY] [--test NAME]
+  conformance [BINARY] [--test NAME] [--suite PROGRAM --crds DIRECTORY --program WORD=PATH]
                  the Gateway API's conformance suite against the gate, in a cluster without containers (Go; twenty minutes
                  once, and the right to make network namespaces): a lane of its own; its report is
                  target/conformance/report.yaml
   conformance mcp [BINARY]
                  the Model Context Protocol's conformance suite straight at a server and through the gate, check by check,
                  and clients of the SDKs of Go and Rust and of the Inspector (npm, Go and cargo; minutes): a lane of its own
+  charts         the charts of deploy/helm, linted and rendered by Helm, which is built first (Go; five minutes once): a lane
+                 of its own
   portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
                  data plane's tests with it: a lane of its own
   pgo            a `dist` build laid out by a profile, in target/pgo/tollgate
@@ -125,6 +128,7 @@ fn verb() -> ExitCode {
             Some(plan) => conformance::lane(&plan),
             None => misused(),
         },
+        ["charts"] => charts::lane(),
         ["portable"] => stages::portable(),
         ["pgo"] => report(pgo::run().map(|binary| println!("{}", binary.display()))),
         ["cast"] => report(cast::run(None)),

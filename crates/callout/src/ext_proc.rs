@@ -5,6 +5,7 @@
 //! it. One connection carries all streams, and a new one is made when it is gone.
 //! Not here: what a message says (`messages`), who is asked for what (`picker`).
 
+mod added;
 mod messages;
 mod picker;
 #[cfg(test)]

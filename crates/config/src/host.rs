@@ -396,6 +396,10 @@ pub struct EndpointPicker {
     pub fails_open: bool,
     /// The roots to trust there, in place of the system's.
     pub ca_pem: Option<Vec<u8>>,
+    /// Any certificate will do there.
+    pub is_anyone: bool,
+    /// What it adds to the head of an answer goes to the client.
+    pub adds_fields: bool,
 }
 
 /// Where a backend is asked what prompts count.

@@ -31,6 +31,17 @@ pub(crate) struct Address {
 }
 
 impl Upstream {
+    /// Without an address.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            is_fallback: false,
+            is_http2: false,
+            trust: None,
+            is_elsewhere: false,
+        }
+    }
+
     pub(crate) fn of(
         cluster: &Cluster<'_>,
         backend: &Object<'_>,

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::findings::{Findings, Spot};
-use crate::service::{Path, Ref};
+use crate::refs::Ref;
+use crate::target::Path;
 use crate::tree::Tree;
 
 /// The backends of our document as they are made.
@@ -22,6 +23,8 @@ pub(crate) struct Backends {
 pub(crate) struct Manner {
     pub(crate) timeouts: Option<Tree>,
     pub(crate) ejection: Option<Tree>,
+    /// How several addresses share calls.
+    pub(crate) balancing: Option<Tree>,
     pub(crate) proxy: Option<Tree>,
     /// The models that arrive, where they are known by name.
     pub(crate) models: Vec<String>,
@@ -70,11 +73,15 @@ impl Backends {
             .iter()
             .all(|other| other.credential().map(|tree| tree.flow()) == credential);
         let addresses = addresses(refs, manner, is_one, findings)?;
+        let is_several = matches!(addresses, Addresses::Several(_));
         let mut members = vec![match addresses {
             Addresses::One(url) => ("url".to_owned(), url),
             Addresses::Several(list) => ("endpoints".to_owned(), list),
         }];
         members.extend(all);
+        let balancing = manner.balancing.clone().filter(|_| is_several);
+        let balancing = first.target.balancing.clone().or(balancing);
+        members.extend(balancing.map(|tree| ("balancing".to_owned(), tree)));
         let own = first.credential().filter(|_| is_one);
         members.extend(own.map(|tree| ("credential".to_owned(), tree)));
         let names = model_names(first, manner, findings);

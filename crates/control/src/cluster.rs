@@ -82,7 +82,10 @@ impl<'n> Cluster<'n> {
                     free.insert(place);
                 }
                 Entry::Occupied(_)
-                    if matches!(object.kind, "Service" | "EndpointSlice" | "Namespace") => {}
+                    if matches!(
+                        object.kind,
+                        "Service" | "EndpointSlice" | "Pod" | "Namespace"
+                    ) => {}
                 Entry::Occupied(other) => {
                     let other = objects.get(*other.get()).unwrap_or(object);
                     let says = format!("stands in {}, too", other.spot.place());
@@ -157,6 +160,34 @@ impl<'n> Cluster<'n> {
         self.wants("EndpointSlice", &service.namespace, &service.name);
         let all = self.of_kind("EndpointSlice");
         all.filter(move |slice| is_slice_of(slice, service))
+    }
+
+    /// The Pods of a namespace that have all of these labels, in the order of their names.
+    pub(crate) fn pods_of<'c>(
+        &'c self,
+        namespace: &'c str,
+        labels: &'c [(String, String)],
+        at: &Spot,
+        findings: &mut Findings,
+    ) -> Vec<&'c Object<'n>> {
+        let selector: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let selector = selector.join(",");
+        self.wants("Pod", namespace, &selector);
+        let id = ["Pod", namespace, &selector].map(str::to_owned);
+        if let Some(why) = self.mode.refused.get(&id) {
+            findings.fault(at, format!("is of Pods which {why}"), "");
+        }
+        let all = self.of_kind("Pod").filter(|pod| pod.namespace == namespace);
+        let mut pods: Vec<&Object<'n>> = all
+            .filter(|pod| labels.iter().all(|label| pod.labels.contains(label)))
+            .collect();
+        pods.sort_by(|a, b| a.name.cmp(&b.name));
+        // One that is asked for twice is one.
+        pods.dedup_by(|a, b| a.name == b.name);
+        pods
     }
 
     /// The labels of a namespace, with the one that each has.

@@ -6,7 +6,7 @@ use crate::cluster::{Cluster, Content};
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Findings, Spot};
 use crate::gateway::targets;
-use crate::object::{AI, CORE, Object};
+use crate::object::{AI, CORE, INFERENCE, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
 
@@ -31,6 +31,9 @@ impl Credential {
     }
 }
 
+/// What has a credential.
+const TARGETS: [(&str, &str); 2] = [(AI, "AIServiceBackend"), (INFERENCE, "InferencePool")];
+
 /// Policies, and which service each is for.
 pub(crate) fn policies(
     cluster: &Cluster<'_>,
@@ -43,7 +46,7 @@ pub(crate) fn policies(
         let credential = credential(cluster, policy, &mut spec, findings);
         spec.end(findings);
         for target in targets {
-            if !target.is_one_of(&[(AI, "AIServiceBackend")], findings)
+            if !target.is_one_of(&TARGETS, findings)
                 || cluster.resolve(policy, &target, findings).is_none()
             {
                 continue;

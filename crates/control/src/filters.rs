@@ -8,7 +8,7 @@ use config::quoted;
 use crate::edits::edits;
 use crate::fields::{Fields, Item};
 use crate::findings::Findings;
-use crate::service::Ref;
+use crate::refs::Ref;
 use crate::tree::Tree;
 
 /// What the filters of a rule come to, as members of a route of our document.
@@ -42,6 +42,13 @@ impl Filters {
             filters.put("upstream_host", Tree::text("client"));
         }
         filters
+    }
+
+    /// Whether calls pass as they are.
+    pub(crate) fn changes_nothing(&self) -> bool {
+        let is_usual =
+            |(name, tree): &(String, Tree)| name == "upstream_host" && tree.flow() == "client";
+        !self.is_redirect && self.mirrors.is_empty() && self.members.iter().all(is_usual)
     }
 
     fn has(&self, name: &str) -> bool {

@@ -15,8 +15,9 @@ use crate::object::{CORE, GLOO, Object};
 use crate::plain::{PlainMatch, PlainRoute};
 use crate::quantity;
 use crate::reference::Reference;
+use crate::refs::Ref;
 use crate::route::{Rule, Times};
-use crate::service::{Ref, Target, called};
+use crate::target::{Target, called};
 use crate::tree::Tree;
 use crate::trust::Trust;
 
@@ -130,6 +131,7 @@ fn route<'c, 'n>(
     Some(PlainRoute {
         object,
         hosts: door.hosts_of(&hostnames),
+        held: Vec::new(),
         listeners: Vec::new(),
         hostnames,
         rules,
@@ -411,6 +413,8 @@ fn target(
         model: None,
         headers: None,
         edits: None,
+        is_closed: false,
+        for_models: None,
     })
 }
 

@@ -21,7 +21,7 @@ use crate::cluster::Cluster;
 use crate::findings::{Broken, Findings, Parent, Spot};
 use crate::load::completed;
 use crate::lower::{of_cluster, shut_document};
-use crate::mode::{Mode, Shut};
+use crate::mode::{Mode, Parts, Shut};
 use crate::object;
 use crate::{Input, Lowered};
 use reach::Entry;
@@ -316,9 +316,10 @@ impl Found {
             }
             "GatewayClass" => self.is_gateway_faulty = true,
             "AIGatewayRoute" | "HTTPRoute" => {
-                let rules = faults.iter().map(|told| rule_of(&told.0)).collect();
+                let is_plain = entry.id.kind == "HTTPRoute";
+                let parts = parts_of(faults, is_plain);
                 let shut = self.mode.shut.get(&id).unwrap_or(&Shut::Nothing);
-                let now = shut.more(rules);
+                let now = shut.more(parts);
                 self.mode.shut.insert(id, now);
             }
             kind => {
@@ -419,10 +420,21 @@ fn hint_of(fault: &Fault) -> String {
     hint.replace(" in these files", "")
 }
 
-/// Which rule of a route a fault is of.
-fn rule_of(fault: &Fault) -> Option<usize> {
-    let (_, rest) = fault.path.split_once(" spec.rules[")?;
-    rest.split_once(']')?.0.parse().ok()
+/// Which parts of a route faults are of; none where one is of more than a rule. A target of a rule for models has no share of its own.
+fn parts_of(faults: &[Told], is_plain: bool) -> Option<Parts> {
+    let mut parts = Parts::default();
+    for (fault, _) in faults {
+        let (_, rest) = fault.path.split_once(" spec.rules[")?;
+        let (rule, rest) = rest.split_once(']')?;
+        let rule = rule.parse().ok()?;
+        let target = rest.strip_prefix(".backendRefs[");
+        let target = target.and_then(|rest| rest.split_once(']')?.0.parse().ok());
+        match target.filter(|_| is_plain) {
+            Some(target) => drop(parts.targets.insert((rule, target))),
+            None => drop(parts.rules.insert(rule)),
+        }
+    }
+    Some(parts)
 }
 
 /// Which listener of a Gateway a fault is of.

@@ -8,7 +8,11 @@
 mod callers;
 mod headers;
 mod limits;
+mod model_rules;
+mod plain_rules;
 mod routes;
+mod spread;
+mod written;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -24,12 +28,15 @@ use crate::mode::Mode;
 use crate::object;
 use crate::origins::Origins;
 use crate::plain::PlainRoute;
+use crate::refs::Ref;
 use crate::route::ModelRoute;
 use crate::security;
-use crate::service::{Ref, Services};
+use crate::service::Services;
 use crate::traffic;
 use crate::tree::Tree;
-use crate::{Input, Lowered, Refused, access_log, clients, gateway_config, gloo, quota};
+use crate::{
+    Input, Lowered, Refused, access_log, clients, gateway_config, gloo, pool_route, quota,
+};
 
 /// Lowers the objects of these files. One file of ours may lie beside them: what it says goes before what objects come to, and its
 /// backends and routes are added.
@@ -204,6 +211,15 @@ fn whole(
         .of_kind("AIGatewayRoute")
         .filter_map(|route| ModelRoute::of(cluster, route, &door, &services, findings))
         .collect();
+    let mut plain: Vec<PlainRoute<'_, '_>> = cluster
+        .of_kind("HTTPRoute")
+        .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
+        .collect();
+    models.extend(
+        plain
+            .iter()
+            .filter_map(|route| pool_route::for_models(route, findings)),
+    );
     models.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
     let config = gateway_config::read(cluster, &door, findings);
     for route in &mut models {
@@ -212,10 +228,6 @@ fn whole(
         let more: Vec<_> = more.cloned().collect();
         route.costs.extend(more);
     }
-    let mut plain: Vec<PlainRoute<'_, '_>> = cluster
-        .of_kind("HTTPRoute")
-        .filter_map(|route| PlainRoute::of(cluster, route, &door, &services, findings))
-        .collect();
     plain.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
     plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);

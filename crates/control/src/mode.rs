@@ -31,11 +31,28 @@ pub(crate) struct Mode {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shut {
     Nothing,
-    Rules(BTreeSet<usize>),
+    Parts(Parts),
     /// It takes its calls and refuses them.
     Whole,
     /// It takes none: what it takes is faulty itself.
     Gone,
+}
+
+/// Parts of a route, by their places.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Parts {
+    pub(crate) rules: BTreeSet<usize>,
+    /// Targets of rules: their shares of the rules' calls are refused.
+    pub(crate) targets: BTreeSet<(usize, usize)>,
+}
+
+impl Parts {
+    fn and(&self, more: &Self) -> Self {
+        Self {
+            rules: &self.rules | &more.rules,
+            targets: &self.targets | &more.targets,
+        }
+    }
 }
 
 impl Shut {
@@ -44,17 +61,21 @@ impl Shut {
     }
 
     pub(crate) fn is_rule(&self, index: usize) -> bool {
-        self.is_whole() || matches!(self, Self::Rules(rules) if rules.contains(&index))
+        self.is_whole() || matches!(self, Self::Parts(parts) if parts.rules.contains(&index))
     }
 
-    /// With faults of these rules, or, where there are none, of more than a rule.
-    pub(crate) fn more(&self, rules: Option<BTreeSet<usize>>) -> Self {
-        match (self, rules) {
-            (Self::Nothing, Some(rules)) => Self::Rules(rules),
-            (Self::Rules(before), Some(rules)) if !rules.is_subset(before) => {
-                Self::Rules(before | &rules)
+    pub(crate) fn is_target(&self, rule: usize, target: usize) -> bool {
+        matches!(self, Self::Parts(parts) if parts.targets.contains(&(rule, target)))
+    }
+
+    /// With faults of these parts, or, where there are none, of more than a rule.
+    pub(crate) fn more(&self, parts: Option<Parts>) -> Self {
+        match (self, parts) {
+            (Self::Nothing, Some(parts)) => Self::Parts(parts),
+            (Self::Parts(before), Some(parts)) if before.and(&parts) != *before => {
+                Self::Parts(before.and(&parts))
             }
-            (Self::Nothing | Self::Rules(_), _) => Self::Whole,
+            (Self::Nothing | Self::Parts(_), _) => Self::Whole,
             (Self::Whole | Self::Gone, _) => Self::Gone,
         }
     }

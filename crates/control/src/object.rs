@@ -17,7 +17,7 @@ pub(crate) const AI: &str = "aigateway.envoyproxy.io";
 const DISCOVERY: &str = "discovery.k8s.io";
 pub(crate) const GLOO: &str = "gloo.solo.io";
 const GLOO_GATEWAY: &str = "gateway.solo.io";
-const INFERENCE: &str = "inference.networking.k8s.io";
+pub(crate) const INFERENCE: &str = "inference.networking.k8s.io";
 
 /// What becomes of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,12 +110,7 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         &[],
         Is::Refused("there is no Envoy to extend"),
     ),
-    (
-        INFERENCE,
-        "InferencePool",
-        &[],
-        Is::Refused("write an AIServiceBackend with a Backend of the engines' addresses"),
-    ),
+    (INFERENCE, "InferencePool", &["v1"], Is::Read),
     (
         "inference.networking.x-k8s.io",
         "InferenceObjective",
@@ -134,9 +129,9 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
     (CORE, "ConfigMap", &["v1"], Is::Read),
     (CORE, "Namespace", &["v1"], Is::Read),
     (CORE, "Service", &["v1"], Is::Read),
+    (CORE, "Pod", &["v1"], Is::Read),
     (DISCOVERY, "EndpointSlice", &["v1"], Is::Read),
     (CORE, "ServiceAccount", &["v1"], Is::Passed),
-    (CORE, "Pod", &["v1"], Is::Passed),
     (CORE, "PersistentVolumeClaim", &["v1"], Is::Passed),
     ("apps", "Deployment", &["v1"], Is::Passed),
     ("apps", "StatefulSet", &["v1"], Is::Passed),
@@ -204,6 +199,12 @@ impl<'n> Object<'n> {
         top.end(findings);
         let none = Fields::none(self.spot.clone());
         spec.map_or(none, |spec| spec.fields(findings))
+    }
+
+    /// Whether it is being deleted.
+    pub(crate) fn is_going(&self) -> bool {
+        let metadata = member(self.node, "metadata");
+        metadata.is_some_and(|of| member(of, "deletionTimestamp").is_some())
     }
 
     /// Where it is, in a sentence.
@@ -316,7 +317,7 @@ pub(crate) fn objects<'n>(
         Is::Read => {}
     }
     // It says nothing to a gate but that it is there.
-    let is_only_there = matches!(*kind, "Service" | "EndpointSlice" | "Namespace");
+    let is_only_there = matches!(*kind, "Service" | "EndpointSlice" | "Pod" | "Namespace");
     if is_only_there && !(is_name(&name) && is_name(&namespace)) {
         return Vec::new();
     }

@@ -9,8 +9,9 @@ use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, Wanted};
 use crate::mode::Shut;
 use crate::object::Object;
+use crate::refs::Ref;
 use crate::route::Rule;
-use crate::service::{Ref, Services};
+use crate::service::Services;
 use crate::tree::Tree;
 
 /// A route whose rules go to ordinary services.
@@ -19,7 +20,9 @@ pub(crate) struct PlainRoute<'c, 'n> {
     pub(crate) hostnames: Vec<Said<String>>,
     /// Those of them that the listener has, too.
     pub(crate) hosts: Vec<String>,
-    /// The listeners that it is attached to, where calls are told apart by them.
+    /// The listeners that it is attached to.
+    pub(crate) held: Vec<String>,
+    /// The same, where calls are told apart by them.
     pub(crate) listeners: Vec<String>,
     pub(crate) rules: Vec<Rule<PlainMatch>>,
 }
@@ -31,6 +34,18 @@ pub(crate) struct PlainMatch {
     method: Option<Tree>,
     pub(crate) headers: Vec<HeaderMatch>,
     query: Vec<(String, String, Spot)>,
+    /// Its path is that of calls to models, or stands before theirs.
+    pub(crate) models: OfModels,
+}
+
+/// Whether a match is of paths of calls to models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OfModels {
+    No,
+    /// Of all paths.
+    Too,
+    /// Of theirs.
+    Alone,
 }
 
 impl<'c, 'n> PlainRoute<'c, 'n> {
@@ -64,7 +79,12 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
             } else {
                 &mut *findings
             };
-            let rule = rule(cluster, object, item, services, home, findings);
+            let is_shut = |target| shut.is_target(index, target);
+            let rule = rule(cluster, object, item, services, (home, &is_shut), findings);
+            // With all of its targets, itself is closed.
+            let mut called = rule.refs.iter().filter(|of| of.weight > 0).peekable();
+            let is_without = called.peek().is_some() && called.all(|of| of.is_closed);
+            let is_closed = is_closed || is_without;
             Rule { is_closed, ..rule }
         };
         let rules = rules.iter().enumerate().map(rule).collect();
@@ -72,7 +92,11 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
         (!held.is_empty()).then(|| Self {
             object,
             hosts: door.hosts_of(&hostnames),
-            listeners: if door.is_told_apart { held } else { Vec::new() },
+            listeners: match door.is_told_apart {
+                true => held.clone(),
+                false => Vec::new(),
+            },
+            held,
             hostnames,
             rules,
         })
@@ -85,14 +109,17 @@ fn rule(
     route: &Object<'_>,
     item: &Item<'_>,
     services: &Services,
-    home: &str,
+    (home, is_shut): (&str, &dyn Fn(usize) -> bool),
     findings: &mut Findings,
 ) -> Rule<PlainMatch> {
     let (mut rule, mut of) = Rule::read(
         item,
         false,
         findings,
-        |item, findings| Ref::of_plain(cluster, route, item, services, home, findings),
+        |at, item, findings| match is_shut(at) {
+            true => Some(Ref::closed(item)),
+            false => Ref::of_plain(cluster, route, item, services, home, findings),
+        },
         PlainMatch::of,
         PlainMatch::everything,
     );
@@ -127,6 +154,7 @@ impl PlainMatch {
             method,
             headers,
             query: Vec::new(),
+            models: OfModels::No,
         }
     }
 
@@ -138,6 +166,7 @@ impl PlainMatch {
             method: None,
             headers: Vec::new(),
             query: Vec::new(),
+            models: OfModels::Too,
         }
     }
 
@@ -152,6 +181,12 @@ impl PlainMatch {
             Some(item) => Some(path_of(&item, findings)?),
             None => None,
         };
+        let models = match path.as_ref().map(Tree::flow).as_deref() {
+            _ if method.is_some() || !query.is_empty() => OfModels::No,
+            None | Some("\"/*\"") => OfModels::Too,
+            Some("\"/v1/*\"") => OfModels::Alone,
+            Some(_) => OfModels::No,
+        };
         Some(Self {
             spot: item.spot.clone(),
             path,
@@ -162,6 +197,7 @@ impl PlainMatch {
             }),
             headers,
             query,
+            models,
         })
     }
 

@@ -11,8 +11,8 @@ use crate::fields::Item;
 use crate::findings::{Findings, Spot};
 use crate::gateway::targets;
 use crate::object::AI;
+use crate::refs::Ref;
 use crate::route::is_all_tokens;
-use crate::service::Ref;
 use crate::tree::Tree;
 
 /// A quota of one model at one backend.

@@ -11,7 +11,8 @@ use crate::matching::HeaderMatch;
 use crate::mode::Shut;
 use crate::object::Object;
 use crate::quantity;
-use crate::service::{Ref, Services};
+use crate::refs::Ref;
+use crate::service::Services;
 
 /// A route whose rules go to models.
 pub(crate) struct ModelRoute<'c, 'n> {
@@ -122,7 +123,7 @@ impl<M> Rule<M> {
         item: &Item<'n>,
         needs_target: bool,
         findings: &mut Findings,
-        target: impl Fn(&Item<'n>, &mut Findings) -> Option<Ref>,
+        target: impl Fn(usize, &Item<'n>, &mut Findings) -> Option<Ref>,
         one: impl Fn(&Item<'n>, &mut Findings) -> Option<M>,
         everything: impl Fn(Spot) -> M,
     ) -> (Self, Fields<'n>) {
@@ -135,7 +136,8 @@ impl<M> Rule<M> {
         }
         let refs = refs
             .iter()
-            .filter_map(|item| target(item, findings))
+            .enumerate()
+            .filter_map(|(at, item)| target(at, item, findings))
             .collect();
         let matches = of.list("matches", findings);
         let takes_everything = matches.is_empty();
@@ -174,7 +176,7 @@ impl Rule<ModelMatch> {
             item,
             true,
             findings,
-            |item, findings| Ref::of_model(cluster, route, item, services, findings),
+            |_, item, findings| Ref::of_model(cluster, route, item, services, findings),
             |item, findings| {
                 let mut inside = item.fields(findings);
                 let headers = HeaderMatch::all(&mut inside, findings);

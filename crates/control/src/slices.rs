@@ -96,7 +96,7 @@ pub(crate) fn of_service(
 }
 
 /// Whether an address is none of the gate's own machine or of its link.
-fn is_elsewhere(host: &str) -> bool {
+pub(crate) fn is_elsewhere(host: &str) -> bool {
     let address = host.parse::<IpAddr>().map(|ip| ip.to_canonical());
     address.is_ok_and(|ip| !ip.is_loopback() && is_allowed(ip, false))
 }

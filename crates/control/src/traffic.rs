@@ -6,6 +6,7 @@ use crate::cluster::Cluster;
 use crate::fields::{Fields, Item};
 use crate::findings::{Findings, Spot};
 use crate::gateway::{Door, is_here, targets};
+use crate::load_balancer;
 use crate::matching::HeaderMatch;
 use crate::object::Object;
 use crate::quantity;
@@ -21,6 +22,8 @@ pub(crate) struct Traffic {
     pub(crate) ejection: Option<Tree>,
     pub(crate) connect: Option<Tree>,
     pub(crate) first_byte: Option<(u64, Spot)>,
+    /// How several addresses share calls.
+    pub(crate) balancing: Option<Tree>,
 }
 
 /// A limit, and whose calls it counts.
@@ -90,6 +93,7 @@ impl Traffic {
             ejection: None,
             connect: None,
             first_byte: None,
+            balancing: None,
         };
         if spec.has_only(&["targetRef", "targetRefs", "targetSelectors"]) {
             findings.warn(&policy.spot, "says nothing", "");
@@ -106,16 +110,14 @@ impl Traffic {
         if let Some(item) = spec.take("timeout") {
             traffic.times(&item, findings);
         }
+        let balancer = spec.take("loadBalancer");
+        traffic.balancing = balancer.and_then(|item| load_balancer::of(&item, findings));
         spec.pass_over(
             &[
                 ("connection", "buffers of connections are the gate's own"),
                 ("tcpKeepalive", "the gate's own is kept"),
                 ("http2", "the gate's own bounds of HTTP/2 hold"),
                 ("dns", "names are looked up again every five seconds"),
-                (
-                    "loadBalancer",
-                    "calls go to addresses as their weights say: write `balancing` of a backend in a file of ours",
-                ),
                 ("telemetry", "every call is measured"),
                 ("useClientProtocol", "the protocol is the backend's"),
                 ("httpUpgrade", "WebSockets of plain HTTP pass"),

@@ -140,8 +140,8 @@ impl Cluster {
         view
     }
 
-    /// Has these objects watched, by kind (`Secret`, `ConfigMap`, `Service`, `EndpointSlice` by its Service, `Namespace`), namespace and
-    /// name, and no other of those kinds. Whether it is not known yet what some of them are.
+    /// Has these objects watched, by kind (`Secret`, `ConfigMap`, `Service`, `EndpointSlice` by its Service, `Pod` by its labels,
+    /// `Namespace`), namespace and name, and no other of those kinds. Whether it is not known yet what some of them are.
     pub fn want(&self, named: impl IntoIterator<Item = [String; 3]>) -> bool {
         let of_kind = |kind: &str| NAMED.iter().find(|of| of.name == kind);
         let query = |[kind, namespace, name]: [String; 3]| {

@@ -16,6 +16,7 @@ pub(crate) struct Kind {
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
 const AI: &str = "aigateway.envoyproxy.io";
 const ENVOY: &str = "gateway.envoyproxy.io";
+const INFERENCE: &str = "inference.networking.k8s.io";
 
 const fn kind(
     name: &'static str,
@@ -97,6 +98,7 @@ pub(crate) const WATCHED: &[Kind] = &[
     ),
     kind("SecurityPolicy", ENVOY, &["v1alpha1"], "securitypolicies"),
     kind("EnvoyProxy", ENVOY, &["v1alpha1"], "envoyproxies"),
+    kind("InferencePool", INFERENCE, &["v1"], "inferencepools"),
 ];
 
 /// Those of which each is watched by its name, where something names it.
@@ -106,6 +108,8 @@ pub(crate) const NAMED: &[Kind] = &[
     kind("Service", "", &["v1"], "services"),
     // Those of one Service, by its name.
     kind(SLICES, "discovery.k8s.io", &["v1"], "endpointslices"),
+    // Those that have some labels, by these.
+    kind(PODS, "", &["v1"], "pods"),
     Kind {
         is_namespaced: false,
         ..kind("Namespace", "", &["v1"], "namespaces")
@@ -114,6 +118,8 @@ pub(crate) const NAMED: &[Kind] = &[
 
 /// The kind of which those of one Service are named by its name.
 const SLICES: &str = "EndpointSlice";
+/// The kind of which those with some labels are named by these, as a selector says them: `app=vllm,model=m`.
+const PODS: &str = "Pod";
 /// The label by which a slice says whose it is.
 pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
@@ -122,9 +128,14 @@ impl Kind {
         WATCHED.iter().chain(NAMED).find(|kind| kind.name == name)
     }
 
-    /// Whether objects of it are named by what they are parts of.
+    /// Whether objects of it are named by the Service that they are parts of.
     pub(crate) fn is_of_service(&self) -> bool {
         self.name == SLICES
+    }
+
+    /// Whether objects of it are named by labels that they have.
+    pub(crate) fn is_of_labels(&self) -> bool {
+        self.name == PODS
     }
 
     /// As objects of it say their version.

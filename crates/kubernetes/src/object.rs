@@ -5,7 +5,7 @@
 use std::fmt;
 
 use policy::secret::Secret;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::kinds::{Kind, SERVICE_LABEL};
 
@@ -16,7 +16,7 @@ pub struct Key {
     pub kind: &'static str,
     /// Its namespace; `default` of what has none.
     pub namespace: String,
-    /// Its name; of a slice of a Service that Service's, a `/`, and its own.
+    /// Its name; of a slice of a Service that Service's, a `/`, and its own; of a Pod the labels that were asked for, a `/`, and its own.
     pub name: String,
 }
 
@@ -33,11 +33,19 @@ pub struct Object {
 }
 
 impl Object {
-    /// One as an API server says it; none where it has no name.
-    pub(crate) fn of(kind: &'static Kind, version: &str, said: Value) -> Option<Self> {
+    /// One as an API server says it; none where it has no name. `labels` are those by which a Pod was asked for.
+    pub(crate) fn of(
+        kind: &'static Kind,
+        version: &str,
+        labels: Option<&str>,
+        said: Value,
+    ) -> Option<Self> {
         let Value::Object(mut members) = said else {
             return None;
         };
+        if labels.is_some() {
+            members = pod(members);
+        }
         let status = members.remove("status");
         let metadata = members.get_mut("metadata")?.as_object_mut()?;
         metadata.remove("managedFields");
@@ -65,9 +73,17 @@ impl Object {
             .get("labels")
             .and_then(|all| all.get(SERVICE_LABEL));
         let service = service.and_then(Value::as_str);
-        let name = match service.filter(|_| kind.is_of_service()) {
-            Some(service) => format!("{service}/{name}"),
+        let name = match service.filter(|_| kind.is_of_service()).or(labels) {
+            Some(whole) => format!("{whole}/{name}"),
             None => name,
+        };
+        // Where a Pod is, and whether it is ready, is what it says.
+        let status = match labels {
+            Some(_) => {
+                members.extend(status.map(|status| ("status".to_owned(), status)));
+                None
+            }
+            None => status,
         };
         // Those of a list do not say it.
         members.insert("apiVersion".to_owned(), kind.api_version(version).into());
@@ -108,6 +124,31 @@ impl Object {
     pub(crate) fn says_as(&self, other: &Self) -> bool {
         self.text.expose() == other.text.expose()
     }
+}
+
+/// Of a Pod its name, its labels, where it is and whether it is ready: all else is its own, and changes without end.
+fn pod(mut said: Map<String, Value>) -> Map<String, Value> {
+    let mut kept = Map::new();
+    if let Some(Value::Object(metadata)) = said.remove("metadata") {
+        let names = [
+            "name",
+            "namespace",
+            "labels",
+            "resourceVersion",
+            "deletionTimestamp",
+        ];
+        let of_it = metadata.into_iter();
+        let of_it = of_it.filter(|(name, _)| names.contains(&name.as_str()));
+        kept.insert("metadata".to_owned(), Value::Object(of_it.collect()));
+    }
+    let status = said.remove("status").unwrap_or_default();
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let ready = conditions.filter(|of| of["type"] == "Ready");
+    let ready = ready.map(|of| json!({ "type": "Ready", "status": of["status"] }));
+    let ready: Vec<Value> = ready.collect();
+    let status = json!({ "podIP": status["podIP"], "conditions": ready });
+    kept.insert("status".to_owned(), status);
+    kept
 }
 
 impl fmt::Debug for Object {

@@ -1,7 +1,9 @@
 //! Which objects are asked for: all of a kind, those of a namespace, or one by its name.
 
+use serde_json::Value;
+
 use crate::kinds::{Kind, SERVICE_LABEL};
-use crate::object::Key;
+use crate::object::{Key, Object};
 
 /// Objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,11 +43,18 @@ impl Query {
             && (is(&self.name, &key.name) || self.holds_part(key))
     }
 
-    /// Whether it is a slice of the Service that is asked for: its name is behind that of the Service.
+    /// Whether it is a slice of the Service, or a Pod with the labels, that are asked for: its name is behind these.
     fn holds_part(&self, key: &Key) -> bool {
-        let service = self.name.as_deref().filter(|_| self.kind.is_of_service());
-        let rest = service.and_then(|service| key.name.strip_prefix(service));
+        let is_whole = self.kind.is_of_service() || self.kind.is_of_labels();
+        let whole = self.name.as_deref().filter(|_| is_whole);
+        let rest = whole.and_then(|whole| key.name.strip_prefix(whole));
         rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// An object that it is answered with; none where that has no name.
+    pub(crate) fn object(&self, version: &str, said: Value) -> Option<Object> {
+        let labels = self.name.as_deref().filter(|_| self.kind.is_of_labels());
+        Object::of(self.kind, version, labels, said)
     }
 
     /// Where a page of the list is.
@@ -78,6 +87,7 @@ impl Query {
             Some(service) if self.kind.is_of_service() => {
                 format!("&labelSelector={}%3D{service}", encoded(SERVICE_LABEL))
             }
+            Some(labels) if self.kind.is_of_labels() => format!("&labelSelector={labels}"),
             Some(name) => format!("&fieldSelector=metadata.name%3D{name}"),
         }
     }

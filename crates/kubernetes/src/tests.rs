@@ -182,13 +182,54 @@ fn the_slices_of_a_service_are_asked_for_by_its_name_and_kept_under_it() {
         "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices?limit=250&labelSelector=kubernetes.io%2Fservice-name%3Dweb"
     );
     let key = |name, service| {
-        Object::of(kind, "v1", slice(name, service))
+        query
+            .object("v1", slice(name, service))
             .expect("a slice")
             .key
     };
     assert_eq!(key("web-x1", "web").name, "web/web-x1");
     assert!(query.holds(&key("web-x1", "web")));
     assert!(!query.holds(&key("web-x1", "web-2")));
+}
+
+#[test]
+fn pods_are_asked_for_by_their_labels_and_kept_as_no_more_than_where_they_are() {
+    let kind = kinds::Kind::of("Pod").expect("it is watched");
+    let query = query::Query::named(kind, "a", "app=vllm,example.com/model=m");
+    assert_eq!(
+        query.list("v1", None),
+        "/api/v1/namespaces/a/pods?limit=250&labelSelector=app%3Dvllm%2Cexample.com%2Fmodel%3Dm"
+    );
+    let pod = |version: &str, ready: &str| {
+        json!({
+            "metadata": {
+                "name": "vllm-0", "namespace": "a", "resourceVersion": version, "labels": { "app": "vllm" },
+                "annotations": { "x": "canary" },
+            },
+            "spec": { "containers": [{ "env": [{ "name": "K", "value": "canary" }] }] },
+            "status": {
+                "podIP": "10.0.0.9", "phase": "Running",
+                "conditions": [
+                    { "type": "Ready", "status": ready, "lastProbeTime": "canary" },
+                    { "type": "Initialized", "status": "True" },
+                ],
+            },
+        })
+    };
+    let kept = |version, ready| query.object("v1", pod(version, ready)).expect("a Pod");
+    let object = kept("7", "True");
+    assert_eq!(object.key.name, "app=vllm,example.com/model=m/vllm-0");
+    assert!(query.holds(&object.key));
+    let other = query::Query::named(kind, "a", "app=vllm");
+    assert!(!other.holds(&object.key), "it is another selector's");
+    assert!(!object.text().contains("canary"), "{}", object.text());
+    let said: Value = serde_json::from_str(object.text()).expect("JSON");
+    assert_eq!(said["status"]["podIP"], "10.0.0.9");
+    assert!(
+        object.says_as(&kept("8", "True")),
+        "a heartbeat says nothing"
+    );
+    assert!(!object.says_as(&kept("9", "False")));
 }
 
 #[test]
@@ -263,9 +304,7 @@ fn what_finds_no_room_is_not_there_and_nothing_else_goes_for_it() {
     let kind = kinds::Kind::of("Gateway").expect("a kind");
     let query = query::Query::of_kind(kind, None);
     let large = "x".repeat(store::BYTES_MAX / 4);
-    let one = |name: &str, text: &str| {
-        object::Object::of(kind, "v1", object(name, text)).expect("an object")
-    };
+    let one = |name: &str, text: &str| query.object("v1", object(name, text)).expect("an object");
     for name in ["1", "2", "3"] {
         assert_eq!(store.put(&query, one(name, &large)), store::Change::Objects);
     }
@@ -327,7 +366,8 @@ fn an_object_is_kept_without_what_only_a_server_needs_and_cannot_be_printed() {
         },
         "data": { "k": "canary" },
     });
-    let object = object::Object::of(kind, "v1", said).expect("an object");
+    let query = query::Query::named(kind, "a", "s");
+    let object = query.object("v1", said).expect("an object");
     assert_eq!(object.text().matches("canary").count(), 1);
     assert!(
         object.text().contains(r#""kept":"yes""#) && object.text().contains(r#""kind":"Secret""#)
@@ -355,9 +395,9 @@ fn each_kind_that_is_watched_is_a_right_of_the_manifests_and_of_the_chart() {
             let status = format!("{plural}/status");
             assert_eq!(words.contains(&status.as_str()), is_said, "{status}");
         }
-        // What is watched by its name, but for what may be secret.
+        // What is watched by its name, but for what may be secret, and Pods, which are asked for where there are pools.
         let open = kinds::NAMED.iter();
-        for kind in open.filter(|kind| !matches!(kind.name, "Secret" | "ConfigMap")) {
+        for kind in open.filter(|kind| !matches!(kind.name, "Secret" | "ConfigMap" | "Pod")) {
             let path = kind.path("v", None);
             let plural = path.rsplit('/').next().expect("a plural");
             assert!(words.contains(&plural), "{plural}");
@@ -371,5 +411,18 @@ fn each_kind_that_is_watched_is_a_right_of_the_manifests_and_of_the_chart() {
         ] {
             assert!(!words.contains(&forbidden), "{forbidden}");
         }
+    }
+}
+
+#[test]
+fn pods_are_a_right_of_their_own() {
+    let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    for file in ["kubernetes/pods.yaml", "helm/tollgate/templates/pods.yaml"] {
+        let rights = std::fs::read_to_string(deploy.join(file)).expect("it is deployed");
+        assert!(rights.contains("resources: [pods]"), "{file}");
+        assert!(
+            !rights.contains("[create") && !rights.contains("patch"),
+            "{file}"
+        );
     }
 }

@@ -13,7 +13,6 @@ use http::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::object::Object;
 use crate::query::Query;
 use crate::shared::Shared;
 use crate::store::Change;
@@ -211,8 +210,8 @@ async fn list_version(
             return Err(Ended::Fault(Fault::Garbage("a list has no items")));
         };
         let items = items.into_iter();
-        let objects: Vec<Object> = items
-            .filter_map(|item| Object::of(query.kind, version, item))
+        let objects: Vec<_> = items
+            .filter_map(|item| query.object(version, item))
             .collect();
         there.extend(objects.iter().map(|object| object.key.clone()));
         shared.change(|store| store.page(query, objects));
@@ -264,7 +263,7 @@ async fn watch(query: &Query, place: &mut Place, shared: &Shared, wait: &mut Dur
             version.clone_into(&mut place.resource_version);
         }
         let object = match kind {
-            "ADDED" | "MODIFIED" | "DELETED" => Object::of(query.kind, place.version, object),
+            "ADDED" | "MODIFIED" | "DELETED" => query.object(place.version, object),
             // A bookmark says how far it is.
             _ => None,
         };

@@ -7,6 +7,7 @@
 //! Not here: connections and timeouts (`proxy`).
 
 mod cooldown;
+mod split;
 mod wait;
 
 use std::time::Duration;
@@ -600,13 +601,18 @@ impl Attempts {
         self.tried.get(..self.made).unwrap_or_default()
     }
 
-    /// Whether there is nowhere to go: no backend of the route has an address.
+    /// Whether there is nowhere to go: no backend of the route has an address, or the one that was drawn has none.
     #[cold]
     pub(crate) fn are_closed(&self, s: &Snapshot) -> bool {
         let route = s.route(self.route);
+        let is_split = route.is_some_and(|route| !route.weights.is_empty());
         let backends = route.into_iter().flat_map(|route| &route.backends);
-        let mut backends = backends.filter_map(|b| s.backend(*b));
-        backends.all(|backend| backend.endpoints.is_empty())
+        let backends = backends.enumerate();
+        let mut backends = backends
+            .filter(|(place, _)| !(is_split && self.is_passed_over(*place)))
+            .filter_map(|(_, b)| s.backend(*b))
+            .peekable();
+        backends.peek().is_some() && backends.all(|backend| backend.endpoints.is_empty())
     }
 
     /// Tries made so far.

@@ -51,7 +51,7 @@ pub use self::request::{AttemptRequest, Filtering, Passed};
 use self::response::{Disconnected, Metering};
 pub use self::response::{Look, REFUSAL_BYTES, names_credential, names_usage};
 pub use self::timing::Timing;
-pub use self::verdict::{Answer, Ask, Lost, Plan, Question, Relay, Verdict};
+pub use self::verdict::{Amended, Answer, Ask, Lost, Plan, Question, Relay, Verdict};
 use crate::attempt::{Attempts, Failure, Sent};
 use crate::caller::MAX_OWN_LIMITS;
 use crate::clock::Mono;

@@ -45,6 +45,7 @@ pub enum Picked {
 
 /// Waits for the endpoint that served a call. Dropped, none did.
 pub trait Served: fmt::Debug + Send {
-    /// It was this one, whose answer begins so.
-    fn tell(self: Box<Self>, endpoint: &str, head: &ResponseHead);
+    /// It was this one, whose answer begins so. Gives the header fields that are added to that answer, where somebody says some: they come
+    /// within a second, if with nothing.
+    fn tell(self: Box<Self>, endpoint: &str, head: &ResponseHead) -> Option<Later<Vec<Field>>>;
 }

@@ -92,7 +92,7 @@ pub struct Snapshot {
     pub plain: plain::Table,
     /// Servers of tools, where there are any.
     pub mcp: Option<Box<Mcp>>,
-    /// Some backend has a [`Backend::balancer`] or a [`Backend::picker`].
+    /// Some backend has a [`Backend::balancer`] or a [`Backend::picker`], or some route has [`Route::weights`].
     pub is_balanced: bool,
 }
 
@@ -163,6 +163,8 @@ pub struct Route {
     pub models: Vec<ModelPattern>,
     /// Backends in order of preference; at least one.
     pub backends: Vec<BackendId>,
+    /// One for each backend, where each call goes to one of them alone, drawn by these; else empty ([`Snapshot::is_balanced`]).
+    pub weights: Vec<u32>,
     /// The model sent upstream in place of the client's.
     pub model: Option<Arc<str>>,
     /// The most tokens that one answer can have, held for a call without a cap of its own.

@@ -5,6 +5,7 @@
 //! Not here: what is decided (`policy::exchange`), how either side frames its bytes (`downstream`, `upstream`).
 
 mod active;
+mod amend;
 mod ask;
 mod attempt;
 mod beside;
@@ -77,6 +78,11 @@ pub(crate) async fn serve<D: Downstream>(
                     active.count(std::mem::take(&mut body));
                 }
                 verdict
+            }
+            // Boxed: rare, and its state would make every exchange larger.
+            Verdict::Amend(amended) => {
+                let response = response.as_mut();
+                Box::pin(amend::wait(&mut active, *amended, response, client)).await
             }
             Verdict::Relay(relay) => match &mut response {
                 Some(response) => relay::run(&mut active, relay, response, client, deadline).await,

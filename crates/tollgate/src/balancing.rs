@@ -55,9 +55,13 @@ fn picker(
 ) -> Result<Option<Arc<dyn Picker>>, String> {
     let url = Url::parse(&written.url).map_err(|fault| fault.to_string())?;
     let settings = PickerSettings {
-        tls: trusting(written.ca_pem.as_deref())?,
+        tls: match written.is_anyone {
+            true => Tls::anyone().map_err(|fault| fault.to_string())?,
+            false => trusting(written.ca_pem.as_deref())?,
+        },
         within: written.timeout,
         fails_open: written.fails_open,
+        adds_fields: written.adds_fields,
         url,
     };
     let Some(services) = moment.services() else {

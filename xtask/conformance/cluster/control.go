@@ -32,6 +32,7 @@ const (
 type controlPlane struct {
 	processes  []*process
 	kubeconfig string
+	port       int
 	client     *kubernetes.Clientset
 	dynamic    dynamic.Interface
 }
@@ -43,7 +44,7 @@ func startControlPlane(context context.Context, place places) (*controlPlane, er
 	}
 	work := place.work
 	in := func(name string) string { return filepath.Join(work, name) }
-	control := &controlPlane{kubeconfig: in("kubeconfig")}
+	control := &controlPlane{kubeconfig: in("kubeconfig"), port: ports[2]}
 	etcdAddress := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	server := fmt.Sprintf("https://127.0.0.1:%d", ports[2])
 	if err := writeKeys(in("sa.key"), in("sa.pub")); err != nil {
@@ -76,8 +77,12 @@ func startControlPlane(context context.Context, place places) (*controlPlane, er
 	if err != nil {
 		return control, err
 	}
-	if err := os.WriteFile(control.kubeconfig, []byte(kubeconfig(server, filepath.Join(in("certificates"), "apiserver.crt"))), 0o600); err != nil {
-		return control, err
+	authority := filepath.Join(in("certificates"), "apiserver.crt")
+	ofPods := fmt.Sprintf("https://%s:%d", bridgeAddress(), ports[2])
+	for file, address := range map[string]string{control.kubeconfig: server, podsKubeconfig(work): ofPods} {
+		if err := os.WriteFile(file, []byte(kubeconfig(address, authority)), 0o600); err != nil {
+			return control, err
+		}
 	}
 	config := &rest.Config{Host: server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: roots}, QPS: 200, Burst: 400}
 	if control.client, err = kubernetes.NewForConfig(config); err != nil {
@@ -112,7 +117,7 @@ func (c *controlPlane) stop() {
 	}
 }
 
-// Installs the kinds of a directory, and the class of Gateways.
+// Installs the kinds of a directory.
 func (c *controlPlane) install(context context.Context, directory string) error {
 	files, err := filepath.Glob(filepath.Join(directory, "*.yaml"))
 	if err != nil {
@@ -135,6 +140,11 @@ func (c *controlPlane) install(context context.Context, directory string) error 
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
+	return nil
+}
+
+// Adds the class of Gateways, as soon as the kind is served.
+func (c *controlPlane) addClass(context context.Context) error {
 	class := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
 		"metadata": map[string]any{"name": className},
@@ -157,7 +167,7 @@ func kubeconfig(server, roots string) string {
 kind: Config
 current-context: lane
 contexts: [ { name: lane, context: { cluster: lane, user: admin, namespace: default } } ]
-clusters: [ { name: lane, cluster: { server: "%s", certificate-authority: "%s" } } ]
+clusters: [ { name: lane, cluster: { server: "%s", tls-server-name: "127.0.0.1", certificate-authority: "%s" } } ]
 users: [ { name: admin, user: { token: %s } } ]
 `, server, roots, token)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,6 +93,9 @@ func (g *gates) take(gateways []unstructured.Unstructured) {
 			continue
 		}
 		g.running[uid] = gate
+		if err := g.addPod(&gateway); err != nil {
+			fmt.Fprintf(os.Stderr, "the Pod of the gate of %s: %v\n", gateway.GetName(), err)
+		}
 	}
 	for uid, gate := range g.running {
 		if !there[uid] {
@@ -114,4 +119,22 @@ func (g *gates) run(gateway string) (*process, error) {
 	return start(g.place.work, name, nil, g.place.gate, "run", "-c", own, "--kubernetes",
 		"--kubeconfig", g.control.kubeconfig, "--gateway", gateway, "--lease", "default/"+name,
 		"--bind", address, "--address", address, "--zone", zone)
+}
+
+// Pods with this label are gates, which run beside the cluster.
+const gateLabel = "tollgate.test/gate"
+
+// Adds the Pod that a gate is where it is installed: the suites wait for those of a Gateway's namespace. It goes with the Gateway.
+func (g *gates) addPod(gateway *unstructured.Unstructured) error {
+	owner := metav1.OwnerReference{APIVersion: gateway.GetAPIVersion(), Kind: gateway.GetKind(), Name: gateway.GetName(), UID: gateway.GetUID()}
+	name := "gate-" + gateway.GetName()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{gateLabel: gateway.GetName()}, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec:       corev1.PodSpec{NodeName: nodeName, Containers: []corev1.Container{{Name: "gate", Image: "tollgate"}}},
+	}
+	_, err := g.control.client.CoreV1().Pods(gateway.GetNamespace()).Create(context.Background(), pod, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }

@@ -38,8 +38,18 @@ type kubelet struct {
 type pod struct {
 	namespace string
 	address   string
-	process   *process
+	processes []*process
 	isReady   bool
+}
+
+// The address of this machine in the network that it shares with pods.
+func bridgeAddress() string {
+	return strings.Split(hostAddress, "/")[0]
+}
+
+// By which a pod's program reaches the API server.
+func podsKubeconfig(work string) string {
+	return filepath.Join(work, "kubeconfig-of-pods")
 }
 
 func startKubelet(parent context.Context, control *controlPlane, place places) (*kubelet, error) {
@@ -56,7 +66,10 @@ func startKubelet(parent context.Context, control *controlPlane, place places) (
 		if err := ip("link", "set", bridge, "up"); err != nil {
 			return err
 		}
-		logs, err := startLogs(place.work, strings.Split(hostAddress, "/")[0])
+		if err := forward(context, bridgeAddress(), control.port); err != nil {
+			return err
+		}
+		logs, err := startLogs(place.work, bridgeAddress())
 		if err != nil {
 			return err
 		}
@@ -66,7 +79,7 @@ func startKubelet(parent context.Context, control *controlPlane, place places) (
 		if err != nil {
 			return err
 		}
-		made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: strings.Split(hostAddress, "/")[0]}}
+		made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: bridgeAddress()}}
 		made.Status.DaemonEndpoints.KubeletEndpoint.Port = logs.port()
 		_, err = control.client.CoreV1().Nodes().UpdateStatus(context, made, metav1.UpdateOptions{})
 		return err
@@ -129,6 +142,11 @@ func (k *kubelet) bring(context context.Context, item *corev1.Pod) error {
 	case item.DeletionTimestamp != nil:
 		now := int64(0)
 		return pods.Delete(context, item.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	case item.Labels[gateLabel] != "":
+		if item.Status.Phase == corev1.PodRunning {
+			return nil
+		}
+		return k.isReady(context, item, bridgeAddress())
 	case item.Spec.NodeName == "":
 		binding := &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: item.Name, Namespace: item.Namespace},
@@ -147,25 +165,36 @@ func (k *kubelet) bring(context context.Context, item *corev1.Pod) error {
 		}
 		return err
 	case !known.isReady:
-		connection, err := net.DialTimeout("tcp", net.JoinHostPort(known.address, "3000"), lookEvery)
-		if err != nil {
-			return nil
+		for _, container := range item.Spec.Containers {
+			port := "3000"
+			if len(container.Ports) > 0 {
+				port = fmt.Sprint(container.Ports[0].ContainerPort)
+			}
+			connection, err := net.DialTimeout("tcp", net.JoinHostPort(known.address, port), lookEvery)
+			if err != nil {
+				return nil
+			}
+			connection.Close()
 		}
-		connection.Close()
 		known.isReady = true
 		fallthrough
 	case item.Status.Phase != corev1.PodRunning:
-		now := metav1.Now()
-		is := func(kind corev1.PodConditionType) corev1.PodCondition {
-			return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now}
-		}
-		item.Status.Phase = corev1.PodRunning
-		item.Status.PodIP, item.Status.PodIPs = known.address, []corev1.PodIP{{IP: known.address}}
-		item.Status.Conditions = []corev1.PodCondition{is(corev1.PodInitialized), is(corev1.PodReady), is(corev1.ContainersReady), is(corev1.PodScheduled)}
-		_, err := pods.UpdateStatus(context, item, metav1.UpdateOptions{})
-		return err
+		return k.isReady(context, item, known.address)
 	}
 	return nil
+}
+
+// Says that a pod is ready, and where it is.
+func (k *kubelet) isReady(context context.Context, item *corev1.Pod, address string) error {
+	now := metav1.Now()
+	is := func(kind corev1.PodConditionType) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now}
+	}
+	item.Status.Phase = corev1.PodRunning
+	item.Status.PodIP, item.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+	item.Status.Conditions = []corev1.PodCondition{is(corev1.PodInitialized), is(corev1.PodReady), is(corev1.ContainersReady), is(corev1.PodScheduled)}
+	_, err := k.control.client.CoreV1().Pods(item.Namespace).UpdateStatus(context, item, metav1.UpdateOptions{})
+	return err
 }
 
 // What a pod's Secrets hold, by the paths at which its container has them; none where one is not there.
@@ -239,25 +268,38 @@ func (k *kubelet) run(item *corev1.Pod, files map[string][]byte) (*pod, error) {
 			return made, err
 		}
 	}
-	var environment []string
-	for _, variable := range item.Spec.Containers[0].Env {
-		value := variable.Value
-		if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
-			value = map[string]string{"metadata.name": item.Name, "metadata.namespace": item.Namespace}[from.FieldRef.FieldPath]
+	for at, container := range item.Spec.Containers {
+		environment := []string{"KUBECONFIG=" + podsKubeconfig(k.place.work)}
+		for _, variable := range container.Env {
+			value := variable.Value
+			if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
+				facts := map[string]string{"metadata.name": item.Name, "metadata.namespace": item.Namespace, "status.podIP": made.address}
+				value = facts[from.FieldRef.FieldPath]
+			}
+			for path := range files {
+				// It has the machine's files before it, and its own elsewhere.
+				value = strings.ReplaceAll(value, path, filepath.Join(root, path))
+			}
+			environment = append(environment, variable.Name+"="+value)
 		}
-		for path := range files {
-			// It has the machine's files before it, and its own elsewhere.
-			value = strings.ReplaceAll(value, path, filepath.Join(root, path))
+		name := "pod-" + item.Namespace + "-" + item.Name
+		if at > 0 {
+			name += "-" + container.Name
 		}
-		environment = append(environment, variable.Name+"="+value)
+		words := append([]string{"netns", "exec", made.namespace, k.place.program(container.Image)}, container.Args...)
+		process, err := start(k.place.work, name, environment, "ip", words...)
+		if err != nil {
+			return made, err
+		}
+		made.processes = append(made.processes, process)
 	}
-	var err error
-	made.process, err = start(k.place.work, "pod-"+item.Namespace+"-"+item.Name, environment, "ip", "netns", "exec", made.namespace, k.place.echo)
-	return made, err
+	return made, nil
 }
 
 func (k *kubelet) remove(pod *pod) {
-	pod.process.end(5 * time.Second)
+	for _, process := range pod.processes {
+		process.end(5 * time.Second)
+	}
 	_ = ip("netns", "del", pod.namespace)
 }
 

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -23,7 +24,18 @@ func main() {
 	flag.StringVar(&place.gate, "gate", "", "the gate's program")
 	flag.StringVar(&place.echo, "echo", "", "echo-basic's program")
 	flag.StringVar(&place.suite, "suite", "", "the suite's program")
-	flag.StringVar(&place.kinds, "crds", "", "directory of the Gateway API's CustomResourceDefinitions")
+	flag.Func("crds", "directory of CustomResourceDefinitions, the Gateway API's among them; may be said again", func(directory string) error {
+		place.kinds = append(place.kinds, directory)
+		return nil
+	})
+	flag.Func("program", "WORD=PATH: containers whose image has the word in it are that program; all others are echo-basic", func(said string) error {
+		word, path, isPair := strings.Cut(said, "=")
+		if !isPair || word == "" {
+			return errors.New("it is not WORD=PATH")
+		}
+		place.programs = append(place.programs, program{word, path})
+		return nil
+	})
 	flag.StringVar(&place.work, "work", "", "directory for logs and data; emptied first")
 	flag.Parse()
 	context, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -39,7 +51,23 @@ func main() {
 	}
 }
 
-type places struct{ servers, gate, echo, suite, kinds, work string }
+type places struct {
+	servers, gate, echo, suite, work string
+	kinds                            []string
+	programs                         []program
+}
+
+// What containers of an image are, by a word of its name.
+type program struct{ word, path string }
+
+func (p places) program(image string) string {
+	for _, program := range p.programs {
+		if strings.Contains(image, program.word) {
+			return program.path
+		}
+	}
+	return p.echo
+}
 
 // Starts everything, runs the suite with these arguments, and takes all away again.
 func run(context context.Context, place places, arguments []string) error {
@@ -54,8 +82,13 @@ func run(context context.Context, place places, arguments []string) error {
 		return fmt.Errorf("the control plane: %w", err)
 	}
 	defer control.stop()
-	if err := control.install(context, place.kinds); err != nil {
-		return fmt.Errorf("the kinds: %w", err)
+	for _, directory := range place.kinds {
+		if err := control.install(context, directory); err != nil {
+			return fmt.Errorf("the kinds: %w", err)
+		}
+	}
+	if err := control.addClass(context); err != nil {
+		return fmt.Errorf("the class: %w", err)
 	}
 	kubelet, err := startKubelet(context, control, place)
 	if err != nil {

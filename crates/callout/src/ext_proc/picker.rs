@@ -1,8 +1,8 @@
 //! An endpoint picker of the Gateway API Inference Extension (its protocol 1.0), asked over `ext_proc`.
 //!
 //! It is sent the head and the body of a request as they came, and answers with addresses, in a header or in metadata; when the answer to
-//! the request begins, it is told which address served. The rest of the stream is its own: changes to the request's other headers or to its body
-//! are not made.
+//! the request begins, it is told which address served, and may say fields of that answer. The rest of the stream is its own: changes to the
+//! request's other headers or to bodies are not made.
 //! Invariant: an address is `ip:port`; what is none is passed over, and without any there is no pick. A stream that waits for an answer is
 //! ended when nobody serves the call.
 //! Not here: which addresses are of the pool, and what follows (`policy`).
@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::caller::Later;
-use policy::picker::{Picked, PickedCall, Picker, Served};
+use policy::picker::{Field, Picked, PickedCall, Picker, Served};
 use policy::wire::head::ResponseHead;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::added;
 use super::messages::{
     HeaderMap, HeaderValue, HttpBody, HttpHeaders, Kind, Metadata, ProcessingRequest,
     ProcessingResponse, ProtocolConfiguration, Said, Step, Struct, Value,
@@ -55,6 +56,8 @@ pub struct PickerSettings {
     pub within: Duration,
     /// Whether a call goes on by the gate's own choice where it does not answer.
     pub fails_open: bool,
+    /// Whether header fields that it adds to answers go to clients.
+    pub adds_fields: bool,
 }
 
 /// The way to one endpoint picker.
@@ -65,6 +68,7 @@ pub struct EndpointPicker {
     questions: Arc<Questions>,
     within: Duration,
     fails_open: bool,
+    adds_fields: bool,
 }
 
 impl fmt::Debug for EndpointPicker {
@@ -100,6 +104,7 @@ impl EndpointPicker {
             questions,
             within: settings.within,
             fails_open: settings.fails_open,
+            adds_fields: settings.adds_fields,
         }
     }
 }
@@ -107,13 +112,14 @@ impl EndpointPicker {
 impl Picker for EndpointPicker {
     fn pick(&self, call: PickedCall) -> Later<Picked> {
         let (processor, questions) = (Arc::clone(&self.processor), Arc::clone(&self.questions));
+        let adds_fields = self.adds_fields;
         let asked = self.handle.ask(self.within, async move {
-            let picked = ask(&processor, &call).await;
+            let picked = ask(&processor, &call, adds_fields).await;
             // One that was kept may have gone unnoticed.
             match picked {
                 Err((Fault::Broken(_), true)) => {
                     processor.forget();
-                    ask(&processor, &call).await
+                    ask(&processor, &call, adds_fields).await
                 }
                 picked => picked,
             }
@@ -132,7 +138,11 @@ impl Picker for EndpointPicker {
 }
 
 /// Asks once; of a fault it is told whether the connection was kept.
-async fn ask(processor: &Processor, call: &PickedCall) -> Result<Picked, (Fault, bool)> {
+async fn ask(
+    processor: &Processor,
+    call: &PickedCall,
+    adds_fields: bool,
+) -> Result<Picked, (Fault, bool)> {
     let (mut stream, was_kept) = processor.open().await.map_err(|fault| (fault, false))?;
     let sending = stream.sending().map_err(|fault| (fault, was_kept))?;
     // What cannot be sent any more is told by the answer.
@@ -150,7 +160,10 @@ async fn ask(processor: &Processor, call: &PickedCall) -> Result<Picked, (Fault,
     };
     let (tell, told) = oneshot::channel();
     tokio::spawn(await_end(stream, sending, told));
-    Ok(Picked::Endpoints(answer, Box::new(Waiting(tell))))
+    Ok(Picked::Endpoints(
+        answer,
+        Box::new(Waiting { tell, adds_fields }),
+    ))
 }
 
 /// What a picker says.
@@ -253,11 +266,16 @@ fn list(response: &ProcessingResponse) -> Option<String> {
 }
 
 /// Told which endpoint served, and how its answer begins.
-struct Waiting(oneshot::Sender<Report>);
+struct Waiting {
+    tell: oneshot::Sender<Report>,
+    adds_fields: bool,
+}
 
 struct Report {
     endpoint: String,
     headers: Vec<HeaderValue>,
+    /// Told what is added to the answer, where somebody waits for that.
+    added: Option<oneshot::Sender<Vec<Field>>>,
 }
 
 impl fmt::Debug for Waiting {
@@ -267,17 +285,27 @@ impl fmt::Debug for Waiting {
 }
 
 impl Served for Waiting {
-    fn tell(self: Box<Self>, endpoint: &str, head: &ResponseHead) {
+    fn tell(self: Box<Self>, endpoint: &str, head: &ResponseHead) -> Option<Later<Vec<Field>>> {
         let status = header(b":status", head.status.to_string().as_bytes());
         let fields = head.fields.iter();
         let fields = fields.filter(|field| field.name != b"set-cookie");
         let fields = fields.map(|field| header(field.name, field.value));
+        let (added, waits) = match self.adds_fields {
+            true => {
+                let (added, waits) = oneshot::channel();
+                (Some(added), Some(waits))
+            }
+            false => (None, None),
+        };
         let report = Report {
             endpoint: endpoint.to_owned(),
             headers: std::iter::once(status).chain(fields).collect(),
+            added,
         };
         // The thread that asks has ended, perhaps.
-        let _gone = self.0.send(report);
+        let _gone = self.tell.send(report);
+        let waits = waits?;
+        Some(Box::pin(async { waits.await.unwrap_or_default() }))
     }
 }
 
@@ -305,13 +333,21 @@ async fn await_end(mut stream: Stream, sending: Sending, told: oneshot::Receiver
         }),
         protocol_config: None,
     };
+    let mut added = report.added;
     let end = async {
         if sending.send(&request).await.is_err() {
             return;
         }
         drop(sending);
         stream.end();
-        while let Ok(Some(_)) = stream.next().await {}
+        while let Ok(Some(response)) = stream.next().await {
+            if let Some(Said::ResponseHeaders(said)) = &response.said
+                && let Some(added) = added.take()
+            {
+                // Its client has left, perhaps.
+                let _gone = added.send(added::fields(said));
+            }
+        }
     };
     let _slow = timeout(END_WITHIN, end).await;
 }

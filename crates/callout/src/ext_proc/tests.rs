@@ -57,6 +57,14 @@ struct Rig {
 }
 
 fn rig(acting: impl Fn(&ProcessingRequest) -> Does + Send + Sync + 'static) -> Rig {
+    rig_where(false, acting)
+}
+
+/// One whose fields go to clients, or do not.
+fn rig_where(
+    adds_fields: bool,
+    acting: impl Fn(&ProcessingRequest) -> Does + Send + Sync + 'static,
+) -> Rig {
     let acting: Arc<Acting> = Arc::new(acting);
     let (tell, told) = unbounded_channel();
     let connections = Arc::new(AtomicUsize::new(0));
@@ -72,6 +80,7 @@ fn rig(acting: impl Fn(&ProcessingRequest) -> Does + Send + Sync + 'static) -> R
         tls: tls(),
         within: Duration::from_millis(500),
         fails_open: false,
+        adds_fields,
         url,
     };
     let dialer = Dialer {
@@ -168,23 +177,29 @@ async fn process(
 
 /// A pick in a header, as pickers answer once they have the whole body.
 fn in_header(list: &str) -> ProcessingResponse {
-    let field = Field {
-        key: "x-gateway-destination-endpoint".to_owned(),
-        value: String::new(),
-        raw_value: list.as_bytes().to_vec(),
-    };
-    let set = HeaderMutation {
-        set_headers: vec![HeaderValueOption {
-            header: Some(field),
-        }],
-    };
     ProcessingResponse {
-        said: Some(Said::RequestHeaders(HeadersResponse {
-            response: Some(CommonResponse {
-                header_mutation: Some(set),
-            }),
-        })),
+        said: Some(Said::RequestHeaders(setting(&[(
+            "x-gateway-destination-endpoint",
+            list,
+        )]))),
         dynamic_metadata: None,
+    }
+}
+
+/// An answer that sets these headers.
+fn setting(fields: &[(&str, &str)]) -> HeadersResponse {
+    let option = |(name, value): &(&str, &str)| HeaderValueOption {
+        header: Some(Field {
+            key: (*name).to_owned(),
+            value: String::new(),
+            raw_value: value.as_bytes().to_vec(),
+        }),
+    };
+    let set_headers = fields.iter().map(option).collect();
+    HeadersResponse {
+        response: Some(CommonResponse {
+            header_mutation: Some(HeaderMutation { set_headers }),
+        }),
     }
 }
 
@@ -302,7 +317,8 @@ async fn the_whole_request_is_shown_and_who_served_is_told() {
     };
     let pushed = head.fields.push(b"content-type", b"text/plain");
     pushed.expect("a field");
-    served.tell("10.0.0.3:8000", &head);
+    let added = served.tell("10.0.0.3:8000", &head);
+    assert!(added.is_none(), "nobody waits for it");
     let answer = heard(&mut rig.told).await;
     let served = answer.metadata_context.as_ref().and_then(|of| {
         let of = of.filter_metadata.get("envoy.lb")?;
@@ -323,6 +339,66 @@ async fn the_whole_request_is_shown_and_who_served_is_told() {
         [(":status", &b"200"[..]), ("content-type", b"text/plain")]
     );
     assert_eq!(rig.told.recv().await, Some(None), "the stream is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_picker_says_of_an_answer_is_given_where_it_is_wanted() {
+    let long = "x".repeat(2000);
+    let fields = [
+        ("X-Served-By", "10.0.0.3:8000"),
+        ("content-length", "7"),
+        (":status", "500"),
+        ("x-gateway-destination-endpoint-served", "no"),
+        ("x-long", &long),
+        ("x-debug", "yes"),
+    ];
+    let said = ProcessingResponse {
+        said: Some(Said::ResponseHeaders(setting(&fields))),
+        dynamic_metadata: None,
+    };
+    let rig = rig_where(true, move |request| match &request.step {
+        Some(Step::ResponseHeaders(_)) => Does::Say(vec![said.clone()]),
+        _ if is_whole(request) => Does::Say(vec![in_header("10.0.0.3:8000")]),
+        _ => Does::Say(Vec::new()),
+    });
+    let Picked::Endpoints(_, served) = rig.picker.pick(call(b"")).await else {
+        panic!("no pick");
+    };
+    let head = ResponseHead {
+        status: 200,
+        ..ResponseHead::default()
+    };
+    let added = served
+        .tell("10.0.0.3:8000", &head)
+        .expect("it is waited for")
+        .await;
+    let added: Vec<_> = added
+        .iter()
+        .map(|(name, value)| {
+            (
+                String::from_utf8_lossy(name),
+                String::from_utf8_lossy(value),
+            )
+        })
+        .collect();
+    let said = |name: &'static str, value: &'static str| (name.into(), value.into());
+    assert_eq!(
+        added,
+        [said("x-served-by", "10.0.0.3:8000"), said("x-debug", "yes")]
+    );
+    // One that says nothing of answers keeps them for its second and no longer.
+    let rig = rig_where(true, |request| match &request.step {
+        Some(Step::ResponseHeaders(_)) => Does::Say(Vec::new()),
+        _ => Does::Say(vec![in_header("10.0.0.3:8000")]),
+    });
+    let Picked::Endpoints(_, served) = rig.picker.pick(call(b"")).await else {
+        panic!("no pick");
+    };
+    let added = served
+        .tell("10.0.0.3:8000", &head)
+        .expect("it is waited for")
+        .await;
+    assert!(added.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,8 @@ use crate::decode::At;
 use crate::host::{EndpointPicker, EngineMetrics};
 use crate::scalar::Name;
 use crate::schema::Backend;
-use crate::schema::balancing::{Balancing, BalancingAt};
+use crate::schema::balancing::{self as schema, Balancing, BalancingAt};
+use crate::target::Target;
 
 /// How often an engine is asked at most, and at least.
 const EVERY_MIN: Duration = Duration::from_millis(10);
@@ -71,6 +72,8 @@ impl super::Lowering<'_> {
                 timeout: self.within(&picker.timeout, PICK_WITHIN),
                 fails_open: picker.on_failure.value().is_some_and(|is| is.0),
                 ca_pem: self.roots_of(&picker.ca),
+                is_anyone: self.is_anyone(picker, at),
+                adds_fields: picker.response_headers.value().is_some_and(|is| is.0),
             })
         });
         Balanced {
@@ -78,6 +81,18 @@ impl super::Lowering<'_> {
             metrics,
             picker,
         }
+    }
+
+    /// Whether a picker's certificate is not looked at.
+    fn is_anyone(&mut self, picker: &schema::EndpointPicker, at: &At<Target>) -> bool {
+        let Some(trust) = picker.trust.get() else {
+            return false;
+        };
+        if !picker.ca.is_absent() || !at.value.tls {
+            let says = "is said beside `ca`, or of an address without TLS";
+            self.fault(&trust.place, says, "leave one of them out");
+        }
+        true
     }
 
     /// Whom a picker can name: it knows addresses, and no names.

@@ -316,6 +316,7 @@ impl super::Lowering<'_> {
                 return_headers: Vec::new(),
                 filters: Vec::new(),
                 hold_back_bytes: 0,
+                weights: Vec::new(),
                 actions: None,
             });
             routes.push(McpRoute {

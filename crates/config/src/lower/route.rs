@@ -26,6 +26,9 @@ struct Taken {
     plain: HashSet<String>,
 }
 
+/// Backends of a route that has weights, at most.
+const BACKENDS_SPLIT_MAX: usize = 64;
+
 /// What a route takes.
 struct Takes<'r> {
     /// Models; `None` where that is not known for faults.
@@ -112,6 +115,7 @@ impl super::Lowering<'_> {
                 name,
                 is_plain,
                 models: models.iter().map(lowered).collect(),
+                weights: self.weights(route, place, targets.len()),
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
                 output_max: route.output_max.get().map(|at| at.value.0),
@@ -132,6 +136,10 @@ impl super::Lowering<'_> {
                 actions,
             });
         }
+        snapshot.is_balanced |= snapshot
+            .routes
+            .iter()
+            .any(|route| !route.weights.is_empty());
         snapshot.plain = Table::new(plain);
         // A backend that a faulty route means would be said to be unused.
         let is_sound = |route: &Option<Route>| {
@@ -258,6 +266,21 @@ impl super::Lowering<'_> {
             targets.extend(known.get(name));
         }
         targets
+    }
+
+    /// By which weights a route's backends are drawn; none where they are in order.
+    fn weights(&mut self, route: &Route, place: &Place, backends: usize) -> Vec<u32> {
+        let place = place.below("weights");
+        let all: Vec<u32> = route.weights.items().iter().map(|at| at.value.0).collect();
+        if all.is_empty() || backends == 0 {
+            return Vec::new();
+        }
+        if all.len() != backends || backends > BACKENDS_SPLIT_MAX {
+            let says = format!("are {}, and the route has {backends} backends", all.len());
+            let hint = "write one for each backend, 64 at most, in the same order";
+            self.fault(&place, says, hint);
+        }
+        all
     }
 
     /// What a route matches; empty for everything, `None` where that is not known for faults.

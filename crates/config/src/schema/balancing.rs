@@ -6,7 +6,7 @@ use policy::balancing::By;
 use serde_json::{Value as Json, json};
 
 use crate::decode::{At, Problem, ShortOrFull, Written, record};
-use crate::scalar::{Brief, FailsOpen, File, Span, words};
+use crate::scalar::{Brief, FailsOpen, File, Flag, Span, Trust, words};
 use crate::target::Target;
 
 /// The policy alone, or with more.
@@ -48,6 +48,10 @@ record! {
         optional on_failure: At<FailsOpen>,
         /// PEM file with the roots to trust there, in place of the system's.
         optional ca: At<File>,
+        /// anyone: its certificate is not checked, as of pickers that make one of their own when they start.
+        optional trust: At<Trust>,
+        /// Header fields x-… that it says of an answer go to the client, and each answer waits for them, a second at most. Default false.
+        optional response_headers: At<Flag>,
     }
 }
 

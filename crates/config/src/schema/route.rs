@@ -22,6 +22,8 @@ record! {
         optional r#match: Match,
         /// Where they go; of several, the next is tried when one fails.
         required backend: OneOrMany<Name>,
+        /// One for each of several backends, in place of an order: each call goes to one of them alone, drawn by these.
+        optional weights: OneOrMany<Count<1000000>>,
         /// The model sent upstream in place of the client's.
         optional model: At<Model>,
         /// Rates, each counted for each workload apart, or for each key or user of it.

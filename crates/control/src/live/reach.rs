@@ -236,7 +236,7 @@ impl Reach {
             "Gateway" | "GatewayClass" => false,
             "AIGatewayRoute" | "HTTPRoute" => entry.parents.contains(&self.gateway),
             // They are watched because something of ours names them, and what allows is not for itself.
-            "Secret" | "ConfigMap" | "ReferenceGrant" | "Service" | "EndpointSlice"
+            "Secret" | "ConfigMap" | "ReferenceGrant" | "Service" | "EndpointSlice" | "Pod"
             | "Namespace" => true,
             _ if self.names(kind, namespace, name) => true,
             _ => {

@@ -51,6 +51,8 @@ pub(super) enum Form {
     Parents,
     /// Entries for each Gateway under `ancestors`.
     Ancestors,
+    /// Entries for each Gateway under `parents`, of what no reference of its own attaches.
+    Pool,
     Conditions,
     None,
 }
@@ -60,6 +62,7 @@ pub(super) fn form(kind: &str) -> Form {
         "GatewayClass" => Form::Class,
         "Gateway" => Form::Gateway,
         "HTTPRoute" => Form::Parents,
+        "InferencePool" => Form::Pool,
         "BackendTLSPolicy" | "BackendTrafficPolicy" | "ClientTrafficPolicy" | "SecurityPolicy" => {
             Form::Ancestors
         }
@@ -127,8 +130,14 @@ pub fn status(verdict: &Verdict, object: &Value, gate: &Gate, now: &str) -> Opti
             put_entries(members, "parents", entries);
         }
         Form::Ancestors => {
-            let entries = stamp.ancestors(&before, verdict, gateway?, controller);
+            let names = ["ancestors", "ancestorRef"];
+            let entries = stamp.ancestors(names, &before, verdict, gateway?, controller);
             put_entries(members, "ancestors", entries);
+        }
+        Form::Pool => {
+            let names = ["parents", "parentRef"];
+            let entries = stamp.ancestors(names, &before, verdict, gateway?, controller);
+            put_entries(members, "parents", entries);
         }
     }
     (status != before).then_some(status)
@@ -245,9 +254,10 @@ impl Stamp<'_> {
         in_order(entries, all)
     }
 
-    /// Entries of a policy: those of others as they are, and one for the Gateway.
+    /// Entries of a policy or a pool: those of others as they are, and one for the Gateway.
     fn ancestors(
         &self,
+        [list, member]: [&str; 2],
         before: &Value,
         verdict: &Verdict,
         gateway: &Id,
@@ -255,11 +265,9 @@ impl Stamp<'_> {
     ) -> Vec<Value> {
         let home = verdict.id.namespace.as_str();
         let is_ours = |entry: &Value| {
-            entry["controllerName"] == controller && names(&entry["ancestorRef"], home, gateway)
+            entry["controllerName"] == controller && names(&entry[member], home, gateway)
         };
-        let all = before["ancestors"]
-            .as_array()
-            .map_or(&[][..], Vec::as_slice);
+        let all = before[list].as_array().map_or(&[][..], Vec::as_slice);
         let mut entries: Vec<Value> = all
             .iter()
             .filter(|entry| !is_ours(entry))
@@ -273,7 +281,7 @@ impl Stamp<'_> {
             "group": GATEWAY_API, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name,
         });
         let conditions = &verdict.conditions;
-        entries.push(self.entry("ancestorRef", reference, known, conditions, controller));
+        entries.push(self.entry(member, reference, known, conditions, controller));
         in_order(entries, all)
     }
 

@@ -792,6 +792,7 @@ fn each_kind_has_the_status_that_its_api_says() {
 }
 
 mod gateway_api;
+mod pools;
 
 #[test]
 fn where_more_is_faulty_than_is_looked_for_nothing_is_taken() {

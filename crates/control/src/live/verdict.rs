@@ -178,7 +178,7 @@ impl Report {
             match entry.id.kind.as_str() {
                 _ if at == of.gateway => {}
                 "GatewayClass" | "Secret" | "ConfigMap" | "ReferenceGrant" | "Service"
-                | "EndpointSlice" | "Namespace" => {}
+                | "EndpointSlice" | "Pod" | "Namespace" => {}
                 "AIGatewayRoute" | "HTTPRoute" => {
                     let verdict = self.judge_route(at, entry, of, &mut attached);
                     self.verdicts.push(verdict);
@@ -187,6 +187,7 @@ impl Report {
                     let refused = of.found.mode.refused.get(&key(&entry.id));
                     let conditions = match entry.id.kind.as_str() {
                         "BackendTLSPolicy" => of_trust(of.faults(at), refused, of.left_out(at)),
+                        "InferencePool" => of_pool(of.faults(at), refused, of.left_out(at)),
                         _ => of_other(of.faults(at), refused, of.left_out(at)),
                     };
                     self.say(entry, conditions);
@@ -457,6 +458,30 @@ fn of_other(faults: &[Told], refused: Option<&String>, left_out: String) -> Vec<
         }
     };
     vec![condition]
+}
+
+/// What is said of a pool. One whose picker is not there is accepted all the same, and gets no calls.
+fn of_pool(faults: &[Told], refused: Option<&String>, left_out: String) -> Vec<Condition> {
+    let is_of_picker = |(fault, broken): &&Told| {
+        broken.is_some() && fault.path.contains(" spec.endpointPickerRef")
+    };
+    let (of_picker, others): (Vec<&Told>, Vec<&Told>) = faults.iter().partition(is_of_picker);
+    let of = |told: &[&Told]| said(told.iter().map(|(fault, _)| fault));
+    let accepted = match (others.as_slice(), refused) {
+        ([], Some(why)) if of_picker.is_empty() => Condition::new(
+            "Accepted",
+            false,
+            "NotSupportedByParent",
+            format!("it {why}"),
+        ),
+        ([], _) => Condition::new("Accepted", true, "Accepted", left_out),
+        (others, _) => Condition::new("Accepted", false, "NotSupportedByParent", of(others)),
+    };
+    let resolved = match of_picker.as_slice() {
+        [] => Condition::good("ResolvedRefs", "ResolvedRefs"),
+        broken => Condition::new("ResolvedRefs", false, "InvalidExtensionRef", of(broken)),
+    };
+    vec![accepted, resolved]
 }
 
 /// What is said of a policy for the certificates of upstreams.

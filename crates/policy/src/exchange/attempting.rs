@@ -13,7 +13,7 @@ use wire::filter::{Chain, Filter};
 use wire::head::ResponseHead;
 
 use super::ending::Ending;
-use super::placing::Placing;
+use super::placing::{Placing, amended};
 use super::verdict::{Ask, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, Wanted, asked, may_ask_for_time};
@@ -44,10 +44,11 @@ impl Running<'_> {
 
     /// Another attempt, if there is an endpoint for one; `last` is how the one before failed.
     pub(super) fn next_attempt(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
-        if self.call.placing.is_some()
-            && let Some(asked) = self.ask_picker(last, env)
-        {
-            return asked;
+        if self.call.placing.is_some() {
+            self.split(env);
+            if let Some(asked) = self.ask_picker(last, env) {
+                return asked;
+            }
         }
         let attempts = &mut self.call.attempts;
         let may_reuse = !attempts.needs_new_connection();
@@ -201,7 +202,9 @@ impl Running<'_> {
             return self.attempt_again(Failure::Status(head.status), env);
         }
         if self.call.placing.is_some() {
-            self.served(head, env.snapshot);
+            let added = self.served(head, env.snapshot);
+            let verdict = self.answered(head, env);
+            return amended(verdict, added);
         }
         self.answered(head, env)
     }

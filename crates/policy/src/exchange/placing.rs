@@ -1,4 +1,4 @@
-//! Where a call is counted in, and who picks its endpoint, of those whose route has a balanced backend or one with a picker.
+//! Where a call is counted in, and who picks its endpoint, of those whose route has a balanced backend or one with a picker, or is split.
 //!
 //! Invariant: a call is counted in at one endpoint at most: that of its last attempt. The picker of a backend is asked once, before the
 //! first attempt there; that of the backend which answered is told which endpoint did.
@@ -11,10 +11,11 @@ use bytes::Bytes;
 use wire::head::{Known, KnownSet, RequestHead, ResponseHead};
 
 use super::attempting::quota_of;
-use super::verdict::{Ask, Question, Verdict};
+use super::verdict::{Amended, Ask, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::Failure;
 use crate::balancing::{Balancer, Choice, InFlight, Prompt, Why};
+use crate::caller::Later;
 use crate::credential;
 use crate::id::{BackendId, EndpointId, RouteId};
 use crate::operation::Operation;
@@ -39,6 +40,8 @@ pub(super) struct Placing {
     asked: Option<BackendId>,
     /// Told by whom the call is served; with the backend whose picker it is of.
     served: Option<(BackendId, Box<dyn Served>)>,
+    /// Its backend is to be drawn.
+    is_split: bool,
 }
 
 impl Placing {
@@ -50,11 +53,12 @@ impl Placing {
         (head, body): (&RequestHead, &[Bytes]),
         s: &Snapshot,
     ) -> Option<Box<Self>> {
-        let backends = &s.route(route)?.backends;
-        let backends = || backends.iter().filter_map(|id| s.backend(*id));
+        let route = s.route(route)?;
+        let backends = || route.backends.iter().filter_map(|id| s.backend(*id));
         let has_picker = backends().any(|backend| backend.picker.is_some());
         let is_balanced = |backend: &Backend| backend.balancer.is_some();
-        if !has_picker && !backends().any(is_balanced) {
+        let is_split = !route.weights.is_empty();
+        if !has_picker && !is_split && !backends().any(is_balanced) {
             return None;
         }
         let operation = record.operation?;
@@ -76,6 +80,7 @@ impl Placing {
             call,
             asked: None,
             served: None,
+            is_split,
         }))
     }
 
@@ -94,6 +99,17 @@ impl Placing {
 }
 
 impl Running<'_> {
+    /// Draws its backend before the first attempt, where its route is split.
+    #[cold]
+    pub(super) fn split(&mut self, env: &mut Env<'_>) {
+        let active = &mut *self.call;
+        let placing = active.placing.as_mut();
+        if placing.is_some_and(|placing| std::mem::take(&mut placing.is_split)) {
+            let upstreams = &mut env.shard.upstreams;
+            upstreams.split(&mut active.attempts, env.snapshot);
+        }
+    }
+
     /// It goes to this endpoint: it is counted in there, and nowhere else any more.
     #[cold]
     pub(super) fn place(&mut self, endpoint: EndpointId, env: &Env<'_>) {
@@ -210,22 +226,33 @@ impl Running<'_> {
         }
     }
 
-    /// Its last attempt is the one whose answer goes to the client.
+    /// Its last attempt is the one whose answer goes to the client. Gives what its picker adds to that.
     #[cold]
-    pub(super) fn served(&mut self, head: &ResponseHead, s: &Snapshot) {
+    pub(super) fn served(
+        &mut self,
+        head: &ResponseHead,
+        s: &Snapshot,
+    ) -> Option<Later<Vec<Field>>> {
         let endpoint = self.record.endpoint.and_then(|id| s.endpoint(id));
         let placing = self.call.placing.as_mut();
-        let served = placing.and_then(|placing| {
+        let (backend, served) = placing.and_then(|placing| {
             // No attempt follows: the host keeps the body no longer either.
             placing.call = None;
             placing.served.take()
-        });
-        if let (Some((backend, served)), Some(endpoint)) = (served, endpoint)
-            && endpoint.backend == backend
-            && let Some(address) = address_of(endpoint)
-        {
-            served.tell(&address.to_string(), head);
+        })?;
+        let endpoint = endpoint.filter(|endpoint| endpoint.backend == backend)?;
+        served.tell(&address_of(endpoint)?.to_string(), head)
+    }
+}
+
+/// An answer that waits for what a picker adds to it, where one does.
+#[cold]
+pub(super) fn amended(verdict: Verdict, fields: Option<Later<Vec<Field>>>) -> Verdict {
+    match (verdict, fields) {
+        (verdict @ (Verdict::Relay(_) | Verdict::Tunnel(_)), Some(fields)) => {
+            Verdict::Amend(Box::new(Amended { fields, verdict }))
         }
+        (verdict, _) => verdict,
     }
 }
 

@@ -5,6 +5,7 @@
 //! to be too long (`Exchange::stalled`), and never how it goes on.
 //! Not here: how an event becomes a verdict (`exchange`).
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,12 +16,13 @@ use wire::meter::Form;
 
 use crate::attempt::Failure;
 use crate::authorizer::{Authorization, Authorizer};
+use crate::caller::Later;
 use crate::credential::{Credential, Minter};
 use crate::id::EndpointId;
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::login::{Login, LoginReply, LoginStep};
 use crate::operation::Operation;
-use crate::picker::{Picked, PickedCall, Picker};
+use crate::picker::{Field, Picked, PickedCall, Picker};
 use crate::prompt_counter::{AskedPrompt, PromptCounter};
 use crate::record::Wait;
 use crate::refusal::Refusal;
@@ -91,6 +93,8 @@ pub enum Verdict {
     Attempt(Plan),
     /// Forward the response.
     Relay(Relay),
+    /// Wait for header fields that are added to the response's head, and then forward it. Boxed: rare, and every verdict would be as large.
+    Amend(Box<Amended>),
     /// Forward the head of the response, and then whatever either side sends: it is a WebSocket from now on, silent in both
     /// directions for `idle` at most.
     Tunnel(Relay),
@@ -194,6 +198,20 @@ pub struct Plan {
     pub minted: Option<Arc<Credential>>,
     /// The span that the upstream is told of.
     pub span: Option<u64>,
+}
+
+/// A response whose head is added to before it is forwarded.
+pub struct Amended {
+    /// What is added, once it is known; it comes in time, if with nothing.
+    pub fields: Later<Vec<Field>>,
+    /// What is done then.
+    pub verdict: Verdict,
+}
+
+impl fmt::Debug for Amended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Amended").field(&self.verdict).finish()
+    }
 }
 
 /// How a response goes back.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use policy::caller::Later;
 use policy::exchange::{Answer, Exchange, Question, Verdict};
 use policy::operation::Operation::Completions;
-use policy::picker::{Picked, PickedCall, Picker, Served};
+use policy::picker::{Field, Picked, PickedCall, Picker, Served};
 use policy::snapshot::Snapshot;
 use policy::wire::head::ResponseHead;
 use policy::wire::meter::Meter;
@@ -42,9 +42,10 @@ impl Picker for Named {
 struct Told(Arc<Mutex<Vec<String>>>);
 
 impl Served for Told {
-    fn tell(self: Box<Self>, endpoint: &str, head: &ResponseHead) {
+    fn tell(self: Box<Self>, endpoint: &str, head: &ResponseHead) -> Option<Later<Vec<Field>>> {
         let told = format!("{endpoint} {}", head.status);
         self.0.lock().expect("no panic").push(told);
+        None
     }
 }
 
@@ -220,6 +221,77 @@ fn without_a_pick_a_closed_pool_is_passed_over_and_an_open_one_chosen_from() {
     assert!(endpoint(&asked) < 3);
     let says = "the endpoint picker: it picked no endpoint of the pool";
     assert_eq!(reason(&asked).as_deref(), Some(says));
+}
+
+#[test]
+fn a_call_of_a_split_route_goes_to_the_drawn_backend_alone() {
+    let mut s = pools(false);
+    s.routes[0].weights = vec![3, 1];
+    let mut world = World::new(s);
+    let mut near = 0;
+    for _ in 0..400 {
+        let mut asked = begun(&mut world);
+        let (picker, _) = question(&asked);
+        let (is_near, list) = match picker.contains("near") {
+            true => (true, "10.0.0.2:80"),
+            false => (false, "10.0.1.2:80"),
+        };
+        near += u32::from(is_near);
+        picks(&mut world, &mut asked, &[list], &Told::default());
+        assert_eq!(endpoint(&asked), if is_near { 1 } else { 4 });
+        // The other pool has its own share of calls, and none of this one's.
+        fails(&mut world, &mut asked);
+        assert!(matches!(asked.verdict, Verdict::Relay(_)));
+        let mut meter = Meter::new(asked.relay().form);
+        world.end(&mut asked, &mut meter, false);
+    }
+    assert!((260..340).contains(&near), "{near} of 400");
+}
+
+#[test]
+fn the_share_of_a_closed_backend_is_refused_and_the_rest_is_served() {
+    let mut s = pools(false);
+    s.routes[0].weights = vec![1, 1];
+    s.backends[1].endpoints.clear();
+    s.backends[1].picker = None;
+    s.backends[0].picker = None;
+    let mut world = World::new(s);
+    let mut refused = 0;
+    for _ in 0..200 {
+        let asked = begun(&mut world);
+        if let Verdict::Attempt(plan) = &asked.verdict {
+            assert!(plan.endpoint.0 < 3);
+            continue;
+        }
+        assert_eq!(asked.code(), "route_closed");
+        refused += 1;
+    }
+    assert!((70..130).contains(&refused), "{refused} of 200");
+}
+
+#[test]
+fn what_a_picker_adds_to_an_answer_is_waited_for_before_it_is_relayed() {
+    #[derive(Debug)]
+    struct Adds;
+    impl Served for Adds {
+        fn tell(self: Box<Self>, _: &str, _: &ResponseHead) -> Option<Later<Vec<Field>>> {
+            Some(Box::pin(std::future::ready(vec![(
+                b"x-a".as_slice().into(),
+                b"b".as_slice().into(),
+            )])))
+        }
+    }
+    let mut world = World::new(pools(false));
+    let mut asked = begun(&mut world);
+    let address = "10.0.0.2:80".parse().expect("one");
+    let picked = Picked::Endpoints(vec![address], Box::new(Adds));
+    answer(&mut world, &mut asked, picked);
+    asked.exchange.sent(true);
+    world.response(&mut asked, 200, JSON);
+    match &asked.verdict {
+        Verdict::Amend(amended) => assert!(matches!(amended.verdict, Verdict::Relay(_))),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -127,10 +127,11 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         let backends = backends(outcome, s);
         let sent = record.model_sent.as_deref();
         let sent = sent.map_or_else(String::new, |model| format!(", as {model}"));
-        line(
-            "route",
-            &format!("{} to {}{sent}", route.name, backends.join(", then ")),
-        );
+        let backends = match route.weights.as_slice() {
+            [] => backends.join(", then "),
+            weights => drawn(&backends, weights),
+        };
+        line("route", &format!("{} to {backends}{sent}", route.name));
     }
     for (backend, by, endpoints) in balanced(outcome, s) {
         let what = match by {
@@ -183,6 +184,15 @@ fn backends<'s>(outcome: &Outcome, s: &'s Snapshot) -> Vec<&'s str> {
     let all = route.map_or(&[][..], |route| &route.backends);
     let ids = own.as_ref().map_or(all, std::slice::from_ref).iter();
     ids.filter_map(|id| Some(&*s.backend(*id)?.name)).collect()
+}
+
+/// Backends of which one is drawn, with their weights.
+fn drawn(backends: &[&str], weights: &[u32]) -> String {
+    let each = backends.iter().zip(weights);
+    let each: Vec<String> = each
+        .map(|(backend, weight)| format!("{backend} ({weight})"))
+        .collect();
+    format!("one of {}, by weight", each.join(", "))
 }
 
 /// The backends whose addresses are chosen by more than weight: how, and among how many.

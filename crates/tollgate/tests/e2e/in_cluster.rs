@@ -3,6 +3,7 @@
 //! Not here: a real API server (`kube_apiserver`), what objects come to (`control`), how a watch goes on (`kubernetes`).
 
 mod kube_apiserver;
+mod kube_apiserver_pools;
 
 use serde_json::{Value, json};
 use testing::{ApiServer, eventually};

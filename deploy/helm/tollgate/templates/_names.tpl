@@ -23,6 +23,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [gateway.envoyproxy.io]
   resources: [backends, backendtrafficpolicies, clienttrafficpolicies, securitypolicies, envoyproxies]
   verbs: [get, list, watch]
+- apiGroups: [inference.networking.k8s.io]
+  resources: [inferencepools]
+  verbs: [get, list, watch]
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch]
@@ -37,6 +40,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   verbs: [patch]
 - apiGroups: [gateway.envoyproxy.io]
   resources: [backends/status, backendtrafficpolicies/status, clienttrafficpolicies/status, securitypolicies/status]
+  verbs: [patch]
+- apiGroups: [inference.networking.k8s.io]
+  resources: [inferencepools/status]
   verbs: [patch]
 {{- end }}
 {{- define "tollgate.subject" -}}

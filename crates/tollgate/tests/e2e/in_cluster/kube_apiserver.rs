@@ -16,15 +16,20 @@ const OF_SERVER: &str = "https://kubernetes.default.svc.cluster.local";
 const AI: &str = "/apis/aigateway.envoyproxy.io/v1beta1/namespaces/default";
 const GATEWAYS: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways";
 
-fn deployed(name: &str) -> String {
+pub(super) fn deployed(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");
     std::fs::read_to_string(root.join(name)).expect("it is deployed")
 }
 
 /// A cluster with the kinds and the gate's rights, and the gate's own token.
-fn cluster() -> Option<(Cluster, String)> {
+pub(super) fn cluster() -> Option<(Cluster, String)> {
     let cluster = Cluster::start()?;
-    for kinds in ["gateway-api", "envoy-ai-gateway", "envoy-gateway"] {
+    for kinds in [
+        "gateway-api",
+        "envoy-ai-gateway",
+        "envoy-gateway",
+        "inference",
+    ] {
         cluster.apply(&deployed(&format!("crds/{kinds}.yaml")));
     }
     cluster.apply(&deployed("rbac.yaml"));
@@ -40,7 +45,7 @@ fn cluster() -> Option<(Cluster, String)> {
     Some((cluster, token))
 }
 
-fn gate(cluster: &Cluster, token: &str, more: &str) -> Gate {
+pub(super) fn gate(cluster: &Cluster, token: &str, more: &str) -> Gate {
     let files: [(&str, &[u8]); 1] = [("ca.pem", cluster.ca().as_bytes())];
     Gate::start_in_cluster(&cluster.kubeconfig(token), &files, more)
 }

@@ -1,0 +1,109 @@
+//! The API that an AIServiceBackend speaks, and what stands before its paths.
+//!
+//! Not here: where it is (`backend`), its credential (`credential`).
+
+use config::quoted;
+
+use crate::credential::Credential;
+use crate::fields::Item;
+use crate::findings::Findings;
+use crate::object::Object;
+use crate::target::Path;
+
+/// What stands before the paths of Vertex AI.
+pub(crate) fn project(
+    service: &Object<'_>,
+    credential: Option<&Credential>,
+    findings: &mut Findings,
+) -> Option<Path> {
+    let said = credential.and_then(|credential| credential.project.as_ref());
+    let Some([project, region]) = said else {
+        let says = "goes to a project of Google's, and which it is is not known";
+        let hint = "write projectName and region in gcpCredentials of a policy for it";
+        findings.fault(&service.spot, says, hint);
+        return None;
+    };
+    let is_odd = |b: u8| !b.is_ascii_alphanumeric() && !matches!(b, b'-' | b':' | b'.');
+    for part in [project, region] {
+        if part.value.is_empty() || part.value.starts_with('.') || part.value.bytes().any(is_odd) {
+            findings.fault(
+                &part.spot,
+                "is no name of Google's",
+                "write it as the console shows it",
+            );
+            return None;
+        }
+    }
+    let (project, region) = (&project.value, &region.value);
+    Some(Path::Is(format!(
+        "/v1/projects/{project}/locations/{region}"
+    )))
+}
+
+/// The API of a service, and what stands before its paths.
+pub(crate) fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, &'static str)> {
+    let mut of = item.fields(findings);
+    let name = of.needed_text("name", findings);
+    let version = of.text("version", findings);
+    let prefix = of.text("prefix", findings);
+    of.end(findings);
+    let name = name?;
+    let prefixed = |unless: &str| {
+        let prefix = prefix.as_ref().map_or(unless, |said| said.value.as_str());
+        Path::Is(match prefix.trim_matches('/') {
+            "" => String::new(),
+            prefix => format!("/{prefix}"),
+        })
+    };
+    let found = match name.value.as_str() {
+        "OpenAI" => (prefixed("v1"), "openai"),
+        "Anthropic" => (prefixed("v1"), "anthropic"),
+        "AWSOpenAI" => (prefixed("openai/v1"), "openai"),
+        "AWSBedrock" => (prefixed(""), "bedrock"),
+        "AzureOpenAI" => {
+            let Some(version) = &version else {
+                findings.fault(
+                    &item.spot,
+                    "needs the version of Azure's API",
+                    "write version, such as 2024-10-21",
+                );
+                return None;
+            };
+            if let Some(prefix) = &prefix {
+                findings.fault(&prefix.spot, "is not of Azure's API", "leave it out");
+            }
+            return Some((Path::Deployment(version.value.clone()), "openai"));
+        }
+        "GCPVertexAI" => {
+            if let Some(prefix) = &prefix {
+                findings.fault(&prefix.spot, "is not of Google's API", "leave it out");
+            }
+            (Path::Project, "vertex")
+        }
+        other @ ("AWSAnthropic" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
+            let says = format!("the schema {other} is not spoken");
+            findings.fault(
+                &name.spot,
+                says,
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI, with an address that speaks it",
+            );
+            return None;
+        }
+        other => {
+            findings.fault(
+                &name.spot,
+                format!("the schema {} is not known", quoted(other)),
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI",
+            );
+            return None;
+        }
+    };
+    if let Some(version) = version {
+        findings.warn(
+            &version.spot,
+            "is left out: this schema has no version; what stands before its paths is prefix",
+            "",
+        );
+    }
+    Some(found)
+}
