@@ -3,8 +3,10 @@
 //! Invariant: bit n tells of byte n, on every processor alike.
 //! Not here: more of them together (`wide`), what such a byte means (`json`, `http1`).
 
+mod line;
 mod wide;
 
+pub(crate) use line::line_without;
 pub(crate) use wide::{WIDE_BYTES, WORD_BYTES, WORDS, specials};
 
 /// Bytes in a block.

@@ -14,6 +14,7 @@ mod data;
 mod event;
 mod last;
 mod opening;
+mod plain;
 mod scan;
 mod text;
 

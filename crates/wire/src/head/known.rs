@@ -19,6 +19,19 @@ macro_rules! known {
         }
 
         pub(super) const NAMES: &[(&str, Known)] = &[$(($name, Known::$kind),)*];
+
+        impl Known {
+            /// The lower-case name; `x-amz-*` and `*` for the two kinds that have none.
+            #[inline]
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                    Self::Amz => "x-amz-*",
+                    Self::Other => "*",
+                }
+            }
+        }
     };
 }
 
@@ -80,30 +93,22 @@ known! {
 }
 
 impl Known {
-    /// The lower-case name; `x-amz-*` and `*` for the two kinds that have none.
-    #[inline]
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Amz => "x-amz-*",
-            Self::Other => "*",
-            known => NAMES.get(known as usize).map_or("*", |(name, _)| name),
-        }
-    }
-
     /// Whether the kind has no name of its own.
     pub(crate) const fn is_many(self) -> bool {
         matches!(self, Self::Amz | Self::Other)
     }
 
-    pub(crate) const fn bit(self) -> u128 {
+    pub(crate) const fn bit(self) -> u64 {
         1 << (self as u8)
     }
 }
 
+/// Each kind has a bit of its own in a word.
+const _: () = assert!((Known::Other as u32) < u64::BITS);
+
 /// Several of these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct KnownSet(u128);
+pub struct KnownSet(u64);
 
 impl KnownSet {
     /// All of `kinds`.
@@ -136,7 +141,7 @@ impl KnownSet {
         Self(self.0 & !kind.bit())
     }
 
-    pub(crate) const fn bits(self) -> u128 {
+    pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 }

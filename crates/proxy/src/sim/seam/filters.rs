@@ -107,6 +107,64 @@ fn a_long_body_passes_filters_beside_its_worker_and_a_short_one_on_it() {
     }
 }
 
+/// Notes on which threads documents are made, each of all that came.
+#[derive(Debug, Clone, Default)]
+struct Makes(Arc<Mutex<Vec<ThreadId>>>);
+
+impl Filter for Makes {
+    fn request(&self, _: Operation, _: &mut Request) -> Result<Option<Box<dyn Answering>>, Unfit> {
+        Ok(Some(Box::new(self.clone())))
+    }
+}
+
+impl Answering for Makes {
+    fn response(&self, _: &ResponseHead, _: Content, _: u64) -> Option<Box<dyn ResponseFilter>> {
+        Some(Box::new(Made(self.clone(), Vec::new())))
+    }
+}
+
+#[derive(Debug)]
+struct Made(Makes, Vec<u8>);
+
+impl ResponseFilter for Made {
+    fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
+        self.1.extend_from_slice(piece);
+        if is_over {
+            let mut threads = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            threads.push(thread::current().id());
+            out.push(std::mem::take(&mut self.1).into());
+        }
+        Ok(())
+    }
+
+    fn kept(&self) -> usize {
+        self.1.len()
+    }
+}
+
+#[test]
+fn a_long_document_is_made_beside_its_worker_and_a_short_one_on_it() {
+    let worker = thread::current().id();
+    for (length, is_beside) in [(100, false), (100_000, true)] {
+        let makes = Makes::default();
+        let mut s = two_backends();
+        s.backends[0].filters = vec![Arc::new(makes.clone())];
+        let text = "x".repeat(length);
+        let answer = format!(
+            r#"{{"choices":[{{"message":{{"content":"{text}"}}}}],"usage":{{"prompt_tokens":7,"completion_tokens":4,"total_tokens":11}}}}"#
+        );
+        let body = r#"{"model":"m","messages":[]}"#;
+        let seen = call(s, body, vec![json(200, &answer)]);
+        assert!(seen.response.contains(&text), "{length} bytes");
+        assert_eq!(seen.record.outcome, Outcome::Completed);
+        // What read its usage goes with it, and comes back.
+        assert_eq!(seen.record.tokens.completion, Count::Reported(4));
+        let threads = makes.0.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(threads.len(), 1);
+        assert_eq!(threads[0] != worker, is_beside, "{length} bytes");
+    }
+}
+
 #[test]
 fn the_one_body_that_a_worker_keeps_has_room_for_what_is_made_of_it() {
     let body = r#"{"model":"m","messages":[]}"#;
