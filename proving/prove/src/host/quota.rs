@@ -111,6 +111,16 @@ impl Drop for Cgroup {
     }
 }
 
+impl std::iter::Sum for Throttling {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            periods: sum.periods + one.periods,
+            throttled: sum.throttled + one.throttled,
+            throttled_us: sum.throttled_us + one.throttled_us,
+        })
+    }
+}
+
 impl Throttling {
     /// Version 2 counts microseconds, version 1 nanoseconds.
     pub(crate) fn parse(stat: &str) -> Self {

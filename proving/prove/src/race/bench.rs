@@ -23,7 +23,7 @@ use super::scenario::{Scenario, Timing, Traffic};
 use super::tools::{self, Talk};
 use super::upstream::Upstream;
 use crate::host::process::{Group, Start};
-use crate::host::quota::Cgroup;
+use crate::host::quota::{Cgroup, Throttling};
 use crate::host::ready::{await_ready, last_lines};
 use crate::host::usage::{Process, resident};
 use crate::host::{descriptors, ports};
@@ -41,15 +41,14 @@ const PORT_PATIENCE: Duration = Duration::from_secs(5);
 /// One subject.
 pub(crate) struct Bench {
     subject: Subject,
-    places: Places,
-    home: PathBuf,
+    /// At least one; the client's requests go to them in turn.
+    replicas: Vec<Replica>,
     version: Option<String>,
     /// What the client sends it, filled in but for the token.
     client: Client,
     credentials: Credentials,
-    group: Option<Group>,
-    /// The quota that it runs under, with its group; dropped after the processes have ended.
-    quota: Option<(f64, Cgroup)>,
+    /// The quota that each replica runs under.
+    quota: Option<f64>,
     /// Where groups may be made.
     cgroups: Option<PathBuf>,
     fault: Option<Fault>,
@@ -58,6 +57,14 @@ pub(crate) struct Bench {
     talk: Option<Talk>,
     /// The file with its flame graph, or why there is none.
     flame: Option<Result<String, String>>,
+}
+
+/// One of a subject's replicas, with ports and a directory of its own.
+struct Replica {
+    places: Places,
+    group: Option<Group>,
+    /// Where it runs under a quota; dropped after the processes have ended.
+    cgroup: Option<Cgroup>,
 }
 
 /// Why there are no figures.
@@ -99,26 +106,32 @@ impl Bench {
         cgroups: Option<PathBuf>,
         issuer: &mut Issuer,
     ) -> Result<Self, String> {
-        let home = home.join(&subject.name);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let places = Places {
-            port: 0,
-            admin_port: 0,
-            upstream_port,
-            further_ports: BTreeMap::new(),
-            issuer_port: issuer.port(),
-            cores,
-            dir: home.clone(),
+        let issuer_port = issuer.port();
+        let replica = |number: u16| Replica {
+            places: Places {
+                port: 0,
+                admin_port: 0,
+                upstream_port,
+                further_ports: BTreeMap::new(),
+                issuer_port,
+                cores,
+                dir: match number {
+                    1 => home.join(&subject.name),
+                    _ => home.join(format!("{}.{number}", subject.name)),
+                },
+            },
+            group: None,
+            cgroup: None,
         };
+        let replicas = (1..=subject.manifest.replicas).map(replica).collect();
         let credentials = Credentials::new(&subject.manifest.client, issuer)?;
         Ok(Self {
             subject,
-            places,
-            home,
+            replicas,
             version: None,
             client: Client::default(),
             credentials,
-            group: None,
             quota: None,
             cgroups,
             fault: None,
@@ -173,7 +186,11 @@ impl Bench {
             }
             let client = self.credentials.first(&self.client);
             let who = (&self.subject.manifest, &client);
-            check::check(who, self.address(upstream), upstream.address())
+            let of = |address| check::check(who, address, upstream.address());
+            let all: Result<Vec<Checked>, String> =
+                self.addresses(upstream).into_iter().map(of).collect();
+            // They are one program with one configuration: what is to be said of one is to be said of all.
+            Ok(all?.into_iter().next().unwrap_or_default())
         });
         match checked {
             Ok(checked) => {
@@ -206,15 +223,29 @@ impl Bench {
         if self.version.is_none() {
             self.version = self.subject.version_of(&program);
         }
-        let said = |error: std::io::Error| format!("could not be started: {error}");
-        if self.places.port == 0 {
-            let [port, admin_port] = ports::two_free().map_err(said)?;
-            (self.places.port, self.places.admin_port) = (port, admin_port);
+        for at in 0..self.replicas.len() {
+            self.start_replica(at, &program)?;
         }
-        let launch = self.subject.render(&self.places).map_err(said)?;
-        self.client = self.credentials.prepare(&program, &self.home, &launch)?;
-        self.await_port()?;
-        self.launch(&program, &launch).map_err(said)?;
+        Ok(())
+    }
+
+    fn start_replica(&mut self, at: usize, program: &Path) -> Result<(), String> {
+        let Some(replica) = self.replicas.get_mut(at) else {
+            return Ok(());
+        };
+        let said = |error: std::io::Error| format!("could not be started: {error}");
+        let places = &mut replica.places;
+        if places.port == 0 {
+            let [port, admin_port] = ports::two_free().map_err(said)?;
+            (places.port, places.admin_port) = (port, admin_port);
+        }
+        let launch = self.subject.render(places).map_err(said)?;
+        let client = self.credentials.prepare(program, &places.dir, &launch)?;
+        if at == 0 {
+            self.client = client;
+        }
+        await_port(places.port)?;
+        replica.launch(program, &launch).map_err(said)?;
         let patience = Duration::from_secs(self.subject.manifest.ready_seconds);
         let first = self.credentials.first(&self.client);
         let request = match &mut self.talk {
@@ -224,48 +255,19 @@ impl Bench {
                 tools::knock(&first)?
             }
         };
-        let (address, log) = (ports::loopback(self.places.port), self.log());
-        match &mut self.group {
+        let (address, log) = (replica.address(), replica.log());
+        match &mut replica.group {
             Some(group) => await_ready(group, address, &request, patience, &log),
             None => Ok(()),
         }
     }
 
-    /// A port whose last owner was us is free again after a moment.
-    fn await_port(&self) -> Result<(), String> {
-        let began = Instant::now();
-        while ports::taken(self.places.port) {
-            if began.elapsed() > PORT_PATIENCE {
-                return Err(format!("port {} is already taken", self.places.port));
-            }
-            thread::sleep(POLL);
-        }
-        Ok(())
-    }
-
-    fn launch(&mut self, program: &Path, launch: &Launch) -> std::io::Result<()> {
-        let group = Group::start(Start {
-            program,
-            args: &launch.args,
-            env: &launch.env,
-            dir: &self.home,
-            log: &self.log(),
-            cgroup: self.quota.as_ref().map(|(_, group)| group.dir()),
-        })?;
-        self.group = Some(group);
-        Ok(())
-    }
-
-    fn log(&self) -> PathBuf {
-        self.home.join("output.log")
-    }
-
-    fn address(&self, upstream: &Upstream) -> SocketAddr {
+    /// Where the client's requests go, in turn.
+    fn addresses(&self, upstream: &Upstream) -> Vec<SocketAddr> {
         if self.is_direct() {
-            upstream.address()
-        } else {
-            ports::loopback(self.places.port)
+            return vec![upstream.address()];
         }
+        self.replicas.iter().map(Replica::address).collect()
     }
 
     /// Why this subject cannot be measured in `scenario`.
@@ -292,7 +294,12 @@ impl Bench {
         {
             return of(says, false);
         }
-        let each = if self.is_direct() { 1 } else { 2 };
+        let each = if self.is_direct() {
+            1
+        } else {
+            // A user keeps a connection to each replica.
+            u64::from(self.subject.manifest.replicas) + 1
+        };
         let shortage = descriptors::shortage(scenario.users, each, limit)?;
         of(shortage, false)
     }
@@ -307,12 +314,12 @@ impl Bench {
     ) -> Result<Cell, String> {
         let outcome = self.try_measure(traffic, upstream, seconds, round);
         self.pause();
-        let died = self.group.as_mut().and_then(Group::ended);
-        if let Some(status) = died {
+        let died = self.replicas.iter_mut().find_map(Replica::ended);
+        if let Some((status, log)) = died {
             let says = format!(
                 "died in {} ({status}){}",
                 traffic.scenario.name,
-                last_lines(&self.log())
+                last_lines(&log)
             );
             self.fault = Some(Fault {
                 says: says.clone(),
@@ -338,18 +345,20 @@ impl Bench {
         let sent = self.sent(traffic, &timing, upstream, round as u64)?;
         let meter = self.meter()?;
         let own = || self.processes(upstream);
+        let by_replica = || self.by_replica();
         let parties = Parties {
             meter: meter.as_ref(),
             subject: &own,
+            replicas: &by_replica,
             upstream: &|| upstream.processes(),
             opened: &|| upstream.opened(),
             workers: self.subject.manifest.workers.as_deref(),
-            throttling: &|| Some(self.quota.as_ref()?.1.throttling()),
+            throttling: &|| self.throttling(),
             direct: self.is_direct(),
             at_rest,
         };
         cell::measure(
-            self.address(upstream),
+            &self.addresses(upstream),
             sent,
             scenario,
             timing,
@@ -366,8 +375,13 @@ impl Bench {
         round: u64,
     ) -> Result<Sent, String> {
         let scenario = traffic.scenario;
-        let address = self.address(upstream);
+        let addresses = self.addresses(upstream);
         if let (Some(talk), Some(tools)) = (&mut self.talk, scenario.mcp) {
+            let [address] = *addresses else {
+                return Err(
+                    "a session of tools is one replica's: name a subject without `replicas`".into(),
+                );
+            };
             let client = if self.subject.is_direct() {
                 &self.subject.manifest.client
             } else {
@@ -387,7 +401,10 @@ impl Bench {
     /// Where the subject says what became of its counts, if it counts.
     fn meter(&self) -> Result<Option<Meter>, String> {
         let counting = self.subject.manifest.counting.as_ref();
-        let meter = counting.map(|counting| Meter::of(counting, &self.places));
+        let first = self.replicas.first();
+        let meter = counting
+            .zip(first)
+            .map(|(counting, replica)| Meter::of(counting, &replica.places));
         meter.transpose()
     }
 
@@ -405,10 +422,14 @@ impl Bench {
             let timing = scenario.timing(seconds);
             // After all rounds, with bodies that none of them had.
             let sent = self.sent(traffic, &timing, upstream, u64::MAX)?;
-            let plan = cell::plan(self.address(upstream), sent, scenario, timing);
+            let plan = cell::plan(&self.addresses(upstream), sent, scenario, timing);
             let title = format!("{}, {}", self.subject.name, scenario.name);
             let processes = || self.processes(upstream);
-            profile::profile(&title, plan, &processes, &self.home, &dir.join(&name))
+            let home = self
+                .replicas
+                .first()
+                .map_or(dir, |replica| &replica.places.dir);
+            profile::profile(&title, plan, &processes, home, &dir.join(&name))
         });
         self.pause();
         self.flame = Some(taken.map(|()| name));
@@ -419,43 +440,66 @@ impl Bench {
         if self.is_direct() {
             return Ok(());
         }
-        let quota = self.quota.as_ref().map(|(cores, _)| *cores);
-        if let Some(group) = &self.group
-            && !scenario.hold
-            && quota == scenario.cpu_quota
-        {
-            group.resume();
+        let runs = self.replicas.iter().all(|replica| replica.group.is_some());
+        if runs && !scenario.hold && self.quota == scenario.cpu_quota {
+            self.groups().for_each(Group::resume);
             return Ok(());
         }
-        let group = match scenario.cpu_quota {
-            Some(cores) => Some((cores, Cgroup::make(self.cgroups.as_deref(), cores)?)),
-            None => None,
-        };
+        let quota = |cores| Cgroup::make(self.cgroups.as_deref(), cores);
+        let mut made = Vec::new();
+        for _ in &self.replicas {
+            made.push(scenario.cpu_quota.map(quota).transpose()?);
+        }
         self.stop();
-        self.quota = group;
+        self.quota = scenario.cpu_quota;
+        for (replica, cgroup) in self.replicas.iter_mut().zip(made) {
+            replica.cgroup = cgroup;
+        }
         self.start()
     }
 
     /// Until it is measured again.
     fn pause(&self) {
-        if let Some(group) = &self.group {
-            group.pause();
-        }
+        self.groups().for_each(Group::pause);
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.replicas
+            .iter()
+            .filter_map(|replica| replica.group.as_ref())
     }
 
     /// The subject's processes; without a gateway, the upstream's.
     pub(crate) fn processes(&self, upstream: &Upstream) -> Vec<Process> {
-        self.group
-            .as_ref()
-            .map_or_else(|| upstream.processes(), Group::processes)
+        if self.groups().next().is_none() {
+            return upstream.processes();
+        }
+        self.by_replica().into_iter().flatten().collect()
+    }
+
+    /// The processes of each replica.
+    fn by_replica(&self) -> Vec<Vec<Process>> {
+        self.groups().map(Group::processes).collect()
+    }
+
+    /// What quotas did to all replicas together, where they have one.
+    fn throttling(&self) -> Option<Throttling> {
+        let each = self
+            .replicas
+            .iter()
+            .map(|replica| Some(replica.cgroup.as_ref()?.throttling()));
+        each.sum()
     }
 
     /// Ends the subject's processes; any that escaped is a fault.
     pub(crate) fn stop(&mut self) {
-        let Some(mut group) = self.group.take() else {
-            return;
-        };
-        let leaked = group.stop();
+        let mut leaked = Vec::new();
+        for replica in &mut self.replicas {
+            if let Some(mut group) = replica.group.take() {
+                leaked.extend(group.stop());
+            }
+            replica.cgroup = None;
+        }
         self.quota = None;
         if !leaked.is_empty() {
             let names: Vec<_> = leaked
@@ -499,4 +543,45 @@ impl Bench {
         .flatten()
         .collect()
     }
+}
+
+impl Replica {
+    fn launch(&mut self, program: &Path, launch: &Launch) -> std::io::Result<()> {
+        let group = Group::start(Start {
+            program,
+            args: &launch.args,
+            env: &launch.env,
+            dir: &self.places.dir,
+            log: &self.log(),
+            cgroup: self.cgroup.as_ref().map(Cgroup::dir),
+        })?;
+        self.group = Some(group);
+        Ok(())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.places.dir.join("output.log")
+    }
+
+    fn address(&self) -> SocketAddr {
+        ports::loopback(self.places.port)
+    }
+
+    /// How it ended, where it has, and what it wrote.
+    fn ended(&mut self) -> Option<(String, PathBuf)> {
+        let status = self.group.as_mut()?.ended()?;
+        Some((status, self.log()))
+    }
+}
+
+/// A port whose last owner was us is free again after a moment.
+fn await_port(port: u16) -> Result<(), String> {
+    let began = Instant::now();
+    while ports::taken(port) {
+        if began.elapsed() > PORT_PATIENCE {
+            return Err(format!("port {port} is already taken"));
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::Limit;
+use load::client::Target;
 use load::observer::Answers;
 use load::run::{Plan, Running, start};
 use load::source::{Head, Source};
@@ -35,6 +36,8 @@ const AHEAD: Duration = Duration::from_millis(50);
 /// Who is read.
 pub(crate) struct Parties<'a> {
     pub(crate) subject: &'a dyn Fn() -> Vec<Process>,
+    /// The same processes by the subject's replicas.
+    pub(crate) replicas: &'a dyn Fn() -> Vec<Vec<Process>>,
     pub(crate) upstream: &'a dyn Fn() -> Vec<Process>,
     /// How the names of the subject's workers begin, where it tells.
     pub(crate) workers: Option<&'a str>,
@@ -83,6 +86,8 @@ impl From<Requests> for Sent {
 
 struct Reading {
     subject: Usage,
+    /// Of each replica, where there are several.
+    replicas: Vec<Usage>,
     upstream: Usage,
     /// Run time of the subject's workers.
     workers_ns: Option<u64>,
@@ -103,14 +108,14 @@ struct Memory {
 
 /// Measures; the error says why there are no figures.
 pub(crate) fn measure(
-    target: SocketAddr,
+    targets: &[SocketAddr],
     sent: Sent,
     scenario: &Scenario,
     timing: Timing,
     round: usize,
     parties: &Parties<'_>,
 ) -> Result<Cell, String> {
-    let plan = plan(target, sent, scenario, timing);
+    let plan = plan(targets, sent, scenario, timing);
     let quiet = parties.meter.map(Meter::quiet);
     let mut memory = Memory {
         before: parties
@@ -188,8 +193,13 @@ pub(crate) fn measure(
     })
 }
 
-/// What the client is to do in `scenario`.
-pub(crate) fn plan(target: SocketAddr, sent: Sent, scenario: &Scenario, timing: Timing) -> Plan {
+/// What the client is to do in `scenario`: the requests of each connection's user go to `targets` in turn.
+pub(crate) fn plan(
+    targets: &[SocketAddr],
+    sent: Sent,
+    scenario: &Scenario,
+    timing: Timing,
+) -> Plan {
     let Timing {
         ramp,
         warm_up,
@@ -197,7 +207,8 @@ pub(crate) fn plan(target: SocketAddr, sent: Sent, scenario: &Scenario, timing: 
         timeout,
     } = timing;
     let what = (sent.head, sent.source);
-    let mut plan = Plan::plain(target, what, scenario.shape(), ramp, measure, timeout);
+    let mut plan = Plan::plain(targets[0], what, scenario.shape(), ramp, measure, timeout);
+    plan.reach.targets = targets.iter().copied().map(Target::from).collect();
     plan.warm_up = warm_up;
     for traffic in &mut plan.traffic {
         traffic.answers = sent.answers;
@@ -209,7 +220,12 @@ fn read(parties: &Parties<'_>) -> Reading {
     let opened = (parties.opened)();
     let cores = CoreTicks::read();
     let subject = (parties.subject)();
+    let replicas = (parties.replicas)();
     Reading {
+        replicas: match &*replicas {
+            [_, _, ..] => replicas.iter().map(|one| usage(one)).collect(),
+            _ => Vec::new(),
+        },
         workers_ns: parties.workers.map(|start| run_ns_of(&subject, start)),
         subject: usage(&subject),
         upstream: usage(&(parties.upstream)()),

@@ -31,7 +31,7 @@ use Where::{Everywhere, Quota, Streams, Unary};
 type Column = (&'static str, &'static str, usize, bool, Where);
 
 /// The columns; one without a figure in a block is left out of it. The file holds many more figures.
-const COLUMNS: [Column; 28] = [
+const COLUMNS: [Column; 29] = [
     ("CPU µs/req", "cpu_us_per_request", 1, true, Unary),
     ("× unmetered", "over_unmetered", 2, true, Unary),
     ("counted %", "counted_percent", 2, false, Unary),
@@ -48,6 +48,13 @@ const COLUMNS: [Column; 28] = [
     ("of workers", "workers.cpu_us_per_request", 1, true, Unary),
     ("of workers", "workers.cpu_us_per_event", 2, true, Streams),
     ("req/s", "rps", 0, false, Unary),
+    (
+        "least of CPU %",
+        "replicas.least_cpu_percent",
+        1,
+        false,
+        Unary,
+    ),
     ("% of ideal", "ideal_percent", 1, false, Unary),
     ("events/s", "events_per_second", 0, false, Streams),
     ("p50 µs", "latency_us.p50", 0, false, Unary),

@@ -44,6 +44,10 @@ pub(crate) struct Manifest {
     /// Its threads that serve requests have names that begin so; their CPU is also told apart.
     #[serde(default)]
     pub(crate) workers: Option<String>,
+    /// So many of it run side by side, each with ports and a directory of its own; requests go to them in turn, and a CPU
+    /// quota is each one's.
+    #[serde(default = "one_replica")]
+    pub(crate) replicas: u16,
     /// It must answer after at most so many seconds.
     #[serde(default = "fifteen")]
     pub(crate) ready_seconds: u64,
@@ -199,8 +203,14 @@ impl Client {
 
 /// Tokens of one subject at most: they are kept in memory with their requests.
 const TOKENS_MAX: usize = 200_000;
+/// Replicas at most.
+const MOST_REPLICAS: u16 = 16;
 
 const fn one() -> usize {
+    1
+}
+
+const fn one_replica() -> u16 {
     1
 }
 
@@ -256,8 +266,21 @@ fn nonsense(manifest: &Manifest) -> Option<&'static str> {
         _ if !manifest.differs.is_empty() && manifest.body == Body::Bytes => {
             Some("`differs` needs `body = \"json\"`")
         }
-        _ => unpinned(manifest.install.as_ref()),
+        _ => fault_of_replicas(manifest).or_else(|| unpinned(manifest.install.as_ref())),
     }
+}
+
+/// What one of several cannot say for all.
+fn fault_of_replicas(manifest: &Manifest) -> Option<&'static str> {
+    if !(1..=MOST_REPLICAS).contains(&manifest.replicas) {
+        return Some("`replicas` is from 1 to 16");
+    }
+    let is_alone = manifest.find == Find::Upstream
+        || manifest.counting.is_some()
+        || !manifest.prepare.is_empty();
+    (is_alone && manifest.replicas > 1).then_some(
+        "`replicas` has no meaning with `find = \"upstream\"`, `counting` or `prepare`, which are of one",
+    )
 }
 
 /// A version that is not pinned is another subject tomorrow.

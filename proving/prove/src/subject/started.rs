@@ -59,6 +59,12 @@ impl Started {
         let program = program.ok_or_else(|| {
             NotStarted::Unusable(format!("{}: is no gateway", subject.dir.display()))
         })?;
+        if subject.manifest.replicas > 1 {
+            return Err(NotStarted::Unusable(format!(
+                "{}: `replicas` is for `prove race`; name a subject that is one",
+                subject.dir.display()
+            )));
+        }
         let said = |error: std::io::Error| {
             NotStarted::Unusable(format!("{} could not be started: {error}", subject.name))
         };

@@ -33,6 +33,13 @@ fn fields_that_make_no_sense_together_are_refused() {
     assert!(fault("summary = 'x'\nfind = { path = [] }\nstart = ['a']").contains("`find.path`"));
     assert!(fault("summary = 'x'\nfind = { cargo = 'x' }").contains("`start`"));
     assert!(fault("summary = 'x'\nfind = 'upstream'\nstart = ['a']").contains("`start`"));
+    for replicas in [0, 17] {
+        let text = format!(
+            "summary = 'x'\nfind = {{ cargo = 'x' }}\nstart = ['a']\nreplicas = {replicas}"
+        );
+        assert!(fault(&text).contains("`replicas` is from 1 to 16"));
+    }
+    assert!(fault("summary = 'x'\nfind = 'upstream'\nreplicas = 2").contains("`replicas` has no"));
     let installed = "summary = 'x'\nfind = { installed = 'bin/x' }\nstart = ['a']\n";
     assert!(fault(installed).contains("`find.installed`"));
     let unpinned = "install = { pip = ['x'] }";

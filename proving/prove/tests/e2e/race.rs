@@ -141,6 +141,39 @@ fn callers_prove_who_they_are_in_every_way_that_is_raced() {
     }
 }
 
+/// Work is counted, not speed: were all requests one replica's, the other would have used next to nothing.
+#[test]
+fn requests_go_to_replicas_in_turn_and_each_has_its_share() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let scenarios = "[[scenario]]\nname = 'unary_1k_c4'\nusers = 4\nlatency_ms = 5\n";
+    fs::write(dir.path().join("race.toml"), scenarios).expect("a file");
+    let subjects = ["tollgate", "tollgate-2replicas"];
+    for subject in subjects {
+        copy(subject, &dir.path().join(subject));
+    }
+    let output = Command::new(PROVE)
+        .arg("race")
+        .arg(dir.path())
+        .args(["--subjects", &subjects.join(","), "--repeat", "1"])
+        .args(["--seconds", "2", "--json", "--out"])
+        .arg(dir.path().join("result.json"))
+        .output()
+        .expect("prove runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    let rows = result["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{said}");
+    for row in rows {
+        assert_eq!(row["status"], "measured", "{row:#}");
+        assert_eq!(row["failed"]["max"], 0.0, "{row:#}");
+        let least = row["replicas"]["least_cpu_percent"]["min"].as_f64();
+        match row["subject"].as_str() {
+            Some("tollgate") => assert_eq!(least, None, "{row:#}"),
+            _ => assert!(least > Some(20.0), "{row:#}"),
+        }
+    }
+}
+
 /// A short cell of each kind of call of a tool, as it is shipped: versions, forms of answers, one server and ten, streams that are held.
 #[test]
 fn an_echoing_tool_is_called_in_every_version_and_form_through_the_gate() {

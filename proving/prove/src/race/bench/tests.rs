@@ -1,4 +1,4 @@
-//! A port that somebody else has.
+//! A port that somebody else has; what replicas are.
 
 use std::net::TcpListener;
 
@@ -22,8 +22,8 @@ fn a_port_that_is_taken_is_a_fault_that_names_it() {
     let mut issuer = Issuer::new().expect("keys");
     let bench = Bench::new(subject, dir.path(), 1, None, &mut issuer);
     let mut bench = bench.expect("a bench");
-    bench.places.port = port;
+    bench.replicas[0].places.port = port;
     let says = bench.start().expect_err("the port is taken");
     assert_eq!(says, format!("port {port} is already taken"));
-    assert!(bench.group.is_none(), "nothing was started");
+    assert!(bench.groups().next().is_none(), "nothing was started");
 }

@@ -46,6 +46,7 @@ impl Measured<'_> {
         figures.extend(self.throttling());
         figures.extend(self.rates());
         figures.extend(self.costs());
+        figures.extend(self.least_share());
         if !self.scenario.hold {
             figures.extend(quantiles(&LATENCY, self.seen.latency()));
         }
@@ -76,7 +77,11 @@ impl Measured<'_> {
             machine: (busy + stolen) * cores,
             cores,
             subject: self.cores_of(self.subject_us()),
-            quota: self.scenario.cpu_quota.filter(|_| !self.direct),
+            quota: self
+                .scenario
+                .cpu_quota
+                .filter(|_| !self.direct)
+                .map(|cores| cores * self.before.replicas.len().max(1) as f64),
         })
     }
 
@@ -162,6 +167,21 @@ impl Measured<'_> {
             spent(|usage| usage.system_ns),
         );
         (all > 0.0).then(|| ("cpu_system_percent", system / all * 100.0))
+    }
+
+    /// The least that one of several replicas spent of the CPU of all, in per cent.
+    fn least_share(&self) -> Option<Figure> {
+        let pairs = self.before.replicas.iter().zip(&self.after.replicas);
+        let each: Vec<u64> = pairs
+            .map(|(before, after)| cpu_ns(before, after).0)
+            .collect();
+        let (least, all) = (*each.iter().min()?, each.iter().sum::<u64>());
+        (all > 0).then(|| {
+            (
+                "replicas.least_cpu_percent",
+                least as f64 / all as f64 * 100.0,
+            )
+        })
     }
 
     fn throttling(&self) -> Vec<Figure> {
