@@ -80,7 +80,7 @@ impl<'a> Members<'a> {
 
     /// What `read` gives, where it goes to the document's end.
     #[inline]
-    pub(crate) fn to_end<T>(mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    pub(crate) fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let read = read(&mut self)?;
         self.reader.is_at_end().then_some(read)
     }
