@@ -2,9 +2,8 @@
 //!
 //! Not here: who makes them (`tollgate::credential`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use policy::caller::{Caller, Later, Proven};
@@ -237,60 +236,4 @@ fn whoever_makes_a_credential_is_told_that_it_was_refused() {
     let seen = call(s, r#"{"model":"m"}"#, vec![json(401, "{}")]);
     assert_eq!(seen.record.code, "upstream_credential_refused");
     assert_eq!(minter.refusals.load(Ordering::Relaxed), 1);
-}
-
-/// Notes on which threads requests are signed.
-#[derive(Debug, Clone, Default)]
-struct Where(Arc<Mutex<Vec<ThreadId>>>);
-
-impl Signer for Where {
-    fn covers(&self, _: &[u8]) -> bool {
-        false
-    }
-
-    fn sign(&self, request: &Signable<'_>, _: u64) -> Vec<(&'static str, Secret)> {
-        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push(thread::current().id());
-        let bytes: usize = request.body.iter().map(|piece| piece.len()).sum();
-        vec![("x-signed", Secret::new(bytes.to_string().into_bytes()))]
-    }
-}
-
-impl Minter for Where {
-    fn account(&self) -> &str {
-        "test"
-    }
-
-    fn ready(&self, _: Option<&Secret>) -> Option<Arc<Credential>> {
-        Some(Arc::new(Credential::Signer(Box::new(self.clone()))))
-    }
-
-    fn refused(&self, _: u16, _: Option<&Secret>) {}
-
-    fn mint(&self, _: Option<&Secret>) -> Later<Option<Arc<Credential>>> {
-        Box::pin(async { None })
-    }
-}
-
-#[test]
-fn a_long_body_is_signed_beside_its_worker_and_a_short_one_on_it() {
-    let worker = thread::current().id();
-    for (length, is_beside) in [(100, false), (100_000, true)] {
-        let signs = Where::default();
-        let mut s = two_backends();
-        for endpoint in &mut s.endpoints {
-            endpoint.auth = UpstreamAuth::Minted(Arc::new(signs.clone()));
-        }
-        let text = "x".repeat(length);
-        let body = format!(r#"{{"model":"m","messages":[{{"content":"{text}"}}]}}"#);
-        let seen = call(s, &body, vec![json(503, BUSY), json(200, CHAT)]);
-        assert_eq!((seen.record.status, seen.record.attempts), (200, 2));
-        for arrived in &seen.arrived {
-            let signed = format!("x-signed: {}\r\n", body.len());
-            assert!(arrived.text.contains(&signed), "{length} bytes");
-        }
-        let threads = signs.0.lock().unwrap_or_else(PoisonError::into_inner);
-        assert_eq!(threads.len(), 2);
-        assert!(threads.iter().all(|of| (*of != worker) == is_beside));
-    }
 }
