@@ -8,6 +8,8 @@ use std::fmt;
 
 /// A frame of a client's has no longer head: two bytes, a length, a mask.
 const HEAD_BYTES: usize = 2 + 8 + 4;
+/// Room that is kept between messages.
+const KEPT_BYTES: usize = 64 << 10;
 /// A control frame carries no more.
 const CONTROL_BYTES: usize = 125;
 
@@ -129,6 +131,10 @@ impl Reader {
         if self.at > 0 {
             self.input.drain(..self.at);
             self.at = 0;
+            // A long message was read: what it needed is not kept for the connection's life.
+            if self.input.capacity() > KEPT_BYTES {
+                self.input.shrink_to(KEPT_BYTES);
+            }
         }
         if self.fault.is_none() {
             self.input.extend_from_slice(bytes);

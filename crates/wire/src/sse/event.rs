@@ -34,7 +34,7 @@ const BEGINNING: usize = 5;
 const ERRORS: [usize; 3] = [6, 7, 8];
 const TYPE: usize = 9;
 
-static ASKED: Interests = Interests::new(&[
+pub(super) static ASKED: Interests = Interests::new(&[
     place(name(Name::EventChoices)),
     usage(USAGE[0]),
     usage(USAGE[1]),
@@ -136,7 +136,7 @@ impl Event {
         }
     }
 
-    fn take(&mut self, found: &Found) {
+    pub(super) fn take(&mut self, found: &Found) {
         let present = |&at: &usize| found.member(at).filter(|m| m.kind != Kind::Null);
         // Some engines have the member in every event, with nothing in it.
         let says = |m: &Member| match m.kind {
@@ -196,7 +196,7 @@ impl<'a> Iterator for DataLines<'a> {
 
 /// The value of a `data` field.
 #[inline]
-fn data_of(line: &[u8]) -> Option<&[u8]> {
+pub(super) fn data_of(line: &[u8]) -> Option<&[u8]> {
     match line.strip_prefix(b"data")? {
         [b':', b' ', data @ ..] | [b':', data @ ..] => Some(data),
         [] => Some(b""),

@@ -7,6 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::boundary::Boundary;
 use super::event::Event;
 use super::last::LastEvent;
+use super::long::LongEvent;
 use super::plain::Plain;
 use super::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES};
 use crate::usage::{Reading, Report};
@@ -73,6 +74,8 @@ pub struct Scanner {
     reported: Option<Box<Report>>,
     /// The present event's bytes from earlier chunks, while it may be inspected.
     held: BytesMut,
+    /// The present event, once it is too long to be kept.
+    long: Option<Box<LongEvent>>,
     /// How many bytes of the present event came in earlier chunks.
     event_len: usize,
     /// The present event's bytes from earlier chunks have been forwarded.
@@ -105,6 +108,7 @@ impl Scanner {
             stats: StreamStats::default(),
             reported: None,
             held: BytesMut::new(),
+            long: None,
             event_len: 0,
             sent: mode == Mode::Observe,
             last_withheld: false,
@@ -254,11 +258,7 @@ impl Scanner {
     fn end_event(&mut self, last_part: &[u8], only_line: Option<&[u8]>) -> bool {
         let length = self.event_len + last_part.len();
         if length > INSPECT_LIMIT_BYTES {
-            self.stats.uninspected_events += 1;
-            self.stats.data_events += 1;
-            self.stats.text_tokens += 1;
-            self.stats.data_bytes += length as u64;
-            self.last.forget();
+            self.end_long_event(last_part);
             return false;
         }
         let mut event = if self.event_len == 0 {
@@ -279,6 +279,35 @@ impl Scanner {
             self.mode == Mode::Withhold && event.only_usage && length <= HOLD_LIMIT_BYTES;
         self.count(&mut event, withheld);
         withheld
+    }
+
+    /// Reads what there is to be read of an event that was not kept.
+    #[cold]
+    fn end_long_event(&mut self, last_part: &[u8]) {
+        self.pass_long(last_part);
+        let Some(mut long) = self.long.take() else {
+            return;
+        };
+        let (mut event, is_read) = long.event();
+        self.stats.uninspected_events += u64::from(!is_read);
+        self.last.forget();
+        self.count(&mut event, false);
+    }
+
+    /// Takes a part of an event that is too long to be kept.
+    #[cold]
+    fn pass_long(&mut self, part: &[u8]) {
+        if let Some(long) = &mut self.long {
+            return long.take(part);
+        }
+        // As much of its beginning, however it is cut.
+        let room = INSPECT_LIMIT_BYTES.saturating_sub(self.held.len());
+        let (first, rest) = part.split_at_checked(room).unwrap_or((part, b""));
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(first);
+        let mut long = Box::new(LongEvent::new(self.without_mark(&held)));
+        long.take(rest);
+        self.long = Some(long);
     }
 
     fn without_mark<'a>(&self, event: &'a [u8]) -> &'a [u8] {
@@ -349,6 +378,7 @@ impl Scanner {
             self.held = BytesMut::new();
         }
         self.held.clear();
+        self.long = None;
         self.event_len = 0;
         self.sent = self.mode == Mode::Observe;
         self.last_withheld = last_withheld;
@@ -360,8 +390,8 @@ impl Scanner {
         self.event_len += part.len();
         if self.event_len <= INSPECT_LIMIT_BYTES {
             self.held.extend_from_slice(part);
-        } else if self.held.capacity() > 0 {
-            self.held = BytesMut::new();
+        } else {
+            self.pass_long(part);
         }
     }
 }

@@ -55,22 +55,53 @@ fn an_event_is_withheld_up_to_the_hold_limit_and_not_beyond_however_it_is_cut() 
     }
 }
 
+/// A stream of one event whose document has so many bytes before its usage.
+fn long_event(name: &str, bytes: usize, fields: &str) -> Vec<u8> {
+    let filling = "x".repeat(bytes);
+    format!("{fields}data: {{\"{name}\":\"{filling}\",\"usage\":{{\"prompt_tokens\":7,\"completion_tokens\":6250}}}}\n\n")
+        .into_bytes()
+}
+
 #[test]
-fn an_event_beyond_the_inspection_limit_passes_uninspected_however_it_is_cut() {
-    let frame = event(0).len();
-    let (fits, too_long) = (
-        event(INSPECT_LIMIT_BYTES - frame),
-        event(INSPECT_LIMIT_BYTES - frame + 1),
-    );
-    for mode in [Mode::Observe, Mode::Withhold] {
-        for step in [10_000, INSPECT_LIMIT_BYTES, usize::MAX] {
-            let (out, stats) = scan(mode, &fits, step);
-            assert!(out == fits && stats.uninspected_events == 0 && stats.usage != Reading::Absent);
-            let (out, stats) = scan(mode, &too_long, step);
-            assert!(
-                out == too_long && stats.uninspected_events == 1 && stats.usage == Reading::Absent
-            );
+fn usage_behind_megabytes_is_read_however_the_event_is_cut() {
+    for (name, fields, text) in [
+        ("b64_json", "", 1),
+        ("b64_json", "event: image_generation.completed\n", 1),
+        ("text", "id: 4\r\n", 500_000),
+    ] {
+        let event = long_event(name, 2_000_000, fields);
+        for mode in [Mode::Observe, Mode::Withhold] {
+            for step in [
+                9_999,
+                INSPECT_LIMIT_BYTES - 1,
+                INSPECT_LIMIT_BYTES + 1,
+                usize::MAX,
+            ] {
+                let (out, stats) = scan(mode, &event, step);
+                assert!(out == event, "in chunks of {step}");
+                let usage = match stats.usage {
+                    Reading::Valid(usage) => (usage.prompt, usage.completion),
+                    other => panic!("{other:?}, in chunks of {step}"),
+                };
+                assert_eq!(usage, (Some(7), Some(6250)));
+                assert_eq!((stats.data_events, stats.uninspected_events), (1, 0));
+                assert!(
+                    stats.text_tokens.abs_diff(text) < 100,
+                    "{}",
+                    stats.text_tokens
+                );
+            }
         }
+    }
+}
+
+#[test]
+fn an_event_of_megabytes_that_is_no_document_passes_uninspected() {
+    let event = [b"data: ", &*"x".repeat(2_000_000).into_bytes(), b"\n\n"].concat();
+    for step in [10_000, usize::MAX] {
+        let (out, stats) = scan(Mode::Withhold, &event, step);
+        assert!(out == event && stats.uninspected_events == 1 && stats.usage == Reading::Absent);
+        assert!(stats.data_bytes >= 2_000_000);
     }
 }
 

@@ -24,10 +24,22 @@ const DELTA: &[u8] = b".delta";
 
 /// Bytes of text in a line of an event's data.
 pub(super) fn text_bytes(data: &[u8]) -> u64 {
+    measure(data, false)
+}
+
+/// Bytes of text in the beginning of a line, with those of a text that goes on behind it.
+pub(super) fn text_of_beginning(data: &[u8]) -> u64 {
+    measure(data, true)
+}
+
+fn measure(data: &[u8], is_beginning: bool) -> u64 {
     let (mut rest, mut member, mut bytes) = (data, &b""[..], 0);
     while let Some(at) = memchr(b'"', rest) {
-        let Some((text, length, after)) = string(rest.get(at + 1..).unwrap_or_default()) else {
-            return bytes;
+        let from = rest.get(at + 1..).unwrap_or_default();
+        let Some((text, length, after)) = string(from) else {
+            // As it is written: of what is not whole nobody knows where its escapes end.
+            let is_counted = is_beginning && MADE.contains(&member);
+            return bytes + if is_counted { from.len() as u64 } else { 0 };
         };
         rest = after.trim_ascii_start();
         if rest.first() == Some(&b':') {
