@@ -7,7 +7,7 @@ mod line;
 mod wide;
 
 pub(crate) use line::line_without;
-pub(crate) use wide::{WIDE_BYTES, WORD_BYTES, WORDS, specials};
+pub(crate) use wide::{WIDE_BYTES, WORD_BYTES, WORDS, has_no_special, specials};
 
 /// Bytes in a block.
 pub(crate) const BLOCK_BYTES: usize = 16;

@@ -60,11 +60,13 @@ pub struct FieldRef<'a> {
     pub value: &'a [u8],
 }
 
-/// Whether a value may be a list.
+/// Whether a value may be a list. All of it is looked at, so that many bytes are compared at once.
 #[inline]
 #[must_use]
 pub fn has_comma(value: &[u8]) -> bool {
-    memchr::memchr(b',', value).is_some()
+    value
+        .iter()
+        .fold(false, |found, byte| found | (*byte == b','))
 }
 
 /// A field that may appear once appeared more than once.

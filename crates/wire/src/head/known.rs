@@ -19,19 +19,6 @@ macro_rules! known {
         }
 
         pub(super) const NAMES: &[(&str, Known)] = &[$(($name, Known::$kind),)*];
-
-        impl Known {
-            /// The lower-case name; `x-amz-*` and `*` for the two kinds that have none.
-            #[inline]
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                    Self::Amz => "x-amz-*",
-                    Self::Other => "*",
-                }
-            }
-        }
     };
 }
 
@@ -93,6 +80,17 @@ known! {
 }
 
 impl Known {
+    /// The lower-case name; `x-amz-*` and `*` for the two kinds that have none.
+    #[inline]
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Amz => "x-amz-*",
+            Self::Other => "*",
+            known => NAMES.get(known as usize).map_or("*", |(name, _)| name),
+        }
+    }
+
     /// Whether the kind has no name of its own.
     pub(crate) const fn is_many(self) -> bool {
         matches!(self, Self::Amz | Self::Other)

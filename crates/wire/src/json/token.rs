@@ -6,7 +6,7 @@
 
 use super::found::Kind;
 use super::short::{digits, short_length, word_at};
-use crate::block::{BLOCK_BYTES, special, special_or_high};
+use crate::block::{BLOCK_BYTES, has_no_special, special, special_or_high};
 
 /// Whether a text may be one whole object.
 pub(crate) fn may_be_whole(text: &[u8]) -> bool {
@@ -17,6 +17,9 @@ pub(crate) fn may_be_whole(text: &[u8]) -> bool {
 /// Whether a text stands in a string as it is: no quote, backslash or control character is in it.
 #[must_use]
 pub fn is_plain(text: &[u8]) -> bool {
+    if let Some(has_none) = has_no_special(text) {
+        return has_none;
+    }
     let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
     if !blocks.iter().all(|block| special(block) == 0) {
         return false;
