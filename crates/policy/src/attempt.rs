@@ -6,8 +6,11 @@
 //! and once more where a kept-alive connection broke. An endpoint that asked for time is left alone for it.
 //! Not here: connections and timeouts (`proxy`).
 
+mod choose;
 mod cooldown;
+mod health;
 mod split;
+mod tries;
 mod wait;
 
 use std::time::Duration;
@@ -15,18 +18,18 @@ use std::time::Duration;
 use wire::head::Method;
 
 use self::cooldown::Cooldowns;
+pub use self::health::{Health, RetryBudget};
+pub use self::tries::Attempts;
+use self::tries::candidates;
 pub(crate) use self::wait::may_ask_for_time;
 pub use self::wait::{WAIT_MAX, asked};
-use crate::balancing::{Balancer, Candidate, Choice, Prompt, Why};
+use crate::balancing::Prompt;
 use crate::clock::Mono;
 pub use crate::failure::{Failure, Sent};
 use crate::id::{BackendId, EndpointId, RouteId};
 use crate::operation::Operation;
-use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
-use crate::snapshot::{AskUsage, Backend, Endpoint, Snapshot};
-
-/// One retry, as retries in hand are counted.
-const RETRY: u32 = 1_000_000;
+use crate::retry::{Ejection, Retry};
+use crate::snapshot::{AskUsage, Endpoint, Snapshot};
 
 /// Whether a call may be sent again although an upstream may have begun to run it: those that only
 /// read, and those to models, whose second run is charged as a second run. Of any other nobody knows
@@ -34,109 +37,6 @@ const RETRY: u32 = 1_000_000;
 #[must_use]
 pub fn may_repeat(operation: Operation, method: Method) -> bool {
     operation.reads_body() || matches!(method, Method::Get | Method::Head)
-}
-
-/// Health of one endpoint as one worker sees it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Health {
-    in_a_row: u32,
-    ejections: u32,
-    until: Option<Mono>,
-    on_trial: bool,
-}
-
-impl Health {
-    /// Whether it may be tried. After its time an ejected endpoint is tried by one exchange at a
-    /// time: success restores it, failure ejects it for longer, and a trial of which nothing is
-    /// heard gives way to another one after the time of a first ejection.
-    #[must_use]
-    pub fn is_open(&self, now: Mono) -> bool {
-        self.until.is_none_or(|until| now >= until)
-    }
-
-    fn succeeded(&mut self) {
-        *self = Self::default();
-    }
-
-    fn chosen(&mut self, ejection: Option<&Ejection>, now: Mono) {
-        if self.until.is_some_and(|until| now >= until) {
-            let ejection = ejection.copied().unwrap_or_default();
-            self.on_trial = true;
-            self.until = Some(now.after(ejection.time));
-        }
-    }
-
-    #[cold]
-    fn failed(&mut self, ejection: Option<&Ejection>, now: Mono) {
-        if self.until.is_some() && !self.on_trial {
-            // A try from before the ejection, or one for want of anything better: known already.
-            return;
-        }
-        let ejection = ejection.copied().unwrap_or_default();
-        self.in_a_row = self.in_a_row.saturating_add(1);
-        if self.in_a_row >= ejection.failures || self.on_trial {
-            let doubled = ejection.time.saturating_mul(1 << self.ejections.min(20));
-            self.until = Some(now.after(doubled.min(ejection.max_time)));
-            self.ejections = self.ejections.saturating_add(1);
-            self.in_a_row = 0;
-            self.on_trial = false;
-        }
-    }
-}
-
-/// Retries in hand on one route, in millionths.
-#[derive(Debug, Clone, Copy)]
-pub struct RetryBudget(u32);
-
-impl RetryBudget {
-    fn full(retries: &Retries) -> Self {
-        Self(retries.burst.saturating_mul(RETRY))
-    }
-
-    fn earn(&mut self, retries: &Retries) {
-        let earned = self.0.saturating_add(retries.share_millionths);
-        self.0 = earned.min(Self::full(retries).0);
-    }
-
-    fn spend(&mut self) -> bool {
-        let left = self.0.checked_sub(RETRY);
-        self.0 = left.unwrap_or(self.0);
-        left.is_some()
-    }
-}
-
-/// The tries of one exchange.
-#[derive(Debug, Clone, Copy)]
-pub struct Attempts {
-    route: RouteId,
-    /// The first [`Self::made`] are those that were tried.
-    tried: [EndpointId; MAX_ATTEMPTS],
-    made: usize,
-    /// How many there may be.
-    most: usize,
-    /// To be tried once more, on a new connection.
-    again: Option<EndpointId>,
-    /// A bit for each of the route's backends, by place, that cannot be told the call. One beyond the 64th has none.
-    passed_over: u64,
-    /// Why the last endpoint was chosen, where its backend is balanced.
-    choice: Option<Choice>,
-    /// What was picked of one backend's endpoints.
-    picked: Option<PickedEndpoints>,
-}
-
-/// The endpoints that a picker named of its backend, in its order: no other one of that backend is tried.
-#[derive(Debug, Clone, Copy)]
-struct PickedEndpoints {
-    backend: BackendId,
-    /// As many as there may be tries; the first are those that were named.
-    endpoints: [EndpointId; MAX_ATTEMPTS],
-    many: usize,
-}
-
-impl PickedEndpoints {
-    fn all(&self) -> &[EndpointId] {
-        self.endpoints.get(..self.many).unwrap_or_default()
-    }
 }
 
 /// What the next endpoint is chosen for.
@@ -161,24 +61,6 @@ pub struct Upstreams {
 
 /// For so long a backend is not asked again what it has refused to be asked.
 const UNASKED_FOR: Duration = Duration::from_secs(3600);
-
-/// What is known of endpoints, while one is chosen.
-#[derive(Clone, Copy)]
-struct Known<'a> {
-    health: &'a [Health],
-    cooldowns: &'a Cooldowns,
-}
-
-impl Known<'_> {
-    fn is_open(self, endpoint: EndpointId, now: Mono) -> bool {
-        let health = self.health.get(endpoint.index());
-        health.is_some_and(|health| health.is_open(now))
-    }
-
-    fn is_free(self, endpoint: EndpointId, model: Option<&str>, now: Mono) -> bool {
-        self.cooldowns.of(endpoint, model, now).is_none()
-    }
-}
 
 impl Upstreams {
     /// Nothing known yet; `seed` decides weighted choices.
@@ -277,15 +159,12 @@ impl Upstreams {
         if attempts.made >= attempts.most {
             return None;
         }
-        let model = wanted.model;
         let (chosen, choice) = match attempts.again.take() {
             Some(again) => (again, None),
-            None => self
-                .pick(attempts, wanted, s, now, |of, e| {
-                    of.is_open(e, now) && of.is_free(e, model, now)
-                })
-                .or_else(|| self.pick(attempts, wanted, s, now, |of, e| of.is_free(e, model, now)))
-                .or_else(|| self.pick_trial(attempts, wanted, s, now))?,
+            None => match self.only(attempts, wanted.model, s, now) {
+                Some(only) => (only, None),
+                None => self.choose(attempts, wanted, s, now)?,
+            },
         };
         attempts.choice = choice;
         *attempts.tried.get_mut(attempts.made)? = chosen;
@@ -311,10 +190,7 @@ impl Upstreams {
         if attempts.again.is_some() || attempts.made >= attempts.most {
             return None;
         }
-        let known = Known {
-            health: &self.health,
-            cooldowns: &self.cooldowns,
-        };
+        let known = self.known();
         let free = |e: &EndpointId| known.is_free(*e, model, now);
         let open = |e: &EndpointId| free(e) && known.is_open(*e, now);
         let next = candidates(attempts, s).find(open);
@@ -463,232 +339,10 @@ impl Upstreams {
         };
         self.health.iter().enumerate().filter_map(shut).collect()
     }
-
-    fn peek(&self, attempts: &Attempts, model: Option<&str>, s: &Snapshot, now: Mono) -> bool {
-        let known = Known {
-            health: &self.health,
-            cooldowns: &self.cooldowns,
-        };
-        candidates(attempts, s).any(|e| known.is_open(e, now) && known.is_free(e, model, now))
-    }
-
-    /// One that asked for time, where it is to be tried all the same.
-    #[cold]
-    fn pick_trial(
-        &mut self,
-        attempts: &Attempts,
-        wanted: Wanted<'_>,
-        s: &Snapshot,
-        now: Mono,
-    ) -> Option<(EndpointId, Option<Choice>)> {
-        let model = wanted.model;
-        let chosen = self.pick(attempts, wanted, s, now, |of, e| {
-            of.cooldowns.is_trial_due(e, model, now)
-        })?;
-        self.cooldowns.begin_trial(chosen.0, model, now);
-        Some(chosen)
-    }
-
-    fn pick(
-        &mut self,
-        attempts: &Attempts,
-        wanted: Wanted<'_>,
-        s: &Snapshot,
-        now: Mono,
-        may_try: impl Fn(Known<'_>, EndpointId) -> bool,
-    ) -> Option<(EndpointId, Option<Choice>)> {
-        let Self {
-            health,
-            cooldowns,
-            rng,
-            ..
-        } = self;
-        let known = Known { health, cooldowns };
-        let usable = |e: &&EndpointId| !attempts.tried().contains(*e) && may_try(known, **e);
-        let backends = s.route(attempts.route)?.backends.iter().enumerate();
-        for (place, id, backend) in backends.filter_map(|(at, b)| Some((at, *b, s.backend(*b)?))) {
-            if attempts.is_passed_over(place) {
-                continue;
-            }
-            if let Some(picked) = attempts.picked.as_ref().filter(|of| of.backend == id) {
-                match picked.all().iter().find(&usable) {
-                    Some(first) => return Some((*first, by_picker(backend, *first))),
-                    None => continue,
-                }
-            }
-            let weight = |e: &EndpointId| s.endpoint(*e).map_or(0, |e| u64::from(e.weight));
-            if let [only] = backend.endpoints.as_slice() {
-                if usable(&only) {
-                    return Some((*only, None));
-                }
-                continue;
-            }
-            if let Some(balancer) = &backend.balancer {
-                let may = |e: EndpointId| usable(&&e);
-                let chosen = balanced(balancer, backend, may, wanted.prompt, draw(rng), s, now);
-                if chosen.is_some() {
-                    return chosen;
-                }
-                continue;
-            }
-            let total: u64 = backend.endpoints.iter().filter(&usable).map(weight).sum();
-            if total == 0 {
-                continue;
-            }
-            let mut left = draw(rng) % total;
-            for endpoint in backend.endpoints.iter().filter(&usable) {
-                let share = weight(endpoint);
-                if left < share {
-                    return Some((*endpoint, None));
-                }
-                left -= share;
-            }
-        }
-        None
-    }
-}
-
-impl Attempts {
-    /// Those of an exchange on `route`: none yet.
-    #[must_use]
-    pub fn on(route: RouteId, s: &Snapshot) -> Self {
-        Self {
-            route,
-            tried: [EndpointId(0); MAX_ATTEMPTS],
-            made: 0,
-            most: s.route(route).map_or(1, |route| route.retries.attempts),
-            again: None,
-            passed_over: 0,
-            choice: None,
-            picked: None,
-        }
-    }
-
-    /// Of this backend these endpoints are tried alone, in this order.
-    pub(crate) fn take_picked(
-        &mut self,
-        backend: BackendId,
-        endpoints: impl Iterator<Item = EndpointId>,
-    ) {
-        let mut picked = PickedEndpoints {
-            backend,
-            endpoints: [EndpointId(0); MAX_ATTEMPTS],
-            many: 0,
-        };
-        for (place, endpoint) in picked.endpoints.iter_mut().zip(endpoints) {
-            *place = endpoint;
-            picked.many += 1;
-        }
-        self.picked = Some(picked);
-    }
-
-    /// Whether a picker leaves this endpoint out.
-    fn is_left_out(&self, backend: BackendId, endpoint: EndpointId) -> bool {
-        let picked = self.picked.as_ref();
-        picked.is_some_and(|of| of.backend == backend && !of.all().contains(&endpoint))
-    }
-
-    /// Why the last endpoint was chosen, where its backend is balanced; told once.
-    pub(crate) fn take_choice(&mut self) -> Option<Choice> {
-        self.choice.take()
-    }
-
-    fn is_passed_over(&self, place: usize) -> bool {
-        place < 64 && self.passed_over >> place & 1 == 1
-    }
-
-    fn tried(&self) -> &[EndpointId] {
-        self.tried.get(..self.made).unwrap_or_default()
-    }
-
-    /// Whether there is nowhere to go: no backend of the route has an address, or the one that was drawn has none.
-    #[cold]
-    pub(crate) fn are_closed(&self, s: &Snapshot) -> bool {
-        let route = s.route(self.route);
-        let is_split = route.is_some_and(|route| !route.weights.is_empty());
-        let backends = route.into_iter().flat_map(|route| &route.backends);
-        let backends = backends.enumerate();
-        let mut backends = backends
-            .filter(|(place, _)| !(is_split && self.is_passed_over(*place)))
-            .filter_map(|(_, b)| s.backend(*b))
-            .peekable();
-        backends.peek().is_some() && backends.all(|backend| backend.endpoints.is_empty())
-    }
-
-    /// Tries made so far.
-    #[must_use]
-    pub fn made(&self) -> u32 {
-        u32::try_from(self.made).unwrap_or(u32::MAX)
-    }
-
-    /// Whether the next try is at the same endpoint once more: kept-alive connections are not for it.
-    #[must_use]
-    pub fn needs_new_connection(&self) -> bool {
-        self.again.is_some()
-    }
-}
-
-/// Why an endpoint is tried that a picker named.
-#[cold]
-fn by_picker(backend: &Backend, endpoint: EndpointId) -> Option<Choice> {
-    let place = backend.endpoints.iter().position(|id| *id == endpoint)?;
-    Some(Choice {
-        place,
-        why: Why::Picker,
-        seen: 0,
-        prompt: 0,
-    })
-}
-
-/// The endpoint that a balanced backend has take a call.
-#[cold]
-fn balanced(
-    balancer: &Balancer,
-    backend: &Backend,
-    may: impl Fn(EndpointId) -> bool,
-    prompt: Option<&Prompt>,
-    chance: u64,
-    s: &Snapshot,
-    now: Mono,
-) -> Option<(EndpointId, Option<Choice>)> {
-    let endpoints = backend.endpoints.iter().enumerate();
-    let mut candidates = endpoints.filter(|(_, id)| may(**id)).map(|(place, id)| {
-        let weight = s.endpoint(*id).map_or(1, |endpoint| endpoint.weight);
-        Candidate { place, weight }
-    });
-    let choice = balancer.choose(&mut candidates, prompt, chance, now)?;
-    let endpoint = backend.endpoints.get(choice.place)?;
-    Some((*endpoint, Some(choice)))
 }
 
 fn ejection(s: &Snapshot, endpoint: EndpointId) -> Option<&Ejection> {
     s.backend_of(endpoint).map(|backend| &backend.ejection)
-}
-
-/// Endpoints of the route that were not tried.
-fn candidates<'a>(
-    attempts: &'a Attempts,
-    s: &'a Snapshot,
-) -> impl Iterator<Item = EndpointId> + 'a {
-    let route = s.route(attempts.route);
-    let backends = route.into_iter().flat_map(|route| &route.backends);
-    let backends = backends.enumerate();
-    let backends = backends.filter(|(place, _)| !attempts.is_passed_over(*place));
-    backends
-        .filter_map(|(_, b)| Some((*b, s.backend(*b)?)))
-        .flat_map(|(id, backend)| backend.endpoints.iter().map(move |e| (id, *e)))
-        .filter(|(id, e)| !attempts.tried().contains(e) && !attempts.is_left_out(*id, *e))
-        .map(|(_, e)| e)
-}
-
-/// xorshift64*: cheap, seeded, good enough to spread load.
-fn draw(state: &mut u64) -> u64 {
-    let mut x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
 }
 
 #[cfg(test)]

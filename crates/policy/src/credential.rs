@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use wire::dialect::{ErrorFormat, MODELS, gemini};
-use wire::head::{FieldRef, Head, RequestHead, percent_decoded};
+use wire::head::{FieldRef, Head, RequestHead, has_comma, percent_decoded};
 pub use wire::head::{Known, KnownSet};
 
 use crate::caller::Later;
@@ -165,11 +165,12 @@ fn is_graphic(token: &[u8]) -> bool {
 /// # Errors
 /// [`Refusal::ConflictingCredentials`].
 pub fn check(head: &RequestHead) -> Result<(), Refusal> {
-    let mut keys = head.fields.of_any(KEYS);
-    let (first, second) = (keys.next(), keys.next());
-    let in_headers = usize::from(first.is_some()) + usize::from(second.is_some());
-    let is_list = |field: FieldRef<'_>| field.value.contains(&b',');
-    if in_headers + brought_in_query(head) > 1 || first.is_some_and(is_list) {
+    let first = head.fields.of_any(KEYS).next();
+    let in_query = brought_in_query(head);
+    if head.fields.has_several(KEYS)
+        || in_query > usize::from(first.is_none())
+        || first.is_some_and(|field| has_comma(field.value))
+    {
         return Err(Refusal::ConflictingCredentials);
     }
     Ok(())
@@ -202,10 +203,16 @@ fn is_of_google(path: &str) -> bool {
 }
 
 /// The query of plain HTTP is its service's own, whatever its members are called.
+#[inline]
 fn brought_in_query(head: &RequestHead) -> usize {
-    let is_ours = |path: &str| path.starts_with("/v1/") || is_of_google(path);
-    let query = head.query().filter(|_| is_ours(head.path()));
-    query.map_or(0, |q| q.split('&').filter(|p| is_key_member(p)).count())
+    head.query().map_or(0, |query| keys_in(query, head.path()))
+}
+
+#[cold]
+fn keys_in(query: &str, path: &str) -> usize {
+    let is_ours = path.starts_with("/v1/") || is_of_google(path);
+    let members = query.split('&').filter(|_| is_ours);
+    members.filter(|member| is_key_member(member)).count()
 }
 
 /// Whether a request header goes upstream, to a call of this path below the API's root: what is on the list, what belongs to

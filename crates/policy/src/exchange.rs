@@ -47,7 +47,7 @@ pub use self::charged::{Finished, certain};
 use self::ending::Ending;
 use self::placing::Placing;
 use self::reading::{Identifying, Reading};
-pub use self::request::{AttemptRequest, Filtering, Passed};
+pub use self::request::{AttemptRequest, Filtering, Passed, Signature, Signing};
 use self::response::{Disconnected, Metering};
 pub use self::response::{Look, REFUSAL_BYTES, names_credential, names_usage};
 pub use self::timing::Timing;
@@ -386,11 +386,21 @@ impl Exchange {
         self.page.as_deref()
     }
 
-    /// What reads its body, where that is read; for a call whose body comes.
-    #[inline]
+    /// What reads its body, where that is read; for a call whose body comes. It is large to be moved, and made where it stays.
+    #[inline(always)]
     #[must_use]
     pub fn scanner(&self, head: &RequestHead) -> Option<CallScanner> {
         let operation = self.record.operation.filter(|o| o.reads_body())?;
+        let reads_user = matches!(&self.stage, Stage::Reading(reading) if reading.reads_user);
+        if reads_user || operation.is_named_by_path() || operation.is_form() {
+            return self.scanner_of(operation, head);
+        }
+        Some(CallScanner::new())
+    }
+
+    /// The same where more than members of JSON is read.
+    #[cold]
+    fn scanner_of(&self, operation: Operation, head: &RequestHead) -> Option<CallScanner> {
         if operation.is_named_by_path() {
             return Named::of(head.path()).map(|named| CallScanner::of_named(&named));
         }

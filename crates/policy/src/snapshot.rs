@@ -4,22 +4,24 @@
 //! resolved when the snapshot was made. Nothing in it changes.
 //! Not here: what a person writes and how it becomes this (`config`), what limits and budgets hold ([`crate::levels`]).
 
+mod bounds;
+mod upstream;
+
 use std::any::Any;
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use wire::filter::Chain;
 
+pub use self::bounds::{Bounds, PoolBounds, Timeouts};
+pub use self::upstream::{
+    AddedHeader, AddedMember, AskUsage, Backend, Endpoint, Origin, Protocol, Proxy,
+};
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;
-use crate::balancing::Balancer;
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;
 use crate::client::Clients;
-use crate::credential::{KnownSet, UpstreamAuth};
 use crate::disconnect::OnDisconnect;
 use crate::id::{BackendId, EndpointId, LimitId, RouteId, WorkloadId};
 use crate::identity::{Identity, Registered};
@@ -28,16 +30,11 @@ use crate::listener::Listeners;
 use crate::login::LoginSite;
 use crate::mcp::Mcp;
 use crate::model::ModelPattern;
-use crate::picker::Picker;
-use crate::plain::{
-    self,
-    actions::{Actions, FieldEdits},
-};
+use crate::plain::{self, actions::Actions};
 use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
 use crate::responses::ResponseStore;
-use crate::retry::{Ejection, Retries};
-use crate::secret::Secret;
+use crate::retry::Retries;
 use crate::subject::Who;
 use crate::unread::Listed;
 use crate::web::Web;
@@ -193,180 +190,6 @@ pub struct Route {
     pub actions: Option<Box<Actions>>,
 }
 
-/// A named upstream target.
-#[derive(Debug, Default)]
-pub struct Backend {
-    /// For logs and labels.
-    pub name: Arc<str>,
-    /// It serves plain HTTP or tools, and no model.
-    pub is_plain: bool,
-    /// Its addresses; none where it is closed.
-    pub endpoints: Vec<EndpointId>,
-    /// Models it is known to serve, for `/v1/models`; may be empty.
-    pub models: Vec<Arc<str>>,
-    /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and
-    /// records go by the gate's name.
-    pub model_names: BTreeMap<Arc<str>, Box<str>>,
-    /// What calls to it pass, behind those of their route: a translation, where it speaks another dialect than its clients.
-    pub filters: Chain,
-    /// How long each phase may take.
-    pub timeouts: Timeouts,
-    /// When an endpoint of it is left alone.
-    pub ejection: Ejection,
-    /// How many connections there may be to each of its addresses.
-    pub pool: PoolBounds,
-    /// Some credential of it is given for the caller's own token.
-    pub exchanges_tokens: bool,
-    /// Headers of every request to it; they replace what the client sent by these names.
-    pub headers: Vec<AddedHeader>,
-    /// Headers of an API that do not go to it, of those that would ([`crate::credential::OF_APIS`]).
-    pub withheld_headers: KnownSet,
-    /// Whether its streams are asked for their usage where the client does not ask.
-    pub ask_usage: AskUsage,
-    /// Members of the query of every request to it; they replace the client's of these names.
-    pub query: Vec<AddedMember>,
-    /// How its endpoints share its calls, where that is not by weight alone ([`Snapshot::is_balanced`]).
-    pub balancer: Option<Balancer>,
-    /// Who picks one of its endpoints for each call, where somebody does ([`Snapshot::is_balanced`]).
-    pub picker: Option<Arc<dyn Picker>>,
-}
-
-/// Whether streams of a backend are asked to report their usage where the client does not ask: those that do so only on request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AskUsage {
-    /// Unless it refuses calls that ask.
-    #[default]
-    Auto,
-    /// Whatever it answers.
-    Always,
-    /// The gate counts for itself what it reports.
-    Never,
-}
-
-/// A header of every request to a backend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddedHeader {
-    /// Its name, in lower case.
-    pub name: Box<[u8]>,
-    /// Its value.
-    pub value: Box<[u8]>,
-}
-
-/// A member of the query of every request to a backend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddedMember {
-    /// Its name, which needs no encoding.
-    pub name: Box<str>,
-    /// Its value, encoded.
-    pub value: Box<str>,
-}
-
-impl Backend {
-    /// What it calls a model.
-    #[must_use]
-    #[inline]
-    pub fn model_name<'a>(&'a self, model: &'a str) -> &'a str {
-        if self.model_names.is_empty() {
-            return model;
-        }
-        self.model_names.get(model).map_or(model, |name| name)
-    }
-
-    /// Names of models, as the gate uses them, that the configuration says it has.
-    pub fn known_models(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.models.iter().chain(self.model_names.keys())
-    }
-
-    /// Whether it alone uses this name, for a model that the gate names otherwise.
-    fn is_private_name(&self, name: &str) -> bool {
-        self.model_names.values().any(|own| **own == *name) && !self.model_names.contains_key(name)
-    }
-}
-
-/// Protocol spoken to an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// HTTP/1.1; over TLS too.
-    Http1,
-    /// HTTP/2: prior knowledge in clear, ALPN `h2` required over TLS.
-    Http2,
-    /// Over TLS whichever ALPN chooses; in clear HTTP/1.1.
-    Auto,
-}
-
-/// Where to connect. Endpoints with equal origins share a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// Whether to speak TLS.
-    pub tls: bool,
-    /// Host name or address literal, without brackets.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// HTTP version.
-    pub protocol: Protocol,
-    /// The name by which its certificate is asked for and checked; that of the host unless said.
-    pub tls_name: Option<Arc<str>>,
-    /// PEM file of extra roots, empty for the system's.
-    pub ca_file: String,
-    /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a
-    /// connection.
-    pub certificate: String,
-    /// The proxy on the way there.
-    pub proxy: Option<Arc<Proxy>>,
-    /// No metadata service and no neighbour of the link is connected to under its name ([`crate::address`]).
-    pub is_kept_off_the_link: bool,
-    /// Nor is the gate's own machine.
-    pub is_kept_off_the_machine: bool,
-}
-
-impl Origin {
-    /// Whether its proxy reads the requests: HTTP/1.1 in clear, with targets in absolute form. All else goes through
-    /// a tunnel.
-    #[must_use]
-    pub fn is_relayed(&self) -> bool {
-        self.proxy.is_some() && !self.tls && self.protocol != Protocol::Http2
-    }
-}
-
-/// An HTTP proxy, spoken to in clear.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxy {
-    /// Host name or address literal, without brackets.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-    /// Value of `proxy-authorization`.
-    pub authorization: Option<Secret>,
-}
-
-impl Hash for Proxy {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.host, self.port).hash(state);
-    }
-}
-
-/// One address with its credential.
-#[derive(Debug)]
-pub struct Endpoint {
-    /// `backend` or `backend#1` for logs and labels.
-    pub name: Arc<str>,
-    /// The backend it belongs to.
-    pub backend: BackendId,
-    /// Where to connect.
-    pub origin: Origin,
-    /// `host[:port]` as sent in `host` / `:authority`.
-    pub authority: String,
-    /// Path put in place of `/v1`, such as `/v1` or `/v1beta/openai`, or before that of plain HTTP; no trailing slash.
-    pub base_path: String,
-    /// Share of traffic among its siblings; at least 1.
-    pub weight: u32,
-    /// The one credential that goes upstream.
-    pub auth: UpstreamAuth,
-    /// What becomes of fields of calls of plain HTTP to it, where something does.
-    pub edits: Option<Box<FieldEdits>>,
-}
-
 /// A rate, and whose it is.
 #[derive(Debug)]
 pub struct Limit {
@@ -395,111 +218,6 @@ pub struct Tokenizer {
     pub key: u64,
     /// Tokens of the models' window, where that is said.
     pub window: Option<u64>,
-}
-
-/// How long each phase of an attempt may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// To an established connection, TLS included.
-    pub connect: Duration,
-    /// From the request sent to the response head.
-    pub first_byte: Duration,
-    /// Silence in the middle of a response.
-    pub idle: Duration,
-}
-
-/// Bounds of one worker's connections to one address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolBounds {
-    /// Open at one time, busy or idle.
-    pub connections: usize,
-    /// Kept without a call.
-    pub idle: usize,
-    /// How long one is kept so.
-    pub idle_time: Duration,
-    /// Calls on one HTTP/2 connection at one time.
-    pub streams: usize,
-}
-
-impl Default for PoolBounds {
-    fn default() -> Self {
-        Self {
-            connections: 20_000,
-            idle: 1024,
-            idle_time: Duration::from_secs(55),
-            // Servers commonly allow as many.
-            streams: 100,
-        }
-    }
-}
-
-/// Bounds on what a client may send, and how slowly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// Request body, bytes.
-    pub body_bytes: u64,
-    /// Request head, bytes.
-    pub head_bytes: usize,
-    /// Request header fields.
-    pub head_fields: usize,
-    /// From the first byte of a head to its end.
-    pub head_time: Duration,
-    /// Silence in the middle of a request body.
-    pub body_idle: Duration,
-    /// From the first byte of a request to the end of its body.
-    pub body_time: Duration,
-    /// Bytes of request bodies that one worker keeps at one time.
-    pub bodies_bytes: usize,
-    /// A client that takes nothing of a response for so long is gone.
-    pub write_stall: Duration,
-    /// A kept-alive connection with no request on it.
-    pub keep_alive: Duration,
-    /// Connections per worker.
-    pub connections: usize,
-    /// Connections per worker of one address, or of one /64 of IPv6.
-    pub source_connections: usize,
-    /// Streams of one HTTP/2 connection at one time.
-    pub streams: u32,
-    /// Answers per worker that are read on without a client.
-    pub reads_to_end: usize,
-    /// How long the addresses of an upstream's name are used after they were last found.
-    pub address_age: Duration,
-    /// Keys and users whose limits are kept apart at one time, and as many of which budgets are; of the process's
-    /// first snapshot.
-    pub subjects: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            body_bytes: 32 << 20,
-            head_bytes: 64 << 10,
-            head_fields: 100,
-            head_time: Duration::from_secs(10),
-            body_idle: Duration::from_secs(30),
-            body_time: Duration::from_secs(5 * 60),
-            bodies_bytes: 256 << 20,
-            write_stall: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(75),
-            connections: 50_000,
-            source_connections: 10_000,
-            streams: 100,
-            reads_to_end: 100,
-            address_age: Duration::from_secs(600),
-            subjects: 1 << 16,
-        }
-    }
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(5),
-            // Official SDKs wait ten minutes, and reasoning models may think for as long without a byte.
-            first_byte: Duration::from_secs(900),
-            idle: Duration::from_secs(900),
-        }
-    }
 }
 
 impl Snapshot {

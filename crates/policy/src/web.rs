@@ -177,15 +177,29 @@ impl Hosts {
         };
         match self {
             Self::Any => true,
+            Self::Loopback(_) if host.is_some_and(is_plain_loopback) => true,
             Self::Loopback(names) => is_one(&|host| is_loopback(host) || named(names, host)),
             Self::Only(names) => is_one(&|host| named(names, host)),
         }
     }
 }
 
+/// Whether it is the loopback address that nearly all clients of this machine name, with a port or without.
+#[inline]
+fn is_plain_loopback(host: &[u8]) -> bool {
+    match host.strip_prefix(b"127.0.0.1") {
+        Some([b':', port @ ..]) => is_port(port),
+        Some(rest) => rest.is_empty(),
+        None => false,
+    }
+}
+
+fn is_port(port: &[u8]) -> bool {
+    port.len() <= 5 && port.iter().all(u8::is_ascii_digit)
+}
+
 /// The name or the address of `host[:port]`, without brackets; none where that is not what it is, to its last byte.
 pub(crate) fn without_port(host: &[u8]) -> Option<&[u8]> {
-    let is_port = |port: &[u8]| port.len() <= 5 && port.iter().all(u8::is_ascii_digit);
     let at = |end: u8| host.iter().position(|b| *b == end);
     let (name, rest) = match host.strip_prefix(b"[") {
         Some(inside) => {

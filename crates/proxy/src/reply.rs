@@ -95,7 +95,15 @@ impl<'v> RateLimitStatus<'v> {
     }
 
     /// Adds OpenAI's six headers, as far as there are limits.
+    #[inline]
     pub(crate) fn write(&self, to: &mut impl Downstream) {
+        if self.requests.is_some() || self.tokens.is_some() {
+            self.write_rows(to);
+        }
+    }
+
+    #[inline(never)]
+    fn write_rows(&self, to: &mut impl Downstream) {
         let (mut digits, mut text) = (itoa::Buffer::new(), Text::default());
         let rows = [
             (

@@ -92,7 +92,7 @@ pub(crate) struct Error {
 }
 
 /// Reads a provider's answer.
-pub(crate) trait Reader: std::fmt::Debug {
+pub(crate) trait Reader: std::fmt::Debug + Send {
     /// Reads one event's data. What stands in it is told to `tell`.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ pub(crate) trait Reader: std::fmt::Debug {
 }
 
 /// Writes an answer for a client.
-pub(crate) trait Writer: std::fmt::Debug {
+pub(crate) trait Writer: std::fmt::Debug + Send {
     /// Writes what an event becomes. Numbers of calls are `calls`' here.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Writing JSON, commas included.
 
+use wire::json::is_plain;
+
 use crate::raw::Raw;
 
 /// JSON that is being written.
@@ -98,10 +100,10 @@ impl Json {
     }
 
     /// The name of the member whose value follows: one of an API, which has nothing to escape.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key(&mut self, name: &'static str) -> &mut Self {
+        self.out.reserve(name.len() + 4);
         self.begin();
-        self.out.reserve(name.len() + 3);
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
@@ -178,14 +180,4 @@ impl Json {
     pub(crate) fn say(&mut self, name: &'static str, text: &str) {
         self.key(name).text(text);
     }
-}
-
-/// Whether none of it is escaped in JSON. Without a branch for each byte, so that many are looked at together.
-fn is_plain(text: &[u8]) -> bool {
-    text.chunks(64).all(|chunk| {
-        let escaped = chunk.iter().fold(false, |any, byte| {
-            any | (*byte < b' ') | (*byte == b'"') | (*byte == b'\\')
-        });
-        !escaped
-    })
 }

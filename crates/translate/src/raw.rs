@@ -5,13 +5,17 @@
 //! Invariant: a member that is said twice is a fault where anybody looks at it, since readers differ in which one they take.
 //! Not here: finding a few members of a body in one pass (`wire::json`).
 
+mod members;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use wire::filter::Stop;
+use wire::json::is_plain;
 
+pub(crate) use self::members::{Members, Seen};
 use crate::fault::{Fault, Result};
 
 /// Reads a document of an answer; text is checked once, and not again in each part.
@@ -87,7 +91,7 @@ impl<'a> Raw<'a> {
     pub(crate) fn text(self) -> Result<Cow<'a, str>> {
         // serde borrows no `Cow` of its own accord.
         if let Some(plain) = self.0.strip_prefix('"').and_then(|s| s.strip_suffix('"'))
-            && !plain.contains('\\')
+            && is_plain(plain.as_bytes())
         {
             return Ok(Cow::Borrowed(plain));
         }
@@ -145,7 +149,9 @@ impl<'a> Raw<'a> {
         self,
         mut read: impl FnMut(usize, Object<'a>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let Ok(items) = serde_json::from_str::<Vec<Object<'a>>>(self.0) else {
+        let quick = Members::of(self.0).whole(Members::objects);
+        let items = quick.or_else(|| serde_json::from_str::<Vec<Object<'a>>>(self.0).ok());
+        let Some(items) = items else {
             // One of them is none: which one, the slower way tells.
             return self.each(|nth, item| read(nth, item.object()?));
         };
@@ -160,27 +166,30 @@ impl<'a> Raw<'a> {
         if !self.is_object() {
             return Err(Fault::new("is no object"));
         }
+        if let Some(object) = Members::of(self.0).whole(Members::object) {
+            return Ok(object);
+        }
         let says = "says a member twice, or more of them than any API has";
         serde_json::from_str(self.0).map_err(|_| Fault::new(says))
     }
 }
 
-/// The members of an object that nobody has taken yet, in their order.
+/// The members of an object in their order; those that somebody has taken have no value any more.
 #[derive(Debug, Default)]
-pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
+pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, Option<Raw<'a>>)>);
 
 impl<'a> Object<'a> {
     /// A member that stays.
     pub(crate) fn look(&self, name: &str) -> Option<Raw<'a>> {
         let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
-        (!value.is_null()).then_some(*value)
+        value.filter(|value| !value.is_null())
     }
 
     /// Takes a member. One that is null is none.
     pub(crate) fn take(&mut self, name: &str) -> Option<Raw<'a>> {
-        let at = self.0.iter().position(|(key, _)| key == name)?;
-        let (_, value) = self.0.remove(at);
-        (!value.is_null()).then_some(value)
+        let mut members = self.0.iter_mut();
+        let (_, value) = members.find(|(key, _)| key.len() == name.len() && key == name)?;
+        value.take().filter(|value| !value.is_null())
     }
 
     /// Takes a member and reads it; a fault names it.
@@ -210,32 +219,34 @@ impl<'a> Object<'a> {
 
     /// Whether members are left that say something.
     pub(crate) fn has_more(&self) -> bool {
-        self.0.iter().any(|(_, value)| !value.is_null())
+        let mut left = self.0.iter().filter_map(|(_, value)| *value);
+        left.any(|value| !value.is_null())
     }
 
     /// The members that are left.
     pub(crate) fn all(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> {
-        self.0.into_iter()
+        let members = self.0.into_iter();
+        members.filter_map(|(name, value)| Some((name, value?)))
     }
 
     /// The members that are left, but those that are null.
     pub(crate) fn rest(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> {
-        self.0.into_iter().filter(|(_, value)| !value.is_null())
+        self.all().filter(|(_, value)| !value.is_null())
     }
 }
 
 impl<'de> Deserialize<'de> for Object<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(Map)
     }
 }
 
-struct Members;
+struct Map;
 
 /// An object of an API that is looked into has no more members. Each is compared with those before it.
 const MEMBERS_MAX: usize = 128;
 
-impl<'de> Visitor<'de> for Members {
+impl<'de> Visitor<'de> for Map {
     type Value = Object<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -246,12 +257,12 @@ impl<'de> Visitor<'de> for Members {
         self,
         mut map: A,
     ) -> std::result::Result<Object<'de>, A::Error> {
-        let mut members: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::new();
+        let mut members: Vec<(Cow<'de, str>, Option<Raw<'de>>)> = Vec::new();
         while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
             if members.len() == MEMBERS_MAX || members.iter().any(|(earlier, _)| *earlier == name) {
                 return Err(A::Error::custom("a member is said twice"));
             }
-            members.push((name, Raw(value.get())));
+            members.push((name, Some(Raw(value.get()))));
         }
         Ok(Object(members))
     }

@@ -3,9 +3,11 @@
 //! Invariant: bit n tells of byte n, on every processor alike.
 //! Not here: more of them together (`wide`), what such a byte means (`json`, `http1`).
 
+mod line;
 mod wide;
 
-pub(crate) use wide::{WIDE_BYTES, WORD_BYTES, WORDS, specials};
+pub(crate) use line::line_without;
+pub(crate) use wide::{WIDE_BYTES, WORD_BYTES, WORDS, has_no_special, specials};
 
 /// Bytes in a block.
 pub(crate) const BLOCK_BYTES: usize = 16;

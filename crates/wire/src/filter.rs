@@ -127,6 +127,10 @@ impl Content {
     #[must_use]
     pub fn of(head: &ResponseHead) -> Self {
         let value = head.fields.get(Known::ContentType).unwrap_or_default();
+        if value == b"application/json" {
+            // As most say it.
+            return Self::Json;
+        }
         if is_kind(value, b"application/json") {
             Self::Json
         } else if is_kind(value, b"text/event-stream") {
@@ -233,7 +237,7 @@ pub enum Stop {
 }
 
 /// Filters one response while it passes.
-pub trait ResponseFilter: Debug {
+pub trait ResponseFilter: Debug + Send {
     /// What it makes of it; `None` where head and content are as they came.
     fn shape(&self) -> Option<Shape> {
         None
@@ -342,31 +346,40 @@ impl Pipe {
         pieces: Vec<Bytes>,
         is_over: bool,
         out: &mut Vec<Bytes>,
-        mut meter: impl FnMut(&[u8], bool),
+        meter: impl FnMut(&[u8], bool),
     ) -> Result<(), Stop> {
-        let mut pieces = pieces;
-        if let Some(made) = &mut self.0 {
-            for (at, filter) in made.filters.iter_mut().enumerate() {
-                let mut passed = Vec::new();
-                let result = pass_all(&mut **filter, &pieces, is_over, &mut passed);
-                if at + 1 == made.metered_after {
-                    passed.iter().for_each(|piece| meter(piece, false));
-                    if is_over {
-                        meter(b"", true);
-                    }
-                }
-                pieces = passed;
-                // What a filter further up made before it stopped would be unfiltered by those below.
-                if let Err(stop) = result {
-                    if at + 1 == made.filters.len() {
-                        out.append(&mut pieces);
-                    }
-                    return Err(stop);
-                }
+        match &mut self.0 {
+            Some(made) => made.pass(pieces, is_over, out, meter),
+            None => {
+                out.extend(pieces);
+                Ok(())
             }
         }
-        out.append(&mut pieces);
-        Ok(())
+    }
+
+    /// The same of one piece as it came, which is not copied.
+    ///
+    /// # Errors
+    /// As [`pass`](Self::pass).
+    pub fn pass_piece(
+        &mut self,
+        piece: &[u8],
+        is_over: bool,
+        out: &mut Vec<Bytes>,
+        mut meter: impl FnMut(&[u8], bool),
+    ) -> Result<(), Stop> {
+        if let Some(made) = &mut self.0
+            && let [only] = made.filters.as_mut_slice()
+        {
+            let from = out.len();
+            let result = only.pass(piece, is_over, out);
+            if made.metered_after == 1 {
+                tell(out.get(from..).unwrap_or_default(), is_over, &mut meter);
+            }
+            return result;
+        }
+        let pieces = vec![Bytes::copy_from_slice(piece)];
+        self.pass(pieces, is_over, out, meter)
     }
 
     /// Bytes that its filters hold back now.
@@ -403,6 +416,43 @@ impl Pipe {
             pieces = passed;
         }
         out.append(&mut pieces);
+    }
+}
+
+impl Filters {
+    fn pass(
+        &mut self,
+        mut pieces: Vec<Bytes>,
+        is_over: bool,
+        out: &mut Vec<Bytes>,
+        mut meter: impl FnMut(&[u8], bool),
+    ) -> Result<(), Stop> {
+        let many = self.filters.len();
+        for (at, filter) in self.filters.iter_mut().enumerate() {
+            let mut passed = Vec::new();
+            let result = pass_all(&mut **filter, &pieces, is_over, &mut passed);
+            if at + 1 == self.metered_after {
+                tell(&passed, is_over, &mut meter);
+            }
+            pieces = passed;
+            // What a filter further up made before it stopped would be unfiltered by those below.
+            if let Err(stop) = result {
+                if at + 1 == many {
+                    out.append(&mut pieces);
+                }
+                return Err(stop);
+            }
+        }
+        out.append(&mut pieces);
+        Ok(())
+    }
+}
+
+/// Has a meter read what a filter made.
+fn tell(made: &[Bytes], is_over: bool, meter: &mut impl FnMut(&[u8], bool)) {
+    made.iter().for_each(|piece| meter(piece, false));
+    if is_over {
+        meter(b"", true);
     }
 }
 

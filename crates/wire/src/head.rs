@@ -34,7 +34,10 @@ use lower::write_lower;
 pub struct Head {
     buf: Vec<u8>,
     fields: Vec<Field>,
-    present: u128,
+    /// A bit for each kind of which there is a field.
+    present: u64,
+    /// The same of those of which there are several.
+    repeated: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +60,15 @@ pub struct FieldRef<'a> {
     pub value: &'a [u8],
 }
 
+/// Whether a value may be a list. All of it is looked at, so that many bytes are compared at once.
+#[inline]
+#[must_use]
+pub fn has_comma(value: &[u8]) -> bool {
+    value
+        .iter()
+        .fold(false, |found, byte| found | (*byte == b','))
+}
+
 /// A field that may appear once appeared more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("field {} is repeated", .0.name())]
@@ -73,7 +85,7 @@ impl Head {
     pub fn clear(&mut self) {
         self.buf.clear();
         self.fields.clear();
-        self.present = 0;
+        (self.present, self.repeated) = (0, 0);
     }
 
     /// Adds a field. The name may be in any case and is stored lower-case; blanks around the value are dropped.
@@ -100,6 +112,8 @@ impl Head {
     /// As [`push`](Self::push).
     pub fn replace(&mut self, known: Known, value: &[u8]) -> Result<(), HeadFault> {
         self.fields.retain(|field| field.known != known);
+        self.present &= !known.bit();
+        self.repeated &= !known.bit();
         self.push(known.name().as_bytes(), value)
     }
 
@@ -152,6 +166,7 @@ impl Head {
             name_len: name_len.try_into().ok()?,
             known,
         });
+        self.repeated |= self.present & known.bit();
         self.present |= known.bit();
         Some(())
     }
@@ -213,13 +228,21 @@ impl Head {
     /// # Errors
     /// The field appears twice or more, whether or not the values agree.
     pub fn only(&self, known: Known) -> Result<Option<&[u8]>, Repeated> {
-        let mut values = self.of(known);
-        let first = values.next();
-        if values.next().is_some() {
-            Err(Repeated(known))
-        } else {
-            Ok(first)
+        if self.present & known.bit() == 0 {
+            return Ok(None);
         }
+        if self.repeated & known.bit() != 0 {
+            return Err(Repeated(known));
+        }
+        Ok(self.get(known))
+    }
+
+    /// Whether there are two fields or more of these kinds, be they of one kind or of several.
+    #[inline]
+    #[must_use]
+    pub const fn has_several(&self, kinds: KnownSet) -> bool {
+        let present = self.present & kinds.bits();
+        present & present.wrapping_sub(1) != 0 || self.repeated & kinds.bits() != 0
     }
 
     /// Every value of this kind in arrival order.

@@ -32,6 +32,7 @@ pub(crate) use interest::{is_same, split_path};
 pub use reader::Reader;
 pub use scan::Scanner;
 pub use text::unescape;
+pub use token::is_plain;
 pub(crate) use token::{after_blanks, may_be_whole};
 
 /// Containers may nest this deep; the next opening bracket is a fault.

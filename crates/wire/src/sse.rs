@@ -15,6 +15,7 @@ mod event;
 mod last;
 mod long;
 mod opening;
+mod plain;
 mod scan;
 mod text;
 

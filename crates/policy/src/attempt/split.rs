@@ -2,7 +2,8 @@
 //!
 //! Not here: which calls are drawn for, and when (`exchange::placing`).
 
-use super::{Attempts, Upstreams, draw};
+use super::choose::draw;
+use super::{Attempts, Upstreams};
 use crate::snapshot::Snapshot;
 
 impl Upstreams {

@@ -66,7 +66,7 @@ const WINDOW_MAX: u64 = 1 << 24;
 impl Answered<'_> {
     /// What it is charged.
     #[must_use]
-    pub(super) fn tokens(self) -> Tokens {
+    pub(super) fn tokens(&self) -> Tokens {
         match self.reading {
             Reading::Valid(usage) => self.reported(usage),
             Reading::Invalid(said) => Tokens {
@@ -79,11 +79,9 @@ impl Answered<'_> {
         }
     }
 
-    fn reported(self, usage: &Usage) -> Tokens {
+    fn reported(&self, usage: &Usage) -> Tokens {
         let generates = self.generates();
-        let Tokens {
-            prompt, completion, ..
-        } = self.estimated();
+        let [prompt, completion] = self.estimates();
         // Engines that rank say a total alone.
         let ranked = usage
             .total
@@ -148,7 +146,7 @@ impl Answered<'_> {
 
     /// The most tokens that prompt and completion can have, whatever is reported: the model's window, and of a completion of a route
     /// that says how much it can be that, or what its answer has room for. A cap of the call's own may be unknown to its engine.
-    fn most(self) -> [u64; 2] {
+    fn most(&self) -> [u64; 2] {
         let prompt = self.window.unwrap_or(WINDOW_MAX.max(self.body_holds()));
         let window = self.window.unwrap_or(WINDOW_MAX.max(self.completion));
         let completion = match self.completion_most {
@@ -159,12 +157,12 @@ impl Answered<'_> {
     }
 
     /// The most tokens that a text in the body can have: each is a byte at least.
-    fn body_holds(self) -> u64 {
+    fn body_holds(&self) -> u64 {
         self.asked_bytes.saturating_add(FRAME_TOKENS_MAX)
     }
 
     /// Whether its prompt is what stands in its body, but for what that refers to.
-    fn is_all_in_body(self) -> bool {
+    fn is_all_in_body(&self) -> bool {
         matches!(
             self.operation,
             Some(
@@ -177,18 +175,24 @@ impl Answered<'_> {
         )
     }
 
-    fn estimated(self) -> Tokens {
-        let completion = if self.generates() { self.guess() } else { 0 };
+    fn estimated(&self) -> Tokens {
+        let [prompt, completion] = self.estimates();
         Tokens {
-            prompt: Count::Estimated(self.prompt),
-            completion: Count::Estimated(completion),
+            prompt,
+            completion,
             ..Tokens::default()
         }
     }
 
+    /// Prompt and completion, as far as they are not told.
+    fn estimates(&self) -> [Count; 2] {
+        let completion = if self.generates() { self.guess() } else { 0 };
+        [Count::Estimated(self.prompt), Count::Estimated(completion)]
+    }
+
     /// Completion tokens, by the answer's size: an event of a stream holds about one, or what its text comes to. Whatever its bytes look
     /// like, an answer whose length is bounded has no more than that, unless more than that of it came in events.
-    fn guess(self) -> u64 {
+    fn guess(&self) -> u64 {
         let guess = match self.events {
             Some(events) => events.max(self.text_tokens),
             None => tokens_of(self.bytes),
@@ -202,7 +206,7 @@ impl Answered<'_> {
         }
     }
 
-    fn generates(self) -> bool {
+    fn generates(&self) -> bool {
         self.operation.is_some_and(Operation::generates)
     }
 }

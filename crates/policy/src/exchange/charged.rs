@@ -107,9 +107,14 @@ impl Running<'_> {
         let charge = crate::record::charge(s, env.levels, self.record);
         self.record.charge = charge;
         let tokens = &self.record.tokens;
-        if let Some(reservation) = self.call.reservation.take() {
-            let settled = reservation.settle(tokens, charge, now, s, env.levels);
-            finished.settled = finished.awaits_count.then_some(settled);
+        if let Some(reservation) = &mut self.call.reservation {
+            reservation.settle(tokens, charge, now, s, env.levels);
+        }
+        if finished.awaits_count {
+            let settled = self.call.reservation.take();
+            finished.settled = settled.map(|settled| settled.settled(tokens, now));
+        } else {
+            self.call.reservation = None;
         }
         if let (Count::Reported(prompt), Count::Reported(completion), Some(route)) =
             (tokens.prompt, tokens.completion, self.record.route)
@@ -149,7 +154,7 @@ impl Running<'_> {
         let left = active.left.as_ref();
         let forwarded = left.and_then(|left| left.forwarded_events);
         let bytes = self.record.bytes_out + left.map_or(0, |left| left.bytes);
-        let answered = Answered {
+        Answered {
             reading: heard.reading,
             is_begun_only: heard.is_begun_only,
             events: forwarded.or(heard.events),
@@ -164,8 +169,8 @@ impl Running<'_> {
             completion_most: active.completion_most,
             asked_bytes: self.record.bytes_in,
             window: window(self.record, s),
-        };
-        answered.tokens()
+        }
+        .tokens()
     }
 
     /// What no response told of.

@@ -35,8 +35,9 @@ pub(super) fn demand(
             let answers = answers(operation, call);
             let least = u64::from(least(operation, call)).saturating_mul(answers);
             let held = estimator.completion(each, answers).max(least);
-            let most = output_max.filter(|_| is_capped_at_all(operation));
-            let most = most.map(|most| most.saturating_mul(answers).max(held));
+            let most = output_max.and_then(|most| {
+                is_capped_at_all(operation).then(|| most.saturating_mul(answers).max(held))
+            });
             (held, most)
         }
         Some(_) | None => (0, None),
@@ -152,7 +153,7 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
 
 /// What one answer may have all the same, by members that some engines obey: its least, and llama.cpp's cap where it is one.
 fn least(operation: Operation, call: &CallHead) -> u32 {
-    if !operation.usage_on_request() {
+    if call.min_tokens.is_none() && call.n_predict.is_none() || !operation.usage_on_request() {
         return 0;
     }
     let another = call.n_predict.filter(|cap| *cap < u32::MAX);
@@ -161,8 +162,12 @@ fn least(operation: Operation, call: &CallHead) -> u32 {
 
 /// How many answers are generated: so many of the best ones for each prompt.
 fn answers(operation: Operation, call: &CallHead) -> u64 {
-    let most = call.n.max(call.best_of).max(call.beam_width);
-    let each = u64::from(most.unwrap_or(1));
+    let says_many = call.n.is_some() || call.best_of.is_some() || call.beam_width.is_some();
+    let each = match says_many {
+        true => u64::from(call.n.max(call.best_of).max(call.beam_width).unwrap_or(1)),
+        // Most say nothing.
+        false => 1,
+    };
     match operation {
         Operation::Chat | Operation::GenerateContent => each,
         Operation::Completions => each.saturating_mul(call.prompts.count),

@@ -47,7 +47,7 @@ pub struct AttemptRequest<'a> {
     filtered: Option<&'a filter::Request>,
     backend: &'a Backend,
     /// What proves who sends it, where that depends on the whole of it.
-    signature: Vec<(&'static str, Secret)>,
+    signature: Signature,
     plan: &'a Plan,
     head: &'a RequestHead,
     exchange: &'a Exchange,
@@ -56,11 +56,18 @@ pub struct AttemptRequest<'a> {
 }
 
 impl Exchange {
+    /// Whether a filter applies to the attempt under way.
+    #[inline]
+    #[must_use]
+    pub fn is_filtered(&self) -> bool {
+        matches!(&self.stage, Stage::Active(active) if active.asked.is_some())
+    }
+
     /// The request as the filters of its route and backend make it, where there are any. `body` is the client's, edited.
     ///
     /// # Errors
     /// A filter cannot say it.
-    #[inline]
+    #[cold]
     pub fn filtered(
         &mut self,
         head: &RequestHead,
@@ -196,6 +203,41 @@ impl Filtering {
     #[must_use]
     pub fn run(self) -> Passed {
         pass(self.asked, self.request, self.filters.iter())
+    }
+}
+
+/// The fields that prove who sends a request, where that depends on the whole of it.
+pub type Signature = Vec<(&'static str, Secret)>;
+
+/// What is to be signed, which takes as long as the SHA-256 of its body.
+#[derive(Debug)]
+pub struct Signing {
+    credential: Arc<Credential>,
+    method: String,
+    authority: String,
+    path: String,
+    query: String,
+    headers: Vec<(Vec<u8>, Vec<u8>)>,
+    body: Vec<Bytes>,
+    unix_s: u64,
+}
+
+impl Signing {
+    /// Signs it.
+    #[must_use]
+    pub fn run(self) -> Signature {
+        let Credential::Signer(signer) = &*self.credential else {
+            return Vec::new();
+        };
+        let request = Signable {
+            method: &self.method,
+            authority: &self.authority,
+            path: &self.path,
+            query: &self.query,
+            headers: &self.headers,
+            body: &self.body,
+        };
+        signer.sign(&request, self.unix_s)
     }
 }
 
@@ -372,28 +414,43 @@ impl<'a> AttemptRequest<'a> {
             || matches!(self.method, Method::Post | Method::Put | Method::Patch)
     }
 
-    /// Signs it, where its credential is a signer, with this body; to be done once path and body are final, and before
-    /// it is written. It takes as long as the SHA-256 of the body.
+    /// What is to be signed of it with this body, where its credential is a signer: to be done by whoever has the time, once path and
+    /// body are final, and told by [`signed`](Self::signed) before it is written.
     #[inline]
-    pub fn sign(&mut self, body: &[Bytes], now: Mono) {
-        if let Some(Credential::Signer(signer)) = self.plan.minted.as_deref() {
-            let mut headers = Vec::new();
+    #[must_use]
+    pub fn signing(&self, body: &[Bytes], now: Mono) -> Option<Signing> {
+        let credential = self.plan.minted.as_ref()?;
+        match &**credential {
+            Credential::Signer(_) => Some(self.to_sign(credential, body, now)),
+            Credential::Header { .. } => None,
+        }
+    }
+
+    #[cold]
+    fn to_sign(&self, credential: &Arc<Credential>, body: &[Bytes], now: Mono) -> Signing {
+        let mut headers = Vec::new();
+        if let Credential::Signer(signer) = &**credential {
             self.fields(|name, value| {
                 if signer.covers(name) {
                     headers.push((name.to_vec(), value.to_vec()));
                 }
             });
-            let path = [&*self.endpoint.base_path, self.path()].concat();
-            let request = Signable {
-                method: self.method_text,
-                authority: self.authority(),
-                path: &path,
-                query: self.query.strip_prefix('?').unwrap_or_default(),
-                headers: &headers,
-                body,
-            };
-            self.signature = signer.sign(&request, self.exchange.unix_ms(now) / 1000);
         }
+        Signing {
+            credential: Arc::clone(credential),
+            method: self.method_text.to_owned(),
+            authority: self.authority().to_owned(),
+            path: [&*self.endpoint.base_path, self.path()].concat(),
+            query: self.query.strip_prefix('?').unwrap_or_default().to_owned(),
+            headers,
+            body: body.to_vec(),
+            unix_s: self.exchange.unix_ms(now) / 1000,
+        }
+    }
+
+    /// It is signed so.
+    pub fn signed(&mut self, signature: Signature) {
+        self.signature = signature;
     }
 
     /// Gives `put` each field but `host`, the body's length and those with secrets; names in lower case.

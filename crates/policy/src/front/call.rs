@@ -504,13 +504,12 @@ impl Admitted {
             None => crate::record::charge(env.snapshot, env.levels, &record),
         };
         let (charge, s, levels) = (record.charge, env.snapshot, env.levels);
-        let settled = self
-            .reservation
-            .settle(&of_price, charge, env.now, s, levels);
+        let mut reservation = self.reservation;
+        reservation.settle(&of_price, charge, env.now, s, levels);
         Ended {
             record,
             refusal: None,
-            settled: Some(settled),
+            settled: Some(reservation.settled(&of_price, env.now)),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use wire::head::RequestHead;
+use wire::head::{RequestHead, has_comma};
 
 use crate::caller::{Peer, PeerCertificate};
 use crate::credential::{self, Given};
@@ -61,7 +61,7 @@ impl Presented for Http<'_> {
     fn named(&self, name: &str) -> Result<Option<&[u8]>, Refusal> {
         let mut values = self.head.fields.by_name(name.as_bytes());
         let value = values.next();
-        if values.next().is_some() || value.is_some_and(|v| v.contains(&b',')) {
+        if values.next().is_some() || value.is_some_and(has_comma) {
             return Err(Refusal::IdentityRepeated {
                 header: name.to_owned(),
             });

@@ -192,21 +192,30 @@ impl Reservation {
     }
 
     /// Corrects every token bucket to what was really used, and every budget to that or to what it
-    /// cost. Requests stay counted. What that came to may be corrected once.
+    /// cost. Requests stay counted. It is done once, in place because a reservation is large.
+    #[inline]
     pub(crate) fn settle(
-        self,
+        &mut self,
         tokens: &Tokens,
         charge: Option<Charge>,
         now: Mono,
         s: &Snapshot,
         levels: &Levels,
-    ) -> Settled {
-        let for_budgets = self.for_budgets.settle(tokens, charge, s, levels);
+    ) {
+        if !self.for_budgets.is_empty() {
+            let for_budgets = std::mem::take(&mut self.for_budgets);
+            self.for_budgets = for_budgets.settle(tokens, charge, s, levels);
+        }
         self.taken.settle(tokens.sum(), now, s, levels);
+    }
+
+    /// What it was settled at, at this moment, which may be corrected once.
+    #[cold]
+    pub(crate) fn settled(self, tokens: &Tokens, now: Mono) -> Settled {
         Settled {
             taken: self.taken,
             tokens: tokens.sum(),
-            for_budgets,
+            for_budgets: self.for_budgets,
             at: now,
         }
     }

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use policy::clock::Mono;
-use policy::exchange::AttemptRequest;
-use policy::exchange::{Look, Lost, Plan, Verdict};
+use policy::exchange::{AttemptRequest, Look, Lost, Plan, Signature, Verdict};
 use policy::refusal::Refusal;
 use wire::call::{apply, spliced_len};
+use wire::filter::Request;
 use wire::head::RequestHead;
 use wire::meter::Meter;
 
@@ -59,27 +59,33 @@ pub(super) async fn run<D: Downstream>(
         edited = apply(body, &plan.edits);
         body = &edited;
     }
-    let filtering = match is_long(body) {
-        true => active.exchange.filtering(head, view.snapshot(), body),
-        false => None,
-    };
-    let filtered = match filtering {
-        None => active.exchange.filtered(head, view.snapshot(), body),
+    let filtered = match active.exchange.is_filtered() {
         // Boxed: rare, and its state would make every exchange larger.
-        Some(filtering) => match Box::pin(beside::filter(active, filtering, client)).await {
-            Ok(passed) => active.exchange.take_filtered(passed),
+        true => match Box::pin(filter(active, head, body, client)).await {
+            Ok(filtered) => filtered,
             Err(verdict) => return verdict,
         },
+        false => None,
     };
-    let filtered = match filtered {
-        Ok(filtered) => filtered,
-        Err(unfit) => return active.tell(|exchange, env| exchange.unfit(unfit, env)),
-    };
-    if let Some(filtered) = &filtered
-        && !active.keep_made(&filtered.body, body)
-    {
-        return active.refuse_unread(Refusal::Overloaded);
+    if let Some(filtered) = &filtered {
+        body = &filtered.body;
     }
+    let signature = match plan.minted.is_some() && is_long(body) {
+        // Boxed: rare, and its state would make every exchange larger.
+        true => match Box::pin(sign(
+            active,
+            &plan,
+            filtered.as_deref(),
+            (head, body),
+            client,
+        ))
+        .await
+        {
+            Ok(signature) => signature,
+            Err(verdict) => return verdict,
+        },
+        false => None,
+    };
     let to = pool.names.turn();
     let kept = if plan.may_reuse {
         reuse(pool, to)
@@ -116,12 +122,15 @@ pub(super) async fn run<D: Downstream>(
     let mut length = request
         .has_body()
         .then(|| spliced_len(bytes, &plan.edits) as u64);
-    if let Some(filtered) = &filtered {
-        body = &filtered.body;
+    if filtered.is_some() {
         length = length.map(|_| body.iter().map(|piece| piece.len() as u64).sum());
     }
     // Whichever version of HTTP writes it.
-    request.sign(body, worker.now());
+    if let Some(signature) = signature {
+        request.signed(signature);
+    } else if let Some(signing) = request.signing(body, exchange.timing.mark) {
+        request.signed(signing.run());
+    }
     let mut watch;
     let answered = match line {
         Line::H1(connection) => {
@@ -174,6 +183,53 @@ pub(super) async fn run<D: Downstream>(
             }
             verdict
         }
+    }
+}
+
+/// The request as its filters make it, or what follows where they do not.
+async fn filter<D: Downstream>(
+    active: &mut ActiveExchange,
+    head: &RequestHead,
+    body: &[Bytes],
+    client: &mut D,
+) -> Result<Option<Box<Request>>, Verdict> {
+    let view = Rc::clone(active.view());
+    let filtering = match is_long(body) {
+        true => active.exchange.filtering(head, view.snapshot(), body),
+        false => None,
+    };
+    let filtered = match filtering {
+        None => active.exchange.filtered(head, view.snapshot(), body),
+        Some(filtering) => {
+            let passed = beside::filter(active, filtering, client).await?;
+            active.exchange.take_filtered(passed)
+        }
+    };
+    let filtered =
+        filtered.map_err(|unfit| active.tell(|exchange, env| exchange.unfit(unfit, env)))?;
+    if let Some(made) = &filtered
+        && !active.keep_made(&made.body, body)
+    {
+        return Err(active.refuse_unread(Refusal::Overloaded));
+    }
+    Ok(filtered)
+}
+
+/// What proves who sends a request with a long body, where that depends on the whole of it.
+async fn sign<D: Downstream>(
+    active: &mut ActiveExchange,
+    plan: &Plan,
+    filtered: Option<&Request>,
+    (head, body): (&RequestHead, &[Bytes]),
+    client: &mut D,
+) -> Result<Option<Signature>, Verdict> {
+    let view = Rc::clone(active.view());
+    let (exchange, snapshot) = (&active.exchange, view.snapshot());
+    let request = AttemptRequest::new(plan, exchange, head, snapshot, filtered);
+    let signing = request.and_then(|request| request.signing(body, exchange.timing.mark));
+    match signing {
+        Some(signing) => Ok(Some(beside::sign(active, signing, client).await?)),
+        None => Ok(None),
     }
 }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use policy::exchange::{Filtering, Passed, Verdict};
+use policy::exchange::{Filtering, Passed, Signature, Signing, Verdict};
 use policy::refusal::Refusal;
 use wire::call::CallHead;
 
@@ -22,6 +22,15 @@ pub(super) async fn filter<D: Downstream>(
     client: &mut D,
 ) -> Result<Passed, Verdict> {
     wait(active, client, move || filtering.run()).await
+}
+
+/// Signs a request with a long body.
+pub(super) async fn sign<D: Downstream>(
+    active: &mut ActiveExchange,
+    signing: Signing,
+    client: &mut D,
+) -> Result<Signature, Verdict> {
+    wait(active, client, move || signing.run()).await
 }
 
 /// Looks inside of a long body for what the upstream keeps and for models besides its own, where that matters.

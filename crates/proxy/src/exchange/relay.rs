@@ -52,6 +52,7 @@ pub(super) async fn run<D: Downstream>(
         is_first: true,
         has_waited: false,
         kept: Vec::new(),
+        last: None,
         stint: Stint::default(),
     };
     match pump.run(&mut response.body).await {
@@ -189,6 +190,8 @@ struct Pump<'a, D> {
     has_waited: bool,
     /// What a sifted or translated piece leaves to forward; empty between pieces.
     kept: Vec<Bytes>,
+    /// The last piece of a long document that its filters make anew, which they have not read yet.
+    last: Option<Bytes>,
     stint: Stint,
 }
 
@@ -199,6 +202,10 @@ impl<D: Downstream> Pump<'_, D> {
             self.deadline.set(self.relay.idle);
             let is_over = poll_fn(|cx| self.poll_chunk(body, cx)).await?;
             body.taken();
+            if let Some(last) = self.last.take() {
+                // Boxed: rare, and its state would make every exchange larger.
+                Box::pin(self.make_beside(last)).await?;
+            }
             if !self.is_head_held {
                 self.deadline.set(self.relay.stall);
                 poll_fn(|cx| self.poll_flushed(cx)).await?;
@@ -325,11 +332,16 @@ impl<D: Downstream> Pump<'_, D> {
 
     /// Sends what is left to forward of a piece.
     fn send_kept(&mut self, is_over: bool, cx: &mut Context<'_>) -> io::Result<()> {
-        let pieces: Vec<&[u8]> = self.kept.iter().map(|b| &b[..]).collect();
-        pieces.iter().for_each(|piece| self.active.forwarded(piece));
-        if !pieces.is_empty() || is_over {
+        let pieces = self.kept.iter();
+        pieces.for_each(|piece| self.active.forwarded(piece));
+        if !self.kept.is_empty() || is_over {
             self.is_head_held = false;
-            self.client.send(cx, &pieces, is_over)?;
+            if let [one] = &self.kept[..] {
+                self.client.send(cx, &[&one[..]], is_over)?;
+            } else {
+                let pieces: Vec<&[u8]> = self.kept.iter().map(|b| &b[..]).collect();
+                self.client.send(cx, &pieces, is_over)?;
+            }
         }
         self.kept.clear();
         Ok(())
@@ -344,19 +356,56 @@ impl<D: Downstream> Pump<'_, D> {
         cx: &mut Context<'_>,
     ) -> Result<(), Halt> {
         let (meter, pipe) = (&mut self.active.meter, &mut self.relay.pipe);
-        let mut pieces = Vec::new();
-        if !pipe.meters_what_comes() || meter.pass(data, is_over) {
-            pieces.push(Bytes::copy_from_slice(data));
-        } else {
-            meter.sift(data, is_over, &mut pieces);
+        let mut sifted = Vec::new();
+        let passes = !pipe.meters_what_comes() || meter.pass(data, is_over);
+        if !passes {
+            meter.sift(data, is_over, &mut sifted);
         }
-        let metered = |piece: &[u8], is_over| {
-            meter.observe(piece);
-            if is_over {
-                meter.finish();
-            }
+        // Of a document nothing is made before its end.
+        let is_document = passes && is_over && self.is_head_held;
+        if is_document && pipe.kept() + data.len() > STINT_BYTES {
+            self.last = Some(Bytes::copy_from_slice(data));
+            return Ok(());
+        }
+        let metered = |piece: &[u8], is_over| observe(meter, piece, is_over);
+        let passed = match passes {
+            true => pipe.pass_piece(data, is_over, &mut self.kept, metered),
+            false => pipe.pass(sifted, is_over, &mut self.kept, metered),
         };
-        let mut passed = pipe.pass(pieces, is_over, &mut self.kept, metered);
+        self.send_filtered(passed, is_over, cx)
+    }
+
+    /// Has a long document made beside the worker, and sends it. That is done to its end, whatever its client does, for its usage.
+    async fn make_beside(&mut self, last: Bytes) -> Result<(), Halt> {
+        let mut pipe = std::mem::take(&mut self.relay.pipe);
+        let mut meter = std::mem::take(&mut self.active.meter);
+        let done = self.worker.beside.run(move || {
+            let mut made = Vec::new();
+            let metered = |piece: &[u8], is_over| observe(&mut meter, piece, is_over);
+            let passed = pipe.pass_piece(&last, true, &mut made, metered);
+            (pipe, meter, made, passed)
+        });
+        let Some((pipe, meter, made, passed)) = done.await else {
+            return Err(Halt::Stopped(Stop::Malformed));
+        };
+        (self.relay.pipe, self.active.meter, self.kept) = (pipe, meter, made);
+        let mut passed = Some(passed);
+        poll_fn(|cx| match passed.take() {
+            Some(passed) => Poll::Ready(self.send_filtered(passed, true, cx)),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Sends what filters made of a piece, as far as they let it pass.
+    #[cold]
+    fn send_filtered(
+        &mut self,
+        mut passed: Result<(), Stop>,
+        is_over: bool,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Halt> {
+        let pipe = &self.relay.pipe;
         if pipe.held() > self.relay.hold_back_bytes {
             passed = passed.and(Err(Stop::Refused(HELD_TOO_MUCH)));
         }
@@ -510,6 +559,14 @@ fn begin_plain<D: Downstream>(
         edits.put(|name, value| client.field(name, value));
     }
     is_dated
+}
+
+/// Has a meter read a piece that was made.
+fn observe(meter: &mut Meter, piece: &[u8], is_over: bool) {
+    meter.observe(piece);
+    if is_over {
+        meter.finish();
+    }
 }
 
 /// Bytes of one response that filters keep, counted beside what the worker keeps of requests, and a long piece that they made, until

@@ -2,6 +2,7 @@
 //!
 //! Not here: who answers.
 
+mod beside;
 mod credentials;
 mod filters;
 mod socket;

@@ -2,6 +2,8 @@
 //!
 //! Not here: its errors with a status (`super::read_error`).
 
+mod quick;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::filter::Stop;
@@ -10,7 +12,7 @@ use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
 use crate::report::{Count, Told};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug, Default)]
 struct Document<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<Text<'a>>,
@@ -38,7 +40,7 @@ struct Document<'a> {
     error: Option<serde::de::IgnoredAny>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug)]
 struct Begun<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
@@ -48,7 +50,7 @@ struct Begun<'a> {
     usage: Told<Counts>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug, Default)]
 struct Block<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<Text<'a>>,
@@ -68,7 +70,7 @@ struct Block<'a> {
     input: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug, Default)]
 struct Delta<'a> {
     #[serde(borrow)]
     text: Option<Text<'a>>,
@@ -149,6 +151,14 @@ pub(crate) struct MessagesReader {
     has_bare_call: bool,
 }
 
+/// Reads what comes, the quick way where that goes.
+fn read(json: &[u8]) -> Result<Document<'_>, Stop> {
+    match quick::read(json) {
+        Some(document) => Ok(document),
+        None => read_json(json),
+    }
+}
+
 fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
     text.as_ref().map_or("", |text| &text.0)
 }
@@ -227,7 +237,7 @@ impl Reader for MessagesReader {
         if self.tail.is_over() {
             return Ok(());
         }
-        let event: Document<'_> = read_json(data)?;
+        let event = read(data)?;
         match text(&event.kind) {
             "message_start" => {
                 let begun = event.message.as_ref().ok_or(Stop::Malformed)?;
@@ -288,7 +298,7 @@ impl Reader for MessagesReader {
     }
 
     fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        let document: Document<'_> = read_json(json)?;
+        let document = read(json)?;
         tell(Event::Begin {
             id: text(&document.id),
             model: text(&document.model),

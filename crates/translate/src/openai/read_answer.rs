@@ -2,6 +2,8 @@
 //!
 //! Of several choices the first is read: nobody but OpenAI has more, and a call that asks for more is refused.
 
+mod quick;
+
 use serde::Deserialize;
 use wire::filter::Stop;
 
@@ -9,7 +11,7 @@ use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
 use crate::report::{Count, Told};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug, Default)]
 struct Document<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
@@ -22,7 +24,7 @@ struct Document<'a> {
     error: Option<serde::de::IgnoredAny>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug, Default)]
 struct Choice<'a> {
     #[serde(default)]
     index: u32,
@@ -36,7 +38,7 @@ struct Choice<'a> {
     stop_reason: Option<Stopped<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug)]
 #[serde(untagged)]
 enum Stopped<'a> {
     #[serde(borrow)]
@@ -44,7 +46,7 @@ enum Stopped<'a> {
     Token(serde::de::IgnoredAny),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug, Default)]
 struct Message<'a> {
     #[serde(borrow)]
     content: Option<Text<'a>>,
@@ -58,7 +60,7 @@ struct Message<'a> {
     tool_calls: Option<Vec<Call<'a>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug)]
 struct Call<'a> {
     index: Option<u32>,
     #[serde(borrow)]
@@ -69,7 +71,7 @@ struct Call<'a> {
     extra_content: Option<Extra<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug)]
 struct Function<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
@@ -77,19 +79,19 @@ struct Function<'a> {
     arguments: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug)]
 struct Extra<'a> {
     #[serde(borrow)]
     google: Option<Google<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Debug)]
 struct Google<'a> {
     #[serde(borrow)]
     thought_signature: Option<Text<'a>>,
 }
 
-#[derive(Deserialize, Clone, Copy, Default)]
+#[derive(Deserialize, Clone, Copy, Debug, Default)]
 #[serde(default)]
 struct Counts {
     prompt_tokens: Count,
@@ -98,14 +100,14 @@ struct Counts {
     completion_tokens_details: Told<CompletionDetails>,
 }
 
-#[derive(Deserialize, Clone, Copy, Default)]
+#[derive(Deserialize, Clone, Copy, Debug, Default)]
 #[serde(default)]
 struct PromptDetails {
     cached_tokens: Count,
     cache_write_tokens: Count,
 }
 
-#[derive(Deserialize, Clone, Copy, Default)]
+#[derive(Deserialize, Clone, Copy, Debug, Default)]
 #[serde(default)]
 struct CompletionDetails {
     reasoning_tokens: Count,
@@ -135,13 +137,21 @@ pub(crate) struct ChatReader {
     tail: Tail,
 }
 
+/// Reads what comes, the quick way where that goes.
+fn read(json: &[u8]) -> Result<Document<'_>, Stop> {
+    match quick::read(json) {
+        Some(document) => Ok(document),
+        None => read_json(json),
+    }
+}
+
 fn said<'t>(text: &'t Option<Text<'_>>) -> &'t str {
     text.as_ref().map_or("", |text| &text.0)
 }
 
 impl ChatReader {
     fn read(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        let document: Document<'_> = read_json(json)?;
+        let document = read(json)?;
         // What has neither may be an error of an engine that puts no object around it.
         let says_nothing = document.choices.is_none() && document.usage.0.is_none();
         let is_error = document.error.is_some();

@@ -49,6 +49,7 @@ enum Progress {
 
 impl CallScanner {
     /// A scanner for one body.
+    #[inline]
     pub fn new() -> Self {
         Self::default()
     }
@@ -112,10 +113,7 @@ impl CallScanner {
         match &mut self.progress {
             Progress::Start if chunk.is_empty() => Ok(()),
             Progress::Start => {
-                if may_be_whole(chunk)
-                    && let Some(head) = read_whole(chunk)
-                {
-                    self.head = head;
+                if may_be_whole(chunk) && read_whole(chunk, &mut self.head).is_some() {
                     self.progress = Progress::Whole;
                     return Ok(());
                 }

@@ -10,11 +10,12 @@ use super::head::{
 use crate::dialect::{Name, model_name, name};
 use crate::json::{Elements, Kind, Reader, split_path};
 
-/// Reads a whole body.
-pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
+/// Reads a whole body into `head`, in place because it is large. Where it reads nothing, `head` says nothing.
+pub(super) fn read_whole(body: &[u8], head: &mut CallHead) -> Option<()> {
     let mut reader = Reader::new(body);
     let mut more = reader.open()?;
-    let mut head = CallHead {
+    let open = body.iter().position(|&byte| byte == b'{')? + 1;
+    *head = CallHead {
         model: None,
         stream: false,
         stream_options: StreamOptions::Absent,
@@ -36,7 +37,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         by_path: None,
         is_form: false,
         model_at: None,
-        open: body.iter().position(|&byte| byte == b'{')? + 1,
+        open,
         empty: !more,
     };
     let mut seen = Seen(0);
@@ -45,7 +46,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         let is = |member: &str| *found == *member.as_bytes();
         if is(const { name(Name::Model) }) {
             seen.first(0)?;
-            read_model(&mut reader, &mut head)?;
+            read_model(&mut reader, head)?;
         } else if is(const { name(Name::Stream) }) {
             seen.first(1)?;
             head.stream = read_flag(&mut reader)?;
@@ -65,7 +66,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
             seen.first(6)?;
             head.n = read_count(&mut reader)?;
         } else if let Some(member) = stateful(&found) {
-            read_stateful(&mut reader, &mut head, &mut seen, member)?;
+            read_stateful(&mut reader, head, &mut seen, member)?;
         } else if is(const { name(Name::BestOf) }) {
             seen.first(11)?;
             head.best_of = read_count(&mut reader)?;
@@ -88,7 +89,7 @@ pub(super) fn read_whole(body: &[u8]) -> Option<CallHead> {
         }
         more = reader.more()?;
     }
-    reader.is_at_end().then_some(head)
+    reader.is_at_end().then_some(())
 }
 
 /// Which of the members that make a call lean on its provider this is: 0 for `background`, then in the

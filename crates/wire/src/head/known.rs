@@ -96,14 +96,17 @@ impl Known {
         matches!(self, Self::Amz | Self::Other)
     }
 
-    pub(crate) const fn bit(self) -> u128 {
+    pub(crate) const fn bit(self) -> u64 {
         1 << (self as u8)
     }
 }
 
+/// Each kind has a bit of its own in a word.
+const _: () = assert!((Known::Other as u32) < u64::BITS);
+
 /// Several of these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct KnownSet(u128);
+pub struct KnownSet(u64);
 
 impl KnownSet {
     /// All of `kinds`.
@@ -136,7 +139,7 @@ impl KnownSet {
         Self(self.0 & !kind.bit())
     }
 
-    pub(crate) const fn bits(self) -> u128 {
+    pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 }

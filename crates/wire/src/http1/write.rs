@@ -95,6 +95,7 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// Appends one field line.
+#[inline]
 pub fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     append(out, [name, b": ", value, b"\r\n"]);
 }

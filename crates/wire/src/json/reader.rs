@@ -61,6 +61,34 @@ impl<'a> Reader<'a> {
         Some(true)
     }
 
+    /// Goes into the list that starts here: whether it has items, which [`more_items`](Self::more_items) goes on to.
+    #[inline]
+    pub fn open_list(&mut self) -> Option<bool> {
+        self.take(b'[')?;
+        self.depth += 1;
+        if self.peek()? == b']' {
+            self.at += 1;
+            self.depth -= 1;
+            return Some(false);
+        }
+        Some(true)
+    }
+
+    /// Goes past a comma, or out of the list: whether another item comes.
+    #[inline]
+    pub fn more_items(&mut self) -> Option<bool> {
+        let byte = self.peek()?;
+        self.at += 1;
+        match byte {
+            b',' => Some(true),
+            b']' => {
+                self.depth -= 1;
+                Some(false)
+            }
+            _ => None,
+        }
+    }
+
     /// The next member's name, without escapes; one too long for anybody to ask for may come empty.
     #[inline(always)]
     pub fn name(&mut self) -> Option<Cow<'a, [u8]>> {

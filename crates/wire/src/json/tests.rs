@@ -191,3 +191,56 @@ fn a_short_number_is_read_as_its_digits_say() {
         assert_eq!(short::short_count(word(literal)), None);
     }
 }
+
+#[test]
+fn the_items_of_a_list_are_gone_through_one_by_one_inside_of_objects_and_outside() {
+    let mut reader = Reader::new(br#" [ 1 , {"a": [ ] , "b": ["x]"]}, [2] ] "#);
+    let mut seen = Vec::new();
+    let mut more = reader.open_list().expect("a list");
+    while more {
+        if reader.kind() == Some(Kind::Object) {
+            assert_eq!(reader.open(), Some(true));
+            assert_eq!(reader.name().as_deref(), Some(&b"a"[..]));
+            assert_eq!(reader.open_list(), Some(false));
+            assert_eq!(reader.more(), Some(true));
+            assert_eq!(reader.name().as_deref(), Some(&b"b"[..]));
+            assert_eq!(reader.open_list(), Some(true));
+            assert_eq!(reader.value(), Some((Kind::String, &br#""x]""#[..])));
+            assert_eq!(reader.more_items(), Some(false));
+            assert_eq!(reader.more(), Some(false));
+        } else {
+            seen.push(reader.value().expect("a value").1);
+        }
+        more = reader.more_items().expect("an item or an end");
+    }
+    assert!(reader.is_at_end());
+    assert_eq!(seen, [&b"1"[..], b"[2]"]);
+    // An object's end is none of a list, nor the other way round.
+    for (text, is_list) in [("[1}", true), (r#"{"a":1]"#, false)] {
+        let mut reader = Reader::new(text.as_bytes());
+        if is_list {
+            assert_eq!(reader.open_list(), Some(true));
+            assert!(reader.value().is_some());
+            assert_eq!(reader.more_items(), None);
+        } else {
+            assert_eq!(reader.open(), Some(true));
+            assert!(reader.name().is_some() && reader.value().is_some());
+            assert_eq!(reader.more(), None);
+        }
+    }
+    assert_eq!(Reader::new(b"{}").open_list(), None);
+}
+
+#[test]
+fn a_text_is_plain_without_what_a_string_escapes_wherever_that_stands() {
+    for length in 0..70 {
+        assert!(is_plain(&vec![0xe9; length]), "{length}");
+        for at in 0..length {
+            for byte in [b'"', b'\\', b'\n', 0, 0x1f] {
+                let mut text = vec![b'a'; length];
+                text[at] = byte;
+                assert!(!is_plain(&text), "{byte:#x} at {at} of {length}");
+            }
+        }
+    }
+}

@@ -6,12 +6,32 @@
 
 use super::found::Kind;
 use super::short::{digits, short_length, word_at};
-use crate::block::{BLOCK_BYTES, special_or_high};
+use crate::block::{BLOCK_BYTES, has_no_special, special, special_or_high};
 
 /// Whether a text may be one whole object.
 pub(crate) fn may_be_whole(text: &[u8]) -> bool {
     let last = text.iter().rev().find(|byte| !byte.is_ascii_whitespace());
     last == Some(&b'}')
+}
+
+/// Whether a text stands in a string as it is: no quote, backslash or control character is in it.
+#[must_use]
+pub fn is_plain(text: &[u8]) -> bool {
+    if let Some(has_none) = has_no_special(text) {
+        return has_none;
+    }
+    let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
+    if !blocks.iter().all(|block| special(block) == 0) {
+        return false;
+    }
+    match text.last_chunk::<BLOCK_BYTES>() {
+        _ if rest.is_empty() => true,
+        // With bytes before them that were looked at.
+        Some(block) => special(block) == 0,
+        None => rest
+            .iter()
+            .all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\')),
+    }
 }
 
 /// The next byte that is not blank, with `at` moved to it.

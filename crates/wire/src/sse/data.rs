@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use super::boundary::Boundary;
 use super::event::DataLines;
+use super::plain;
 use super::scan::BYTE_ORDER_MARK;
 
 /// Reads a stream and tells of each event's data: its `data` lines, joined by a line end.
@@ -47,7 +48,15 @@ impl DataReader {
 
     /// Takes the next chunk and tells of the data of each event that ends in it. Events without data are passed over.
     pub fn push(&mut self, chunk: &[u8], mut tell: impl FnMut(&[u8])) {
-        self.events(chunk, |event, opening| {
+        let mut rest = chunk;
+        let begins_event = self.held.is_empty() && !self.boundary.is_after_return();
+        if begins_event && !self.opening {
+            while let Some((data, after)) = plain::data(rest) {
+                tell(data);
+                rest = after;
+            }
+        }
+        self.events(rest, |event, opening| {
             if let Some(data) = data(event, opening) {
                 tell(&data);
             }

@@ -106,7 +106,7 @@ impl Event {
         if event.data_bytes > plain_bytes {
             event.measure(bytes);
         }
-        if USAGE_KEY.find(bytes).is_some() || ERROR_KEY.find(bytes).is_some() {
+        if ERROR_KEY.find(bytes).is_some() || tells_usage(bytes) {
             event.decode(bytes);
         }
         event
@@ -160,6 +160,19 @@ impl Event {
         self.only_usage =
             usage.kind == Kind::Object && found.member(CHOICES).is_some_and(is_empty_list);
     }
+}
+
+/// Whether an event has usage. Some engines tell in every event that it has none.
+#[inline]
+fn tells_usage(event: &[u8]) -> bool {
+    let mut places = USAGE_KEY.find_iter(event);
+    places.any(|at| !is_untold(event.get(at..).unwrap_or_default()))
+}
+
+/// Whether here begins a member that says that no usage is told.
+#[inline]
+pub(super) fn is_untold(from: &[u8]) -> bool {
+    from.starts_with(b"\"usage\":null") || from.starts_with(b"\"usage\": null")
 }
 
 /// The values of an event's `data` fields.

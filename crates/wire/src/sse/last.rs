@@ -36,13 +36,19 @@ impl LastEvent {
     #[inline]
     pub(super) fn take(&mut self, event: &Event, bytes: &[u8]) {
         if event.has_data && !event.only_usage {
-            self.is_unknown = false;
-            self.text.clear();
-            if bytes.len() <= 2 * KEPT_BYTES {
-                self.text.extend_from_slice(bytes);
-            } else {
-                self.take_ends(bytes);
-            }
+            self.keep(bytes);
+        }
+    }
+
+    /// The same of one of which that is known.
+    #[inline]
+    pub(super) fn keep(&mut self, bytes: &[u8]) {
+        self.is_unknown = false;
+        self.text.clear();
+        if bytes.len() <= 2 * KEPT_BYTES {
+            self.text.extend_from_slice(bytes);
+        } else {
+            self.take_ends(bytes);
         }
     }
 

@@ -8,6 +8,7 @@ use super::boundary::Boundary;
 use super::event::Event;
 use super::last::LastEvent;
 use super::long::LongEvent;
+use super::plain::Plain;
 use super::{HOLD_LIMIT_BYTES, INSPECT_LIMIT_BYTES};
 use crate::usage::{Reading, Report};
 
@@ -177,6 +178,9 @@ impl Scanner {
         if self.event_len > 0 || self.boundary.is_after_return() {
             return false;
         }
+        if self.pass_plain(chunk) {
+            return true;
+        }
         let before = (self.boundary, self.stats, self.last_withheld, self.opening);
         let learned = (self.plain_bytes, self.measured);
         let mut start = 0;
@@ -197,8 +201,33 @@ impl Scanner {
         passes
     }
 
+    /// Takes the next chunk, which begins with an event, if it holds plain events alone.
+    #[inline]
+    fn pass_plain(&mut self, chunk: &[u8]) -> bool {
+        // Before the first event nothing is known of a mark and of the frame.
+        if self.opening || self.plain_bytes == 0 {
+            return false;
+        }
+        let Some(plain) = Plain::read(chunk, self.plain_bytes) else {
+            return false;
+        };
+        if plain.events > 0 {
+            let stats = &mut self.stats;
+            stats.data_after_done |= stats.done;
+            stats.data_events += plain.events;
+            stats.text_tokens += plain.events;
+            stats.data_bytes += plain.data_bytes;
+            self.last.keep(plain.last);
+            self.last_withheld = false;
+        }
+        true
+    }
+
     /// Takes the next chunk of a stream that is only observed, however it is forwarded.
     pub fn observe(&mut self, chunk: &[u8]) {
+        if self.event_len == 0 && !self.boundary.is_after_return() && self.pass_plain(chunk) {
+            return;
+        }
         let mut start = usize::from(self.event_len == 0 && self.boundary.take_tail(chunk));
         while let Some(cut) = self.boundary.next(chunk, start) {
             let withheld = self.end_event(

@@ -1,6 +1,7 @@
 //! Bounds and copies. What is read and withheld: `vectors/sse` and `tests/bodies`.
 
 use bytes::Bytes;
+use testing::Draw;
 
 use super::*;
 use crate::usage::Reading;
@@ -306,4 +307,95 @@ fn tokens_of_a_streams_text_are_told_by_its_events_and_by_their_length() {
         + &"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n".repeat(40);
     let (_, stats) = scan(Mode::Observe, anthropic.as_bytes(), 64);
     assert_eq!((stats.text_tokens, stats.data_events), (42, 42));
+}
+
+/// Events of every kind, the plain ones among them, in an order that the seed draws.
+fn mixed(draw: &mut Draw) -> Vec<Vec<u8>> {
+    let token =
+        "\"choices\":[{\"index\":0,\"delta\":{\"content\":\" token\"},\"finish_reason\":null}]";
+    let kinds = [
+        format!("data: {{{token}}}\n\n"),
+        format!("data:{{{token}}}\n\n"),
+        format!("data: {{{token},\"user\":\"eve\",\"even\":1}}\n\n"),
+        format!("data: {{{token},\"usage\":null}}\n\n"),
+        format!("data: {{{token},\"usage\": null}}\n\n"),
+        format!("data: {{{token},\"usage\":{{\"prompt_tokens\":3,\"completion_tokens\":2}}}}\n\n"),
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4}}\n\n".into(),
+        format!("data: {{{token},\"error\":{{\"message\":\"no\"}}}}\n\n"),
+        format!("event: content_block_delta\ndata: {{{token}}}\n\n"),
+        format!("event: \"usage\"\ndata: {{{token}}}\n\n"),
+        "event: message_stop\ndata: {\"type\":\"message_stop\",\"padding\":\"of some length\"}\n\n"
+            .into(),
+        format!("data: {{{token}}}\r\n\r\n"),
+        format!("data: {{{token}}}\r\r"),
+        format!("data: {{\ndata: {token}}}\n\n"),
+        format!("data: {{{token}}}\nid: 7\n\n"),
+        format!("id: 7\ndata: {{{token}}}\n\n"),
+        ": ping\n\n".into(),
+        "\n".into(),
+        "data: {}\n\n".into(),
+        "data: [DONE]\n\n".into(),
+        format!("data: {{{token},\"padding\":\"{}\"}}\n\n", "x".repeat(700)),
+    ];
+    // One of each at times, for the most part plain ones.
+    (0..24)
+        .map(|_| {
+            let kind = match draw.below(2) {
+                0 => draw.below(3),
+                _ => draw.below(kinds.len()),
+            };
+            kinds[kind].clone().into_bytes()
+        })
+        .collect()
+}
+
+#[test]
+fn plain_events_are_taken_as_others_are_however_the_stream_is_cut() {
+    let seed = testing::seed("plain_events_are_taken_as_others_are");
+    let mut draw = Draw::new(seed);
+    for _ in 0..200 {
+        let draw = &mut draw;
+        let events = mixed(draw);
+        let stream = events.concat();
+        // A chunk has one event or several.
+        let mut chunks = vec![Vec::new()];
+        for event in &events {
+            chunks.last_mut().expect("one").extend_from_slice(event);
+            if draw.below(3) > 0 {
+                chunks.push(Vec::new());
+            }
+        }
+        for mode in [Mode::Observe, Mode::Withhold] {
+            let (mut whole, mut out) = (Scanner::new(mode), Vec::new());
+            for chunk in &chunks {
+                let passes = match mode {
+                    Mode::Observe => {
+                        whole.observe(chunk);
+                        true
+                    }
+                    Mode::Withhold => whole.pass(chunk),
+                };
+                match passes {
+                    true => out.push(Bytes::copy_from_slice(chunk)),
+                    false => whole.push(Bytes::copy_from_slice(chunk), &mut out),
+                }
+            }
+            let (mut slow, mut expected) = (Scanner::new(mode), Vec::new());
+            for byte in &stream {
+                slow.push(Bytes::copy_from_slice(&[*byte]), &mut expected);
+            }
+            assert_eq!(whole.stats(), slow.stats());
+            assert_eq!(whole.told_end(), slow.told_end());
+            assert_eq!(out.concat(), expected.concat());
+        }
+        let read = |pieces: &[&[u8]]| {
+            let (mut reader, mut seen) = (DataReader::new(), Vec::new());
+            for piece in pieces {
+                reader.push(piece, |data| seen.push(data.to_vec()));
+            }
+            seen
+        };
+        let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
+        assert_eq!(read(&chunks), read(&stream.chunks(1).collect::<Vec<_>>()));
+    }
 }

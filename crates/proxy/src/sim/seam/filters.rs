@@ -2,8 +2,7 @@
 //!
 //! Not here: dialects that the gate reads (`wire::dialect`).
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use policy::id::{BackendId, EndpointId};
@@ -74,36 +73,6 @@ impl ResponseFilter for FromMessages {
 
     fn kept(&self) -> usize {
         self.0.len()
-    }
-}
-
-/// Notes on which threads requests pass it.
-#[derive(Debug, Default)]
-struct Where(Arc<Mutex<Vec<ThreadId>>>);
-
-impl Filter for Where {
-    fn request(&self, _: Operation, _: &mut Request) -> Result<Option<Box<dyn Answering>>, Unfit> {
-        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push(thread::current().id());
-        Ok(None)
-    }
-}
-
-#[test]
-fn a_long_body_passes_filters_beside_its_worker_and_a_short_one_on_it() {
-    let worker = thread::current().id();
-    for (length, is_beside) in [(100, false), (100_000, true)] {
-        let threads = Arc::default();
-        let mut s = two_backends();
-        s.backends[0].filters = vec![Arc::new(Where(Arc::clone(&threads)))];
-        let text = "x".repeat(length);
-        let body = format!(r#"{{"model":"m","messages":[{{"content":"{text}"}}]}}"#);
-        let seen = call(s, &body, vec![json(200, CHAT)]);
-        assert_eq!(seen.record.status, 200, "{}", seen.response);
-        assert!(seen.arrived[0].text.ends_with(&body));
-        let threads = threads.lock().unwrap_or_else(PoisonError::into_inner);
-        assert_eq!(threads.len(), 1);
-        assert_eq!(threads[0] != worker, is_beside, "{length} bytes");
     }
 }
 

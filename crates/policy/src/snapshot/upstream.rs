@@ -1,0 +1,191 @@
+//! Upstream targets: backends, their endpoints, and where to connect.
+//!
+//! Not here: which one a call goes to ([`crate::attempt`]), how long an attempt may take (`bounds`).
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::Chain;
+use super::bounds::{PoolBounds, Timeouts};
+use crate::balancing::Balancer;
+use crate::credential::{KnownSet, UpstreamAuth};
+use crate::id::{BackendId, EndpointId};
+use crate::picker::Picker;
+use crate::plain::actions::FieldEdits;
+use crate::retry::Ejection;
+use crate::secret::Secret;
+
+/// A named upstream target.
+#[derive(Debug, Default)]
+pub struct Backend {
+    /// For logs and labels.
+    pub name: Arc<str>,
+    /// It serves plain HTTP or tools, and no model.
+    pub is_plain: bool,
+    /// Its addresses; none where it is closed.
+    pub endpoints: Vec<EndpointId>,
+    /// Models it is known to serve, for `/v1/models`; may be empty.
+    pub models: Vec<Arc<str>>,
+    /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and
+    /// records go by the gate's name.
+    pub model_names: BTreeMap<Arc<str>, Box<str>>,
+    /// What calls to it pass, behind those of their route: a translation, where it speaks another dialect than its clients.
+    pub filters: Chain,
+    /// How long each phase may take.
+    pub timeouts: Timeouts,
+    /// When an endpoint of it is left alone.
+    pub ejection: Ejection,
+    /// How many connections there may be to each of its addresses.
+    pub pool: PoolBounds,
+    /// Some credential of it is given for the caller's own token.
+    pub exchanges_tokens: bool,
+    /// Headers of every request to it; they replace what the client sent by these names.
+    pub headers: Vec<AddedHeader>,
+    /// Headers of an API that do not go to it, of those that would ([`crate::credential::OF_APIS`]).
+    pub withheld_headers: KnownSet,
+    /// Whether its streams are asked for their usage where the client does not ask.
+    pub ask_usage: AskUsage,
+    /// Members of the query of every request to it; they replace the client's of these names.
+    pub query: Vec<AddedMember>,
+    /// How its endpoints share its calls, where that is not by weight alone ([`super::Snapshot::is_balanced`]).
+    pub balancer: Option<Balancer>,
+    /// Who picks one of its endpoints for each call, where somebody does ([`super::Snapshot::is_balanced`]).
+    pub picker: Option<Arc<dyn Picker>>,
+}
+
+/// Whether streams of a backend are asked to report their usage where the client does not ask: those that do so only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AskUsage {
+    /// Unless it refuses calls that ask.
+    #[default]
+    Auto,
+    /// Whatever it answers.
+    Always,
+    /// The gate counts for itself what it reports.
+    Never,
+}
+
+/// A header of every request to a backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedHeader {
+    /// Its name, in lower case.
+    pub name: Box<[u8]>,
+    /// Its value.
+    pub value: Box<[u8]>,
+}
+
+/// A member of the query of every request to a backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedMember {
+    /// Its name, which needs no encoding.
+    pub name: Box<str>,
+    /// Its value, encoded.
+    pub value: Box<str>,
+}
+
+impl Backend {
+    /// What it calls a model.
+    #[must_use]
+    #[inline]
+    pub fn model_name<'a>(&'a self, model: &'a str) -> &'a str {
+        if self.model_names.is_empty() {
+            return model;
+        }
+        self.model_names.get(model).map_or(model, |name| name)
+    }
+
+    /// Names of models, as the gate uses them, that the configuration says it has.
+    pub fn known_models(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.models.iter().chain(self.model_names.keys())
+    }
+
+    /// Whether it alone uses this name, for a model that the gate names otherwise.
+    pub(super) fn is_private_name(&self, name: &str) -> bool {
+        self.model_names.values().any(|own| **own == *name) && !self.model_names.contains_key(name)
+    }
+}
+
+/// Protocol spoken to an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1; over TLS too.
+    Http1,
+    /// HTTP/2: prior knowledge in clear, ALPN `h2` required over TLS.
+    Http2,
+    /// Over TLS whichever ALPN chooses; in clear HTTP/1.1.
+    Auto,
+}
+
+/// Where to connect. Endpoints with equal origins share a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// Whether to speak TLS.
+    pub tls: bool,
+    /// Host name or address literal, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// HTTP version.
+    pub protocol: Protocol,
+    /// The name by which its certificate is asked for and checked; that of the host unless said.
+    pub tls_name: Option<Arc<str>>,
+    /// PEM file of extra roots, empty for the system's.
+    pub ca_file: String,
+    /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a
+    /// connection.
+    pub certificate: String,
+    /// The proxy on the way there.
+    pub proxy: Option<Arc<Proxy>>,
+    /// No metadata service and no neighbour of the link is connected to under its name ([`crate::address`]).
+    pub is_kept_off_the_link: bool,
+    /// Nor is the gate's own machine.
+    pub is_kept_off_the_machine: bool,
+}
+
+impl Origin {
+    /// Whether its proxy reads the requests: HTTP/1.1 in clear, with targets in absolute form. All else goes through
+    /// a tunnel.
+    #[must_use]
+    pub fn is_relayed(&self) -> bool {
+        self.proxy.is_some() && !self.tls && self.protocol != Protocol::Http2
+    }
+}
+
+/// An HTTP proxy, spoken to in clear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// Host name or address literal, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Value of `proxy-authorization`.
+    pub authorization: Option<Secret>,
+}
+
+impl Hash for Proxy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.host, self.port).hash(state);
+    }
+}
+
+/// One address with its credential.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// `backend` or `backend#1` for logs and labels.
+    pub name: Arc<str>,
+    /// The backend it belongs to.
+    pub backend: BackendId,
+    /// Where to connect.
+    pub origin: Origin,
+    /// `host[:port]` as sent in `host` / `:authority`.
+    pub authority: String,
+    /// Path put in place of `/v1`, such as `/v1` or `/v1beta/openai`, or before that of plain HTTP; no trailing slash.
+    pub base_path: String,
+    /// Share of traffic among its siblings; at least 1.
+    pub weight: u32,
+    /// The one credential that goes upstream.
+    pub auth: UpstreamAuth,
+    /// What becomes of fields of calls of plain HTTP to it, where something does.
+    pub edits: Option<Box<FieldEdits>>,
+}
