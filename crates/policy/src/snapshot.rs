@@ -35,6 +35,7 @@ use crate::price::Prices;
 use crate::prompt_counter::PromptCounter;
 use crate::responses::ResponseStore;
 use crate::retry::Retries;
+use crate::secret::Secret;
 use crate::subject::Who;
 use crate::unread::Listed;
 use crate::web::Web;
