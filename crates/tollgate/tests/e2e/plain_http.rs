@@ -327,7 +327,7 @@ fn explain_says_which_route_a_plain_call_takes() {
     let (code, out) = explain("/echo");
     assert_eq!(code, Some(0), "{out}");
     for line in [
-        "call       http",
+        "call       plain HTTP",
         "route      echo to web",
         "limit      2 requests",
     ] {

@@ -101,11 +101,13 @@ fn stateful(name: &[u8]) -> Option<usize> {
         (PREVIOUS_RESPONSE_BYTES, PREVIOUS_RESPONSE) => Some(1),
         (CONVERSATION_BYTES, CONVERSATION) => Some(2),
         (CONTAINER_BYTES, CONTAINER) => Some(3),
-        (
-            _,
-            b"tools" | b"models" | b"plugins" | b"fallbacks" | b"safety_model" | b"compound_custom"
-            | b"providerOptions" | b"provider_options",
-        ) => Some(BESIDES),
+        (5, b"tools")
+        | (6, b"models")
+        | (7, b"plugins")
+        | (9, b"fallbacks")
+        | (12, b"safety_model")
+        | (15, b"compound_custom" | b"providerOptions")
+        | (16, b"provider_options") => Some(BESIDES),
         _ => None,
     }
 }

@@ -108,7 +108,7 @@ fn explain_says_the_refusal_of_a_call_that_no_backend_can_be_told() {
     let of = |call: &[&str], what: &str| {
         let said = explained("w", call);
         assert_eq!(said["code"], "call_not_translatable", "{said}");
-        assert_eq!(said["route"], "route#0", "{said}");
+        assert_eq!(said["route"], "claude", "{said}");
         let message = said["message"].as_str().expect("a message");
         assert!(message.contains(what), "{message}");
         // The other backend of that route can be told it.
