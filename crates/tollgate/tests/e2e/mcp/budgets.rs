@@ -62,8 +62,8 @@ fn calls_of_tools_have_budgets_that_survive_a_restart() {
         budgets.iter().map(row).collect::<Vec<_>>()
     };
     let spent = [
-        (json!("agent"), json!("calls"), json!(3)),
         (json!("reads"), json!("calls"), json!(2)),
+        (json!("agent"), json!("calls"), json!(3)),
     ];
     assert_eq!(shown(&gate), spent);
     gate.signal(libc::SIGTERM);
