@@ -106,6 +106,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Http
         | Operation::KeptResponse
         | Operation::ResponsesSocket
+        | Operation::RealtimeSocket
+        | Operation::Realtime
         | Operation::Mcp => None,
     }
 }
@@ -146,6 +148,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Http
         | Operation::KeptResponse
         | Operation::ResponsesSocket
+        | Operation::RealtimeSocket
+        | Operation::Realtime
         | Operation::Mcp => None,
     }
 }
