@@ -4,6 +4,7 @@
 //! in the last line of its output, and a stage that could not run counts as failed.
 //! Not here: what is tested (each crate's tests) and what is measured (`proving/`).
 
+mod agents;
 mod binaries;
 mod book;
 mod cargo;
@@ -56,6 +57,8 @@ cargo xtask <verb>
                  new counts, `instructions BINARY BUILD [SCENARIO]` counts what is there beside those of a build
   kubernetes     the tests that need a real kube-apiserver, which is built first (Go; ten minutes once):
                  a lane of its own; a path runs them against that binary instead of a release build
+  agents         Claude Code and Codex themselves in front of the gate, with a provider that is faked (npm; 650 MB once):
+                 a lane of its own; a path runs them against that binary instead of a release build
   conformance [BINARY] [--test NAME] [--suite PROGRAM --crds DIRECTORY --program WORD=PATH]
                  the Gateway API's conformance suite against the gate, in a cluster without containers (Go; twenty minutes
                  once, and the right to make network namespaces): a lane of its own; its report is
@@ -93,7 +96,7 @@ cargo xtask <verb>
                  profiles
   setup          install what the end-to-end tests need, under target/e2e
 
-The last line of check, test, unit, e2e, timing, random, strained, kubernetes, conformance, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
+The last line of check, test, unit, e2e, timing, random, strained, kubernetes, agents, conformance, portable, instructions and book blocks is `total: N passed, N failed, N skipped`;
 above it stands a line for each skipped test, with what it lacked. A stage that failed ends with the command that repeats it.
 ";
 
@@ -124,6 +127,8 @@ fn verb() -> ExitCode {
             Some(plan) => conformance::mcp::lane(&plan),
             None => misused(),
         },
+        ["agents"] => agents::lane(None),
+        ["agents", binary] => agents::lane(Some(binary.as_ref())),
         ["conformance", rest @ ..] => match conformance::Plan::of(rest) {
             Some(plan) => conformance::lane(&plan),
             None => misused(),

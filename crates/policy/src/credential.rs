@@ -4,6 +4,8 @@
 //! `connection` can never remove a header that the gate sets.
 //! Not here: where the secret comes from (`config`), how it is watched (`tollgate`).
 
+pub mod protocols;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -123,7 +125,10 @@ pub enum Given<'h> {
 #[must_use]
 pub fn given(head: &RequestHead) -> Given<'_> {
     let Some(field) = head.fields.of_any(KEYS).next() else {
-        return given_in_query(head);
+        return match head.path() == protocols::REALTIME {
+            true => given_by_protocol(head),
+            false => given_in_query(head),
+        };
     };
     let mut token = field.value;
     if field.known == Known::Authorization {
@@ -151,6 +156,13 @@ fn given_in_query(head: &RequestHead) -> Given<'_> {
     let mut members = head.query().unwrap_or_default().split('&');
     let key = members.find_map(|member| member.strip_prefix("key="));
     key.map_or(Given::Nothing, |key| of_token(key.as_bytes()))
+}
+
+/// A page can set no header of a WebSocket's: OpenAI's clients there give their key among the sub-protocols.
+#[cold]
+fn given_by_protocol(head: &RequestHead) -> Given<'_> {
+    let key = protocols::keys(head).next();
+    key.map_or(Given::Nothing, of_token)
 }
 
 /// Whether it is visible ASCII throughout. All of it is looked at, so that many bytes are compared at once.

@@ -55,6 +55,7 @@ pub mod price;
 pub mod priced;
 pub mod prompt_counter;
 pub mod query;
+pub mod realtime;
 pub mod record;
 pub mod refusal;
 pub mod request_id;

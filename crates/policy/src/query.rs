@@ -30,6 +30,8 @@ const UNREAD: &[&str] = &[
     "starting_after",
     "stream",
 ];
+/// Of a WebSocket of the Realtime API, whose model is said anew.
+const REALTIME: &[&str] = &["api-version", "call_id", "intent"];
 /// Of the list of models.
 const MODELS: &[&str] = &["after_id", "api-version", "before_id", "limit"];
 /// Of Google's.
@@ -44,6 +46,7 @@ pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
         Operation::Models => MODELS,
         Operation::GeminiModels => GEMINI_MODELS,
         Operation::Unread => UNREAD,
+        Operation::RealtimeSocket => REALTIME,
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => NAMED,
         _ => POSTED,
     };
@@ -53,6 +56,23 @@ pub fn forwarded(operation: Operation, query: &str) -> Option<String> {
     };
     let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
     (!kept.is_empty()).then(|| kept.join("&"))
+}
+
+/// The query of a session of the Realtime API, by the backend's name of its model.
+#[must_use]
+pub(crate) fn of_session(query: &str, model: Option<&str>) -> Option<String> {
+    let kept = forwarded(Operation::RealtimeSocket, query);
+    let model = model.map(|model| format!("model={}", encoded(model)));
+    let members: Vec<String> = model.into_iter().chain(kept).collect();
+    (!members.is_empty()).then(|| members.join("&"))
+}
+
+/// A model's name as it stands in a query: of its characters these have a meaning there.
+fn encoded(model: &str) -> String {
+    model
+        .replace('/', "%2F")
+        .replace(':', "%3A")
+        .replace('@', "%40")
 }
 
 /// A query with these members, in place of those that have their names.

@@ -129,6 +129,18 @@ pub enum Refusal {
         /// Where in the body.
         at: Box<str>,
     },
+    /// A page of a kept response's items that cannot be.
+    #[error("{says}")]
+    ItemsPage {
+        /// Why not.
+        says: Box<str>,
+    },
+    /// An event on a WebSocket of the Realtime API that is not served.
+    #[error("{says}")]
+    RealtimeEvent {
+        /// Why not.
+        says: Box<str>,
+    },
     /// The path does not take this method.
     #[error("method not allowed here; use {allow}")]
     Method {

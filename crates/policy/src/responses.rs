@@ -168,6 +168,8 @@ pub(crate) fn keeping(
 pub(crate) enum Asked {
     Document,
     Removal,
+    /// What it was made from.
+    Items,
 }
 
 /// The response that a request asks for or has removed, by its id.
@@ -178,6 +180,10 @@ pub(crate) fn asked(head: &RequestHead) -> Option<(Asked, &str)> {
         _ => return None,
     };
     let id = below_root(head.path()).strip_prefix("/responses/")?;
+    let (asked, id) = match (asked, id.strip_suffix("/input_items")) {
+        (Asked::Document, Some(id)) => (Asked::Items, id),
+        _ => (asked, id),
+    };
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     let is_id = (1..=128).contains(&id.len()) && id.bytes().all(is_plain);
     is_id.then_some((asked, id))

@@ -12,6 +12,7 @@ mod beside;
 mod body;
 mod mirror;
 mod opening;
+mod realtime;
 mod relay;
 mod tunnel;
 mod websocket;
@@ -62,10 +63,14 @@ pub(crate) async fn serve<D: Downstream>(
                     Box::pin(ask::wait(&mut active, asked, head, &peer, client, deadline)).await
                 }
             },
-            Verdict::Attempt(plan) => {
-                let is_plain = active.exchange.record().operation == Some(Operation::Http);
-                if is_plain && !std::mem::replace(&mut is_mirrored, true) {
-                    mirror::send(&active, head, &body);
+            Verdict::Attempt(mut plan) => {
+                match active.exchange.record().operation {
+                    Some(Operation::Http) if !std::mem::replace(&mut is_mirrored, true) => {
+                        mirror::send(&active, head, &body);
+                    }
+                    // Its connection becomes another thing.
+                    Some(Operation::RealtimeSocket) => plan.may_reuse = false,
+                    _ => {}
                 }
                 let response = &mut response;
                 let verdict =
@@ -89,6 +94,14 @@ pub(crate) async fn serve<D: Downstream>(
                 None => active.refuse_unread(Refusal::Bug("a relay of no response")),
             },
             Verdict::Tunnel(relay) => match &mut response {
+                Some(response)
+                    if active.exchange.record().operation == Some(Operation::RealtimeSocket) =>
+                {
+                    let of = (head, &relay);
+                    // Boxed: rare, and its state would make every exchange larger.
+                    let session = realtime::run(&mut active, of, response, client, deadline);
+                    Box::pin(session).await
+                }
                 // Boxed: rare, and its state would make every exchange larger.
                 Some(response) => {
                     Box::pin(tunnel::run(&mut active, &relay, response, client, deadline)).await

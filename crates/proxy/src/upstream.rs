@@ -43,6 +43,10 @@ pub(crate) trait Outgoing {
     fn asks_for_websocket(&self) -> bool {
         false
     }
+    /// Gives `put` each field beside those that such a wish has.
+    fn websocket_fields(&self, put: impl FnMut(&[u8], &[u8])) {
+        let _has_none = put;
+    }
     /// Gives `put` each field but `host`, the body's length and those with secrets; names in lower case.
     fn fields(&self, put: impl FnMut(&[u8], &[u8]));
     /// Gives `put` each field with a secret.
@@ -78,6 +82,10 @@ impl Outgoing for AttemptRequest<'_> {
     #[inline(always)]
     fn asks_for_websocket(&self) -> bool {
         self.asks_for_websocket()
+    }
+
+    fn websocket_fields(&self, put: impl FnMut(&[u8], &[u8])) {
+        self.websocket_fields(put);
     }
 
     #[inline(always)]

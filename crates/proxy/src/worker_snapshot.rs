@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use policy::clock::Mono;
+use policy::front::Env;
 use policy::id::{EndpointId, LimitId};
 use policy::revision::Revision;
 use policy::shard::Shard;
@@ -34,6 +36,17 @@ pub(crate) struct WorkerSnapshot {
 }
 
 impl WorkerSnapshot {
+    /// An event at a moment, in this view.
+    pub(crate) fn env<T>(&self, now: Mono, event: impl FnOnce(&mut Env<'_>) -> T) -> T {
+        let revision = &*self.revision;
+        event(&mut Env {
+            snapshot: &revision.snapshot,
+            levels: &revision.levels,
+            shard: &mut self.shard.borrow_mut(),
+            now,
+        })
+    }
+
     /// The first view of a worker, or the one after `old`. Pools of origins that stay are kept
     /// with their connections.
     pub(crate) fn adopt(

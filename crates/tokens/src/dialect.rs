@@ -62,6 +62,8 @@ impl Counted {
             | Operation::Http
             | Operation::KeptResponse
             | Operation::ResponsesSocket
+            | Operation::RealtimeSocket
+            | Operation::Realtime
             | Operation::Mcp => None,
         }
     }

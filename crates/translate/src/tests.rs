@@ -3,6 +3,8 @@
 //! A case gives the client's body and the backend's response; `UPDATE=1` writes what becomes of both. Each stream is cut at every
 //! byte, and a request is told again with one message more, whose bytes have to begin the same.
 
+mod pairs;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};

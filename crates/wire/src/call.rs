@@ -14,7 +14,9 @@ mod going_on;
 mod head;
 mod inner_models;
 mod inside;
+mod items;
 mod named;
+mod realtime;
 mod scan;
 mod splice;
 mod stored;
@@ -28,6 +30,10 @@ pub use form::{Boundary, FormFault};
 pub use going_on::GoingOn;
 pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use inside::{FoundInside, Inside, Minds};
+pub use items::ItemPage;
+pub use realtime::{
+    Cap, NoEvent, RealtimeAsked, RealtimeTold, has_media, realtime_error, stored_in,
+};
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};
 pub use stored::address;

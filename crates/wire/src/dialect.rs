@@ -17,6 +17,7 @@ mod model_name;
 mod openai_chat;
 mod openai_completions;
 mod openai_other;
+mod openai_realtime;
 mod openai_responses;
 mod words;
 
@@ -24,7 +25,7 @@ pub(crate) use bedrock::USAGE_EVENT;
 pub use description::ErrorFormat;
 pub(crate) use description::Name;
 use description::{Body, Dialect};
-pub(crate) use model_name::model_name;
+pub use model_name::model_name;
 
 use crate::head::{Method, percent_decoded};
 use crate::json::is_same;
@@ -112,8 +113,12 @@ operations! {
     Http = Dialect { name: "http", provider: "", ..Dialect::UNREAD },
     /// `GET /v1/responses` that becomes a WebSocket, each of whose calls is one of its own.
     ResponsesSocket = Dialect { name: "responses_socket", ..Dialect::UNREAD },
+    /// `GET /v1/realtime` that becomes a WebSocket, each of whose answers is a call of its own.
+    RealtimeSocket = openai_realtime::SOCKET,
     /// A response that the gate itself keeps is asked for, or removed; no path of this table is one.
     KeptResponse = Dialect { name: "kept_response", ..Dialect::UNREAD },
+    /// An answer on such a WebSocket; no path of this table is one.
+    Realtime = openai_realtime::RESPONSE,
     /// A message to servers of tools (the Model Context Protocol); no path of this table is one.
     Mcp = Dialect { name: "mcp", provider: "", ..Dialect::UNREAD },
 }

@@ -1,4 +1,4 @@
-//! WebSocket (RFC 6455) as a server speaks it: frames of a client into messages, and messages into frames.
+//! WebSocket (RFC 6455): frames of a client or of a server into messages, and messages into frames.
 //!
 //! Invariant: a message is told once, when all of it has come, however its bytes are cut; none is longer than its reader takes, and what
 //! is no WebSocket ends the reading for good, by the code that RFC 6455 has for it. No extension is spoken.
@@ -6,14 +6,14 @@
 
 use std::fmt;
 
-/// A frame of a client's has no longer head: two bytes, a length, a mask.
+/// A frame has no longer head: two bytes, a length, a mask.
 const HEAD_BYTES: usize = 2 + 8 + 4;
 /// Room that is kept between messages.
 const KEPT_BYTES: usize = 64 << 10;
 /// A control frame carries no more.
 const CONTROL_BYTES: usize = 125;
 
-/// What a client sent.
+/// What the other side sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// A text.
@@ -95,12 +95,13 @@ struct Head {
     opcode: Opcode,
     is_last: bool,
     length: usize,
-    mask: [u8; 4],
+    /// Of a client's frame.
+    mask: Option<[u8; 4]>,
     /// Bytes of the head itself.
     bytes: usize,
 }
 
-/// Reads what a client sends.
+/// Reads what a client sends, or a server.
 #[derive(Debug)]
 pub struct Reader {
     /// What has come and is not read.
@@ -109,18 +110,31 @@ pub struct Reader {
     at: usize,
     /// What has come of a message in several frames, and whether it is a text.
     begun: Option<(bool, Vec<u8>)>,
+    /// The other side is a client, each frame of which is masked.
+    is_masked: bool,
     most: usize,
     fault: Option<Fault>,
 }
 
 impl Reader {
-    /// One that takes messages of at most so many bytes.
+    /// One of a client that takes messages of at most so many bytes.
     #[must_use]
     pub const fn new(most: usize) -> Self {
+        Self::of(true, most)
+    }
+
+    /// The same of a server.
+    #[must_use]
+    pub const fn of_server(most: usize) -> Self {
+        Self::of(false, most)
+    }
+
+    const fn of(is_masked: bool, most: usize) -> Self {
         Self {
             input: Vec::new(),
             at: 0,
             begun: None,
+            is_masked,
             most,
             fault: None,
         }
@@ -167,7 +181,7 @@ impl Reader {
     fn read(&mut self) -> Result<Option<Message>, Fault> {
         loop {
             let rest = self.input.get(self.at..).unwrap_or_default();
-            let Some(head) = head(rest)? else {
+            let Some(head) = head(rest, self.is_masked)? else {
                 return Ok(None);
             };
             let before = self.begun.as_ref().map_or(0, |(_, begun)| begun.len());
@@ -177,12 +191,10 @@ impl Reader {
             let Some(masked) = rest.get(head.bytes..head.bytes + head.length) else {
                 return Ok(None);
             };
-            let masks = head.mask.iter().cycle();
-            let payload: Vec<u8> = masked
-                .iter()
-                .zip(masks)
-                .map(|(byte, mask)| byte ^ mask)
-                .collect();
+            let mut payload = masked.to_vec();
+            if let Some(mask) = head.mask {
+                apply(mask, &mut payload);
+            }
             self.at += head.bytes + head.length;
             if let Some(message) = self.take(head, payload)? {
                 return Ok(Some(message));
@@ -225,16 +237,23 @@ impl Reader {
     }
 }
 
+/// Masks a payload, or takes the mask off it.
+fn apply(mask: [u8; 4], payload: &mut [u8]) {
+    for (byte, mask) in payload.iter_mut().zip(mask.iter().cycle()) {
+        *byte ^= mask;
+    }
+}
+
 /// Reads the head of a frame; `None` while it is not whole.
-fn head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
+fn head(bytes: &[u8], of_client: bool) -> Result<Option<Head>, Fault> {
     let [first, second, ..] = *bytes else {
         return Ok(None);
     };
     let opcode = Opcode::of(first & 0x0f).ok_or(Fault::Protocol)?;
     let is_last = first & 0x80 != 0;
     let (is_masked, short) = (second & 0x80 != 0, second & 0x7f);
-    // Bits of extensions, which are not spoken; and every frame of a client's is masked.
-    if first & 0x70 != 0 || !is_masked {
+    // Bits of extensions, which are not spoken; and every frame of a client's is masked, and none of a server's.
+    if first & 0x70 != 0 || is_masked != of_client {
         return Err(Fault::Protocol);
     }
     if opcode.is_control() && (!is_last || usize::from(short) > CONTROL_BYTES) {
@@ -245,7 +264,8 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
         127 => 8,
         _ => 0,
     };
-    let Some(bytes) = bytes.get(2..2 + more + 4) else {
+    let masked = if is_masked { 4 } else { 0 };
+    let Some(bytes) = bytes.get(2..2 + more + masked) else {
         return Ok(None);
     };
     let (digits, mask) = bytes.split_at_checked(more).unwrap_or_default();
@@ -266,12 +286,12 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
         opcode,
         is_last,
         length: usize::try_from(length).map_err(|_| Fault::TooLong)?,
-        mask: mask.try_into().map_err(|_| Fault::Protocol)?,
-        bytes: 2 + more + 4,
+        mask: mask.try_into().ok(),
+        bytes: 2 + more + masked,
     }))
 }
 
-/// What a client's last frame says.
+/// What the last frame says.
 fn closed(payload: &[u8]) -> Result<Message, Fault> {
     match *payload {
         [] => Ok(Message::Close(None)),
@@ -303,21 +323,50 @@ pub fn close(code: u16, out: &mut Vec<u8>) {
     frame(0x88, &code.to_be_bytes(), out);
 }
 
+/// Puts a text into one frame as a client does, under this mask, which is to be another one each time.
+pub fn masked_text(text: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+    masked(0x81, text, mask, out);
+}
+
+/// Answers a server's ping.
+pub fn masked_pong(payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+    let payload = payload.get(..CONTROL_BYTES).unwrap_or(payload);
+    masked(0x8a, payload, mask, out);
+}
+
+/// Ends the connection to a server, by this code.
+pub fn masked_close(code: u16, mask: [u8; 4], out: &mut Vec<u8>) {
+    masked(0x88, &code.to_be_bytes(), mask, out);
+}
+
+fn masked(first: u8, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+    begin(first, 0x80, payload.len(), out);
+    out.extend_from_slice(&mask);
+    let from = out.len();
+    out.extend_from_slice(payload);
+    apply(mask, out.get_mut(from..).unwrap_or_default());
+}
+
 fn frame(first: u8, payload: &[u8], out: &mut Vec<u8>) {
-    out.reserve(payload.len() + HEAD_BYTES);
+    begin(first, 0, payload.len(), out);
+    out.extend_from_slice(payload);
+}
+
+/// Puts down the head of a frame but for its mask, of which `masked` tells.
+fn begin(first: u8, masked: u8, length: usize, out: &mut Vec<u8>) {
+    out.reserve(length + HEAD_BYTES);
     out.push(first);
-    match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
-        (Ok(short @ ..126), _) => out.push(short),
+    match (u8::try_from(length), u16::try_from(length)) {
+        (Ok(short @ ..126), _) => out.push(masked | short),
         (_, Ok(length)) => {
-            out.push(126);
+            out.push(masked | 126);
             out.extend_from_slice(&length.to_be_bytes());
         }
         (_, Err(_)) => {
-            out.push(127);
-            out.extend_from_slice(&(payload.len() as u64).to_be_bytes());
+            out.push(masked | 127);
+            out.extend_from_slice(&(length as u64).to_be_bytes());
         }
     }
-    out.extend_from_slice(payload);
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use policy::operation::Operation;
 use policy::price::{Pico, Price, Prices, Rates};
 use policy::snapshot::{Endpoint, Grant, Snapshot};
 use policy::unread::{Listed, MAX_LISTED};
+use policy::wire::head::Method;
 
 use super::backend::{is_here, number};
 use super::price;
@@ -162,7 +163,10 @@ impl super::Lowering<'_> {
         }
         let own = "give the route one workload, and backends with credentials that no other \
                    workload's routes use";
-        if at.value.path.has_id() {
+        if hands_out_keys(&at.value) {
+            let says = "has the provider hand out a key of its account, which several workloads use, and which leads past the gate";
+            self.refuse(at, says, own);
+        } else if at.value.path.has_id() {
             self.refuse(
                 at,
                 "reaches what the upstream keeps for its account, which several workloads use",
@@ -331,4 +335,11 @@ impl Counted {
         }
         counted
     }
+}
+
+/// Whether a call has the provider hand out a key by which its client calls it without the gate, as OpenAI's Realtime API has for pages.
+fn hands_out_keys(call: &Call) -> bool {
+    let path = call.path.to_string();
+    let below = path.strip_prefix("/v1/realtime/");
+    call.method == Method::Post && below.is_some()
 }

@@ -15,6 +15,7 @@ use crate::budget::Unit;
 use crate::budget_reservation::{self, Asked};
 use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
+use crate::credential::protocols;
 use crate::estimate::Estimator;
 use crate::front::{Demand, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
@@ -96,7 +97,7 @@ pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoE
                 s.listeners.admit_model(head)?;
             }
             match operation {
-                Operation::Unread if is_socket(head) => Operation::ResponsesSocket,
+                Operation::Unread => socket(head)?,
                 operation => operation,
             }
         }
@@ -106,10 +107,20 @@ pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoE
     Ok(operation)
 }
 
-/// Whether a request asks that its connection become a WebSocket of the Responses API.
+/// Which API's WebSocket a request asks for that is none of the table; else it is unread.
 #[cold]
-fn is_socket(head: &RequestHead) -> bool {
-    head.path() == SOCKET && fields::asks_for_websocket(head)
+fn socket(head: &RequestHead) -> Result<Operation, Refusal> {
+    if !fields::asks_for_websocket(head) {
+        return Ok(Operation::Unread);
+    }
+    Ok(match head.path() {
+        SOCKET => Operation::ResponsesSocket,
+        protocols::REALTIME => {
+            protocols::check(head)?;
+            Operation::RealtimeSocket
+        }
+        _ => Operation::Unread,
+    })
 }
 
 /// Why a request is no exchange that goes on.
@@ -177,6 +188,7 @@ pub(super) fn open(
         Some(place)
     } else {
         match unread::listed(head, operation, s.lists(workload)) {
+            _ if operation == Operation::RealtimeSocket => None,
             Err(_) if is_kept => None,
             listed => listed?,
         }
@@ -482,7 +494,7 @@ fn check_besides(
 }
 
 /// The shared name of a model that the configuration knows, so that no name is allocated for it.
-fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
+pub(super) fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
     let backends = s
         .route(grant.route)
         .map_or(&[][..], |r| r.backends.as_slice());

@@ -7,6 +7,7 @@
 use wire::usage::{Reading, Usage};
 
 use super::cost::FRAME_TOKENS_MAX;
+use crate::front::Demand;
 use crate::operation::Operation;
 use crate::tokens::{Count, Said, Tokens};
 
@@ -209,6 +210,28 @@ impl Answered<'_> {
     fn generates(&self) -> bool {
         self.operation.is_some_and(Operation::generates)
     }
+}
+
+/// What an answer on a WebSocket is charged, of a call that held so much; `bytes` are those of its text, and four for each token of
+/// its sound.
+pub(super) fn answered_on_socket(reading: &Reading, held: Demand, bytes: u64) -> Tokens {
+    let answered = Answered {
+        reading,
+        is_begun_only: false,
+        events: None,
+        text_tokens: 0,
+        bytes,
+        text_bytes: bytes,
+        is_whole: true,
+        operation: Some(Operation::Realtime),
+        prompt: held.prompt_charged,
+        completion: held.completion,
+        is_bounded: held.is_bounded,
+        completion_most: held.completion_most,
+        asked_bytes: 0,
+        window: None,
+    };
+    answered.tokens()
 }
 
 #[cfg(test)]

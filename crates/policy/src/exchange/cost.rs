@@ -107,6 +107,8 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Http
         | Operation::KeptResponse
         | Operation::ResponsesSocket
+        | Operation::RealtimeSocket
+        | Operation::Realtime
         | Operation::Mcp => None,
     }
 }
@@ -147,6 +149,8 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Http
         | Operation::KeptResponse
         | Operation::ResponsesSocket
+        | Operation::RealtimeSocket
+        | Operation::Realtime
         | Operation::Mcp => None,
     }
 }

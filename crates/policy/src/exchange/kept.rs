@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::call::CallHead;
+use wire::call::{CallHead, ItemPage};
 use wire::filter::{Keeping, KeptResponse};
 use wire::head::RequestHead;
 
@@ -86,15 +86,53 @@ impl Exchange {
         s: &Snapshot,
     ) -> Verdict {
         self.record.operation = Some(Operation::KeptResponse);
-        self.record.status = 200;
-        let Some((Asked::Removal, id)) = responses::asked(head) else {
-            return Verdict::Kept(kept.document.clone());
+        let id = match responses::asked(head) {
+            Some((Asked::Removal, id)) => id,
+            Some((Asked::Items, id)) => {
+                let listed = self.items(id, head, s);
+                return match listed {
+                    Ok(listed) => {
+                        self.record.status = 200;
+                        Verdict::Kept(listed)
+                    }
+                    Err(refusal) => self.refuse_unread(refusal),
+                };
+            }
+            Some((Asked::Document, _)) | None => {
+                self.record.status = 200;
+                return Verdict::Kept(kept.document.clone());
+            }
         };
+        self.record.status = 200;
         if let (Some(store), Some(of)) = (&s.responses, principal(&self.record, None, s)) {
             store.remove(&of, id);
         }
         let told = format!(r#"{{"id":"{id}","object":"response.deleted","deleted":true}}"#);
         Verdict::Kept(told.into())
+    }
+
+    /// A page of the items that a response was made from: all turns before it, and its own input.
+    fn items(&self, id: &str, head: &RequestHead, s: &Snapshot) -> Result<Bytes, Refusal> {
+        let page = ItemPage::of(head.query().unwrap_or_default()).ok_or_else(|| {
+            let says = "a page of items has `limit` (1 to 100), `order` (asc or desc) and `after`";
+            Refusal::ItemsPage { says: says.into() }
+        })?;
+        let chain = s.responses.as_ref().zip(principal(&self.record, None, s));
+        let chain = chain.and_then(|(store, of)| store.chain(&of, id));
+        let chain = chain.ok_or(Refusal::ResponseNotFound)?;
+        let Some((own, before)) = chain.split_last() else {
+            return Err(Refusal::ResponseNotFound);
+        };
+        let mut items: Vec<&[u8]> = Vec::with_capacity(2 * chain.len());
+        for kept in before {
+            items.extend([&*kept.input, &*kept.output]);
+        }
+        items.push(&own.input);
+        let listed = page.listed(id, &items).ok_or_else(|| {
+            let says = "`after` names no item of this response";
+            Refusal::ItemsPage { says: says.into() }
+        })?;
+        Ok(listed.into())
     }
 }
 

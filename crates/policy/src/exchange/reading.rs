@@ -365,10 +365,8 @@ impl Exchange {
             may(None)?;
             return Ok(self.tell_kept(told, head, s));
         }
-        if opened.operation == Operation::ResponsesSocket {
-            may(None)?;
-            self.record.status = 101;
-            return Ok(Verdict::Socket);
+        if let Operation::ResponsesSocket | Operation::RealtimeSocket = opened.operation {
+            return self.open_socket(opened, head, placing, env);
         }
         let mut route = None;
         let decided = admission::admit(
@@ -423,7 +421,7 @@ impl Exchange {
 
     /// Holds what was reserved, and has it entered in the ledger.
     #[inline(always)]
-    fn admitted(
+    pub(super) fn admitted(
         &mut self,
         admitted: Admitted,
         opened: Opened,

@@ -16,7 +16,7 @@ use wire::head::{Known, Method, RequestHead};
 use super::attempting::filters;
 use super::{Exchange, Plan, Stage, kept};
 use crate::clock::Mono;
-use crate::credential::{self, Credential, Signable, UpstreamAuth};
+use crate::credential::{self, Credential, Signable, UpstreamAuth, protocols};
 use crate::operation::Operation;
 use crate::plain::actions::{Actions, UpstreamHost};
 use crate::plain::fields;
@@ -344,10 +344,16 @@ impl<'a> AttemptRequest<'a> {
         let backend = snapshot.backend(endpoint.backend)?;
         let query = match filtered.and_then(|filtered| filtered.query.clone()) {
             Some(query) => Some(query),
-            None => head
-                .query()
-                .zip(record.operation)
-                .and_then(|(query, operation)| query::forwarded(operation, query)),
+            None => {
+                head.query()
+                    .zip(record.operation)
+                    .and_then(|(query, operation)| match operation {
+                        Operation::RealtimeSocket => {
+                            query::of_session(query, model_of(record, backend))
+                        }
+                        operation => query::forwarded(operation, query),
+                    })
+            }
         };
         let query = query::with(query.filter(|query| !query.is_empty()), &backend.query);
         Some(Self {
@@ -404,7 +410,33 @@ impl<'a> AttemptRequest<'a> {
     #[must_use]
     #[inline]
     pub fn asks_for_websocket(&self) -> bool {
-        self.is_plain && fields::asks_for_websocket(self.head)
+        self.method == Method::Get && self.is_of_websocket()
+    }
+
+    #[cold]
+    fn is_of_websocket(&self) -> bool {
+        (self.is_plain || self.is_realtime()) && fields::asks_for_websocket(self.head)
+    }
+
+    fn is_realtime(&self) -> bool {
+        self.record.operation == Some(Operation::RealtimeSocket)
+    }
+
+    /// Gives `put` what of the client's wish for a WebSocket goes upstream beside its other fields.
+    #[cold]
+    pub fn websocket_fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
+        if !self.is_realtime() {
+            return;
+        }
+        for name in [&b"sec-websocket-key"[..], b"sec-websocket-version"] {
+            if let Some(value) = self.head.fields.by_name(name).next() {
+                put(name, value);
+            }
+        }
+        let offered = protocols::offered(self.head);
+        if !offered.is_empty() {
+            put(b"sec-websocket-protocol", &offered);
+        }
     }
 
     /// Whether it has a body, be it an empty one.

@@ -384,6 +384,9 @@ fn check(
         401 | 403 => Err(Refusal::UpstreamCredential),
         300..=399 => Err(Refusal::UpstreamFormat),
         200..=299 if reads && content == Content::Other => Err(Refusal::UpstreamFormat),
+        // What was asked for is a WebSocket.
+        200..=299 if operation == Some(Operation::RealtimeSocket) => Err(Refusal::UpstreamFormat),
+        101 if !names_websocket(&head.fields) => Err(Refusal::UpstreamFormat),
         400.. if content == Content::Other => Err(unreadable(head, unix_ms)),
         _ => Ok(()),
     }

@@ -14,7 +14,7 @@ use super::presented::Presented;
 use super::reservation::{Reservation, Settled, reserve};
 use crate::budget_reservation::{self, Asked};
 use crate::clock::Mono;
-use crate::id::PriceId;
+use crate::id::{EndpointId, PriceId};
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::operation::Operation;
 use crate::price::Price;
@@ -118,6 +118,13 @@ impl Begun {
             record: Record::begun(id, trace, unix_ms, client),
             at: env.now,
         }
+    }
+
+    /// It asks for this model.
+    #[must_use]
+    pub fn asking_for(mut self, model: Option<&str>) -> Self {
+        self.record.model_asked = model.map(Box::from);
+        self
     }
 
     /// It is one of this operation.
@@ -367,6 +374,17 @@ impl Allowed {
         &self.begun.record
     }
 
+    /// It is a call to this model of this endpoint: what it costs goes by both.
+    #[must_use]
+    pub fn of_model(mut self, model: Option<Arc<str>>, endpoint: EndpointId, s: &Snapshot) -> Self {
+        let record = &mut self.begun.record;
+        record.model_sent = model;
+        record.endpoint = Some(endpoint);
+        record.backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
+        (record.attempts, record.streamed, record.status) = (1, true, 200);
+        self
+    }
+
     /// Takes its share of every limit of the rule that was chosen for it, of its caller's own, and of every budget that counts
     /// it; `price` is what it costs, where a call of its kind has a price, also where it has no tokens.
     ///
@@ -457,8 +475,11 @@ fn reserved(
     let asked = Asked {
         workload,
         caller,
-        model: None,
-        backends: &chosen.route.backends,
+        model: record.model_sent.as_deref(),
+        backends: match &record.backend {
+            Some(backend) => std::slice::from_ref(backend),
+            None => &chosen.route.backends,
+        },
         prompt: demand.prompt_charged,
         completion: demand.completion,
         fixed: price,

@@ -180,6 +180,22 @@ pub(crate) fn reserve(
 }
 
 impl Reservation {
+    /// One of a call that no limit and no budget counts.
+    pub(crate) fn of_nothing(workload: WorkloadId, at: Mono) -> Self {
+        Self {
+            taken: Taken {
+                workload,
+                grant: 0,
+                limits: 0,
+                tokens: Demand::charged(None),
+                at,
+                caller: None,
+                subjects: Subjects::default(),
+            },
+            for_budgets: BudgetReservation::default(),
+        }
+    }
+
     /// Whether no limit holds for the call.
     #[inline]
     pub(crate) const fn is_of_no_limit(&self) -> bool {

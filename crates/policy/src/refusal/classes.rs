@@ -50,6 +50,8 @@ impl Refusal {
             Self::SharedAccount { .. } | Self::SharedAddress { .. } => {
                 (400, invalid, "account_shared")
             }
+            Self::ItemsPage { .. } => (400, invalid, "items_page_invalid"),
+            Self::RealtimeEvent { .. } => (400, invalid, "realtime_event_refused"),
             Self::ResponseGone => (400, invalid, "previous_response_not_found"),
             Self::ResponseNotFound => (404, invalid, "response_not_found"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),

@@ -214,6 +214,12 @@ fn every_refusal() -> Vec<Refusal> {
             code: "filter_held_back_too_much",
         },
         Refusal::UpstreamFormat,
+        Refusal::ItemsPage {
+            says: "`after` names no item of this response".into(),
+        },
+        Refusal::RealtimeEvent {
+            says: "the event \"response.steer\" is not served here".into(),
+        },
         Refusal::AnswersUntaken,
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
@@ -296,6 +302,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Unfit { .. } => "Unfit",
         Refusal::Filtered { .. } => "Filtered",
         Refusal::UpstreamFormat => "UpstreamFormat",
+        Refusal::ItemsPage { .. } => "ItemsPage",
+        Refusal::RealtimeEvent { .. } => "RealtimeEvent",
         Refusal::AnswersUntaken => "AnswersUntaken",
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use policy::clock::Mono;
 use policy::exchange::{AttemptRequest, Look, Lost, Plan, Signature, Verdict};
+use policy::operation::Operation;
 use policy::refusal::Refusal;
 use wire::call::{apply, spliced_len};
 use wire::filter::Request;
@@ -25,7 +26,7 @@ use crate::beside::is_long;
 use crate::buffer::Buffers;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
-use crate::upstream::line::{Line, dial, reuse};
+use crate::upstream::line::{Line, dial, dial_to_switch, reuse};
 use crate::upstream::pool::Pool;
 use crate::upstream::{Answered, Body, Response, Watch, h1, h2};
 use crate::worker::Worker;
@@ -273,7 +274,13 @@ async fn dialled<D: Downstream>(
     let worker = Rc::clone(active.worker());
     active.pause();
     deadline.clear();
-    let mut dialling = std::pin::pin!(dial(to, may_share, &worker.timers, limit));
+    let is_to_switch = active.exchange.record().operation == Some(Operation::RealtimeSocket);
+    let mut dialling = std::pin::pin!(async {
+        match is_to_switch {
+            true => dial_to_switch(to, &worker.timers, limit).await,
+            false => dial(to, may_share, &worker.timers, limit).await,
+        }
+    });
     let dialled = poll_fn(|cx| match dialling.as_mut().poll(cx) {
         Poll::Ready(dialled) => Poll::Ready(Some(dialled)),
         Poll::Pending => client.poll_gone(&worker.buffers, cx).map(|()| None),

@@ -364,13 +364,7 @@ impl Drop for Call {
 
 /// An event at a moment, in a view.
 pub(super) fn env<T>(view: &WorkerSnapshot, now: Mono, event: impl FnOnce(&mut Env<'_>) -> T) -> T {
-    let revision = &*view.revision;
-    event(&mut Env {
-        snapshot: &revision.snapshot,
-        levels: &revision.levels,
-        shard: &mut view.shard.borrow_mut(),
-        now,
-    })
+    view.env(now, event)
 }
 
 /// Whose sessions are his alone.

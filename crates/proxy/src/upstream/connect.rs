@@ -38,20 +38,26 @@ pub(crate) struct Connected {
     pub(crate) is_h2: bool,
 }
 
-/// Connects within `limit`, first to the address `to`.
+/// Connects within `limit`, first to the address `to`; over TLS HTTP/2 is offered unless `only_h1` is said.
 pub(crate) async fn connect(
     pool: &Pool,
     to: Option<IpAddr>,
     timers: &Timers,
     limit: Duration,
+    only_h1: bool,
 ) -> Result<Connected, Failure> {
     timers
-        .timeout(limit, attempt(pool, to, timers))
+        .timeout(limit, attempt(pool, to, timers, only_h1))
         .await
         .unwrap_or(Err(Failure::ConnectTimeout))
 }
 
-async fn attempt(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Connected, Failure> {
+async fn attempt(
+    pool: &Pool,
+    to: Option<IpAddr>,
+    timers: &Timers,
+    only_h1: bool,
+) -> Result<Connected, Failure> {
     #[cfg(test)]
     if let Some(dialled) = crate::memory::dial(&pool.origin) {
         let is_h2 = false;
@@ -76,6 +82,7 @@ async fn attempt(pool: &Pool, to: Option<IpAddr>, timers: &Timers) -> Result<Con
     let mut config = ClientConfig::clone(&*trust);
     config.alpn_protocols = match origin.protocol {
         Protocol::Http1 => vec![b"http/1.1".to_vec()],
+        Protocol::Auto if only_h1 => vec![b"http/1.1".to_vec()],
         Protocol::Http2 => vec![b"h2".to_vec()],
         Protocol::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
     };

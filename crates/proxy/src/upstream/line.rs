@@ -28,6 +28,27 @@ pub(crate) fn reuse(pool: &Pool, to: Option<IpAddr>) -> Option<Line> {
     }
 }
 
+/// A new connection of HTTP/1.1, which alone can become a WebSocket's.
+///
+/// # Errors
+/// There is none, after so long at most.
+pub(crate) async fn dial_to_switch(
+    (pool, to): (&Rc<Pool>, Option<IpAddr>),
+    timers: &Timers,
+    limit: Duration,
+) -> Result<Line, Failure> {
+    let Some(room) = pool.admit() else {
+        crate::why::tell("as many connections to it are open as may be");
+        return Err(Failure::LocalCapacity);
+    };
+    let Connected { stream, is_h2 } = connect(pool, to, timers, limit, true).await?;
+    if is_h2 {
+        crate::why::tell("a WebSocket needs HTTP/1.1, and `protocol` says http2");
+        return Err(Failure::Malformed);
+    }
+    Ok(Line::H1(Connection::new(stream, room)))
+}
+
 /// A new connection, or one that was opened meanwhile and has room.
 ///
 /// # Errors
@@ -57,7 +78,8 @@ pub(crate) async fn dial(
         crate::why::tell("as many connections to it are open as may be");
         return Err(Failure::LocalCapacity);
     };
-    let Connected { stream, is_h2 } = connect(pool, to, timers, limit).await?;
+    let only_h1 = false;
+    let Connected { stream, is_h2 } = connect(pool, to, timers, limit, only_h1).await?;
     pool.is_shared.set(is_h2);
     if is_h2 {
         let handle = h2::begin(pool, timers, stream, room).await?;

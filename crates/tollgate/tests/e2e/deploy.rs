@@ -293,3 +293,43 @@ fn dashboards_have_unique_ids_and_panels_that_do_not_overlap() {
         );
     }
 }
+
+#[test]
+fn the_deployment_is_one_that_the_restricted_profile_admits_as_the_page_of_vsphere_says() {
+    let path = format!("{DEPLOY}/kubernetes/tollgate.yaml");
+    let manifest = std::fs::read_to_string(&path).expect("the manifest");
+    let values = format!("{DEPLOY}/helm/tollgate/values.yaml");
+    let values = std::fs::read_to_string(&values).expect("the values");
+    // Pod Security Standards, restricted: what a pod has to say, and the sysctls that it may.
+    for line in [
+        "runAsNonRoot: true",
+        "seccompProfile: { type: RuntimeDefault }",
+        "sysctls: [ { name: net.ipv4.ip_unprivileged_port_start, value: \"0\" } ]",
+    ] {
+        assert!(manifest.contains(line), "{line}");
+        assert!(values.contains(line), "{line}");
+    }
+    for line in [
+        "allowPrivilegeEscalation: false",
+        "capabilities: { drop: [ALL] }",
+        "readOnlyRootFilesystem: true",
+    ] {
+        assert!(manifest.contains(line), "{line}");
+    }
+    for word in [
+        "hostPath",
+        "hostNetwork",
+        "hostPID",
+        "privileged:",
+        "hostPort",
+    ] {
+        assert!(!manifest.contains(word), "{word}");
+    }
+    let limits = manifest.lines().find(|line| line.contains("limits:"));
+    let limits = limits.expect("limits");
+    assert!(
+        limits.contains("memory") && !limits.contains("cpu"),
+        "{limits}"
+    );
+    assert!(values.contains("type: ClusterIP") && values.contains("imagePullSecrets:"));
+}

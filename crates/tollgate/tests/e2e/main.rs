@@ -5,6 +5,7 @@
 //! Not here: what can be shown without a process (unit tests and vectors).
 
 mod admin;
+mod agents_at_work;
 mod balancing;
 mod bodies;
 mod browser;
@@ -41,6 +42,7 @@ mod operations;
 mod overhead;
 mod parser_agreement;
 mod plain_http;
+mod realtime;
 mod reload;
 mod sdk;
 mod secrecy;

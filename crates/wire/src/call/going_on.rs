@@ -104,7 +104,7 @@ impl GoingOn {
 }
 
 /// Puts the items of an input or an output behind those that stand in an open list.
-fn put_items(items: &[u8], list: &mut Vec<u8>) {
+pub(super) fn put_items(items: &[u8], list: &mut Vec<u8>) {
     const MESSAGE: &[u8] = b"{\"type\":\"message\",\"role\":\"user\",\"content\":";
     let items = items.trim_ascii();
     let (before, inner, after): (&[u8], &[u8], &[u8]) = match items {

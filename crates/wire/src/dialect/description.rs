@@ -80,6 +80,8 @@ pub(crate) enum Name {
     TotalTokens,
     PromptDetails,
     CachedTokens,
+    /// In a prompt's details, of what its cached tokens are.
+    CachedDetails,
     /// Of the prompt, beside its details, as some providers have it.
     CachedBeside,
     /// Of the prompt, in its details.

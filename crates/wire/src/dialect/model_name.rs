@@ -18,7 +18,8 @@ static NAME_BYTES: [bool; 256] = {
 
 /// The text, if it can be a model's name.
 #[inline]
-pub(crate) fn model_name(text: &[u8]) -> Option<&str> {
+#[must_use]
+pub fn model_name(text: &[u8]) -> Option<&str> {
     let is_good = |byte: &u8| NAME_BYTES.get(usize::from(*byte)) == Some(&true);
     let is_name = (1..=BYTES_MAX).contains(&text.len()) && text.iter().all(is_good);
     #[expect(

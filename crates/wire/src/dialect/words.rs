@@ -30,6 +30,8 @@ impl Operation {
             Self::Unread => "calls that are not read",
             Self::Http => "plain HTTP",
             Self::ResponsesSocket => "responses over a WebSocket",
+            Self::RealtimeSocket => "sessions of the Realtime API",
+            Self::Realtime => "answers of the Realtime API",
             Self::KeptResponse => "responses that the gate keeps",
             Self::Mcp => "messages to servers of tools",
         }

@@ -185,9 +185,6 @@ impl Report {
                 (Some(&mut *cache_read), None)
             } else if is(CACHE_STORED[1]) {
                 (Some(&mut *cache_stored), None)
-            } else if is(PROMPT_DETAILS[2]) {
-                let details = [&mut *input_cached, &mut *input_audio];
-                (None, Some((details, Some(&mut *input_written), CACHED)))
             } else {
                 (None, None)
             };
@@ -203,6 +200,12 @@ impl Report {
                 }
                 (None, None) if is(PROMPT_MODALITIES) => *asked_audio = audio_of(reader)?,
                 (None, None) if is(COMPLETION_MODALITIES) => *made_audio = audio_of(reader)?,
+                (None, None) if is(PROMPT_DETAILS[2]) => {
+                    [*input_cached, *input_audio] = details_by_kind(reader)?;
+                }
+                (None, None) if is(COMPLETION_DETAILS[2]) => {
+                    [*output_reasoning, *output_audio, _] = details_of(reader, REASONING)?;
+                }
                 (None, None) if is(UNITS[0]) || is(UNITS[1]) => {
                     let is_read = is(UNITS[0]);
                     if reader.kind()? == Kind::Object {
@@ -348,7 +351,8 @@ pub(super) const CACHE_STORED: Two = names(Name::CacheStored);
 pub(super) const CACHE_WRITES: &str = name(Name::CacheWrites);
 const CACHE_WRITE_LIST: &str = name(Name::CacheWriteList);
 const PROMPT_DETAILS: Three = names(Name::PromptDetails);
-const COMPLETION_DETAILS: Two = names(Name::CompletionDetails);
+const CACHED_DETAILS: &str = name(Name::CachedDetails);
+const COMPLETION_DETAILS: Three = names(Name::CompletionDetails);
 
 const ITERATIONS: &str = name(Name::Iterations);
 const UNITS: Two = names(Name::Units);
@@ -394,6 +398,36 @@ fn cache_writes_of(reader: &mut Reader<'_>) -> Option<[Count; 2]> {
         (Kind::Null, _) => [Count::ABSENT; 2],
         _ => [Count::IMPOSSIBLE; 2],
     })
+}
+
+/// Reads details that part what was cached by what it is of: what was cached, and of the rest what is sound, as each token has one
+/// price. `None` where the text is not JSON.
+#[cold]
+fn details_by_kind(reader: &mut Reader<'_>) -> Option<[Count; 2]> {
+    if reader.kind()? != Kind::Object {
+        let [cached, audio, _] = details_of(reader, CACHED)?;
+        return Some([cached, audio]);
+    }
+    let [mut cached, mut audio, mut cached_audio] = [Count::ABSENT; 3];
+    let mut more = reader.open()?;
+    while more {
+        let name = reader.name()?;
+        let is = |member: &str| *name == *member.as_bytes();
+        if is(CACHED[0]) {
+            cached = Count::read(reader)?;
+        } else if is(CACHED[1]) {
+            audio = Count::read(reader)?;
+        } else if is(CACHED_DETAILS) {
+            [cached_audio, ..] = details_of(reader, ["audio_tokens", "", ""])?;
+        } else {
+            reader.pass()?;
+        }
+        more = reader.more()?;
+    }
+    if let (Some(all), Some(of_them)) = (audio.tokens(), cached_audio.tokens()) {
+        audio = all.checked_sub(of_them).map_or(Count::IMPOSSIBLE, Count);
+    }
+    Some([cached, audio])
 }
 
 /// Reads details; those that are no object are impossible. `None` where the text is not JSON.

@@ -144,3 +144,41 @@ fn what_is_written_has_the_shortest_length_and_no_mask() {
     assert_eq!(out.get(..2), Some(&[0x8a, 125][..]));
     assert!(out.ends_with(&[0x88, 2, 0x03, 0xe9]));
 }
+
+#[test]
+fn what_a_client_says_is_read_by_a_server_and_what_a_server_says_by_a_client() {
+    let mut masked = Vec::new();
+    masked_text(b"Hello", MASK, &mut masked);
+    assert_eq!(masked, sent(0x81, b"Hello"));
+    let long = "\u{fc}".repeat(40_000);
+    masked_text(long.as_bytes(), MASK, &mut masked);
+    masked_pong(b"there", MASK, &mut masked);
+    masked_close(1001, MASK, &mut masked);
+    let told = [
+        Message::Text("Hello".to_owned()),
+        Message::Text(long.clone()),
+        Message::Pong,
+        Message::Close(Some(1001)),
+    ];
+    assert_eq!(read_cut(&masked), (told.to_vec(), None));
+    let mut plain = Vec::new();
+    text(b"Hello", &mut plain);
+    text(long.as_bytes(), &mut plain);
+    pong(b"there", &mut plain);
+    close(1001, &mut plain);
+    for piece in [1, 7, usize::MAX] {
+        let (mut reader, mut read) = (Reader::of_server(1 << 17), Vec::new());
+        for piece in plain.chunks(piece) {
+            reader.push(piece);
+            while let Ok(Some(message)) = reader.message() {
+                read.push(message);
+            }
+        }
+        assert_eq!(read, told);
+    }
+    // Each side takes only what the other one writes.
+    let mut of_server = Reader::of_server(1 << 17);
+    of_server.push(&masked);
+    assert_eq!(of_server.message(), Err(Fault::Protocol));
+    assert_eq!(read_cut(&plain).1, Some(Fault::Protocol));
+}

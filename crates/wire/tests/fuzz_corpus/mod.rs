@@ -8,6 +8,8 @@ mod eventstream;
 mod http1_chunks;
 #[path = "../../../../fuzz/checks/http1_response.rs"]
 mod http1_response;
+#[path = "../../../../fuzz/checks/realtime.rs"]
+mod realtime;
 #[path = "../../../../fuzz/checks/usage_stream.rs"]
 mod usage_stream;
 #[path = "../../../../fuzz/checks/usage_unary.rs"]
@@ -53,6 +55,11 @@ fn the_corpus_of_http1_chunks_breaks_no_invariant() {
 #[test]
 fn the_corpus_of_http1_response_breaks_no_invariant() {
     replay("http1_response", 30, http1_response::fuzz_one);
+}
+
+#[test]
+fn the_corpus_of_realtime_breaks_no_invariant() {
+    replay("realtime", 8, realtime::fuzz_one);
 }
 
 #[test]

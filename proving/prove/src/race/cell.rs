@@ -210,6 +210,7 @@ pub(crate) fn plan(
     let mut plan = Plan::plain(targets[0], what, scenario.shape(), ramp, measure, timeout);
     plan.reach.targets = targets.iter().copied().map(Target::from).collect();
     plan.warm_up = warm_up;
+    plan.reach.protocol = scenario.spoken(plan.threads);
     for traffic in &mut plan.traffic {
         traffic.answers = sent.answers;
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use experiment::random::mix;
+use load::client::Protocol;
 use load::run::Shape;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -36,6 +37,9 @@ pub(crate) struct Scenario {
     /// Requests a second at a constant rate instead of as fast as answers come.
     #[serde(default)]
     pub(crate) per_second: Option<f64>,
+    /// What is spoken to the subject.
+    #[serde(default, skip_serializing_if = "Spoken::is_http1")]
+    pub(crate) protocol: Spoken,
     /// Size of the request body; of a conversation that grows, the greatest.
     #[serde(default = "one_kilobyte")]
     pub(crate) body_bytes: usize,
@@ -86,6 +90,26 @@ pub(crate) struct Scenario {
     #[serde(default)]
     pub(crate) meter: bool,
 }
+
+/// What clients speak to a subject.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Spoken {
+    /// HTTP/1.1, each user on a connection of its own.
+    #[default]
+    Http1,
+    /// HTTP/2 by prior knowledge, so many users on each connection.
+    Http2,
+}
+
+impl Spoken {
+    pub(crate) fn is_http1(&self) -> bool {
+        *self == Self::Http1
+    }
+}
+
+/// Users of one connection over HTTP/2, as in campaigns.
+const USERS_OF_A_CONNECTION: usize = 32;
 
 /// What bodies that are made hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -256,6 +280,16 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Scenario>, String> {
 }
 
 impl Scenario {
+    /// What its client speaks, where it has so many threads.
+    pub(crate) fn spoken(&self, threads: usize) -> Protocol {
+        match self.protocol {
+            Spoken::Http1 => Protocol::Http1,
+            Spoken::Http2 => Protocol::Http2 {
+                connections: self.users.div_ceil(USERS_OF_A_CONNECTION * threads.max(1)),
+            },
+        }
+    }
+
     /// What makes no sense of what is said of bodies.
     fn fault_of_bodies(&self) -> Option<String> {
         let grows = self.first_bytes.zip(self.turn_bytes);

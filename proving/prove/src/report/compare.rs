@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::chart::Chart;
 use super::content::{Cell, Section, Table};
 use super::figure::{bandwidth, difference, maybe, percent, plain, time};
-use super::part::ttft_against_users;
+use super::part::{left, ttft_against_users};
 use super::summary::drift;
 use crate::report::document::{Document, Evidence, Latency, Phase, Step};
 use crate::text::{add, printable, wrapped};
@@ -120,6 +121,7 @@ pub(super) fn sections(runs: &[Run<'_>]) -> Vec<Section> {
         figures(runs, OVERHEAD),
         "not measured: no overhead",
     );
+    all.push(gaps(runs));
     all.push(saturation(runs));
     all.push(differences(runs));
     all
@@ -252,6 +254,23 @@ fn table(caption: &str, runs: &[Run<'_>], rows: Vec<Row>) -> Table {
         );
     }
     table
+}
+
+/// What each gateway adds, over time: whichever version of HTTP its campaign spoke.
+fn gaps(runs: &[Run<'_>]) -> Section {
+    let mut section = Section::new("gaps", "What the gateways add, over time");
+    let mut chart = Chart::new(
+        "Figure 6, overlaid: the gap",
+        "time from the start of each, s",
+        "gateway and loopback, ms",
+    );
+    for (name, document) in runs {
+        left(&mut chart, document, ("gate_s", *name), 1e3);
+    }
+    chart.caption =
+        "The gateway and the loopback to it and from it, mean, of each campaign.".into();
+    section.chart(chart, "not measured: the gap over time");
+    section
 }
 
 fn saturation(runs: &[Run<'_>]) -> Section {

@@ -42,7 +42,7 @@ pub(super) fn parts(document: &Document) -> Vec<Section> {
 }
 
 /// Adds a series of the document to a chart, its values times `factor`.
-fn left(chart: &mut Chart, document: &Document, (key, name): (&str, &str), factor: f64) {
+pub(super) fn left(chart: &mut Chart, document: &Document, (key, name): (&str, &str), factor: f64) {
     add_series(chart, document, (key, name, Side::Left), factor);
 }
 

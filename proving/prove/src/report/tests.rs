@@ -591,6 +591,7 @@ fn several_runs_stand_side_by_side_and_what_differs_is_named() {
         "Table 2.",
         "Table 3.",
         "Figure 4, overlaid",
+        "Figure 6, overlaid",
     ] {
         assert!(page.contains(needle), "{needle}");
     }

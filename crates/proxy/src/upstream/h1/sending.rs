@@ -162,6 +162,7 @@ fn write_head(out: &mut Vec<u8>, request: &impl Outgoing, length: Option<u64>) {
     request.fields(|name, value| write_field(out, name, value));
     if request.asks_for_websocket() {
         out.extend_from_slice(b"connection: upgrade\r\nupgrade: websocket\r\n");
+        request.websocket_fields(|name, value| write_field(out, name, value));
     }
     if let Some(length) = length {
         out.extend_from_slice(b"content-length: ");

@@ -29,7 +29,7 @@ pub(crate) fn tollgate(dir: &Path, args: &[&str], environment: &[(&str, &str)]) 
 }
 
 /// Runs a command with `input` on its standard input.
-pub(super) fn run(command: &mut Command, input: &str) -> Ended {
+pub(crate) fn run(command: &mut Command, input: &str) -> Ended {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let at = |name| dir.path().join(name);
     std::fs::write(at("in"), input).expect("a file");

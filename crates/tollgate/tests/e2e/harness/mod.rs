@@ -22,7 +22,7 @@ mod tmux;
 mod upstream;
 
 pub(crate) use chromium::in_browser;
-pub(crate) use command::{Ended, tollgate};
+pub(crate) use command::{Ended, run, tollgate};
 pub(crate) use demo::{Demo, get, seen_by};
 pub(crate) use gate::{Gate, write_private};
 pub(crate) use openid::OpenId;

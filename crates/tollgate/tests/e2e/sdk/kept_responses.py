@@ -57,6 +57,17 @@ assert ours.retrieve(second.id) == second, second
 assert ours.retrieve(third.id).previous_response_id == second.id
 shown.append("retrieved")
 
+page = ours.input_items.list(third.id, order="asc", limit=2)
+assert page.has_more and [item.role for item in page.data] == ["user", "assistant"], page
+items = list(ours.input_items.list(third.id, order="asc", limit=2))
+assert [item.role for item in items] == ["user", "assistant", "user", "assistant", "user"], items
+assert items[0].content[0].text == "My name is Ada." and items[1].id == first.output[0].id, items
+assert items[4].content[0].text == "And again?", items
+assert [item.id for item in ours.input_items.list(third.id)] == [item.id for item in reversed(items)]
+refused(openai.NotFoundError, 404, "response_not_found", lambda: others.input_items.list(third.id))
+refused(openai.BadRequestError, 400, "items_page_invalid", lambda: ours.input_items.list(third.id, after="nobody"))
+shown.append("input_items")
+
 refused(openai.NotFoundError, 404, "response_not_found", lambda: others.retrieve(first.id))
 refused(
     openai.BadRequestError,

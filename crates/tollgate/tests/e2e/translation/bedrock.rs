@@ -272,3 +272,68 @@ fn an_error_of_bedrocks_is_one_of_the_clients_api_before_a_stream_and_in_it() {
         assert_ne!(record["outcome"], "completed", "{record}");
     }
 }
+
+#[test]
+fn a_failover_from_an_engine_to_anthropic_to_bedrock_proves_itself_to_each_and_is_one_row() {
+    let own = Upstream::start(|_, _| vec![Step::Close]);
+    let busy = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let claude = Upstream::start(move |_, _| vec![Step::Send(answer(529, busy))]);
+    let bedrock = Upstream::start(|_, seen| vec![Step::Send(well(seen))]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let config = format!(
+        "backends:\n  own: {{ url: http://{}/v1, dialect: openai, credential: {{ inline: own-key }} }}\n  \
+         claude: {{ url: http://{}/v1, dialect: anthropic, credential: {{ inline: claude-key }}, model_names: {{ m: claude }} }}\n  \
+         bedrock: {{ url: http://{}, dialect: bedrock, model_names: {{ m: \"{MODEL}\" }}, \
+         credential: {{ aws: {{ region: us-west-2, access_key_id: {ID}, secret_access_key: {{ file: secret }} }} }} }}\n\
+         prices: {{ m: {{ input: 1, cached_input: 1, cache_write_1h: 1, output: 1, per: 1M }} }}\n\
+         routes: [ {{ workload: w, match: {{ model: m }}, backend: [own, claude, bedrock] }} ]\n\
+         ledger: {{ path: {} }}\n",
+        own.address,
+        claude.address,
+        bedrock.address,
+        ledger.display()
+    );
+    let gate = Gate::start(&config, &[("secret", SECRET.as_bytes())]);
+    let body = r#"{"model":"m","max_completion_tokens":50,"messages":[{"role":"user","content":"Hello"}]}"#;
+    let response = gate.call(&post("/v1/chat/completions", &[WHO], body));
+    assert_eq!(response.status, 200, "{}", response.text());
+    let told: Value = serde_json::from_slice(&response.body).expect("JSON");
+    assert_eq!(told["choices"][0]["message"]["content"], "Hello.");
+    let one = |of: &Upstream| {
+        let mut seen = of.seen();
+        assert_eq!(seen.len(), 1, "one attempt each");
+        seen.remove(0)
+    };
+    let (first, second, third) = (one(&own), one(&claude), one(&bedrock));
+    assert_eq!(first.body, body.as_bytes());
+    assert_eq!(header(&first, "authorization"), "Bearer own-key");
+    assert_eq!(header(&second, "x-api-key"), "claude-key");
+    assert_eq!(header(&second, "anthropic-version"), "2023-06-01");
+    assert!(!second.head.to_lowercase().contains("authorization"));
+    assert_signed(&third);
+    for seen in [&second, &third] {
+        assert!(!seen.head.contains("own-key"), "{}", seen.head);
+    }
+    assert!(!third.head.contains("claude-key"), "{}", third.head);
+    crate::ledger::stop(gate);
+    let rows = crate::ledger::rows(&ledger);
+    let rows: Vec<&Value> = rows.values().collect();
+    let [row] = rows[..] else {
+        panic!("one row: {rows:?}")
+    };
+    let number = |name: &str| row[name].as_i64().unwrap_or_default();
+    assert_eq!(
+        (number("attempts"), row["backend"].as_str()),
+        (3, Some("bedrock")),
+        "{row}"
+    );
+    // The first may have run, and nobody heard of it; the second refused; the third told what it used.
+    assert_eq!(number("unconfirmed_attempts"), 1, "{row}");
+    let reported = [number("prompt_reported"), number("completion_reported")];
+    assert_eq!(reported, [127, 3], "{row}");
+    let charged = number("prompt_tokens") + number("completion_tokens");
+    assert_eq!(charged, 130 + number("unconfirmed_tokens"), "{row}");
+    assert!(number("unconfirmed_tokens") >= 50, "{row}");
+    assert_eq!(number("cost_pico"), charged * 1_000_000, "{row}");
+}

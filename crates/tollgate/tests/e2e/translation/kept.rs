@@ -26,6 +26,7 @@ fn the_openai_sdk_goes_on_from_responses_that_the_gate_keeps() {
         json!([
             "goes_on",
             "retrieved",
+            "input_items",
             "of_its_caller_alone",
             "not_kept",
             "removed"

@@ -124,6 +124,21 @@ const RESPONSES: Rules = Rules {
     ..CHAT
 };
 
+/// Items of a session have ids of that session alone, and no other one's.
+const REALTIME: Rules = Rules {
+    hints: &[
+        "file_id",
+        "\"voice\"",
+        "\"container\"",
+        "connector_id",
+        "vector_store",
+        "mcp_servers",
+        "mcpservers",
+        "url\"",
+    ],
+    ..CHAT
+};
+
 const SPEECH: Rules = Rules {
     hints: &["\"voice\""],
     ..CHAT
@@ -237,6 +252,7 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::Embeddings
         | Operation::Moderations => Some(&RESPONSES),
         Operation::Speech => Some(&SPEECH),
+        Operation::Realtime => Some(&REALTIME),
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => {
             Some(&GOOGLE)
         }
@@ -253,6 +269,7 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::Http
         | Operation::KeptResponse
         | Operation::ResponsesSocket
+        | Operation::RealtimeSocket
         | Operation::Mcp => None,
     }
 }

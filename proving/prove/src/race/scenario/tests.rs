@@ -31,6 +31,24 @@ fn a_body_has_exactly_the_bytes_asked_for_and_is_a_chat_completion() {
 }
 
 #[test]
+fn users_of_http2_share_connections_and_those_of_http1_have_one_each() {
+    use load::client::Protocol;
+    let alone = one("users = 100");
+    assert_eq!(alone.spoken(2), Protocol::Http1);
+    let shared = one("users = 100\nprotocol = 'http2'");
+    assert_eq!(shared.spoken(2), Protocol::Http2 { connections: 2 });
+    assert_eq!(shared.spoken(1), Protocol::Http2 { connections: 4 });
+    let few = one("users = 1\nprotocol = 'http2'");
+    assert_eq!(few.spoken(8), Protocol::Http2 { connections: 1 });
+    let said = serde_json::to_value(&shared).expect("JSON");
+    assert_eq!(said["protocol"], "http2");
+    assert_eq!(
+        serde_json::to_value(&alone).expect("JSON").get("protocol"),
+        None
+    );
+}
+
+#[test]
 fn faults_name_the_scenario_and_the_field() {
     let fault =
         |text: &str| parse(&format!("[[scenario]]\nname = 'x'\n{text}")).expect_err("a fault");

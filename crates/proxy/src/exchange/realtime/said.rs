@@ -1,0 +1,317 @@
+//! What either side of a session says: which of it passes, what it asks for, and which answers it tells of.
+//!
+//! Invariant: nothing of a client's passes that is not known by its name; a model that it names is one that its rules lead here.
+//! Not here: how messages come and go (`realtime`), the members of events (`wire::call`).
+
+use std::borrow::Cow;
+
+use policy::exchange::SaidSoFar;
+use policy::realtime::{self, EVENTS};
+use policy::refusal::Refusal;
+use policy::snapshot::Snapshot;
+use wire::call::{Cap, NoEvent, RealtimeAsked, RealtimeTold, has_media, stored_in};
+use wire::usage::Reading;
+use wire::websocket;
+
+use super::answer::{Wanted, admit, elsewhere};
+use super::{ANSWERS_MAX, Admitting, AskedFor, Create, Made, Over, Session};
+use crate::client::Downstream;
+
+/// What is known of a session by what was said on it.
+pub(super) struct Said {
+    /// Its model, as its client names it.
+    pub(super) model: Option<Box<str>>,
+    /// The same, as the server does.
+    pub(super) told: Option<Box<str>>,
+    /// The model that writes down what is said, as the client names it, or else the server.
+    transcription: Option<Box<str>>,
+    /// What a client's words say of the length of each answer.
+    pub(super) cap: Option<Cap>,
+    pub(super) context: SaidSoFar,
+    ids: u64,
+}
+
+impl Said {
+    pub(super) fn new(model: Option<Box<str>>) -> Self {
+        Self {
+            model,
+            told: None,
+            transcription: None,
+            cap: None,
+            context: SaidSoFar::default(),
+            ids: 0,
+        }
+    }
+
+    /// A name for an event of the gate's own.
+    pub(super) fn next_id(&mut self) -> Box<str> {
+        self.ids += 1;
+        format!("event_tollgate_{}", self.ids).into()
+    }
+}
+
+/// Why a client's event is refused.
+fn no_event(why: NoEvent) -> Refusal {
+    let says = match why {
+        NoEvent::Unread => {
+            "a message has to be an event: an object with one `type`, and no member twice that this gateway reads"
+        }
+        NoEvent::Model => "a member `model` is no name of a model",
+    };
+    Refusal::RealtimeEvent { says: says.into() }
+}
+
+impl<'s, D: Downstream> Session<'s, D> {
+    /// A client's event.
+    pub(super) fn client_said(&mut self, text: &[u8]) {
+        let asked = match RealtimeAsked::read(text) {
+            Ok(asked) => asked,
+            Err(why) => return self.tell(&no_event(why), None),
+        };
+        match self.passes(&asked, text) {
+            Err(refusal) => self.tell(&refusal, asked.id.as_deref()),
+            Ok(model) if &*asked.name == "response.create" => {
+                self.create(&asked, text, model.as_deref());
+            }
+            Ok(model) => {
+                self.note(&asked, text);
+                let event = match &model {
+                    Some(model) => Cow::Owned(asked.edited(text, Some(model), None)),
+                    None => Cow::Borrowed(text),
+                };
+                self.pass_up(&event);
+            }
+        }
+    }
+
+    /// Whether an event passes; gives the backend's own name of its model, where it has to be said.
+    fn passes(&self, asked: &RealtimeAsked, text: &[u8]) -> Result<Option<String>, Refusal> {
+        if !EVENTS.contains(&&*asked.name) {
+            let says = format!("the event {:?} is not served here", asked.name);
+            return Err(Refusal::RealtimeEvent { says: says.into() });
+        }
+        let view = self.worker.view();
+        let s = view.snapshot();
+        if !asked.name.starts_with("input_audio_buffer")
+            && self.shares_account(s)
+            && let Some(member) = stored_in(text)
+        {
+            return Err(Refusal::SharedAccount { member });
+        }
+        if let Some(model) = &asked.transcription {
+            let name = self.name_here(s, model)?;
+            if name.is_some() {
+                let says = format!(
+                    "the model {model:?} has another name where this session is, which transcriptions are not told by"
+                );
+                return Err(Refusal::RealtimeEvent { says: says.into() });
+            }
+        }
+        let Some(model) = &asked.model else {
+            return Ok(None);
+        };
+        if &*asked.name == "response.create" && self.said.model.as_ref() != Some(model) {
+            let says = "an answer is of the model of its session";
+            return Err(Refusal::RealtimeEvent { says: says.into() });
+        }
+        self.name_here(s, model)
+    }
+
+    /// Whether others use the account that the session uses.
+    fn shares_account(&self, s: &Snapshot) -> bool {
+        let id = s.workload_named(self.opening.workload.as_bytes());
+        let shares = |id| {
+            s.workload(id)
+                .is_none_or(|workload| workload.shares_account)
+        };
+        let (Some(id), true) = (id, id.is_none_or(shares)) else {
+            return id.is_none();
+        };
+        let caller = self.active.exchange.record().caller.as_deref();
+        let model = self.said.model.as_deref();
+        let chosen = realtime::route(s, id, caller, model);
+        chosen.map_or(true, |chosen| !chosen.route.is_exclusive)
+    }
+
+    /// The backend's own name of a model, where that is another one.
+    ///
+    /// # Errors
+    /// No rule of the caller's takes the model, or it leads elsewhere.
+    fn name_here(&self, s: &Snapshot, model: &str) -> Result<Option<String>, Refusal> {
+        let workload = s.workload_named(self.opening.workload.as_bytes());
+        let workload = workload.ok_or_else(elsewhere)?;
+        let caller = self.active.exchange.record().caller.as_deref();
+        let chosen = realtime::route(s, workload, caller, Some(model))?;
+        let endpoint = self.opening.place(s, chosen.route).ok_or_else(elsewhere)?;
+        let backend = s.backend_of(endpoint).ok_or_else(elsewhere)?;
+        let sent = chosen.route.model.as_deref().unwrap_or(model);
+        let name = backend.model_name(sent);
+        Ok((name != model).then(|| name.to_owned()))
+    }
+
+    /// An answer is asked for.
+    fn create(&mut self, asked: &RealtimeAsked, text: &[u8], model: Option<&str>) {
+        if self.asked.len() + self.answers.len() + self.made.len() >= ANSWERS_MAX {
+            let says = format!("{ANSWERS_MAX} answers are asked for and not over");
+            let refusal = Refusal::RealtimeEvent { says: says.into() };
+            return self.tell(&refusal, asked.id.as_deref());
+        }
+        let media = has_media(text);
+        self.add(text.len(), media);
+        let own = asked.id.is_none().then(|| self.said.next_id());
+        let event = asked.edited(text, model, own.as_deref());
+        let id = asked.id.clone().or(own).unwrap_or_default();
+        let admitting = self.judge(self.wanted(asked.cap));
+        self.admitting = Some(Create {
+            admitting,
+            event,
+            id,
+            named: asked.id.clone(),
+        });
+    }
+
+    fn judge(&self, wanted: Wanted) -> Admitting<'s> {
+        let opening = self.opening;
+        Box::pin(admit(opening, wanted))
+    }
+
+    /// What an event that passes changes.
+    fn note(&mut self, asked: &RealtimeAsked, text: &[u8]) {
+        match &*asked.name {
+            "session.update" | "transcription_session.update" => {
+                if let Some(model) = &asked.model {
+                    self.said.model = Some(model.clone());
+                }
+                if let Some(model) = &asked.transcription {
+                    self.said.transcription = Some(model.clone());
+                }
+                self.said.cap = asked.cap.or(self.said.cap);
+                self.add(text.len(), false);
+            }
+            "conversation.item.create" => self.add(text.len(), has_media(text)),
+            "input_audio_buffer.append" => self.add(text.len(), true),
+            _ => {}
+        }
+    }
+
+    /// So much was said that the next answer reads.
+    fn add(&mut self, bytes: usize, is_of_media: bool) {
+        let context = &mut self.said.context;
+        let of_kind = match is_of_media {
+            true => &mut context.audio_bytes,
+            false => &mut context.text_bytes,
+        };
+        *of_kind = of_kind.saturating_add(bytes as u64);
+    }
+
+    /// A server's event, which passes as it came.
+    pub(super) fn service_said(&mut self, text: &[u8]) {
+        match RealtimeTold::read(text) {
+            Some(RealtimeTold::Begun { id }) => self.begun(id),
+            Some(RealtimeTold::Piece { id, is_audio }) => {
+                self.piece(&id, text.len(), is_audio);
+            }
+            Some(RealtimeTold::Ended { id, usage, is_good }) => self.ended(&id, usage, is_good),
+            Some(RealtimeTold::Transcribed { usage, seconds }) => {
+                self.transcribed(usage, seconds, text.len());
+            }
+            Some(RealtimeTold::Session {
+                model,
+                transcription,
+            }) => {
+                self.said.told = model.or(self.said.told.take());
+                // Under another name than its client's it is the same one.
+                if self.said.transcription.is_none() || transcription.is_none() {
+                    self.said.transcription = transcription;
+                }
+            }
+            Some(RealtimeTold::Refused { event: Some(event) }) => {
+                let mut asked = self.asked.iter();
+                if let Some(at) = asked.position(|asked| asked.id == event)
+                    && let Some(asked) = self.asked.remove(at)
+                {
+                    asked.answer.refused_upstream();
+                }
+            }
+            Some(RealtimeTold::Refused { event: None } | RealtimeTold::Other) | None => {}
+        }
+        websocket::text(text, &mut self.to_client);
+    }
+
+    /// An answer begins: the first that was asked for, or one of the server's own.
+    fn begun(&mut self, id: Box<str>) {
+        match self.asked.pop_front() {
+            Some(AskedFor { answer, .. }) => self.answers.push((id, answer)),
+            None => self.make(id, self.wanted(None), None),
+        }
+    }
+
+    fn make(&mut self, id: Box<str>, wanted: Wanted, over: Option<Over>) {
+        let admitting = self.judge(wanted);
+        self.made.push(Made {
+            id,
+            admitting,
+            pieces: Vec::new(),
+            over,
+        });
+    }
+
+    fn piece(&mut self, id: &str, bytes: usize, is_audio: bool) {
+        let mut answers = self.answers.iter_mut();
+        if let Some((_, answer)) = answers.find(|(of, _)| **of == *id) {
+            return answer.take(bytes, is_audio);
+        }
+        let mut made = self.made.iter_mut();
+        if let Some(made) = made.find(|made| *made.id == *id) {
+            made.pieces.push((bytes, is_audio));
+        }
+    }
+
+    fn ended(&mut self, id: &str, usage: Box<Reading>, is_good: bool) {
+        if let Reading::Valid(usage) = &*usage {
+            let told = |count: Option<u64>| count.unwrap_or(0);
+            self.said.context = SaidSoFar {
+                tokens: told(usage.prompt).saturating_add(told(usage.completion)),
+                ..SaidSoFar::default()
+            };
+        }
+        let at = self.answers.iter().position(|(of, _)| **of == *id);
+        if let Some(at) = at {
+            let (_, answer) = self.answers.swap_remove(at);
+            return answer.end(&usage, is_good);
+        }
+        let mut made = self.made.iter_mut();
+        match made.find(|made| *made.id == *id && made.over.is_none()) {
+            Some(made) => made.over = Some(Over::Done(usage, is_good)),
+            // One whose beginning was not told.
+            None => {
+                let over = Some(Over::Done(usage, is_good));
+                match self.asked.pop_front() {
+                    Some(AskedFor { answer, .. }) => {
+                        if let Some(Over::Done(usage, is_good)) = over {
+                            answer.end(&usage, is_good);
+                        }
+                    }
+                    None => self.make(id.into(), self.wanted(None), over),
+                }
+            }
+        }
+    }
+
+    /// What was said is written down, by a model of its own: one call of that.
+    fn transcribed(&mut self, usage: Box<Reading>, seconds: Option<u64>, bytes: usize) {
+        let over = match (seconds, &*usage) {
+            (Some(seconds), _) => Over::Seconds(seconds),
+            (None, _) => Over::Done(usage, true),
+        };
+        let wanted = Wanted {
+            model: self.said.transcription.clone().or(self.said.model.clone()),
+            is_over: true,
+            ..self.wanted(None)
+        };
+        self.make("".into(), wanted, Some(over));
+        if let Some(made) = self.made.last_mut() {
+            made.pieces.push((bytes, false));
+        }
+    }
+}
