@@ -3,6 +3,7 @@
 //! Invariant: what a filter keeps from a list it keeps from use: both ask the same question, of a server's own name of a thing.
 //! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
 
+mod described;
 mod ended;
 mod held;
 mod kept;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use crate::id::{BackendId, RouteId};
 use crate::secret::Secret;
 
+pub use self::described::{Described, HttpAnswer, HttpCall, Method, NoCall};
 pub use self::ended::{Ended, Mark};
 pub use self::held::Held;
 pub use self::kept::Kept;
@@ -84,6 +86,8 @@ pub struct Server {
     pub backend: BackendId,
     /// It is a command: each session is a process, so that none is begun to find out what it speaks.
     pub is_command: bool,
+    /// It is an HTTP API, which is asked by its description and speaks no such protocol.
+    pub described: Option<Arc<dyn Described>>,
     /// What clients see of it.
     pub shows: Shows,
     /// How often it said that its lists changed.

@@ -16,7 +16,7 @@ use policy::mcp::{Changes, Glob, METADATA_PATH, McpRoute, OAuth, PATH, Selection
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
-use super::backend::number;
+use super::backend::{Serves, number};
 use super::limit::WrittenRate;
 use super::route::{registered, some_of};
 use crate::decode::{At, Decode, Field, ListOf, OneOrMany, Place, nearest};
@@ -61,6 +61,7 @@ impl super::Lowering<'_> {
                 backend: BackendId(number(snapshot.backends.len())),
                 shows: shows(&server.tools, &server.prompts, &server.resources),
                 is_command: !server.command.is_absent(),
+                described: None,
                 changes: Changes::default(),
             });
             match self.command(name, server, snapshot) {
@@ -68,7 +69,12 @@ impl super::Lowering<'_> {
                     self.made.commands.push(command);
                     self.bridge(&label, snapshot);
                 }
-                None => self.backend(&label, &server.target, true, snapshot),
+                None => {
+                    let described = self.described(name, &label, server, snapshot);
+                    if let Some(last) = servers.last_mut() {
+                        last.described = described;
+                    }
+                }
             }
         }
         let routes = self.mcp_routes(written, &servers, snapshot);
@@ -164,6 +170,9 @@ impl super::Lowering<'_> {
             ("proxy", !target.proxy.is_absent()),
             ("pool", !target.pool.is_absent()),
             ("timeouts", !target.timeouts.is_absent()),
+            ("openapi", !written.openapi.is_absent()),
+            ("base", !written.base.is_absent()),
+            ("methods", !written.methods.is_absent()),
         ];
         let said = said(&of_addresses);
         if !said.is_empty() {
@@ -200,7 +209,7 @@ impl super::Lowering<'_> {
         let written = parse(BRIDGE).ok();
         let written = written.and_then(|node| Backend::decode(&node, "", &mut self.findings));
         if let Some(written) = written {
-            self.backend(label, &written, true, snapshot);
+            self.backend(label, &written, Serves::Tools, snapshot);
         }
     }
 

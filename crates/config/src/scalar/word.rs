@@ -7,7 +7,7 @@ use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
 use policy::credential::Known;
 use policy::limit::Window as Counts;
-use policy::mcp::Prefix;
+use policy::mcp::{Method, Prefix};
 use policy::snapshot::{AskUsage as Asks, Protocol as Http};
 use policy::{budget, subject};
 use translate::Dialect as Spoken;
@@ -70,6 +70,15 @@ words! {
         "always" => Prefix::Always,
         "never" => Prefix::Never,
         "on_conflict" => Prefix::OnConflict,
+    }
+
+    /// A method whose operations are tools.
+    ToolMethod(Method): "is no method whose operations are tools" => {
+        "GET" => Method::Get,
+        "POST" => Method::Post,
+        "PUT" => Method::Put,
+        "PATCH" => Method::Patch,
+        "DELETE" => Method::Delete,
     }
 
     /// A header that belongs to the API of one provider.

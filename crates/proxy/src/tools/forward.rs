@@ -24,7 +24,9 @@ use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::join::while_there;
 use super::requests::{self, Meant, may_see, may_use, meant, not_found, rule_of};
 use super::stream::{self, Answering, relay, takes_events};
-use super::{Arrived, admitted, answer, asker, inputs, invalid, lists, modern, open, session_id};
+use super::{
+    Arrived, admitted, answer, api, asker, inputs, invalid, lists, modern, open, session_id,
+};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -61,6 +63,10 @@ pub(super) async fn forward<D: Downstream>(
     let (true, Some(open)) = (may_see(rule, server, target.kind, own), open) else {
         return Err(call.refuse(not_found(target)));
     };
+    if let Some(described) = server.described.as_deref() {
+        let of = (*server, described);
+        return api::used(call, arrived, of, own, asked, client).await;
+    }
     if is_unlisted(call, &view, (target.kind, server, own), open) {
         requests::unlisted(call, Some(server), target);
     }

@@ -8,6 +8,7 @@ mod attacks;
 mod bridge;
 mod commands;
 mod modern;
+mod openapi;
 mod streams;
 
 use std::io::Write;
